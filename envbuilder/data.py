@@ -1,0 +1,24 @@
+"""Where the tool's own data lies: the one module that names these folders.
+
+In a checkout they stand beside the package; in a wheel they are inside it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def _folder(name: str) -> Path:
+    shipped = _PACKAGE / "_data" / name
+    return shipped if shipped.is_dir() else _PACKAGE.parent / name
+
+
+RECIPES = _folder("recipes")
+SITES = RECIPES / "sites"
+KNOWLEDGE = RECIPES / "knowledge"
+SCHEMAS = RECIPES / "schema"
+TEMPLATES = _folder("templates")
+RUNTIME = _folder("runtime")
+SMOKE_PROGRAM = _PACKAGE / "smoke" / "program.py"

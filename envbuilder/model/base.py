@@ -1,0 +1,65 @@
+"""The base of every document and every value that is kept as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+
+
+def kebab(name: str) -> str:
+    """Spell a field the way documents do: ``system_site_packages`` -> ``system-site-packages``."""
+    return name.rstrip("_").replace("_", "-")
+
+
+class Document(BaseModel):
+    """A frozen value that refuses unknown keys and is written with hyphens in its keys."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=kebab,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        hide_input_in_errors=True,
+    )
+
+    def plain(self) -> dict[str, Any]:
+        """Return the value as JSON types, keys spelt as in documents."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def canonical_json(value: Any) -> str:
+    """Return the one spelling of *value* that is hashed and written: sorted, indented, UTF-8."""
+    return json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+
+
+def sha256_text(text: str) -> str:
+    """Return the sha256 of *text* in UTF-8 as 64 hex digits."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("must be one line of printable characters")
+    return text
+
+
+# Everything a document says ends up in scripts, modulefiles or tables: a line break or a control
+# character has no honest use there, so no field but a Text admits one.
+Line = Annotated[str, StringConstraints(min_length=1, max_length=500), AfterValidator(_one_line)]
+
+Name = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z0-9]+(?:[._+-][a-z0-9]+)*$", max_length=64),
+]
+"""A recipe, site, environment or component name: lower case, digits, single ``. _ + -`` between."""
+
+VariableName = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)
+]
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]

@@ -1,0 +1,82 @@
+"""Evidence: what was proved about an environment, on what, and when."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from .base import Document, Line, Name, Sha256
+from .recipe import Arch
+
+Tier = Literal["rendered", "built", "imported", "one rank", "several ranks", "several nodes"]
+TIERS: tuple[Tier, ...] = (
+    "rendered",
+    "built",
+    "imported",
+    "one rank",
+    "several ranks",
+    "several nodes",
+)
+
+
+class Check(Document):
+    """One thing that every rank checked; ``detail`` says what went wrong where."""
+
+    name: Line = Field(description="allreduce, allgather, broadcast, ...")
+    dtype: Line | None = None
+    bytes: int | None = Field(default=None, description="Message size per rank in bytes.")
+    passed: bool
+    ranks: int = Field(description="Ranks that ran it to its end.")
+    detail: Line | None = None
+
+
+class Timing(Document):
+    """Speed of an allreduce of one size, slowest rank, median over its repetitions."""
+
+    bytes: int = Field(description="Message size in bytes.")
+    latency_us: float = Field(description="Time of one operation in microseconds.")
+    bus_bandwidth: float = Field(description="2 (n-1)/n * bytes / time, in GB/s (10^9 bytes).")
+    repetitions: int
+
+
+class LoadedLibrary(Document):
+    """A communication library that the ranks had mapped while they talked."""
+
+    kind: Literal["mpi", "nccl", "gloo"]
+    path: Line
+    owner: Line = Field(description="Who provides it: prefix, a module's name, or system.")
+
+
+class SmokeResult(Document):
+    """What one smoke test found, judged from what each rank recorded."""
+
+    tier: Tier
+    verdict: Literal["passed", "failed"]
+    reasons: tuple[str, ...] = Field(default=(), description="Why it failed; may span lines.")
+    seconds: float
+    ranks: int = Field(description="Ranks asked for.")
+    nodes: tuple[Line, ...] = ()
+    launch: Line = Field(description="The command that started the ranks.")
+    runtime: Line | None = None
+    mpi: Line | None = None
+    python: Line | None = None
+    libraries: tuple[LoadedLibrary, ...] = ()
+    checks: tuple[Check, ...] = ()
+    timings: tuple[Timing, ...] = ()
+    stacks: dict[str, str] = Field(default_factory=dict, description="Stack of each hung rank.")
+
+
+class Evidence(Document):
+    """The record of one smoke test. Appended beside the prefix, never changed."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    environment: Name
+    id: Line
+    lock_sha256: Sha256
+    site: Name
+    arch: Arch
+    execution: Literal["native", "emulated"]
+    time: Line = Field(description="When it ended, ISO 8601 in UTC.")
+    log: Line = Field(description="File name of the log, beside this record.")
+    result: SmokeResult

@@ -1,0 +1,133 @@
+"""Plan and lock: what was decided, frozen, and every file that it will fetch."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from .base import Document, Line, Name, Sha256, VariableName, canonical_json, sha256_text
+from .recipe import Arch, Backend, CleanUrl, Smoke
+from .site import AbsolutePath, Launcher, ModuleName, ModuleSystem, Origin, PlainVersion
+
+
+class Pin(Document):
+    """``component@version <- origin:locator``, and why."""
+
+    component: Name
+    version: PlainVersion
+    origin: Origin
+    locator: Line = Field(description="Module name, interpreter path, or name on the index.")
+    why: Line
+
+    def __str__(self) -> str:
+        return f"{self.component}@{self.version} <- {self.origin}:{self.locator}"
+
+
+class Edit(Document):
+    """One change of the process environment, in no shell's language.
+
+    ``in_prefix``: *value* is relative to the prefix, which is known only when it is rendered.
+    """
+
+    kind: Literal["set", "unset", "prepend", "append"]
+    name: VariableName
+    value: str = ""
+    in_prefix: bool = False
+
+
+class Modules(Document):
+    """How to reach the site's modules, what to load in which order, and what is loaded then."""
+
+    system: ModuleSystem = "none"
+    init: AbsolutePath | None = None
+    trees: tuple[AbsolutePath, ...] = ()
+    loads: tuple[ModuleName, ...] = ()
+    final: tuple[ModuleName, ...] = ()
+
+
+class RuntimePlan(Document):
+    """The runtime that is built inside the environment."""
+
+    package: Name
+    version: PlainVersion
+    source_sha256: Sha256
+    bundled: bool = True
+
+
+class Input(Document):
+    """A document or fact that the plan depends on; a changed one makes a lock stale."""
+
+    kind: Literal["recipe", "site", "snapshot", "knowledge", "runtime"]
+    name: Line
+    sha256: Sha256
+
+
+class Step(Document):
+    """One step of the build script. ``needs_network`` steps only fetch what the lock names."""
+
+    id: Name
+    title: Line
+    needs_network: bool = False
+
+
+class Plan(Document):
+    """The components decided, where each comes from and why, the environment and the steps."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    recipe: Name
+    summary: Line
+    site: Name
+    arch: Arch
+    backend: Backend
+    system_site_packages: bool
+    python: AbsolutePath
+    pins: tuple[Pin, ...]
+    packages: tuple[Line, ...] = ()
+    modules: Modules = Modules()
+    environment: tuple[Edit, ...] = ()
+    runtime: RuntimePlan
+    launcher: Launcher
+    smoke: Smoke
+    pip_indexes: tuple[CleanUrl, ...] = ()
+    find_links: tuple[CleanUrl, ...] = ()
+    steps: tuple[Step, ...]
+    inputs: tuple[Input, ...] = ()
+    warnings: tuple[Line, ...] = ()
+
+    def pin(self, component: str) -> Pin | None:
+        """Return the pin of *component*, or None."""
+        return next((pin for pin in self.pins if pin.component == component), None)
+
+
+class Artifact(Document):
+    """One file that the build fetches."""
+
+    name: Name = Field(description="Normalised distribution name.")
+    version: Line
+    filename: Line
+    url: Line
+    sha256: Sha256
+    size: int | None = Field(default=None, description="Bytes, where the index says so.")
+    build_only: bool = Field(default=False, description="Used to build, not installed.")
+    imports: Line | None = None
+
+
+class Lock(Document):
+    """A plan with every file it will fetch. Its hash names the prefix."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    plan: Plan
+    artifacts: tuple[Artifact, ...]
+
+    def text(self) -> str:
+        """Return the lock as it is written: canonical JSON."""
+        return canonical_json(self.plain())
+
+    def sha256(self) -> str:
+        """Return the sha256 of :meth:`text`, 64 hex digits."""
+        return sha256_text(self.text())
+
+    def id(self) -> str:
+        """Return the name of the prefix: the first 12 hex digits of the hash."""
+        return self.sha256()[:12]

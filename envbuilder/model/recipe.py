@@ -1,0 +1,162 @@
+"""The recipe: what is wanted, as its author wrote it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from pydantic import AfterValidator, Field, StringConstraints, field_validator
+
+from .base import Document, Line, Name, VariableName
+
+Arch = Literal["x86_64", "ppc64le", "aarch64"]
+Backend = Literal["virtualenv", "conda", "container"]
+
+ANY_VERSION = "*"
+
+# A root keeps these beside its environments, so no environment may be called so.
+RESERVED_NAMES = frozenset({"modulefiles"})
+
+
+def _version_range(text: str) -> str:
+    if text == ANY_VERSION:
+        return text
+    try:
+        parsed = SpecifierSet(text)
+    except InvalidSpecifier as error:
+        raise ValueError(
+            f"not a version range: {text!r} (write '>=1.2,<2', '==1.14.*' or '*')"
+        ) from error
+    if not len(parsed):
+        raise ValueError("an empty version range: write '*' for any version")
+    return text
+
+
+VersionRange = Annotated[Line, AfterValidator(_version_range)]
+
+
+def _pip_requirement(text: str) -> str:
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement as error:
+        raise ValueError(f"not a pip requirement: {text!r} (write 'pandas>=2')") from error
+    if requirement.url:
+        raise ValueError(f"a requirement by URL cannot be locked by version: {text!r}")
+    return text
+
+
+PipRequirement = Annotated[Line, AfterValidator(_pip_requirement)]
+
+IndexUrl = Annotated[
+    Line, StringConstraints(pattern=r"^(https?|file)://[^\s'\"`$\\<>|;&]+$", max_length=500)
+]
+"""An index or mirror; credentials belong in netrc or the keyring, never in a document."""
+
+
+def _without_credentials(url: str) -> str:
+    if "@" in url.split("://", 1)[1].split("/", 1)[0]:
+        raise ValueError("credentials do not belong in a document: use ~/.netrc or a keyring")
+    return url
+
+
+CleanUrl = Annotated[IndexUrl, AfterValidator(_without_credentials)]
+
+
+class Runtime(Document):
+    """The collective runtime that the environment is for."""
+
+    package: Literal["distributed-dl-training"] = "distributed-dl-training"
+    source: Line | None = Field(
+        default=None,
+        description="Folder of runtime sources to build instead of the bundled ones, "
+        "relative to the recipe's file.",
+    )
+
+
+class Smoke(Document):
+    """How the environment is proved."""
+
+    ranks: int = Field(default=2, ge=2, le=4096, description="MPI ranks to start.")
+    max_bytes: int = Field(
+        default=64 * 1024 * 1024, ge=4, le=2**31, description="Largest message in bytes."
+    )
+    timeout: int = Field(
+        default=120, ge=5, le=86400, description="Seconds after which a run counts as hung."
+    )
+
+
+class Recipe(Document):
+    """What is wanted. ``stack`` holds constraints; the resolver chooses who provides what."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    name: Name
+    summary: Line
+    arch: tuple[Arch, ...] = Field(min_length=1)
+    documented_for: dict[Arch, Name] = Field(default_factory=dict)
+    backend: Backend = "virtualenv"
+    system_site_packages: bool = False
+    stack: dict[Name, VersionRange] = Field(min_length=1)
+    packages: tuple[PipRequirement, ...] = Field(
+        default=(), description="Further pip requirements that no knowledge is kept about."
+    )
+    env: dict[VariableName, Line] = Field(
+        default_factory=dict, description="Variables the environment sets when it is loaded."
+    )
+    pip_indexes: tuple[CleanUrl, ...] = Field(
+        default=(),
+        description="Package indexes, first one first, instead of pip's configured ones.",
+    )
+    find_links: tuple[CleanUrl, ...] = ()
+    runtime: Runtime = Runtime()
+    smoke: Smoke = Smoke()
+
+    @field_validator("name")
+    @classmethod
+    def _name_is_free(cls, name: str) -> str:
+        if name in RESERVED_NAMES:
+            raise ValueError(f"the name {name!r} is reserved for the root's own folders")
+        return name
+
+    @field_validator("arch")
+    @classmethod
+    def _arch_once(cls, arch: tuple[Arch, ...]) -> tuple[Arch, ...]:
+        if len(set(arch)) != len(arch):
+            raise ValueError("the same architecture is listed twice")
+        return arch
+
+    @field_validator("stack")
+    @classmethod
+    def _stack_has_python(cls, stack: dict[str, str]) -> dict[str, str]:
+        if "python" not in stack:
+            raise ValueError(
+                "the stack names no python: add 'python: \">=3.9\"' or 'python: \"*\"'"
+            )
+        return stack
+
+    @field_validator("env")
+    @classmethod
+    def _env_is_harmless(cls, env: dict[str, str]) -> dict[str, str]:
+        for name in env:
+            if name in PROTECTED_VARIABLES:
+                raise ValueError(f"{name} is managed by envbuild itself and cannot be set here")
+        return env
+
+
+# Setting these through a recipe would break what the build and the modulefile promise.
+PROTECTED_VARIABLES = frozenset(
+    {
+        "PATH",
+        "LD_LIBRARY_PATH",
+        "LD_PRELOAD",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "PYTHONNOUSERSITE",
+        "VIRTUAL_ENV",
+        "HOME",
+        "SHELL",
+        "BASH_ENV",
+        "ENV",
+        "IFS",
+    }
+)
