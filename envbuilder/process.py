@@ -55,12 +55,25 @@ class Running:
 
     def end(self) -> None:
         """End the whole group: SIGTERM, and SIGKILL for what is left after the grace time."""
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            # The leader may have gone while its children stay: signal the group in any case.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._popen.pid, number)
-            if self.wait(GRACE) is not None and not _group_lives(self._popen.pid):
-                return
+        end_group(self._popen.pid, reap=self._popen.poll)
+
+
+def end_group(group: int, reap: Callable[[], object] | None = None) -> None:
+    """End a process group: SIGTERM, and SIGKILL for what is left after the grace time."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        # The leader may have gone while its children stay: signal the group in any case.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, number)
+        # A stopped process sees no other signal before it goes on.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGCONT)
+        until = now() + GRACE
+        while _group_lives(group) and now() < until:
+            if reap:
+                reap()
+            time.sleep(0.02)
+        if not _group_lives(group):
+            return
 
 
 def _group_lives(group: int) -> bool:
@@ -145,33 +158,41 @@ def follow(
     log: Path,
     cwd: Path | None = None,
     on_line: Callable[[str], None] | None = None,
+    on_start: Callable[[int], None] | None = None,
     poll: float = 0.1,
 ) -> int:
     """Run *command* to its end, its output in *log*, each line handed to *on_line* as it comes.
 
-    Returns the exit code, negative for a signal.
+    *on_start* gets the process group's id. Returns the exit code, negative for a signal.
     """
     begin = log.stat().st_size if log.exists() else 0
     with start(command, env=env, log=log, cwd=cwd) as running, log.open("rb") as reader:
+        if on_start:
+            on_start(running.pid)
         reader.seek(begin)
         code = None
+        rest = b""
         while code is None:
             code = running.wait(poll)
-            for line in reader:
-                if on_line:
-                    on_line(line.decode("utf-8", "replace").rstrip("\n"))
+            *lines, rest = (rest + reader.read()).split(b"\n")
+            if on_line:
+                for line in lines:
+                    on_line(line.decode("utf-8", "replace"))
         return code
 
 
-def exists(pid: int) -> bool:
-    """Return whether a process with this id runs on this host."""
+def birth(pid: int) -> int | None:
+    """Return when a process of this host began, in clock ticks since boot; None: it is gone.
+
+    With the process id this tells a process from a later one of the same id. A zombie is gone.
+    """
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    # The second field is the program's name in brackets and may itself hold blanks and brackets.
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])
 
 
 def send(pid: int, number: signal.Signals) -> None:

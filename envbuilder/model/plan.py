@@ -83,6 +83,9 @@ class Plan(Document):
     system_site_packages: bool
     python: AbsolutePath
     pins: tuple[Pin, ...]
+    build_pins: tuple[Pin, ...] = Field(
+        default=(), description="Needed to build, not part of the environment."
+    )
     packages: tuple[Line, ...] = ()
     modules: Modules = Modules()
     environment: tuple[Edit, ...] = ()
@@ -125,8 +128,15 @@ class Lock(Document):
         return canonical_json(self.plain())
 
     def sha256(self) -> str:
-        """Return the sha256 of :meth:`text`, 64 hex digits."""
-        return sha256_text(self.text())
+        """Return the sha256 of everything decided, 64 hex digits.
+
+        The inputs are left out: they say where the decisions came from and are compared to tell a
+        stale lock. Two locks that decide the same are the same environment, so a knowledge file
+        that changed without effect must not cause a rebuild.
+        """
+        plain = self.plain()
+        del plain["plan"]["inputs"]
+        return sha256_text(canonical_json(plain))
 
     def id(self) -> str:
         """Return the name of the prefix: the first 12 hex digits of the hash."""

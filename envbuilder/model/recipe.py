@@ -30,7 +30,14 @@ def _version_range(text: str) -> str:
         ) from error
     if not len(parsed):
         raise ValueError("an empty version range: write '*' for any version")
+    _refuse_arbitrary_equality(parsed)
     return text
+
+
+def _refuse_arbitrary_equality(specifiers: SpecifierSet) -> None:
+    # '===' compares plain text and so admits any character, a shell's included (PEP 440).
+    if any(specifier.operator == "===" for specifier in specifiers):
+        raise ValueError("'===' compares text, not versions: write '=='")
 
 
 VersionRange = Annotated[Line, AfterValidator(_version_range)]
@@ -43,6 +50,7 @@ def _pip_requirement(text: str) -> str:
         raise ValueError(f"not a pip requirement: {text!r} (write 'pandas>=2')") from error
     if requirement.url:
         raise ValueError(f"a requirement by URL cannot be locked by version: {text!r}")
+    _refuse_arbitrary_equality(requirement.specifier)
     return text
 
 
@@ -61,6 +69,50 @@ def _without_credentials(url: str) -> str:
 
 
 CleanUrl = Annotated[IndexUrl, AfterValidator(_without_credentials)]
+
+
+# Setting these through a recipe would break what the build and the modulefile promise, or would
+# make a shell run what the value says.
+PROTECTED_VARIABLES = frozenset(
+    {
+        "BASHOPTS",
+        "BASH_ENV",
+        "CDPATH",
+        "ENV",
+        "HOME",
+        "IFS",
+        "LD_AUDIT",
+        "LD_LIBRARY_PATH",
+        "LD_PRELOAD",
+        "LOADEDMODULES",
+        "MODULEPATH",
+        "PATH",
+        "PIP_PREFIX",
+        "PIP_TARGET",
+        "PIP_USER",
+        "PROMPT_COMMAND",
+        "PS4",
+        "PYTHONHOME",
+        "PYTHONNOUSERSITE",
+        "PYTHONPATH",
+        "PYTHONSTARTUP",
+        "PYTHONUSERBASE",
+        "SHELL",
+        "SHELLOPTS",
+        "VIRTUAL_ENV",
+        "ZDOTDIR",
+    }
+)
+
+
+def _not_protected(name: str) -> str:
+    if name in PROTECTED_VARIABLES:
+        raise ValueError(f"{name} is managed by envbuild itself and cannot be set here")
+    return name
+
+
+FreeVariable = Annotated[VariableName, AfterValidator(_not_protected)]
+"""A variable that a recipe may set."""
 
 
 class Runtime(Document):
@@ -100,7 +152,7 @@ class Recipe(Document):
     packages: tuple[PipRequirement, ...] = Field(
         default=(), description="Further pip requirements that no knowledge is kept about."
     )
-    env: dict[VariableName, Line] = Field(
+    env: dict[FreeVariable, Line] = Field(
         default_factory=dict, description="Variables the environment sets when it is loaded."
     )
     pip_indexes: tuple[CleanUrl, ...] = Field(
@@ -133,30 +185,3 @@ class Recipe(Document):
                 "the stack names no python: add 'python: \">=3.9\"' or 'python: \"*\"'"
             )
         return stack
-
-    @field_validator("env")
-    @classmethod
-    def _env_is_harmless(cls, env: dict[str, str]) -> dict[str, str]:
-        for name in env:
-            if name in PROTECTED_VARIABLES:
-                raise ValueError(f"{name} is managed by envbuild itself and cannot be set here")
-        return env
-
-
-# Setting these through a recipe would break what the build and the modulefile promise.
-PROTECTED_VARIABLES = frozenset(
-    {
-        "PATH",
-        "LD_LIBRARY_PATH",
-        "LD_PRELOAD",
-        "PYTHONPATH",
-        "PYTHONHOME",
-        "PYTHONNOUSERSITE",
-        "VIRTUAL_ENV",
-        "HOME",
-        "SHELL",
-        "BASH_ENV",
-        "ENV",
-        "IFS",
-    }
-)

@@ -33,6 +33,19 @@ def _absolute(path: str) -> str:
 
 AbsolutePath = Annotated[Line, AfterValidator(_absolute)]
 
+
+def _site_path(path: str) -> str:
+    # Its author would expect an expansion that never comes, or break a list such as PATH in two.
+    if "$" in path or "`" in path:
+        raise ValueError(f"variables and commands are not expanded, write it out: {path!r}")
+    if ":" in path:
+        raise ValueError(f"a ':' would split it in lists such as PATH: {path!r}")
+    return path
+
+
+SitePath = Annotated[AbsolutePath, AfterValidator(_site_path)]
+"""An absolute path that a site's author wrote; spaces and quotes are fine."""
+
 PlainVersion = Annotated[str, StringConstraints(pattern=r"^[0-9][A-Za-z0-9.+_-]*$", max_length=64)]
 
 
@@ -41,7 +54,7 @@ class StatedModule(Document):
 
     name: ModuleName
     provides: dict[Name, PlainVersion] = Field(min_length=1)
-    python: AbsolutePath | None = Field(
+    python: SitePath | None = Field(
         default=None, description="The interpreter, where the module provides python."
     )
     loads: tuple[ModuleName, ...] = Field(
@@ -64,12 +77,12 @@ class Site(Document):
     summary: Line
     arch: tuple[Arch, ...] = Field(min_length=1)
     module_system: ModuleSystem = "none"
-    module_init: AbsolutePath | None = Field(
+    module_init: SitePath | None = Field(
         default=None, description="File that a bash script sources to get the module command."
     )
-    module_trees: tuple[AbsolutePath, ...] = ()
+    module_trees: tuple[SitePath, ...] = ()
     modules: tuple[StatedModule, ...] = ()
-    pythons: tuple[AbsolutePath, ...] = Field(
+    pythons: tuple[SitePath, ...] = Field(
         default=(), description="Interpreters to consider; none given: those found on PATH."
     )
     origins: tuple[Origin, ...] = Field(
@@ -78,7 +91,7 @@ class Site(Document):
     launcher: Launcher | None = Field(
         default=None, description="None: the launcher of the MPI that the plan holds."
     )
-    base: AbsolutePath | None = Field(
+    base: SitePath | None = Field(
         default=None, description="Folder for roots: <base>/<site>/<arch>."
     )
     pip_indexes: tuple[CleanUrl, ...] = ()

@@ -1,0 +1,106 @@
+"""The builder: writes what was rendered, runs its steps one by one, keeps a log of each.
+
+What you read is what runs: every step is ``bash build.sh STEP``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from .. import process, sources
+from ..errors import BuildError
+from ..model.knowledge import Symptom
+from ..model.plan import Lock, Step
+
+LAST_LINES = 12
+
+
+class Listener(Protocol):
+    """Who is told how the build goes."""
+
+    def step_begins(self, step: Step) -> None: ...
+
+    def step_says(self, line: str) -> None: ...
+
+    def step_ends(self, step: Step, *, done: bool) -> None: ...
+
+
+@dataclass(frozen=True)
+class BuildPlaces:
+    """Where one build happens."""
+
+    prefix: Path
+    folder: Path
+
+    def log(self, number: int, step: Step) -> Path:
+        return self.folder / "logs" / f"{number:02}-{step.id}.log"
+
+    def mark(self, step: Step) -> Path:
+        return self.folder / "state" / f"{step.id}.done"
+
+
+def prepare(places: BuildPlaces, files: Mapping[str, str], runtime_source: Path) -> None:
+    """Write the build folder: the rendered files and the runtime's sources."""
+    places.folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        path = places.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    sources.copy(runtime_source, places.folder / "runtime")
+
+
+def build(
+    lock: Lock,
+    places: BuildPlaces,
+    env: Mapping[str, str],
+    listener: Listener,
+    on_group: Callable[[int], None],
+    symptoms: tuple[Symptom, ...] = (),
+) -> None:
+    """Run every step that has no mark yet; raises BuildError with the log of the one that failed.
+
+    *on_group* gets the process group that works, and 0 when none does. *symptoms* are looked for
+    in the log of a step that failed.
+    """
+    (places.folder / "logs").mkdir(exist_ok=True)
+    for number, step in enumerate(lock.plan.steps, start=1):
+        if places.mark(step).exists():
+            continue
+        listener.step_begins(step)
+        log = places.log(number, step)
+        log.unlink(missing_ok=True)
+        code = process.follow(
+            ["bash", str(places.folder / "build.sh"), step.id],
+            env=env,
+            log=log,
+            cwd=places.folder,
+            on_line=listener.step_says,
+            on_start=on_group,
+        )
+        on_group(0)
+        done = code == 0 and places.mark(step).exists()
+        listener.step_ends(step, done=done)
+        if not done:
+            raise _failure(step, code, log, places, symptoms)
+
+
+def _failure(
+    step: Step, code: int, log: Path, places: BuildPlaces, symptoms: tuple[Symptom, ...]
+) -> BuildError:
+    text = log.read_text(encoding="utf-8", errors="replace")
+    lines = [line for line in text.splitlines() if line.strip()][-LAST_LINES:]
+    how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    if code == 0:
+        how = "ended without leaving its mark"
+    hints = [symptom.hint for symptom in symptoms if re.search(symptom.pattern, text)]
+    return BuildError(
+        "\n".join([f"step {step.id} ({step.title}) {how}", *(f"  | {line}" for line in lines)]),
+        *hints,
+        f"the whole log: {log}",
+        f"its environment: bash '{places.folder / 'shell.sh'}'",
+        "after a repair, the same command with --resume goes on with this step",
+    )

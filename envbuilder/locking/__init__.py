@@ -1,0 +1,5 @@
+"""From a plan to a lock: pip is asked, with the plan's pins, which files it would take."""
+
+from .locker import Refusal, make_lock
+
+__all__ = ["Refusal", "make_lock"]

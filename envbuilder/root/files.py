@@ -1,0 +1,51 @@
+"""Writing files so that a reader sees the old text or the new one, never half of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace *path* by *text* at once; on any failure the old file stays and no other is left."""
+    mask = os.umask(0)
+    os.umask(mask)
+    number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            # mkstemp makes private files; others at the site must be able to read ours.
+            os.fchmod(file.fileno(), 0o666 & ~mask)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            Path(name).unlink()
+        raise
+
+
+def make_read_only(folder: Path) -> None:
+    """Take the write permission from everything below *folder* and from itself."""
+    for here, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            _drop_write(Path(here, name))
+        _drop_write(Path(here))
+
+
+def _drop_write(path: Path) -> None:
+    if not path.is_symlink():
+        path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove *folder*, read-only parts too; nothing there is fine."""
+    if not folder.is_dir():
+        return
+    for here, _, _ in os.walk(folder):
+        Path(here).chmod(0o700)
+    shutil.rmtree(folder)

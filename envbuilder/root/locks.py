@@ -1,0 +1,215 @@
+"""Locks as files made with O_EXCL: they work on NFS and Lustre, where flock often does not.
+
+A lock says who holds it (host, process, a token) and shows that it lives by a heartbeat, the
+file's modification time. A lock whose holder is known to be gone, because its process id on this
+very host is gone or belongs to another process by now, is taken over and that is said. A silent
+one of another host is named and left alone: only a person can know what became of that host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from .. import process
+from ..errors import BuildError
+from .files import write_atomically
+
+HEARTBEAT = 5.0
+"""Seconds between two signs of life."""
+
+SILENT = 300.0
+"""Seconds without a sign of life after which a lock of another host is called silent."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds a lock. ``birth`` tells a process from a later one with the same id."""
+
+    host: str
+    pid: int
+    birth: int
+    token: str
+    group: int = 0
+    group_birth: int = 0
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}"
+
+
+class Lock:
+    """A lock that is held.
+
+    It knows the process group its holder waits for, so that a successor can end what a killed
+    holder left running.
+    """
+
+    def __init__(self, path: Path, holder: Holder) -> None:
+        self._path = path
+        self._holder = holder
+        self._guard = threading.Lock()
+
+    def note_group(self, pid: int) -> None:
+        """Record the process group that now works for the holder; 0: none."""
+        with self._guard:
+            self._holder = replace(
+                self._holder, group=pid, group_birth=(process.birth(pid) or 0) if pid else 0
+            )
+            write_atomically(self._path, json.dumps(asdict(self._holder)))
+
+    def beat(self) -> None:
+        """Show that the holder lives."""
+        with self._guard, contextlib.suppress(OSError):
+            os.utime(self._path)
+
+    def release(self) -> None:
+        """Give the lock back, unless somebody else has it by now."""
+        with self._guard:
+            current = _read(self._path)
+            if current and current.token == self._holder.token:
+                self._path.unlink()
+
+
+@contextlib.contextmanager
+def hold(
+    path: Path,
+    *,
+    say: Callable[[str], None],
+    wait: float = 24 * 3600.0,
+    poll: float = 0.5,
+) -> Iterator[Lock]:
+    """Hold the lock *path*; waits up to *wait* seconds for another holder, and says so once.
+
+    Raises BuildError when the wait is over or the holder went silent on another host.
+    """
+    lock = _acquire(path, say, wait, poll)
+    stop = threading.Event()
+    beating = threading.Thread(target=_beat, args=(lock, stop), daemon=True)
+    beating.start()
+    try:
+        yield lock
+    finally:
+        stop.set()
+        beating.join()
+        lock.release()
+
+
+def _beat(lock: Lock, stop: threading.Event) -> None:
+    while not stop.wait(HEARTBEAT):
+        lock.beat()
+
+
+def _acquire(path: Path, say: Callable[[str], None], wait: float, poll: float) -> Lock:
+    me = Holder(
+        socket.gethostname(), os.getpid(), process.birth(os.getpid()) or 0, secrets.token_hex(8)
+    )
+    end = process.now() + wait
+    told = False
+    while True:
+        if _create(path, me):
+            return Lock(path, me)
+        other = _read(path)
+        if other is None:
+            if _is_unreadable(path):
+                raise BuildError(
+                    f"the lock {path} cannot be read", "if no build is running, remove that file"
+                )
+            continue
+        if _is_gone(other):
+            _take_over(path, other, say)
+            continue
+        age = _age(path)
+        if other.host != me.host and age is not None and age > SILENT:
+            raise BuildError(
+                f"{path} is held by {other}, silent for {age:.0f} s",
+                f"if that process is gone, remove the file: rm '{path}'",
+            )
+        if not told:
+            say(f"waiting for {other}, which is building the same environment")
+            told = True
+        if process.now() > end:
+            raise BuildError(f"gave up waiting for {other}, which holds {path}")
+        time.sleep(poll)
+
+
+def _create(path: Path, me: Holder) -> bool:
+    """Make the lock file whole at once: write aside, then link, which is exclusive."""
+    aside = path.with_name(f".{path.name}.{me.token}")
+    aside.write_text(json.dumps(asdict(me)), encoding="utf-8")
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        return False
+    except OSError:
+        return _create_without_links(path, me)
+    finally:
+        aside.unlink()
+    return True
+
+
+def _create_without_links(path: Path, me: Holder) -> bool:
+    try:
+        number = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    except FileExistsError:
+        return False
+    with os.fdopen(number, "w", encoding="utf-8") as file:
+        file.write(json.dumps(asdict(me)))
+    return True
+
+
+def _read(path: Path) -> Holder | None:
+    """Return the holder, or None where the file is gone or not (yet) whole."""
+    try:
+        return Holder(**json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+
+
+def _is_unreadable(path: Path) -> bool:
+    """A file that stays without a readable holder for long is nobody's lock."""
+    age = _age(path)
+    return age is not None and age > 2 * HEARTBEAT
+
+
+def _age(path: Path) -> float | None:
+    try:
+        return max(0.0, time.time() - path.stat().st_mtime)
+    except FileNotFoundError:
+        return None
+
+
+def _is_gone(holder: Holder) -> bool:
+    """Whether the holder is known to be gone: only its own host can tell."""
+    return holder.host == socket.gethostname() and process.birth(holder.pid) != holder.birth
+
+
+def _take_over(path: Path, gone: Holder, say: Callable[[str], None]) -> None:
+    """Remove the lock of a holder that is gone, and end what it left running.
+
+    Renaming is atomic, so of several successors one gets the file. If what it got is not the
+    stale lock (another was quicker and holds it by now), it is put back.
+    """
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        path.rename(aside)
+    except FileNotFoundError:
+        return
+    got = _read(aside)
+    if got is not None and got.token != gone.token:
+        with contextlib.suppress(FileExistsError):
+            os.link(aside, path)
+        aside.unlink()
+        return
+    aside.unlink()
+    say(f"taking over from {gone}, which is gone")
+    if gone.group and process.birth(gone.group) == gone.group_birth:
+        say(f"ending process group {gone.group}, which it left running")
+        process.end_group(gone.group)

@@ -1,0 +1,103 @@
+"""Publishing: the modulefile is written last, the default is one file that is replaced at once.
+
+The order makes a kill at any moment harmless: the number is reserved in the registry first, so a
+repeated publish of the same prefix finds its number again; nothing refers to the modulefile
+before it is whole; the old default stays until the new one is in place.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import UsageError
+from .files import make_read_only, remove_tree, write_atomically
+from .store import (
+    DEFAULT_FILES,
+    Dialect,
+    Home,
+    Registry,
+    Version,
+    default_number,
+    read_registry,
+    write_registry,
+)
+
+
+def reserve(home: Home, identity: str, dialect: Dialect) -> Version:
+    """Return the number for a prefix, a new one where it has none. The lock must be held."""
+    registry = read_registry(home)
+    known = registry.of_id(identity)
+    if known:
+        return known
+    version = Version(number=registry.next_number(), id=identity, dialect=dialect)
+    write_registry(home, Registry(versions=(*registry.versions, version)))
+    return version
+
+
+def publish(home: Home, version: Version, modulefile: str) -> Path:
+    """Make the prefix read-only and write its modulefile; the default is not changed."""
+    make_read_only(home.prefix(version.id))
+    home.modulefiles.mkdir(parents=True, exist_ok=True)
+    path = home.modulefile(version)
+    write_atomically(path, modulefile)
+    return path
+
+
+def is_published(home: Home, version: Version) -> bool:
+    """Whether a number can be loaded: its modulefile and its prefix are there."""
+    return (
+        not version.removed
+        and home.modulefile(version).is_file()
+        and home.prefix(version.id).is_dir()
+    )
+
+
+def set_default(home: Home, dialect: Dialect, text: str) -> None:
+    """Replace the one file that says what ``module load NAME`` means."""
+    write_atomically(home.modulefiles / DEFAULT_FILES[dialect], text)
+
+
+def published(home: Home) -> tuple[Version, ...]:
+    """Return the numbers that can be loaded, oldest first."""
+    return tuple(v for v in read_registry(home).versions if is_published(home, v))
+
+
+def find_version(home: Home, number: int | None) -> Version:
+    """Return a published number; None: the default. Raises UsageError if it is not there."""
+    wanted = default_number(home) if number is None else number
+    versions = published(home)
+    for version in versions:
+        if version.number == wanted:
+            return version
+    if not versions:
+        raise UsageError(f"no environment {home.name!r} is published in {home.root}")
+    there = ", ".join(f"{home.name}/{v.number}" for v in versions)
+    raise UsageError(f"there is no {home.name}/{wanted}", f"published: {there}")
+
+
+def withdraw(home: Home, version: Version) -> None:
+    """Take a number away: first its modulefile, then its prefix and what belongs to it.
+
+    The number stays in the registry as removed and is not given again.
+    """
+    home.modulefile(version).unlink(missing_ok=True)
+    registry = read_registry(home)
+    gone = version.model_copy(update={"removed": True})
+    write_registry(
+        home,
+        Registry(versions=tuple(gone if v.number == gone.number else v for v in registry.versions)),
+    )
+    remove_prefix(home, version.id)
+
+
+def remove_prefix(home: Home, identity: str) -> None:
+    """Remove a prefix with its build folder and evidence."""
+    for folder in (home.build(identity), home.prefix(identity), home.evidence(identity)):
+        remove_tree(folder)
+
+
+def unpublished(home: Home) -> tuple[str, ...]:
+    """Return the ids of prefixes and builds that no number refers to."""
+    known = {version.id for version in published(home)}
+    found = {entry.name.split(".")[0] for entry in home.folder.iterdir() if entry.is_dir()}
+    return tuple(sorted(found - known))
