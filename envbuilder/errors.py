@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -86,3 +87,18 @@ class MissingToolError(EnvbuildError):
     """A program that the task needs is not on this machine."""
 
     code = ExitCode.MISSING_TOOL
+
+
+def os_error(error: OSError) -> EnvbuildError:
+    """Say what a failed file operation means and what to try."""
+    what = f"{error.strerror or error}"
+    where = f": {error.filename}" if error.filename else ""
+    hints = {
+        errno.ENOSPC: ("the file system is full: free some space, or use another --root",),
+        errno.EDQUOT: ("your quota is used up: free some space, or use another --root",),
+        errno.EROFS: ("that file system is read-only: use another --root",),
+        errno.EACCES: ("you may not write there: use another --root, or ask its owner",),
+        errno.EPERM: ("you may not write there: use another --root, or ask its owner",),
+        errno.ENAMETOOLONG: ("the path is too long: use a shorter --root",),
+    }.get(error.errno or 0, ())
+    return BuildError(f"{what}{where}", *hints)

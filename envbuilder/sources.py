@@ -43,7 +43,7 @@ def copy(folder: Path, target: Path) -> None:
 
 
 def python_version(folder: Path, package: str) -> str:
-    """Return ``__version__`` of the package in a source tree. Raises UsageError if there is none."""
+    """Return ``__version__`` of the package in a source tree; UsageError if there is none."""
     init = folder / package / "__init__.py"
     try:
         text = init.read_text(encoding="utf-8")

@@ -1,5 +1,5 @@
 """Running the build script's steps."""
 
-from .builder import BuildPlaces, Listener, build, prepare
+from .builder import BuildPlaces, Listener, build, prepare, tidy
 
-__all__ = ["BuildPlaces", "Listener", "build", "prepare"]
+__all__ = ["BuildPlaces", "Listener", "build", "prepare", "tidy"]

@@ -6,6 +6,7 @@ What you read is what runs: every step is ``bash build.sh STEP``.
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,3 +105,13 @@ def _failure(
         f"its environment: bash '{places.folder / 'shell.sh'}'",
         "after a repair, the same command with --resume goes on with this step",
     )
+
+
+# What the finished environment no longer needs; scripts, logs, lock and our wheel stay.
+SCAFFOLDING = ("wheelhouse", "build-tools", "runtime-build")
+
+
+def tidy(places: BuildPlaces) -> None:
+    """Remove what only the build needed, after the environment was proved."""
+    for name in SCAFFOLDING:
+        shutil.rmtree(places.folder / name, ignore_errors=True)

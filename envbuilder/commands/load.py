@@ -9,7 +9,15 @@ from typing import get_args
 
 from .. import data, sources
 from ..detect import Detected, local_site, snapshot
-from ..documents import Loaded, find, load_knowledge, load_recipe, load_site, search_path
+from ..documents import (
+    Loaded,
+    LoadedKnowledge,
+    find,
+    load_knowledge,
+    load_recipe,
+    load_site,
+    search_path,
+)
 from ..errors import UsageError
 from ..model.base import canonical_json, sha256_text
 from ..model.knowledge import Knowledge
@@ -40,16 +48,15 @@ class Material:
     site: Site
     site_sha256: str
     arch: Arch
-    knowledge: Loaded[Knowledge]
+    knowledge: LoadedKnowledge
     detected: Detected
     runtime_source: Path
 
 
 def load(choice: Choice, context: Context) -> Material:
     """Read and check the documents, choose the site, look at what it holds."""
-    folders = search_path(context.environ, context.recipe_folders)
-    knowledge = load_knowledge(folders)
-    recipe = load_recipe(_document("recipe", choice.recipe, folders, context), knowledge.value)
+    folders, knowledge = folders_and_knowledge(context)
+    recipe = load_recipe(find("recipe", choice.recipe, folders), knowledge.value)
     site, digest = choose_site(choice.site, context, folders, knowledge.value)
     arch = choose_arch(choice.arch, recipe, site)
     return Material(
@@ -110,10 +117,10 @@ def _request(
     )
 
 
-def _document(kind: str, name: str, folders: tuple[Path, ...], context: Context) -> Path:
-    if "/" in name or name.endswith((".yaml", ".yml")):
-        return context.path(name)
-    return find(kind, name, folders)
+def folders_and_knowledge(context: Context) -> tuple[tuple[Path, ...], LoadedKnowledge]:
+    """Return the folders that are searched, and the knowledge found there."""
+    folders = search_path(context.environ, context.recipe_folders)
+    return folders, load_knowledge(folders)
 
 
 def choose_site(
@@ -126,14 +133,14 @@ def choose_site(
         site = local_site(context.environ)
         digest = sha256_text(canonical_json(site.plain()))
     else:
-        loaded = load_site(_document("site", name, folders, context), knowledge)
+        loaded = load_site(find("site", name, folders), knowledge)
         site, digest = loaded.value, loaded.sha256
     context.tell.say(f"site {site.name} ({why}): {site.summary}")
     return site, digest
 
 
 def choose_arch(asked: str | None, recipe: Loaded[Recipe], site: Site) -> Arch:
-    """Return the architecture: asked for, else this machine's. Raises UsageError if it cannot be."""
+    """Return the architecture: asked for, else this machine's; UsageError if it cannot be."""
     known: tuple[Arch, ...] = get_args(Arch)
     wanted = asked or platform.machine()
     for arch in known:

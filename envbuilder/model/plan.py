@@ -44,6 +44,9 @@ class Modules(Document):
     trees: tuple[AbsolutePath, ...] = ()
     loads: tuple[ModuleName, ...] = ()
     final: tuple[ModuleName, ...] = ()
+    replaced: tuple[ModuleName, ...] = Field(
+        default=(), description="What the loads bring and a later load replaces."
+    )
 
 
 class RuntimePlan(Document):

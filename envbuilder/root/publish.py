@@ -72,6 +72,8 @@ def find_version(home: Home, number: int | None) -> Version:
     if not versions:
         raise UsageError(f"no environment {home.name!r} is published in {home.root}")
     there = ", ".join(f"{home.name}/{v.number}" for v in versions)
+    if wanted is None:
+        raise UsageError(f"{home.name} has no default; name a number", f"published: {there}")
     raise UsageError(f"there is no {home.name}/{wanted}", f"published: {there}")
 
 

@@ -184,6 +184,18 @@ def _schema_of(text: str) -> int | None:
     return value if isinstance(value, int) else None
 
 
+def open_home(root: Root, name: str) -> Home:
+    """Return the places of an environment, made where they are new.
+
+    The registry is written at once, so that a build that fails is listed and can be removed.
+    """
+    home = root.home(name)
+    home.folder.mkdir(exist_ok=True)
+    if not home.registry_file.exists():
+        write_registry(home, Registry())
+    return home
+
+
 def read_registry(home: Home) -> Registry:
     """Return the numbers of an environment; none yet is an empty registry."""
     try:

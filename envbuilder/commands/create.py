@@ -1,0 +1,197 @@
+"""``envbuild create``: the whole way from a recipe to a published, proven environment."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import process
+from ..build import BuildPlaces, build, prepare, tidy
+from ..errors import BuildError, NoSolutionError, SmokeError
+from ..locking import Refusal, make_lock
+from ..model.evidence import Evidence
+from ..model.outcome import Created
+from ..model.places import Places
+from ..model.plan import Lock, Plan
+from ..record import read_all
+from ..render import render_build, render_default, render_modulefile
+from ..root import files, locks, publish, store
+from .context import Context
+from .load import Choice, Material, load, plan
+from .places import root_path
+from .prove import prove
+
+# How often pip may refuse a pin before the stack is given up.
+MAX_REFUSALS = 8
+
+PIP_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class CreateOptions:
+    """What a user may say to ``create`` beside the recipe."""
+
+    choice: Choice
+    root: str | None = None
+    resume: bool = False
+    relock: bool = False
+
+
+def create(options: CreateOptions, context: Context) -> Created:
+    """Build, prove and publish an environment; or find that it is there already.
+
+    Raises NoSolutionError, BuildError or SmokeError; then nothing was published and what was
+    published before is as it was.
+    """
+    material = load(options.choice, context)
+    planned = plan(material)
+    for warning in planned.warnings:
+        context.tell.warn(warning)
+    path = root_path(options.root, material.site, material.arch, context)
+    root = store.open_root(path, material.site.name, material.arch)
+    home = store.open_home(root, planned.recipe)
+    with locks.hold(home.lock_file, say=context.tell.say) as held:
+        lock = _lock_for(options, material, planned, home, context)
+        there = _already_published(home, lock)
+        if there:
+            context.tell.say(f"{home.name}/{there.number} holds exactly this already")
+        else:
+            there = _build(options, material, lock, home, held, context)
+        _make_default(home, there)
+        return _created(home, there, lock)
+
+
+def obtain_lock(material: Material, planned: Plan, context: Context) -> Lock:
+    """Ask pip for the files; a pin that the index lacks is barred and the stack solved again."""
+    refused: frozenset[tuple[str, str]] = frozenset()
+    while True:
+        try:
+            with tempfile.TemporaryDirectory(prefix="envbuild-lock-") as scratch:
+                return _ask_pip(planned, Path(scratch), context)
+        except Refusal as refusal:
+            context.tell.say(
+                f"the index does not offer {refusal.component} {refusal.version}: solving again"
+            )
+            refused |= {(refusal.component, refusal.version)}
+            if len(refused) > MAX_REFUSALS:
+                raise NoSolutionError(
+                    f"the package index refused {len(refused)} pins, at last: {refusal}",
+                    "is it a complete mirror? --index URL in the site file names another",
+                ) from refusal
+            planned = plan(material, refused)
+
+
+def _ask_pip(planned: Plan, scratch: Path, context: Context) -> Lock:
+    """Run pip inside the plan's modules, in a virtualenv that is thrown away."""
+    places = Places(prefix=str(scratch / "venv"), build=str(scratch))
+    for name, text in render_build(Lock(plan=planned, artifacts=()), places).items():
+        (scratch / name).write_text(text, encoding="utf-8")
+
+    def run(command: Sequence[str]) -> process.Finished:
+        return process.run(
+            ["bash", str(scratch / "shell.sh"), *command], env=context.environ, timeout=PIP_SECONDS
+        )
+
+    return make_lock(planned, run, scratch)
+
+
+def _lock_for(
+    options: CreateOptions, material: Material, planned: Plan, home: store.Home, context: Context
+) -> Lock:
+    """Return the last lock if it decides the same, else a new one, which is kept as the last."""
+    if not options.relock:
+        last = _last_lock(home)
+        if last and _same_decisions(last.plan, planned):
+            context.tell.say("the lock of the last create still fits (--relock asks pip again)")
+            return last
+    context.tell.say("asking the package index which files these are")
+    lock = obtain_lock(material, planned, context)
+    files.write_atomically(home.last_lock, lock.text())
+    return lock
+
+
+def _last_lock(home: store.Home) -> Lock | None:
+    try:
+        return Lock.model_validate_json(home.last_lock.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None  # a lock of an older schema or a damaged one is simply made anew
+
+
+def _same_decisions(one: Plan, other: Plan) -> bool:
+    return one.model_copy(update={"inputs": ()}) == other.model_copy(update={"inputs": ()})
+
+
+def _already_published(home: store.Home, lock: Lock) -> store.Version | None:
+    version = store.read_registry(home).of_id(lock.id())
+    return version if version and publish.is_published(home, version) else None
+
+
+def _build(
+    options: CreateOptions,
+    material: Material,
+    lock: Lock,
+    home: store.Home,
+    held: locks.Lock,
+    context: Context,
+) -> store.Version:
+    places = BuildPlaces(home.prefix(lock.id()), home.build(lock.id()))
+    if not options.resume:
+        files.remove_tree(places.prefix)
+        files.remove_tree(places.folder)
+    rendered = render_build(lock, Places(prefix=str(places.prefix), build=str(places.folder)))
+    prepare(places, {**rendered, "lock.json": lock.text()}, material.runtime_source)
+    symptoms = material.knowledge.value.symptoms
+    with context.tell.steps(lock.plan.steps) as listener:
+        build(lock, places, context.environ, listener, held.note_group, symptoms)
+    context.tell.say(f"smoke test: {lock.plan.smoke.ranks} ranks")
+    evidence = prove(lock, home, context, on_group=held.note_group)
+    if evidence.result.verdict != "passed":
+        raise _smoke_error(home, lock, evidence)
+    tidy(places)
+    return _publish(material, lock, home, evidence)
+
+
+def _publish(material: Material, lock: Lock, home: store.Home, evidence: Evidence) -> store.Version:
+    dialect: store.Dialect = "tcl" if material.site.module_system == "tcl" else "lua"
+    version = publish.reserve(home, lock.id(), dialect)
+    places = Places(prefix=str(home.prefix(lock.id())), build=str(home.build(lock.id())))
+    text = render_modulefile(lock, places, version.number, evidence, version.dialect)
+    publish.publish(home, version, text)
+    return version
+
+
+def _make_default(home: store.Home, version: store.Version) -> None:
+    _, text = render_default(home.name, version.number, version.dialect)
+    publish.set_default(home, version.dialect, text)
+
+
+def _smoke_error(home: store.Home, lock: Lock, evidence: Evidence) -> SmokeError:
+    folder = home.evidence(lock.id())
+    return SmokeError(
+        "the ranks did not prove that they can talk:\n"
+        + "\n".join(f"  - {reason}" for reason in evidence.result.reasons),
+        "nothing was published; environments published before are as they were",
+        f"log and records of every rank: {folder / evidence.log}",
+        f"its environment: bash '{home.build(lock.id()) / 'shell.sh'}'",
+    )
+
+
+def _created(home: store.Home, version: store.Version, lock: Lock) -> Created:
+    proofs = [e for e in read_all(home.evidence(version.id)) if e.result.verdict == "passed"]
+    if not proofs:
+        raise BuildError(
+            f"{home.name}/{version.number} is published but its evidence is gone",
+            f"envbuild smoke {home.name}/{version.number} --root '{home.root}' proves it again",
+        )
+    return Created(
+        environment=home.name,
+        number=version.number,
+        id=version.id,
+        lock_sha256=lock.sha256(),
+        root=str(home.root),
+        prefix=str(home.prefix(version.id)),
+        modulefiles=str(home.root / "modulefiles"),
+        evidence=proofs[-1],
+    )

@@ -1,0 +1,32 @@
+"""Which root a verb means."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+from ..model.site import Site
+from ..root.store import Root, read_root
+from .context import Context, default_base
+
+
+def root_path(asked: str | None, site: Site, arch: str, context: Context) -> Path:
+    """Return the root: asked for, from ENVBUILD_ROOT, else ``<base>/<site>/<arch>``."""
+    named = asked or context.environ.get("ENVBUILD_ROOT")
+    if named:
+        return context.path(named)
+    base = Path(site.base) if site.base else default_base(context.environ)
+    return base / site.name / arch
+
+
+def existing_root(asked: str | None, site: str | None, arch: str | None, context: Context) -> Root:
+    """Return a root that is there. Raises UsageError if none is."""
+    named = asked or context.environ.get("ENVBUILD_ROOT")
+    if named:
+        return read_root(context.path(named))
+    # Only without a named root do the site's documents matter; they take time to read.
+    from .load import choose_site, folders_and_knowledge
+
+    folders, knowledge = folders_and_knowledge(context)
+    chosen, _ = choose_site(site, context, folders, knowledge.value)
+    return read_root(root_path(None, chosen, arch or platform.machine(), context))

@@ -1,0 +1,36 @@
+"""``envbuild lock`` and ``envbuild render``: everything up to the build, without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..build import BuildPlaces, prepare
+from ..errors import UsageError
+from ..model.places import Places
+from ..model.plan import Lock
+from ..render import render_build
+from ..root.store import Home
+from .context import Context
+from .create import obtain_lock
+from .load import Choice, load, plan
+from .places import root_path
+
+
+def make(choice: Choice, context: Context) -> Lock:
+    """Return the lock of a recipe; may use the network."""
+    material = load(choice, context)
+    return obtain_lock(material, plan(material), context)
+
+
+def render(choice: Choice, root: str | None, output: Path, context: Context) -> tuple[str, ...]:
+    """Write a build folder to *output*, which must be new or empty; return the files' names."""
+    folder = context.path(output)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} is there and not an empty folder", "name a new folder")
+    material = load(choice, context)
+    lock = obtain_lock(material, plan(material), context)
+    home = Home(root_path(root, material.site, material.arch, context), lock.plan.recipe)
+    places = BuildPlaces(home.prefix(lock.id()), folder)
+    files = render_build(lock, Places(prefix=str(places.prefix), build=str(folder)))
+    prepare(places, {**files, "lock.json": lock.text()}, material.runtime_source)
+    return tuple(sorted([*files, "lock.json", "runtime/"]))

@@ -1,0 +1,39 @@
+"""Where one environment lies: the two absolute paths that rendered files know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import UsageError
+
+
+@dataclass(frozen=True)
+class Places:
+    """The prefix, which is never moved, and the folder that it is built or tested from.
+
+    Spaces, quotes and ``$`` are fine. Raises UsageError for a path that is not absolute, that
+    holds a ``:`` (PATH and PYTHONPATH would be split there) or a character that does not print.
+    """
+
+    prefix: Path
+    build: Path
+
+    def __post_init__(self) -> None:
+        for path in (self.prefix, self.build):
+            _check(str(path))
+
+
+def _check(path: str) -> None:
+    if not path.startswith("/"):
+        raise UsageError(f"not an absolute path: {path!r}")
+    if ":" in path:
+        raise UsageError(
+            f"the path {path!r} holds a ':', which would split PATH there",
+            "give --root another folder",
+        )
+    if not path.isprintable():
+        raise UsageError(
+            f"the path {path!r} holds a character that cannot be printed",
+            "give --root another folder",
+        )

@@ -1,0 +1,193 @@
+"""Printing: the one module that does.
+
+Data goes to standard output, everything else to standard error. Every message can be read
+without colour. Off a terminal there are plain lines and no control characters.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO
+
+from .errors import EnvbuildError, Problem
+from .model.base import Document, canonical_json
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.spinner import Spinner
+
+    from .build import Listener
+    from .model.plan import Step
+
+REPORT_ISSUE = "this is a bug in envbuild: please report it with the text above"
+
+
+@dataclass
+class Report:
+    """Where to print and how."""
+
+    out: TextIO
+    err: TextIO
+    as_json: bool = False
+    quiet: bool = False
+
+    def show(self, value: Document | Sequence[Document] | dict[str, Any], text: str) -> None:
+        """Print a result: as JSON where asked for, else *text*."""
+        if not self.as_json:
+            self.out.write(text.rstrip("\n") + "\n")
+            return
+        if isinstance(value, Document):
+            plain: Any = value.plain()
+        elif isinstance(value, dict):
+            plain = value
+        else:
+            plain = [item.plain() for item in value]
+        self.out.write(canonical_json(plain))
+
+    def raw(self, text: str) -> None:
+        """Print a file's text as it is."""
+        self.out.write(text)
+
+    def say(self, line: str) -> None:
+        """Print what happens, for somebody who waits."""
+        if not self.quiet:
+            self._line(f"envbuild: {line}")
+
+    def warn(self, line: str) -> None:
+        """Print a warning."""
+        self._line(f"warning: {line}")
+
+    def error(self, error: EnvbuildError) -> None:
+        """Print every problem of an error, each with its place and what to try."""
+        for problem in error.problems:
+            self._line(_problem_text(problem))
+        if self.as_json:
+            self.out.write(canonical_json(_error_json(error)))
+
+    def bug(self, trace: str) -> None:
+        """Print the traceback of our own bug."""
+        self._line(trace.rstrip("\n"))
+        self._line(f"error: {REPORT_ISSUE}")
+
+    @contextlib.contextmanager
+    def steps(self, steps: tuple[Step, ...]) -> Iterator[Listener]:
+        """Show the steps of a build as they run."""
+        if self.quiet:
+            yield _Silent()
+        elif self.err.isatty():
+            with _live(self.err, steps) as listener:
+                yield listener
+        else:
+            yield _Lines(self, len(steps))
+
+    def _line(self, line: str) -> None:
+        self.err.write(line + "\n")
+        self.err.flush()
+
+
+def _problem_text(problem: Problem) -> str:
+    place = f"{problem.place}: " if problem.place else ""
+    lines = [f"{place}error: {problem.message}"]
+    if problem.hints:
+        lines += ["", *(f"hint: {hint}" for hint in problem.hints), ""]
+    return "\n".join(lines)
+
+
+def _error_json(error: EnvbuildError) -> dict[str, Any]:
+    return {
+        "exit-code": int(error.code),
+        "problems": [
+            {
+                "message": problem.message,
+                "place": str(problem.place) if problem.place else None,
+                "hints": list(problem.hints),
+            }
+            for problem in error.problems
+        ],
+    }
+
+
+class _Silent:
+    def step_begins(self, step: Step) -> None:
+        pass
+
+    def step_says(self, line: str) -> None:
+        pass
+
+    def step_ends(self, step: Step, *, done: bool) -> None:
+        pass
+
+
+class _Lines:
+    """Steps as plain lines: one when it begins, one when it ends."""
+
+    def __init__(self, report: Report, total: int) -> None:
+        self._report = report
+        self._total = total
+        self._number = 0
+        self._began = 0.0
+
+    def step_begins(self, step: Step) -> None:
+        self._number += 1
+        self._began = time.monotonic()
+        self._report.say(f"[{self._number}/{self._total}] {step.title}")
+
+    def step_says(self, line: str) -> None:
+        pass
+
+    def step_ends(self, step: Step, *, done: bool) -> None:
+        seconds = time.monotonic() - self._began
+        word = "done" if done else "FAILED"
+        self._report.say(f"[{self._number}/{self._total}] {step.title}: {word} ({seconds:.1f} s)")
+
+
+class _Display:
+    """Steps on a terminal: finished ones stay, the running one has a spinner and its last line."""
+
+    def __init__(self, live: Live, spinner: Spinner, total: int) -> None:
+        self._live = live
+        self._spinner = spinner
+        self._total = total
+        self._number = 0
+        self._began = 0.0
+        self._title = ""
+
+    def step_begins(self, step: Step) -> None:
+        self._number += 1
+        self._began = time.monotonic()
+        self._title = f"[{self._number}/{self._total}] {step.title}"
+        self._show("")
+        self._live.update(self._spinner)
+
+    def step_says(self, line: str) -> None:
+        self._show(line)
+
+    def step_ends(self, step: Step, *, done: bool) -> None:
+        from rich.text import Text
+
+        seconds = f"{time.monotonic() - self._began:.1f} s"
+        mark, style = ("ok", "green") if done else ("FAILED", "bold red")
+        line = Text.assemble((f"{mark:>6} ", style), self._title, (f"  {seconds}", "dim"))
+        self._live.console.print(line)
+        self._live.update("")
+
+    def _show(self, line: str) -> None:
+        from rich.text import Text
+
+        text = Text(f"{self._title}  ", no_wrap=True, overflow="ellipsis")
+        text.append(line.strip(), style="dim")
+        self._spinner.update(text=text)
+
+
+@contextlib.contextmanager
+def _live(err: TextIO, steps: tuple[Step, ...]) -> Iterator[_Display]:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.spinner import Spinner
+
+    console = Console(file=err, highlight=False)
+    with Live("", console=console, refresh_per_second=8, transient=True) as live:
+        yield _Display(live, Spinner("line"), len(steps))

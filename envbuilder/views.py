@@ -1,0 +1,202 @@
+"""Results as text for people: pure functions, no printing. JSON is the form for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from .model.evidence import Evidence, SmokeResult, Timing
+from .model.outcome import Changed, Created, DocumentEntry, Info, Listing, Removed
+from .model.plan import Edit, Plan
+from .model.site import Site, Snapshot
+
+
+def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
+    """Return rows as aligned columns; the last column is left as long as it is."""
+    table = [tuple(row) for row in rows]
+    if not table:
+        return ""
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]) - 1)]
+    lines = []
+    for row in table:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        lines.append((indent + "  ".join([*cells, row[-1]])).rstrip())
+    return "\n".join(lines)
+
+
+def moment(time: str | None) -> str:
+    """Return an ISO 8601 time in UTC as people write it."""
+    if time is None:
+        return "never"
+    return datetime.strptime(time, "%Y-%m-%dT%H:%M:%SZ").strftime("%Y-%m-%d %H:%M UTC")
+
+
+def size(count: int) -> str:
+    """Return a number of bytes in the largest binary unit that divides it well."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}"
+        value /= 1024
+    return f"{value:.0f} GiB"
+
+
+def plan(value: Plan) -> str:
+    """Return a plan: components, modules, environment, steps."""
+    parts = [
+        f"{value.recipe}: {value.summary}",
+        f"site {value.site}, {value.arch}, {value.backend}",
+        "",
+        "components",
+        columns(
+            (pin.component, pin.version, f"{pin.origin}:{pin.locator}", pin.why)
+            for pin in value.pins
+        ),
+    ]
+    if value.packages:
+        parts += ["and what pip chooses for", *(f"  {line}" for line in value.packages)]
+    if value.modules.loads:
+        parts += ["", "modules, in this order", *(f"  {name}" for name in value.modules.loads)]
+    parts += ["", "environment", *(f"  {edit_line(edit)}" for edit in value.environment)]
+    parts += ["", "steps"]
+    parts += [f"  {n}. {step.title}" for n, step in enumerate(value.steps, start=1)]
+    parts += [f"warning: {line}" for line in value.warnings]
+    return "\n".join(parts)
+
+
+def edit_line(edit: Edit) -> str:
+    """Return one environment edit in words."""
+    value = "/".join(["<prefix>", edit.value]).rstrip("/") if edit.in_prefix else edit.value
+    return {
+        "set": f"{edit.name} = {value}",
+        "unset": f"{edit.name} unset",
+        "prepend": f"{edit.name} begins with {value}",
+        "append": f"{edit.name} ends with {value}",
+    }[edit.kind]
+
+
+def proof(result: SmokeResult) -> list[str]:
+    """Return what a smoke test found, a line each."""
+    where = ", ".join(result.nodes) or "no node"
+    seconds = f"{result.seconds:.1f}"
+    lines = [
+        f"{result.verdict}: {result.tier}, {result.ranks} ranks on {where} in {seconds} s",
+        f"launched by: {result.launch}",
+    ]
+    lines += [f"{library.kind} library: {library.path}" for library in result.libraries]
+    good = sum(check.passed for check in result.checks)
+    lines.append(f"{good} of {len(result.checks)} checks exact")
+    lines += [f"- {reason}" for reason in result.reasons]
+    return lines
+
+
+def timings(values: Sequence[Timing]) -> str:
+    """Return the speeds per size as a table."""
+    head = ("size", "latency", "bus bandwidth")
+    rows = [
+        (size(t.bytes), f"{t.latency_us:.1f} us", f"{t.bus_bandwidth:.2f} GB/s") for t in values
+    ]
+    return columns([head, *rows]) if rows else ""
+
+
+def created(value: Created) -> str:
+    """Return what ``create`` achieved and how to use it; the last line says it in one."""
+    result = value.evidence.result
+    biggest = result.timings[-1:] or ()
+    speed = "".join(
+        f", {t.bus_bandwidth:.2f} GB/s bus bandwidth at {size(t.bytes)}" for t in biggest
+    )
+    exact = f"{len(result.checks)} checks exact{speed}"
+    return "\n".join(
+        [
+            f"proved: {result.tier} on {value.evidence.arch}, {exact}",
+            f"prefix: {value.prefix}",
+            "",
+            "use it:",
+            f"  module use '{value.modulefiles}'",
+            f"  module load {value.environment}",
+            "  mpiexec -n 2 python my_program.py",
+            "or, without a module system:",
+            f"  source '{value.prefix}/bin/activate'",
+            "",
+            f"{value.environment}/{value.number} is ready and the default",
+        ]
+    )
+
+
+def listing(value: Listing) -> str:
+    """Return the environments of a root."""
+    parts = [f"root {value.root} (site {value.site}, {value.arch})"]
+    rows = [("environment", "proved", "last proof", "")]
+    for item in value.environments:
+        name = f"{item.environment}/{item.number}"
+        note = "default" if item.default else ""
+        if item.last_failed:
+            note = f"{note} newest test FAILED".strip()
+        rows.append((name, item.tier or "-", moment(item.proved), note))
+    parts.append(columns(rows) if value.environments else "  no environment is published here yet")
+    if value.unfinished:
+        parts.append("not published (failed, interrupted, or being built):")
+        parts += [f"  {item.environment} {item.id}" for item in value.unfinished]
+    return "\n".join(parts)
+
+
+def info(value: Info) -> str:
+    """Return all about one environment."""
+    default = " (default)" if value.default else ""
+    parts = [
+        f"{value.environment}/{value.number}{default}: {value.lock.plan.summary}",
+        columns(
+            [
+                ("id", value.id),
+                ("prefix", value.prefix),
+                ("modulefile", value.modulefile),
+                ("site", f"{value.lock.plan.site}, {value.lock.plan.arch}"),
+            ]
+        ),
+        "",
+        "components",
+        columns((p.component, p.version, f"{p.origin}:{p.locator}") for p in value.lock.plan.pins),
+    ]
+    for evidence in value.evidence:
+        parts += ["", f"smoke test of {moment(evidence.time)}"]
+        parts += [f"  {line}" for line in proof(evidence.result)]
+    passed = [e for e in value.evidence if e.result.verdict == "passed"]
+    if passed and passed[-1].result.timings:
+        parts += ["", "allreduce of float32, newest test", timings(passed[-1].result.timings)]
+    return "\n".join(parts)
+
+
+def smoke(value: Evidence) -> str:
+    """Return one smoke test."""
+    return "\n".join([*proof(value.result), timings(value.result.timings)])
+
+
+def changed(value: Changed) -> str:
+    """Return the outcome of a rollback."""
+    before = f"{value.environment}/{value.before}" if value.before else "none"
+    return f"default: {value.environment}/{value.now} (before: {before}); running jobs keep theirs"
+
+
+def removed(value: Removed) -> str:
+    """Return what was removed."""
+    if not value.removed:
+        return f"nothing to remove of {value.environment}"
+    return "removed " + ", ".join(value.removed)
+
+
+def documents(entries: Sequence[DocumentEntry]) -> str:
+    """Return recipes or sites, a line each."""
+    return columns((entry.name, entry.summary) for entry in entries) or "  none was found"
+
+
+def site(value: Site, found: Snapshot) -> str:
+    """Return a detected site."""
+    rows = [
+        ("site", f"{value.name}: {value.summary}"),
+        ("architecture", ", ".join(value.arch)),
+        ("modules", value.module_system),
+        ("glibc", found.glibc or "unknown"),
+    ]
+    rows += [("python", f"{each.version} {each.path}") for each in found.interpreters]
+    return columns(rows, indent="")
