@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Installs the real components that tests use, on Debian as root; elsewhere it says what is left
+# out. Prints on standard output the variables that tests read, as lines for a shell to evaluate.
+# Usage: eval "$(bash ci/components.sh FOLDER)"; FOLDER holds what is unpacked rather than installed.
+set -euo pipefail
+folder=${1:?usage: components.sh FOLDER}
+
+packages=(lmod zsh tcsh tcl lua5.3 openmpi-bin libopenmpi-dev gcc libc6-dev)
+
+say() { printf 'components: %s\n' "$*" >&2; }
+
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+    say "not root on Debian: nothing is installed, tests whose component is missing are skipped"
+    exit 0
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+done
+export DEBIAN_FRONTEND=noninteractive
+if [ ${#missing[@]} -gt 0 ]; then
+    say "installing ${missing[*]}"
+    { apt-get update && apt-get install -y --no-install-recommends "${missing[@]}"; } >&2 ||
+        say "apt-get failed: tests whose component is missing are skipped"
+fi
+
+# Environment Modules conflicts with Lmod as a package, so it is unpacked beside it.
+tcl=$folder/environment-modules
+if [ ! -d "$tcl/usr" ]; then
+    mkdir -p "$tcl"
+    if (cd "$tcl" && apt-get update -qq && apt-get download -qq environment-modules) >&2; then
+        dpkg -x "$tcl"/environment-modules_*.deb "$tcl"
+    else
+        say "environment-modules could not be fetched: its tests are skipped"
+    fi
+fi
+modulecmd=$(find "$tcl" -name modulecmd.tcl -print -quit)
+if [ -n "$modulecmd" ]; then
+    printf 'export ENVBUILD_MODULECMD=%q\n' "$modulecmd"
+fi

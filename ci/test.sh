@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Sets up what the tests need and runs them: formatter, linter, type checker, pytest.
+# Further words go to pytest: bash ci/test.sh -k render
+# A virtual environment is made in .venv-test (ENVBUILD_TEST_VENV names another).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+unset PYTHONPATH PYTHONHOME VIRTUAL_ENV
+export PYTHONNOUSERSITE=1 PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1
+
+say() { printf '== %s\n' "$*"; }
+
+python=${PYTHON:-}
+for name in python3 python3.13 python3.12 python3.11 python3.10; do
+    [ -n "$python" ] && break
+    if command -v "$name" >/dev/null 2>&1 &&
+        "$name" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+        python=$name
+    fi
+done
+[ -n "$python" ] || { echo "no Python >= 3.10 with venv on PATH; name one: PYTHON=... bash ci/test.sh" >&2; exit 9; }
+
+venv=${ENVBUILD_TEST_VENV:-$PWD/.venv-test}
+say "components"
+mkdir -p "$venv"
+eval "$(bash ci/components.sh "$venv/components")"
+
+say "virtual environment $venv ($("$python" --version))"
+"$python" -m venv "$venv"
+"$venv/bin/python" -m pip install --quiet --editable '.[test]'
+export PATH="$venv/bin:$PATH"
+
+say "ruff"
+ruff check .
+ruff format --check .
+say "mypy"
+mypy
+say "shellcheck"
+shellcheck ci/*.sh .ci/run
+say "pytest"
+exec python -m pytest "$@"

@@ -1,0 +1,221 @@
+"""The resolver's first cut: who provides what, and why nobody does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from envbuilder.errors import NoSolutionError, Place
+from envbuilder.model.knowledge import Component, Knowledge, Release
+from envbuilder.model.recipe import Recipe
+from envbuilder.model.site import Interpreter, Site, Snapshot, StatedModule
+from envbuilder.resolve import Request, Wanted, resolve
+from envbuilder.resolve.candidates import matches
+
+
+def component(pip: str | None = None, fulfils: tuple[str, ...] = ()) -> Component:
+    return Component(summary="a component", pip=pip, fulfils=fulfils)
+
+
+KNOWLEDGE = Knowledge(
+    components={
+        "python": component(),
+        "numpy": component("numpy"),
+        "mpi4py": component("mpi4py"),
+        "mpich": component("mpich", ("mpi",)),
+        "openmpi": component("openmpi", ("mpi",)),
+        "flit-core": component("flit-core"),
+    },
+    releases={
+        "numpy": (
+            Release(version="2.5.5", requires_python=">=3.12", arch=("x86_64", "ppc64le")),
+            Release(version="2.4.6", requires_python=">=3.11", arch=("x86_64", "ppc64le")),
+            Release(version="1.26.4", requires_python=">=3.9", arch=("x86_64",)),
+        ),
+        "mpi4py": (
+            Release(version="4.1.2", requires_python=">=3.8", arch=("x86_64", "aarch64")),
+            Release(version="4.0.3", requires_python=">=3.6", wheels=False),
+        ),
+        "mpich": (
+            Release(version="5.0.2", arch=("x86_64", "aarch64")),
+            Release(version="4.3.2", arch=("x86_64", "aarch64")),
+        ),
+        "flit-core": (Release(version="4.2.0", requires_python=">=3.8"),),
+    },
+)
+
+
+def interpreter(version: str, **changes: object) -> Interpreter:
+    path = f"/usr/bin/python{version.rpartition('.')[0]}"
+    known = {"path": path, "version": version, "arch": "x86_64", "can_make_venv": True}
+    return Interpreter(**{**known, **changes})
+
+
+def request(
+    stack: dict[str, str], *interpreters: Interpreter, modules: tuple[StatedModule, ...] = ()
+) -> Request:
+    recipe = Recipe(schema=1, name="demo", summary="A demo", arch=("x86_64",), stack=stack)
+    site = Site(schema=1, name="here", summary="Here", arch=("x86_64",))
+    return Request(
+        recipe=recipe,
+        site=site,
+        arch="x86_64",
+        snapshot=Snapshot(interpreters=interpreters, modules=modules),
+        knowledge=KNOWLEDGE,
+        implied=(Wanted("numpy", "*", "the runtime"), Wanted("mpi4py", "*", "the runtime")),
+        build_only=(Wanted("flit-core", ">=3.8", "building the runtime"),),
+        places={name: Place("demo.yaml", 7 + n, 3) for n, name in enumerate(stack)},
+    )
+
+
+BASIC = {"python": ">=3.8", "mpich": "*"}
+
+
+def pins(found: object) -> list[str]:
+    return [str(pin) for pin in found.pins]  # type: ignore[attr-defined]
+
+
+def test_the_newest_of_everything_that_fits_the_interpreter() -> None:
+    found = resolve(request(BASIC, interpreter("3.11.7"), interpreter("3.10.2")))
+    assert pins(found) == [
+        "python@3.11.7 <- system:/usr/bin/python3.11",
+        "mpich@5.0.2 <- pip:mpich",
+        "numpy@2.4.6 <- pip:numpy",
+        "mpi4py@4.1.2 <- pip:mpi4py",
+    ]
+    assert [str(pin) for pin in found.build_pins] == ["flit-core@4.2.0 <- pip:flit-core"]
+    assert (found.loads, found.final) == ((), ())
+
+
+def test_the_order_in_which_things_were_found_does_not_matter() -> None:
+    one, other = interpreter("3.11.7"), interpreter("3.10.2")
+    assert resolve(request(BASIC, one, other)) == resolve(request(BASIC, other, one))
+
+
+def test_an_interpreter_under_which_nothing_fits_is_passed_over() -> None:
+    newest_lacks_numpy = request({**BASIC, "numpy": "<2"}, interpreter("3.13.0"))
+    found = resolve(newest_lacks_numpy)
+    assert "numpy@1.26.4 <- pip:numpy" in pins(found)
+    only_old = request({**BASIC, "numpy": ">=2.5"}, interpreter("3.11.7"), interpreter("3.12.1"))
+    assert pins(resolve(only_old))[0] == "python@3.12.1 <- system:/usr/bin/python3.12"
+
+
+def test_an_interpreter_without_venv_or_of_another_architecture_is_no_candidate() -> None:
+    bad = (
+        interpreter("3.13.0", can_make_venv=False),
+        interpreter("3.12.0", arch="ppc64le"),
+        interpreter("3.10.2"),
+    )
+    assert pins(resolve(request(BASIC, *bad)))[0] == "python@3.10.2 <- system:/usr/bin/python3.10"
+
+
+PYTHON_MODULE = StatedModule(
+    name="Python/3.10.4-GCCcore-11.3.0",
+    provides={"python": "3.10.4", "numpy": "1.22.3"},
+    python="/apps/Python/3.10.4/bin/python3",
+    loads=("GCCcore/11.3.0",),
+)
+MPI_MODULE = StatedModule(
+    name="OpenMPI/4.1.4-GCC-11.3.0",
+    provides={"openmpi": "4.1.4"},
+    loads=("GCCcore/11.3.0", "GCC/11.3.0"),
+)
+
+
+def test_modules_come_before_the_system_and_bring_what_they_provide() -> None:
+    stack = {"python": ">=3.8", "openmpi": "*"}
+    modules = (PYTHON_MODULE, MPI_MODULE)
+    found = resolve(request(stack, interpreter("3.13.0"), modules=modules))
+    assert pins(found) == [
+        "python@3.10.4 <- module:Python/3.10.4-GCCcore-11.3.0",
+        "openmpi@4.1.4 <- module:OpenMPI/4.1.4-GCC-11.3.0",
+        "numpy@1.22.3 <- module:Python/3.10.4-GCCcore-11.3.0",
+        "mpi4py@4.1.2 <- pip:mpi4py",
+    ]
+    assert found.loads == ("Python/3.10.4-GCCcore-11.3.0", "OpenMPI/4.1.4-GCC-11.3.0")
+    assert found.final == (
+        "GCC/11.3.0",
+        "GCCcore/11.3.0",
+        "OpenMPI/4.1.4-GCC-11.3.0",
+        "Python/3.10.4-GCCcore-11.3.0",
+    )
+    assert found.interpreter.path == "/apps/Python/3.10.4/bin/python3"
+
+
+def test_a_module_that_hides_what_was_asked_for_is_passed_over() -> None:
+    stack = {"python": ">=3.8", "openmpi": "*", "numpy": ">=2"}
+    modules = (PYTHON_MODULE, MPI_MODULE)
+    found = resolve(request(stack, interpreter("3.12.0"), modules=modules))
+    assert pins(found)[0] == "python@3.12.0 <- system:/usr/bin/python3.12"
+
+
+def test_if_only_that_module_is_there_it_is_named_with_the_place() -> None:
+    stack = {"python": ">=3.8", "openmpi": "*", "numpy": ">=2"}
+    with pytest.raises(NoSolutionError) as caught:
+        resolve(request(stack, modules=(PYTHON_MODULE, MPI_MODULE)))
+    (problem,) = caught.value.problems
+    assert problem.message == (
+        "numpy >=2 is wanted, but module Python/3.10.4-GCCcore-11.3.0 brings 1.22.3, "
+        "which would hide any other"
+    )
+    assert problem.place == Place("demo.yaml", 9, 3)
+
+
+def test_a_version_that_does_not_exist_is_said_with_those_that_do() -> None:
+    with pytest.raises(NoSolutionError) as caught:
+        resolve(request({**BASIC, "mpich": ">=6"}, interpreter("3.11.7")))
+    (problem,) = caught.value.problems
+    assert problem.message == (
+        "nothing provides mpich >=6 for Python 3.11.7 on x86_64 at site here "
+        "(wanted by recipe demo)"
+    )
+    assert problem.hints == ("there is mpich 5.0.2 (pip), 4.3.2 (pip)",)
+    assert problem.place == Place("demo.yaml", 8, 3)
+
+
+def test_what_the_index_refused_is_not_chosen_again_and_is_said_in_the_end() -> None:
+    asked = request(BASIC, interpreter("3.11.7"))
+    once = replace(asked, refused=frozenset({("mpich", "5.0.2")}))
+    assert "mpich@4.3.2 <- pip:mpich" in pins(resolve(once))
+    never = replace(asked, refused=frozenset({("mpich", "5.0.2"), ("mpich", "4.3.2")}))
+    with pytest.raises(NoSolutionError) as caught:
+        resolve(never)
+    assert caught.value.problems[0].hints == (
+        "the package index does not offer mpich 4.3.2, 5.0.2",
+    )
+
+
+def test_sources_without_wheels_are_no_candidate() -> None:
+    with pytest.raises(NoSolutionError, match="nothing provides mpi4py ==4.0.3"):
+        resolve(request({**BASIC, "mpi4py": "==4.0.3"}, interpreter("3.11.7")))
+
+
+def test_a_stack_without_an_mpi_is_refused() -> None:
+    with pytest.raises(NoSolutionError, match="names no MPI") as caught:
+        resolve(request({"python": "*"}, interpreter("3.11.7")))
+    assert caught.value.problems[0].hints == ("add one of these to its stack: mpich, openmpi",)
+
+
+def test_no_python_at_all_lists_what_there_is() -> None:
+    with pytest.raises(NoSolutionError, match="no Python >=3.8 for x86_64") as caught:
+        resolve(request(BASIC, interpreter("3.6.15")))
+    assert caught.value.problems[0].hints[0] == "found: 3.6.15"
+
+
+@pytest.mark.parametrize(
+    ("version", "constraint", "fits"),
+    [
+        ("2.3.7-fosscuda-2018b", ">=2.3.7", True),
+        ("1.14.0-PythonAnaconda-3.6", "==1.14.*", True),
+        ("7.3.0-2.30", "==7.3.0", True),
+        ("2.0rc1", ">=1", False),
+        ("2018b", ">=2018", False),
+        ("anything", "*", True),
+        ("system", ">=1", False),
+    ],
+)
+def test_module_suffixes_are_no_part_of_a_version(
+    version: str, constraint: str, fits: bool
+) -> None:
+    assert matches(version, constraint) is fits

@@ -1,0 +1,155 @@
+"""The root: its stamp, its numbers, publishing, removing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from envbuilder.errors import BuildError, UsageError
+from envbuilder.root import files, publish, store, usage
+
+
+def make_home(tmp_path: Path, name: str = "demo") -> store.Home:
+    root = store.open_root(tmp_path / "root", "local", "x86_64")
+    return store.open_home(root, name)
+
+
+def make_prefix(home: store.Home, identity: str) -> None:
+    (home.prefix(identity) / "bin").mkdir(parents=True)
+    (home.prefix(identity) / "bin" / "tool").write_text("x")
+
+
+def publish_one(home: store.Home, identity: str) -> store.Version:
+    make_prefix(home, identity)
+    version = publish.reserve(home, identity, "lua")
+    publish.publish(home, version, f"-- {identity}\n")
+    publish.set_default(home, "lua", f'module_version("{home.name}/{version.number}", "default")\n')
+    return version
+
+
+def test_a_root_is_stamped_and_refuses_another_architecture_and_site(tmp_path: Path) -> None:
+    path = tmp_path / "root"
+    store.open_root(path, "local", "x86_64")
+    assert json.loads((path / ".envbuild.json").read_text()) == {
+        "arch": "x86_64",
+        "schema": 1,
+        "site": "local",
+    }
+    with pytest.raises(UsageError, match="holds environments for x86_64, not for ppc64le"):
+        store.open_root(path, "local", "ppc64le")
+    with pytest.raises(UsageError, match="belongs to site local, not to taurus-ml"):
+        store.open_root(path, "taurus-ml", "x86_64")
+
+
+def test_a_folder_with_other_things_in_it_is_not_made_a_root(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(UsageError, match="not empty and not a root"):
+        store.open_root(tmp_path, "local", "x86_64")
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"schema": 2, "site": "local", "arch": "x86_64"}', "newer envbuild"),
+        ('{"schema": 1}', "damaged"),
+        ("", "damaged"),
+    ],
+)
+def test_a_stamp_of_the_future_or_a_damaged_one_is_said(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    (tmp_path / ".envbuild.json").write_text(text)
+    with pytest.raises(UsageError, match=message):
+        store.read_root(tmp_path)
+
+
+def test_numbers_count_up_and_are_never_given_twice(tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    first, second = publish_one(home, "a" * 12), publish_one(home, "b" * 12)
+    assert (first.number, second.number) == (1, 2)
+    publish.withdraw(home, second)
+    assert not home.prefix("b" * 12).exists()
+    third = publish_one(home, "b" * 12)
+    assert third.number == 3
+    assert [v.number for v in publish.published(home)] == [1, 3]
+
+
+def test_a_publish_that_was_killed_after_the_number_was_reserved_finds_it_again(
+    tmp_path: Path,
+) -> None:
+    home = make_home(tmp_path)
+    make_prefix(home, "a" * 12)
+    reserved = publish.reserve(home, "a" * 12, "lua")
+    assert publish.published(home) == ()
+    assert publish.unpublished(home) == ("a" * 12,)
+    assert publish.reserve(home, "a" * 12, "lua") == reserved
+
+
+def test_a_published_prefix_is_read_only(tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    version = publish_one(home, "a" * 12)
+    tool = home.prefix(version.id) / "bin" / "tool"
+    assert [oct(p.stat().st_mode & 0o222) for p in (tool, tool.parent)] == ["0o0", "0o0"]
+
+
+def test_the_default_is_what_the_file_says(tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    assert store.default_number(home) is None
+    publish_one(home, "a" * 12)
+    publish_one(home, "b" * 12)
+    assert store.default_number(home) == 2
+    with pytest.raises(UsageError, match="there is no demo/7") as caught:
+        publish.find_version(home, 7)
+    assert caught.value.problems[0].hints == ("published: demo/1, demo/2",)
+
+
+def test_a_damaged_registry_is_an_error_and_not_a_new_beginning(tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    publish_one(home, "a" * 12)
+    home.registry_file.write_text("{")
+    with pytest.raises(BuildError, match="is damaged"):
+        publish.reserve(home, "c" * 12, "lua")
+
+
+def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    files.write_atomically(path, "old")
+
+    def full(number: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        files.write_atomically(path, "new")
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_files_obey_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        files.write_atomically(tmp_path / "file", "text")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_process_that_runs_from_a_prefix_is_found(tmp_path: Path) -> None:
+    script = "import sys; print('up', flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as running:
+        assert running.stdout is not None
+        running.stdout.readline()
+        assert [user.pid for user in usage.processes_using(tmp_path)] == [running.pid]
+        running.communicate()
+    assert usage.processes_using(tmp_path) == ()
