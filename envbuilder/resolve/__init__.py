@@ -1,5 +1,5 @@
 """Choosing who provides each component, and in which version."""
 
-from .resolver import Request, Resolution, resolve
+from .resolver import Request, Resolution, Wanted, resolve
 
-__all__ = ["Request", "Resolution", "resolve"]
+__all__ = ["Request", "Resolution", "Wanted", "resolve"]

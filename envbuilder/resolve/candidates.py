@@ -32,7 +32,10 @@ def matches(version: str, constraint: str) -> bool:
     if constraint == ANY_VERSION:
         return True
     parsed = parse(version)
-    return parsed is not None and SpecifierSet(constraint).contains(parsed)
+    specifiers = SpecifierSet(constraint)
+    return parsed is not None and specifiers.contains(
+        parsed, prereleases=bool(specifiers.prereleases)
+    )
 
 
 def parse(version: str) -> Version | None:

@@ -93,13 +93,15 @@ def _require_mpi(request: Request) -> None:
 
 
 def _usable_pythons(request: Request, wanted: Wanted) -> list[tuple[Candidate, Interpreter]]:
-    interpreters = dict(pythons(request.snapshot, request.arch))
     order = request.site.origins
     fitting = [
-        c for c in interpreters if c.origin in order and matches(c.version, wanted.constraint)
+        (candidate, interpreter)
+        for candidate, interpreter in pythons(request.snapshot, request.arch)
+        if candidate.origin in order and matches(candidate.version, wanted.constraint)
     ]
-    ranked = sorted(newest_first(fitting), key=lambda c: order.index(c.origin))
-    return [(candidate, interpreters[candidate]) for candidate in ranked]
+    ranked = newest_first([candidate for candidate, _ in fitting])
+    fitting.sort(key=lambda pair: ranked.index(pair[0]))
+    return sorted(fitting, key=lambda pair: order.index(pair[0].origin))
 
 
 def _fill(

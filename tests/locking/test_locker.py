@@ -135,7 +135,7 @@ def test_no_network_is_not_taken_for_a_refusal(tmp_path: Path) -> None:
 
 
 def test_a_conflict_among_free_packages_is_told_in_pips_words(tmp_path: Path) -> None:
-    said = "ERROR: Cannot install a and b because these package versions have conflicting dependencies.\n"
+    said = "ERROR: Cannot install a and b because these have conflicting dependencies.\n"
     with pytest.raises(BuildError, match="conflicting dependencies"):
         make_lock(plan(packages=("a", "b")), Pip(tmp_path, [], said), tmp_path)
 
