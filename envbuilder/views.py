@@ -60,7 +60,6 @@ def plan(value: Plan) -> str:
     parts += ["", "environment", *(f"  {edit_line(edit)}" for edit in value.environment)]
     parts += ["", "steps"]
     parts += [f"  {n}. {step.title}" for n, step in enumerate(value.steps, start=1)]
-    parts += [f"warning: {line}" for line in value.warnings]
     return "\n".join(parts)
 
 

@@ -47,8 +47,6 @@ def create(options: CreateOptions, context: Context) -> Created:
     """
     material = load(options.choice, context)
     planned = plan(material)
-    for warning in planned.warnings:
-        context.tell.warn(warning)
     path = root_path(options.root, material.site, material.arch, context)
     root = store.open_root(path, material.site.name, material.arch)
     home = store.open_home(root, planned.recipe)
@@ -85,7 +83,7 @@ def obtain_lock(material: Material, planned: Plan, context: Context) -> Lock:
 
 def _ask_pip(planned: Plan, scratch: Path, context: Context) -> Lock:
     """Run pip inside the plan's modules, in a virtualenv that is thrown away."""
-    places = Places(prefix=str(scratch / "venv"), build=str(scratch))
+    places = Places(prefix=scratch / "venv", build=scratch)
     for name, text in render_build(Lock(plan=planned, artifacts=()), places).items():
         (scratch / name).write_text(text, encoding="utf-8")
 
@@ -140,7 +138,7 @@ def _build(
     if not options.resume:
         files.remove_tree(places.prefix)
         files.remove_tree(places.folder)
-    rendered = render_build(lock, Places(prefix=str(places.prefix), build=str(places.folder)))
+    rendered = render_build(lock, Places(prefix=places.prefix, build=places.folder))
     prepare(places, {**rendered, "lock.json": lock.text()}, material.runtime_source)
     symptoms = material.knowledge.value.symptoms
     with context.tell.steps(lock.plan.steps) as listener:
@@ -156,7 +154,7 @@ def _build(
 def _publish(material: Material, lock: Lock, home: store.Home, evidence: Evidence) -> store.Version:
     dialect: store.Dialect = "tcl" if material.site.module_system == "tcl" else "lua"
     version = publish.reserve(home, lock.id(), dialect)
-    places = Places(prefix=str(home.prefix(lock.id())), build=str(home.build(lock.id())))
+    places = Places(prefix=home.prefix(lock.id()), build=home.build(lock.id()))
     text = render_modulefile(lock, places, version.number, evidence, version.dialect)
     publish.publish(home, version, text)
     return version

@@ -91,7 +91,6 @@ def plan(loaded: Material, refused: frozenset[tuple[str, str]] = frozenset()) ->
             final=found.final,
             runtime=runtime,
             inputs=_inputs(loaded, runtime),
-            warnings=tuple(loaded.detected.notes),
         )
     )
 

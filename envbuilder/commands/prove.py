@@ -60,7 +60,7 @@ def prove(
 
 
 def _write_run(lock: Lock, prefix: Path, run: Path) -> None:
-    for name, text in render_smoke(lock, Places(prefix=str(prefix), build=str(run))).items():
+    for name, text in render_smoke(lock, Places(prefix=prefix, build=run)).items():
         (run / name).write_text(text, encoding="utf-8")
     shutil.copyfile(data.SMOKE_PROGRAM, run / "smoke.py")
 

@@ -31,6 +31,6 @@ def render(choice: Choice, root: str | None, output: Path, context: Context) -> 
     lock = obtain_lock(material, plan(material), context)
     home = Home(root_path(root, material.site, material.arch, context), lock.plan.recipe)
     places = BuildPlaces(home.prefix(lock.id()), folder)
-    files = render_build(lock, Places(prefix=str(places.prefix), build=str(folder)))
+    files = render_build(lock, Places(prefix=places.prefix, build=folder))
     prepare(places, {**files, "lock.json": lock.text()}, material.runtime_source)
     return tuple(sorted([*files, "lock.json", "runtime/"]))

@@ -99,7 +99,6 @@ class Plan(Document):
     find_links: tuple[CleanUrl, ...] = ()
     steps: tuple[Step, ...]
     inputs: tuple[Input, ...] = ()
-    warnings: tuple[Line, ...] = ()
 
     def pin(self, component: str) -> Pin | None:
         """Return the pin of *component*, or None."""

@@ -31,7 +31,6 @@ class PlanRequest:
     final: tuple[str, ...]
     runtime: RuntimePlan
     inputs: tuple[Input, ...]
-    warnings: tuple[str, ...] = ()
 
 
 def make_plan(request: PlanRequest) -> Plan:
@@ -62,7 +61,6 @@ def make_plan(request: PlanRequest) -> Plan:
         find_links=(*recipe.find_links, *site.find_links),
         steps=_steps(request),
         inputs=request.inputs,
-        warnings=request.warnings,
     )
 
 

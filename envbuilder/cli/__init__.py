@@ -1,0 +1,48 @@
+"""The command line: parses arguments, calls one verb, shows what it hands back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from . import building, documents, environments
+
+EXIT_CODES = """Exit codes: 0 ok, 2 usage or document, 3 no solution, 4 known bad, 5 build,
+6 smoke test, 7 speed, 8 drift, 9 missing tool, 70 a bug of envbuild."""
+
+app = typer.Typer(
+    name="envbuild",
+    help="From a recipe to a deep-learning environment that proves its ranks can talk.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(building.app)
+app.add_typer(environments.app)
+app.add_typer(documents.recipes, name="recipes")
+app.add_typer(documents.sites, name="sites")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"envbuild {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,34 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+Recipes = Annotated[
+    list[Path] | None,
+    typer.Option("--recipes", metavar="DIR", help="Further folder of recipes; may be repeated."),
+]
+RecipeName = Annotated[
+    str, typer.Argument(metavar="RECIPE", help="A recipe's name, or the path of its file.")
+]
+SiteOption = Annotated[
+    str | None, typer.Option("--site", help="Where: a site's name or file. Else ENVBUILD_SITE.")
+]
+ArchOption = Annotated[
+    str | None, typer.Option("--arch", help="Architecture: x86_64, ppc64le or aarch64.")
+]
+RootOption = Annotated[
+    str | None,
+    typer.Option(
+        "--root",
+        metavar="DIR",
+        help="Where environments live. Else ENVBUILD_ROOT, else the site's.",
+    ),
+]
+Environment = Annotated[
+    str, typer.Argument(metavar="NAME[/N]", help="An environment; without /N its default.")
+]
