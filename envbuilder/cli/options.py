@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+def _recipe_names(incomplete: str) -> list[str]:
+    """Return the recipes that begin so, for the shell's completion; never fails."""
+    from ..documents import catalogue, search_path
+
+    with contextlib.suppress(Exception):
+        folders = search_path(os.environ, ())
+        names = [name for name, _ in catalogue("recipe", folders)]
+        return [name for name in names if name.startswith(incomplete)]
+    return []
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Recipes = Annotated[
@@ -13,7 +27,12 @@ Recipes = Annotated[
     typer.Option("--recipes", metavar="DIR", help="Further folder of recipes; may be repeated."),
 ]
 RecipeName = Annotated[
-    str, typer.Argument(metavar="RECIPE", help="A recipe's name, or the path of its file.")
+    str,
+    typer.Argument(
+        metavar="RECIPE",
+        help="A recipe's name, or the path of its file.",
+        autocompletion=_recipe_names,
+    ),
 ]
 SiteOption = Annotated[
     str | None, typer.Option("--site", help="Where: a site's name or file. Else ENVBUILD_SITE.")
