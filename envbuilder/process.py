@@ -126,7 +126,7 @@ def run(
         code: int | None = popen.returncode
     except subprocess.TimeoutExpired:
         running.end()
-        out, err = popen.communicate()
+        out, err = _what_is_left(popen)
         code = None
     except BaseException:
         running.end()
@@ -134,6 +134,17 @@ def run(
     return Finished(
         tuple(command), code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
     )
+
+
+def _what_is_left(popen: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """Return what was printed; a grandchild in a session of its own may keep the pipes open."""
+    try:
+        return popen.communicate(timeout=GRACE)
+    except subprocess.TimeoutExpired as error:
+        for pipe in (popen.stdout, popen.stderr):
+            if pipe:
+                pipe.close()
+        return error.stdout or b"", error.stderr or b""
 
 
 @contextlib.contextmanager

@@ -103,7 +103,8 @@ def test_only_the_verbs_know_the_stages() -> None:
     for path in FILES:
         if layer(path) in {"cli", "report", "views"}:
             inner = {n.removeprefix("envbuilder.") for n in imports(path) if "envbuilder." in n}
-            assert not inner & (STAGES - {"root", "build", "detect"}), path.name
+            # Completion of a recipe's name must be quick: it asks the catalogue itself.
+            assert not inner & (STAGES - {"root", "build", "detect", "documents"}), path.name
 
 
 def test_the_tool_and_its_runtime_do_not_import_each_other() -> None:
