@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from ..model.knowledge import Knowledge
+from ..model.knowledge import Knowledge, Release
 from ..model.recipe import ANY_VERSION
 from ..model.site import Interpreter, Origin, Snapshot, StatedModule
 
@@ -87,16 +87,41 @@ def from_modules(component: str, snapshot: Snapshot) -> Iterator[Candidate]:
             yield Candidate(component, version, "module", module.name, module=module)
 
 
-def from_index(component: str, knowledge: Knowledge, arch: str, python: str) -> Iterator[Candidate]:
-    """Yield the recorded releases that have a wheel for *arch* and admit this Python."""
+@dataclass(frozen=True)
+class Target:
+    """What a binary wheel must fit."""
+
+    arch: str
+    python: str
+    glibc: str | None
+
+
+def from_index(component: str, knowledge: Knowledge, target: Target) -> Iterator[Candidate]:
+    """Yield the recorded releases that have a wheel for the target."""
     known = knowledge.components.get(component)
     if known is None or known.pip is None:
         return
     for release in knowledge.releases.get(component, ()):
-        if not release.wheels or (release.arch and arch not in release.arch):
-            continue
-        if _admits(release.requires_python, python):
+        if _fits(release, target):
             yield Candidate(component, release.version, "pip", known.pip)
+
+
+def _fits(release: Release, target: Target) -> bool:
+    series = ".".join(target.python.split(".")[:2])
+    return (
+        release.wheels
+        and (not release.arch or target.arch in release.arch)
+        and (not release.pythons or series in release.pythons)
+        and _new_enough(target.glibc, release.glibc)
+        and _admits(release.requires_python, target.python)
+    )
+
+
+def _new_enough(there: str | None, needed: str | None) -> bool:
+    """Whether the glibc that is there suffices; an unknown one is left to pip to judge."""
+    if there is None or needed is None:
+        return True
+    return Version(there) >= Version(needed)
 
 
 def _admits(requires_python: str | None, python: str) -> bool:

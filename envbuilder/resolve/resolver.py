@@ -14,7 +14,15 @@ from ..model.knowledge import Knowledge
 from ..model.plan import Pin
 from ..model.recipe import ANY_VERSION, Recipe
 from ..model.site import Interpreter, Site, Snapshot
-from .candidates import Candidate, from_index, from_modules, matches, newest_first, pythons
+from .candidates import (
+    Candidate,
+    Target,
+    from_index,
+    from_modules,
+    matches,
+    newest_first,
+    pythons,
+)
 
 
 @dataclass(frozen=True)
@@ -144,9 +152,10 @@ def _choose(request: Request, chosen: dict[str, Candidate], want: Wanted) -> Can
 
 
 def _candidates(request: Request, python: Candidate, want: Wanted) -> list[Candidate]:
+    target = Target(request.arch, python.version, request.snapshot.glibc)
     found = [
         *from_modules(want.component, request.snapshot),
-        *from_index(want.component, request.knowledge, request.arch, python.version),
+        *from_index(want.component, request.knowledge, target),
     ]
     return [c for c in found if (c.component, c.version) not in request.refused]
 

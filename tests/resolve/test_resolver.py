@@ -191,6 +191,24 @@ def test_sources_without_wheels_are_no_candidate() -> None:
         resolve(request({**BASIC, "mpi4py": "==4.0.3"}, interpreter("3.11.7")))
 
 
+def test_a_wheel_for_a_newer_glibc_or_another_python_series_is_no_candidate() -> None:
+    releases = {
+        **KNOWLEDGE.releases,
+        "numpy": (
+            Release(version="2.4.6", glibc="2.28"),
+            Release(version="2.3.0", pythons=("3.12",)),
+            Release(version="1.26.4", glibc="2.17", pythons=("3.11",)),
+        ),
+    }
+    knowledge = KNOWLEDGE.model_copy(update={"releases": releases})
+    asked = replace(request(BASIC, interpreter("3.11.7")), knowledge=knowledge)
+    old = replace(asked, snapshot=asked.snapshot.model_copy(update={"glibc": "2.17"}))
+    new = replace(asked, snapshot=asked.snapshot.model_copy(update={"glibc": "2.36"}))
+    assert "numpy@1.26.4 <- pip:numpy" in pins(resolve(old))
+    assert "numpy@2.4.6 <- pip:numpy" in pins(resolve(new))
+    assert "numpy@2.4.6 <- pip:numpy" in pins(resolve(asked))
+
+
 def test_a_stack_without_an_mpi_is_refused() -> None:
     with pytest.raises(NoSolutionError, match="names no MPI") as caught:
         resolve(request({"python": "*"}, interpreter("3.11.7")))

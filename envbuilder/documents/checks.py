@@ -1,0 +1,61 @@
+"""What a document must agree with outside itself: its file's name and the known components."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..errors import Problem
+from ..model.knowledge import Knowledge
+from .scalars import kind
+from .text import shown, unknown
+from .tree import Items, Node, Pairs, Refused, Scalar
+
+_PACKAGES_HINT = (
+    "a package that envbuild need not know goes under 'packages:', as a pip requirement"
+)
+_OWN_COMPONENTS_HINT = (
+    "a folder of your own can add it, in knowledge/components.yaml: see docs/recipes.md"
+)
+
+
+def schema_is_a_number(root: Pairs) -> Iterator[Problem]:
+    """Yield a problem for ``schema: true``: pydantic takes it for 1, as Python does."""
+    schema = _child(root, "schema")
+    if isinstance(schema, Scalar) and kind(schema) == "bool":
+        message = f"unknown schema '{schema.text}': this envbuild reads schema 1"
+        yield Problem(message, schema.place, ("write 'schema: 1'",))
+
+
+def name_fits(root: Pairs, path: Path) -> Iterator[Problem]:
+    """Yield a problem unless the document has the name of its file, by which it is found."""
+    name = _child(root, "name")
+    if isinstance(name, Scalar) and name.text != path.stem:
+        message = f"the name '{shown(name.text)}' is not the file's: '{shown(path.stem)}'"
+        yield Problem(message, name.place, ("rename the file or change the name",))
+
+
+def components_are_known(root: Pairs, known: Knowledge) -> Iterator[Problem]:
+    """Yield a problem for every component that a recipe's stack or a site's module misnames."""
+    yield from _unknown_names(_child(root, "stack"), known, _PACKAGES_HINT)
+    modules = _child(root, "modules")
+    for module in modules.items if isinstance(modules, Items) else ():
+        yield from _unknown_names(_child(module, "provides"), known, _OWN_COMPONENTS_HINT)
+
+
+def _child(node: Node, key: str) -> Node:
+    """Return what stands at *key*; where nothing does, a node that nothing is known of."""
+    pairs = node.index if isinstance(node, Pairs) else {}
+    return pairs[key][1] if key in pairs else Refused(node.place)
+
+
+def _unknown_names(names: Node, known: Knowledge, hint: str) -> Iterator[Problem]:
+    for key, _ in names.pairs if isinstance(names, Pairs) else ():
+        if key.text in known.components:
+            continue
+        kinds = [name for name, each in known.components.items() if key.text in each.fulfils]
+        if kinds:
+            message = f"'{shown(key.text)}' is not a component: {', '.join(kinds)} fulfil it"
+            yield Problem(message, key.place, ("name one of them",))
+        else:
+            yield Problem(unknown("component", key.text, known.components), key.place, (hint,))

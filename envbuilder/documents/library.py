@@ -1,0 +1,81 @@
+"""Finding recipes and sites by name in the folders that are searched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from .. import data
+from ..errors import UsageError
+from .text import SHORT, shown, unknown
+
+Kind = Literal["recipe", "site"]
+
+_SUFFIX = ".yaml"
+_FOLDERS: dict[Kind, str] = {"recipe": ".", "site": "sites"}
+_NAME = re.compile(r"[a-z0-9]+([._+-][a-z0-9]+)*")
+
+
+def search_path(environ: Mapping[str, str], extra: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the folders to search, first one first, each once.
+
+    *extra* (from the command line) must exist, else UsageError; folders that ENVBUILD_PATH names
+    (colon-separated) and that do not exist are left out, as PATH has it; the shipped ones are last.
+    """
+    for folder in extra:
+        if not folder.is_dir():
+            raise UsageError(f"no such folder of recipes: '{shown(str(folder))}'")
+    named = (Path(entry) for entry in environ.get("ENVBUILD_PATH", "").split(":") if entry)
+    folders = [*extra, *(folder for folder in named if folder.is_dir()), data.RECIPES]
+    return tuple(dict.fromkeys(folders))
+
+
+def catalogue(kind: Kind, folders: Sequence[Path]) -> list[tuple[str, Path]]:
+    """Return every name with its file, sorted; of several files of a name the first found."""
+    found: dict[str, Path] = {}
+    for folder in folders:
+        for path in sorted((folder / _FOLDERS[kind]).glob(f"*{_SUFFIX}")):
+            if _NAME.fullmatch(path.stem):
+                found.setdefault(path.stem, path)
+    return sorted(found.items())
+
+
+def find(kind: Kind, name_or_path: str, folders: Sequence[Path]) -> Path:
+    """Return the file of a recipe or site that is given by name or by path.
+
+    What holds a '/' or ends in .yaml is a path, and then must end in .yaml. Raises UsageError with
+    the nearest right name.
+    """
+    if "/" in name_or_path or name_or_path.endswith(_SUFFIX):
+        return _by_path(kind, name_or_path)
+    names = dict(catalogue(kind, folders))
+    if name_or_path in names:
+        return names[name_or_path]
+    searched = ", ".join(shown(str(folder), 4 * SHORT) for folder in folders)
+    listing = shown(", ".join(names), 4 * SHORT) or "none"
+    raise UsageError(
+        unknown(kind, name_or_path, names),
+        f"there are: {listing}",
+        f"searched: {searched}; --recipes DIR or ENVBUILD_PATH adds a folder",
+    )
+
+
+def _by_path(kind: Kind, text: str) -> Path:
+    path = Path(text)
+    if path.suffix != _SUFFIX:
+        raise UsageError(
+            f"'{shown(text)}' is neither a {kind}'s name nor a file that ends in {_SUFFIX}",
+            f"a name has no '/': envbuild looks it up; a path ends in {_SUFFIX}",
+        )
+    try:
+        if path.exists():
+            return path
+        beside = [other.name for other in path.parent.glob(f"*{_SUFFIX}")]
+    except (OSError, ValueError) as error:  # no permission, too long, a NUL
+        raise UsageError(f"cannot look for '{shown(text)}': {shown(str(error))}") from error
+    raise UsageError(
+        unknown(f"{kind} file", path.name, beside),
+        f"looked in: {shown(str(path.parent.absolute()), 4 * SHORT)}",
+    )

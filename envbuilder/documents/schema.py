@@ -1,0 +1,43 @@
+"""JSON schemas of the documents, for editors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from ..model.base import canonical_json
+from ..model.knowledge import Components, Symptoms, Versions
+from ..model.recipe import Recipe
+from ..model.site import Site
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schemas() -> dict[str, str]:
+    """Return the text of each schema by the name of the document's kind."""
+    models: dict[str, type[BaseModel]] = {
+        "recipe": Recipe,
+        "site": Site,
+        "components": Components,
+        "versions": Versions,
+        "symptoms": Symptoms,
+    }
+    return {kind: _schema(kind, model) for kind, model in models.items()}
+
+
+def _schema(kind: str, model: type[BaseModel]) -> str:
+    body = _closed(model.model_json_schema(by_alias=True))
+    return canonical_json({**body, "$schema": _DIALECT, "title": f"envbuild: {kind}"})
+
+
+def _closed(part: Any) -> Any:
+    """Refuse, wherever names must have a pattern, the names that do not; pydantic leaves them."""
+    if isinstance(part, list):
+        return [_closed(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    closed = {key: _closed(each) for key, each in part.items()}
+    if "patternProperties" in closed:
+        closed.setdefault("additionalProperties", False)
+    return closed

@@ -1,0 +1,114 @@
+"""Reading a document's bytes: a regular file, of a bearable size, UTF-8, without odd characters."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from ..errors import DocumentError, Place, Problem, UsageError
+from .text import shown
+
+# The largest document that is read, in bytes. The largest shipped one has 14 kB.
+MAX_BYTES = 1024 * 1024
+
+_BOM = b"\xef\xbb\xbf"
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+
+# Control characters, what YAML 1.1 takes as further line breaks (editors do not, and positions
+# would be wrong), and what makes text look different from what is read (bidirectional overrides).
+_ODD = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]"
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A document as text, with the name that messages show and the sha256 of its bytes."""
+
+    file: str
+    text: str
+    sha256: str
+
+
+def read(path: Path) -> Source:
+    """Read a document.
+
+    Raises UsageError when *path* cannot be read at all, DocumentError when it holds no text.
+    """
+    file = shown(str(path), limit=4096)
+    data = _bytes(path, file)
+    text = _text(data.removeprefix(_BOM), file)
+    odd = _ODD.search(text)
+    if odd:
+        _refuse(
+            place_of(text, odd.start(), file),
+            f"a character that no document needs: U+{ord(odd.group()):04X}",
+            "delete it; is the file UTF-8 text?",
+        )
+    return Source(file, text, hashlib.sha256(data).hexdigest())
+
+
+def place_of(text: str, index: int, file: str) -> Place:
+    """Return line and column, from 1, of the character at *index*."""
+    before = text[:index]
+    breaks = list(_LINE_BREAK.finditer(before))
+    start = breaks[-1].end() if breaks else 0
+    return Place(file, len(breaks) + 1, len(before) - start + 1)
+
+
+def _bytes(path: Path, file: str) -> bytes:
+    place = Place(file)
+    try:
+        # Without O_NONBLOCK the open itself would wait for a writer when the path is a FIFO.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            mode = os.fstat(descriptor).st_mode
+            if not stat.S_ISREG(mode):
+                raise UsageError(f"not a file but {_kind(mode)}", place=place)
+            # The size that the file claims is not to be trusted: some under /proc say 0.
+            with os.fdopen(descriptor, "rb", closefd=False) as opened:
+                data = opened.read(MAX_BYTES + 1)
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError:
+        raise UsageError("no such file", place=place) from None
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", place=place) from error
+    except ValueError as error:  # a NUL in the path
+        raise UsageError(f"not a path: {error}", place=place) from error
+    if len(data) > MAX_BYTES:
+        raise UsageError(
+            f"too large for a document: more than {MAX_BYTES} bytes",
+            "is this the right file?",
+            place=place,
+        )
+    return data
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    if stat.S_ISFIFO(mode):
+        return "a pipe"
+    return "a device or socket"
+
+
+def _text(data: bytes, file: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        _refuse(
+            place_of(before, len(before), file),
+            f"not UTF-8: byte 0x{data[error.start]:02x}",
+            "save the file as UTF-8",
+        )
+
+
+def _refuse(place: Place, message: str, *hints: str) -> NoReturn:
+    raise DocumentError((Problem(message, place, hints),))

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from envbuilder import data, documents
+from envbuilder.documents import catalogue, find, search_path
+from envbuilder.documents.text import nearest, shown
+from envbuilder.errors import EnvbuildError, UsageError
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder, names in ((first, ["horovod"]), (second, ["horovod", "allreduce", "sites/taurus"])):
+        for name in names:
+            path = folder / f"{name}.yaml"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("schema: 1\n")
+    (second / "notes.txt").touch()
+    (second / ".hidden.yaml").touch()
+    (second / "Not A Name.yaml").touch()
+    return first, second
+
+
+def refusal(name: str, folders: tuple[Path, ...]) -> tuple[str, tuple[str, ...]]:
+    with pytest.raises(UsageError) as caught:
+        find("recipe", name, folders)
+    (problem,) = caught.value.problems
+    return problem.message, problem.hints
+
+
+def test_first_folder_wins(folders: tuple[Path, Path]) -> None:
+    first, second = folders
+    assert find("recipe", "horovod", folders) == first / "horovod.yaml"
+    assert find("recipe", "allreduce", folders) == second / "allreduce.yaml"
+    assert find("site", "taurus", folders) == second / "sites" / "taurus.yaml"
+
+
+def test_catalogue(folders: tuple[Path, Path]) -> None:
+    first, second = folders
+    assert catalogue("recipe", folders) == [
+        ("allreduce", second / "allreduce.yaml"),
+        ("horovod", first / "horovod.yaml"),
+    ]
+    assert catalogue("site", folders) == [("taurus", second / "sites" / "taurus.yaml")]
+
+
+def test_paths(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = folders
+    assert find("recipe", str(second / "allreduce.yaml"), ()) == second / "allreduce.yaml"
+    monkeypatch.chdir(first)
+    assert find("recipe", "horovod.yaml", ()) == Path("horovod.yaml")
+    assert find("recipe", "../second/allreduce.yaml", ()) == Path("../second/allreduce.yaml")
+
+
+def test_unknown_name(folders: tuple[Path, Path]) -> None:
+    first, second = folders
+    assert refusal("allreduc", folders) == (
+        "unknown recipe 'allreduc': did you mean 'allreduce'?",
+        (
+            "there are: allreduce, horovod",
+            f"searched: {first}, {second}; --recipes DIR or ENVBUILD_PATH adds a folder",
+        ),
+    )
+
+
+def test_unknown_site(folders: tuple[Path, Path]) -> None:
+    with pytest.raises(UsageError, match="unknown site 'tarus': did you mean 'taurus'"):
+        find("site", "tarus", folders)
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    message, hints = refusal("x", (tmp_path,))
+    assert message == "unknown recipe 'x'"
+    assert hints[0] == "there are: none"
+
+
+def test_unknown_path(folders: tuple[Path, Path]) -> None:
+    _, second = folders
+    assert refusal(f"{second}/allreduse.yaml", ()) == (
+        "unknown recipe file 'allreduse.yaml': did you mean 'allreduce.yaml'?",
+        (f"looked in: {second}",),
+    )
+
+
+@pytest.mark.parametrize("name", ["../allreduce", "../../etc/passwd", "/etc/passwd", "./allreduce"])
+def test_what_is_neither_name_nor_document(name: str, folders: tuple[Path, Path]) -> None:
+    message, _ = refusal(name, folders)
+    assert message == f"'{name}' is neither a recipe's name nor a file that ends in .yaml"
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "-rf", "a\nb", "a\0b", "\x1b[31m", "x" * 10_000, "ALLREDUCE!", "*", "~"]
+)
+def test_odd_names(name: str, folders: tuple[Path, Path]) -> None:
+    message, hints = refusal(name, folders)
+    assert message.startswith("unknown recipe '")
+    assert all(text.isprintable() and len(text) < 1000 for text in (message, *hints))
+
+
+@pytest.mark.parametrize("path", ["a\0b/c.yaml", "/" + "x" * 5000 + ".yaml", "/nowhere/x\n.yaml"])
+def test_odd_paths(path: str) -> None:
+    message, hints = refusal(path, ())
+    assert all(text.isprintable() and len(text) < 1000 for text in (message, *hints))
+
+
+def test_search_path(tmp_path: Path) -> None:
+    one, two, gone = tmp_path / "one", tmp_path / "two", tmp_path / "gone"
+    one.mkdir()
+    two.mkdir()
+    environ = {"ENVBUILD_PATH": f"{two}::{gone}:{one}"}
+    assert search_path({}, ()) == (data.RECIPES,)
+    assert search_path(environ, ()) == (two, one, data.RECIPES)
+    assert search_path(environ, (one,)) == (one, two, data.RECIPES)
+
+
+def test_folder_of_the_command_line_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(EnvbuildError, match="no such folder of recipes"):
+        search_path({}, (tmp_path / "gone",))
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("runtim", "runtime"),
+        ("Runtime", "runtime"),
+        ("max_bytes", "max-bytes"),
+        ("max bytes", "max-bytes"),
+        ("zzz", None),
+        ("", None),
+        ("runtime" * 100, None),
+    ],
+)
+def test_nearest(word: str, expected: str | None) -> None:
+    assert nearest(word, ["runtime", "max-bytes", "smoke"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        ("a\nb\tc", "a\\nb\\tc"),
+        ("\x1b[31m\u202e\ud800", "\\x1b[31m\\u202e\\ud800"),
+        ("x" * 61, "x" * 60 + "..."),
+        ("x" * 60, "x" * 60),
+    ],
+)
+def test_shown(text: str, expected: str) -> None:
+    assert shown(text) == expected
+
+
+def test_finding_needs_no_heavy_library() -> None:
+    program = (
+        "import sys; from envbuilder.documents import catalogue, find, search_path;"
+        "print(sorted({'pydantic', 'yaml', 'jinja2', 'packaging', 'typer'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=data.RECIPES.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_package_has_only_what_it_names() -> None:
+    assert all(hasattr(documents, name) for name in documents.__all__)
+    assert not hasattr(documents, "load_recipes")

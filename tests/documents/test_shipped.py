@@ -1,0 +1,160 @@
+"""The shipped documents, the published schemas and the examples of the documentation."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from envbuilder import data
+from envbuilder.documents import catalogue, load_knowledge, load_recipe, load_site, schemas
+from envbuilder.documents.wording import PATTERNS
+from envbuilder.model.knowledge import Knowledge
+
+from .hostile import RECIPE, SITE
+
+DOCS = Path(__file__).parents[2] / "docs" / "recipes.md"
+SHIPPED = sorted(data.RECIPES.rglob("*.yaml"))
+EXAMPLES = {
+    match[1]: match[0]
+    for match in re.findall(r"```yaml\n(# (\S+)\n.*?)```", DOCS.read_text(), re.S)
+}
+
+
+def kind_of(name: str) -> str:
+    folder, _, file = name.rpartition("/")
+    if folder == "knowledge":
+        return file.removesuffix(".yaml")
+    return {"": "recipe", "sites": "site"}[folder]
+
+
+def loads(path: Path, kind: str, known: Knowledge) -> Any:
+    if kind == "recipe":
+        return load_recipe(path, known).value
+    if kind == "site":
+        return load_site(path, known).value
+    return load_knowledge([path.parent.parent]).value
+
+
+@pytest.mark.parametrize("kind", schemas())
+def test_schema_is_current(kind: str) -> None:
+    path = data.SCHEMAS / f"{kind}.json"
+    if os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1":
+        path.write_text(schemas()[kind])
+    assert path.read_text() == schemas()[kind]
+    jsonschema.Draft202012Validator.check_schema(json.loads(path.read_text()))
+
+
+def test_no_other_schemas() -> None:
+    assert {path.stem for path in data.SCHEMAS.iterdir()} == set(schemas())
+
+
+def test_every_pattern_has_words() -> None:
+    text = "".join(schemas().values())
+    patterns = set(re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', text))
+    assert {json.loads(pattern) for pattern in patterns} <= set(PATTERNS)
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(data.RECIPES)))
+def test_shipped_document(path: Path, known: Knowledge) -> None:
+    kind = kind_of(str(path.relative_to(data.RECIPES)))
+    first = path.read_text().splitlines()[0]
+    named = first.removeprefix("# yaml-language-server: $schema=")
+    schema = (path.parent / named).resolve()
+    assert schema == data.SCHEMAS / f"{kind}.json"
+    jsonschema.validate(yaml.safe_load(path.read_text()), json.loads(schema.read_text()))
+    assert loads(path, kind, known) is not None
+
+
+def test_the_default_recipe_is_shipped() -> None:
+    assert "allreduce" in dict(catalogue("recipe", [data.RECIPES]))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example(name: str, known: Knowledge, tmp_path: Path) -> None:
+    kind = kind_of(name)
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(EXAMPLES[name])
+    jsonschema.validate(yaml.safe_load(path.read_text()), json.loads(schemas()[kind]))
+    assert loads(path, kind, known) is not None
+
+
+def test_the_documentation_has_examples_of_all_kinds() -> None:
+    assert {kind_of(name) for name in EXAMPLES} == {"recipe", "site", "components"}
+
+
+@pytest.mark.parametrize("kind", ["recipe", "site"])
+def test_the_documentation_names_every_key(kind: str) -> None:
+    schema = json.loads(schemas()[kind])
+    parts = [schema, *schema.get("$defs", {}).values()]
+    keys = {key for part in parts for key in part["properties"]}
+    assert {key for key in keys if f"`{key}`" not in DOCS.read_text()} == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [("recipe", RECIPE), ("site", SITE)], ids=["recipe", "site"]
+)
+def test_schema_refuses_what_the_model_refuses(kind: str, text: str) -> None:
+    validator = jsonschema.Draft202012Validator(json.loads(schemas()[kind]))
+    right = yaml.safe_load(text)
+    assert validator.is_valid(right)
+    assert not validator.is_valid({**right, "unknown": 1})
+    assert not validator.is_valid({**right, "name": "../x"})
+    assert not validator.is_valid({**right, "arch": ["x86"]})
+    assert not validator.is_valid({**right, "schema": 2})
+
+
+def test_schema_refuses_bad_component_names() -> None:
+    validator = jsonschema.Draft202012Validator(json.loads(schemas()["recipe"]))
+    right = yaml.safe_load(RECIPE)
+    assert not validator.is_valid({**right, "stack": {**right["stack"], "Num Py": "*"}})
+
+
+def test_recorded_releases_are_final_and_sorted(known: Knowledge) -> None:
+    assert set(known.releases) == {"numpy", "mpi4py", "mpich", "openmpi", "flit-core"}
+    for releases in known.releases.values():
+        versions = [Version(release.version) for release in releases]
+        assert versions == sorted(set(versions))
+        assert not any(version.is_prerelease for version in versions)
+
+
+def test_recorded_releases_agree_with_themselves(known: Knowledge) -> None:
+    for releases in known.releases.values():
+        for release in releases:
+            asked = SpecifierSet(release.requires_python or "")
+            assert all(asked.contains(f"{series}.99") for series in release.pythons)
+            assert release.wheels or not (release.arch or release.pythons or release.glibc)
+            assert bool(release.glibc) == bool(release.arch)
+
+
+@pytest.mark.parametrize("python", ["3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13"])
+def test_numpy_is_recorded_for_every_python(python: str, known: Knowledge) -> None:
+    assert [each for each in known.releases["numpy"] if python in each.pythons]
+
+
+def test_mpi4py_wheels_begin_with_4_1(known: Knowledge) -> None:
+    for release in known.releases["mpi4py"]:
+        assert release.wheels == (Version(release.version) >= Version("4.1"))
+
+
+def test_spectrum_mpi_is_not_openmpi(known: Knowledge) -> None:
+    assert known.components["spectrum-mpi"].fulfils == ("mpi",)
+    assert known.components["spectrum-mpi"].modules != known.components["openmpi"].modules
+    assert {name for name, each in known.components.items() if "mpi" in each.fulfils} == {
+        "mpich",
+        "openmpi",
+        "spectrum-mpi",
+    }
+
+
+def test_the_bundled_runtime_never_comes_from_an_index(known: Knowledge) -> None:
+    assert known.components["distributed-dl-training"].pip is None
