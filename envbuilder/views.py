@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from .model.doctor import DoctorReport, Item
 from .model.evidence import Evidence, SmokeResult, Timing
 from .model.outcome import Changed, Created, DocumentEntry, Info, Listing, Removed
 from .model.plan import Edit, Plan
@@ -84,7 +86,7 @@ def proof(result: SmokeResult) -> list[str]:
     ]
     lines += [f"{library.kind} library: {library.path}" for library in result.libraries]
     good = sum(check.passed for check in result.checks)
-    lines.append(f"{good} of {len(result.checks)} checks exact")
+    lines.append(f"{good} of {len(result.checks)} checks passed")
     lines += [f"- {reason}" for reason in result.reasons]
     return lines
 
@@ -105,7 +107,7 @@ def created(value: Created) -> str:
     speed = "".join(
         f", {t.bus_bandwidth:.2f} GB/s bus bandwidth at {size(t.bytes)}" for t in biggest
     )
-    exact = f"{len(result.checks)} checks exact{speed}"
+    exact = f"{len(result.checks)} checks passed{speed}"
     return "\n".join(
         [
             f"proved: {result.tier} on {value.evidence.arch}, {exact}",
@@ -199,3 +201,43 @@ def site(value: Site, found: Snapshot) -> str:
     ]
     rows += [("python", f"{each.version} {each.path}") for each in found.interpreters]
     return columns(rows, indent="")
+
+
+MARKS = {"ok": "ok", "missing": "--", "problem": "!!", "note": ".."}
+
+
+def doctor(report: DoctorReport) -> str:
+    """Return what a machine has; for what is missing, what it is for and how to get it."""
+    parts: list[str] = []
+    for section in report.sections:
+        parts += [section.title, *(line for item in section.items for line in _item(item)), ""]
+    parts.append("What this machine can do now")
+    for ability in report.abilities:
+        parts += _wrapped(
+            f"{'yes' if ability.can else 'no':>5}  ", f"{ability.title}: {ability.why}"
+        )
+    return "\n".join(parts)
+
+
+def _item(item: Item) -> list[str]:
+    lines = _wrapped(f"   {MARKS[item.status]}  ", f"{item.title}: {item.found}")
+    for detail in item.details:
+        lines += _wrapped("         ", detail)
+    if item.status in {"missing", "problem"}:
+        for label, text in (("for", item.needed_for), ("get", item.without_root)):
+            lines += _wrapped(f"         {label}: ", text) if text else []
+        if item.debian:
+            lines += _wrapped("         as root on Debian: ", f"apt-get install {item.debian}")
+    return lines
+
+
+def _wrapped(begin: str, text: str) -> list[str]:
+    """Fill to 80 columns; words longer than that, such as paths, stay whole to be copied."""
+    return textwrap.wrap(
+        text,
+        width=80,
+        initial_indent=begin,
+        subsequent_indent=" " * len(begin),
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [begin.rstrip()]

@@ -124,9 +124,9 @@ def doctor(as_json: Json = False) -> None:
 
     def verb() -> None:
         from .. import views
-        from ..detect import doctor as run
+        from ..commands.look import doctor as run
 
-        value = run(session.context.environ)
+        value = run(session.context)
         session.report.show(value, views.doctor(value))
 
     run_verb(session, verb)

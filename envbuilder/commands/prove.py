@@ -11,7 +11,7 @@ from ..model.evidence import Evidence
 from ..model.places import Places
 from ..model.plan import Lock
 from ..record import append, next_run
-from ..render import render_smoke
+from ..render import launch, render_smoke
 from ..root.store import Home
 from ..smoke import SmokeRequest, run_smoke
 from .context import Context
@@ -29,6 +29,7 @@ def prove(
     on_group: Callable[[int], None] | None = None,
 ) -> Evidence:
     """Run the smoke test in a folder of its own beside the prefix and keep its record there."""
+    asked = ranks or lock.plan.smoke.ranks
     run = next_run(home.evidence(lock.id()))
     prefix = home.prefix(lock.id())
     _write_run(lock, prefix, run)
@@ -36,13 +37,15 @@ def prove(
         SmokeRequest(
             command=("bash", "smoke.sh"),
             folder=run,
-            ranks=ranks or lock.plan.smoke.ranks,
+            ranks=asked,
             timeout=lock.plan.smoke.timeout,
             max_bytes=lock.plan.smoke.max_bytes,
             prefix=prefix,
             mpi_owner=_mpi_owner(lock),
             env=context.environ,
-        )
+            launch=launch(lock.plan.launcher, str(asked), ("python", "smoke.py")),
+        ),
+        on_group,
     )
     evidence = Evidence(
         environment=home.name,

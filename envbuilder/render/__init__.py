@@ -1,0 +1,15 @@
+"""Rendering: pure functions from a lock to the texts of files. Nothing is written or run here."""
+
+from .build import render_build, render_smoke
+from .dialects import Dialect
+from .launch import launch
+from .modulefile import render_default, render_modulefile
+
+__all__ = [
+    "Dialect",
+    "launch",
+    "render_build",
+    "render_default",
+    "render_modulefile",
+    "render_smoke",
+]

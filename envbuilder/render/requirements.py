@@ -1,0 +1,107 @@
+"""The lists of files: what pip fetches and installs, with hashes, and what must be there after.
+
+Every line is read by pip or sha256sum, so names, versions and URLs are checked to be just that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import unquote, urlsplit
+
+from ..errors import UsageError
+from ..model.base import canonical_json
+from ..model.plan import Artifact, Lock, RuntimePlan
+
+# RFC 3986 without what a requirements file gives a meaning of its own: '#', ';', '$', quotes,
+# spaces, backslashes.
+_URL = re.compile(r"(?:https?|file)://[A-Za-z0-9._~:/?@!&()*+,=%\[\]-]+")
+_IMPORT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+
+def requirement_files(lock: Lock) -> Mapping[str, str]:
+    """Return the lists of *lock* by file name. Raises UsageError for a lock that holds no wheels
+    or whose names, versions, file names and URLs do not agree.
+    """
+    artifacts = sorted(lock.artifacts, key=lambda artifact: (artifact.name, artifact.version))
+    for artifact in artifacts:
+        _check(artifact)
+    installed = [artifact for artifact in artifacts if not artifact.build_only]
+    tools = [artifact for artifact in artifacts if artifact.build_only]
+    return {
+        "fetch.txt": _lines(
+            f"{each.name} @ {each.url} --hash=sha256:{each.sha256}" for each in artifacts
+        ),
+        "requirements.txt": _pins(installed),
+        "build-requirements.txt": _pins(tools),
+        # Two spaces and no star: checked as binary or text alike, as sha256sum writes it.
+        "SHA256SUMS": _lines(f"{each.sha256}  wheelhouse/{each.filename}" for each in artifacts),
+        "expected.json": _expected(installed, lock.plan.runtime),
+    }
+
+
+def import_name(runtime: RuntimePlan) -> str:
+    """Return the name under which Python imports the runtime."""
+    return runtime.package.replace("-", "_")
+
+
+def _pins(artifacts: Iterable[Artifact]) -> str:
+    return _lines(f"{each.name}=={each.version} --hash=sha256:{each.sha256}" for each in artifacts)
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _expected(installed: Iterable[Artifact], runtime: RuntimePlan) -> str:
+    rows = [
+        {"name": each.name, "version": each.version, "import": each.imports} for each in installed
+    ]
+    own = {
+        "name": runtime.package,
+        "version": runtime.version,
+        "import": import_name(runtime),
+    }
+    return canonical_json([*rows, own])
+
+
+def _check(artifact: Artifact) -> None:
+    # Late: 25 ms.
+    from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        name, version, _, _ = parse_wheel_filename(artifact.filename)
+        same = (name, version) == (canonicalize_name(artifact.name), Version(artifact.version))
+    except (InvalidWheelFilename, InvalidVersion) as error:
+        raise _refusal(artifact, f"{artifact.filename!r} is not the name of a wheel") from error
+    if not same:
+        raise _refusal(artifact, f"its file {artifact.filename!r} is another name or version")
+    if not re.fullmatch(r"[A-Za-z0-9._+!-]+", artifact.filename):
+        raise _refusal(artifact, f"the file name {artifact.filename!r} is not safe")
+    _check_url(artifact)
+    if artifact.imports is not None and not _IMPORT.fullmatch(artifact.imports):
+        raise _refusal(artifact, f"{artifact.imports!r} is nothing that Python can import")
+
+
+def _check_url(artifact: Artifact) -> None:
+    if not _URL.fullmatch(artifact.url):
+        raise _refusal(
+            artifact,
+            f"its URL is not one that pip's files can hold: {artifact.url!r}",
+            "escape special characters as %XX",
+        )
+    parts = urlsplit(artifact.url)
+    if "@" in parts.netloc:
+        raise _refusal(
+            artifact, "its URL holds a user or password", "put them in ~/.netrc or a keyring"
+        )
+    if unquote(parts.path.rpartition("/")[2]) != artifact.filename:
+        raise _refusal(artifact, f"its URL does not end in {artifact.filename!r}: {artifact.url}")
+
+
+def _refusal(artifact: Artifact, what: str, *hints: str) -> UsageError:
+    return UsageError(
+        f"the lock's artifact {artifact.name} {artifact.version} cannot be used: {what}",
+        *(hints or ("make the lock anew: envbuild lock",)),
+    )

@@ -1,0 +1,59 @@
+"""Which rank died of what, as far as the launcher says so in its log.
+
+A rank that dies takes the others with it, and their records stop just the same: only the launcher
+saw who was first. The forms are those of MPICH's hydra, Open MPI 4 and 5, and Slurm's srun; a log
+in another form tells nothing, and nothing is made of it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from .records import RankRecord
+from .words import exit_text, signal_text
+
+# hydra: "=   PID 12087 RUNNING AT vm\n=   EXIT CODE: 9"; the same number for a signal, which only
+# the exit string further down tells apart.
+_HYDRA = re.compile(r"PID (\d+) RUNNING AT \S+\s*=\s*EXIT CODE: (\d+)")
+_HYDRA_SIGNAL = re.compile(r"TERMINATED WITH THE EXIT STRING: .*\(signal (\d+)\)")
+# Open MPI: "mpirun noticed that process rank 1 with PID 12513 on node vm exited on\nsignal 9"
+_OPEN_MPI_SIGNAL = re.compile(
+    r"noticed that process rank (\d+) with PID \d+ on node \S+\s+exited\s+on\s+signal\s+(\d+)"
+)
+# Open MPI: "Process name: [prterun-vm-12499@1,1]\n  Exit code:    3"; the rank comes last.
+_OPEN_MPI_EXIT = re.compile(r"Process name: \[[^\]]*,(\d+)\]\s+Exit code:\s+(\d+)")
+# Slurm: "srun: error: node1: task 1: Killed" or "... Exited with exit code 3"
+_SLURM_EXIT = re.compile(r"srun: error: \S+: task (\d+): Exited with exit code (\d+)")
+_SLURM_KILLED = re.compile(r"srun: error: \S+: task (\d+): Killed")
+
+
+@dataclass(frozen=True)
+class Deaths:
+    """What the launcher says ended a process, by process id or by rank."""
+
+    by_pid: dict[int, str] = field(default_factory=dict)
+    by_rank: dict[int, str] = field(default_factory=dict)
+
+    def of(self, record: RankRecord) -> str | None:
+        """Return what ended the rank, or None if the launcher did not say."""
+        known = self.by_pid.get(record.start.pid)
+        if known is None and record.rank is not None:
+            known = self.by_rank.get(record.rank)
+        return known
+
+
+def read_deaths(log: str) -> Deaths:
+    """Return the deaths that a launcher's log tells of."""
+    by_pid = {}
+    hydra_signal = _HYDRA_SIGNAL.search(log)
+    for pid, code in _HYDRA.findall(log):
+        killed = hydra_signal and hydra_signal[1] == code
+        by_pid[int(pid)] = f"killed by {signal_text(int(code))}" if killed else f"exit code {code}"
+    by_rank = {int(rank): exit_text(int(code)) for rank, code in _OPEN_MPI_EXIT.findall(log)}
+    by_rank |= {int(rank): exit_text(int(code)) for rank, code in _SLURM_EXIT.findall(log)}
+    for rank, number in _OPEN_MPI_SIGNAL.findall(log):
+        by_rank[int(rank)] = f"killed by {signal_text(int(number))}"
+    for rank in _SLURM_KILLED.findall(log):
+        by_rank[int(rank)] = f"killed by {signal_text(9)}"
+    return Deaths(by_pid, by_rank)

@@ -1,0 +1,204 @@
+"""Why a run failed, in plain words: each function looks for one kind of reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from .deaths import read_deaths
+from .findings import BARRIER, barrier_problem, libraries
+from .outcome import Expectations, Outcome
+from .records import RankRecord
+from .words import by_place, exit_text, listing, one_line, place
+
+# So many failed checks are reasons of their own; of more, only their number is told.
+SPELT_OUT = 8
+LOG_LINES = 6
+
+
+def not_started(ranks: Sequence[RankRecord], outcome: Outcome, expected: Expectations) -> list[str]:
+    """Fewer or more processes reported than were asked for."""
+    launcher, asked = expected.launcher, expected.ranks
+    if len(ranks) == asked:
+        return []
+    if len(ranks) > asked:
+        return [f"{len(ranks)} processes reported, {asked} were asked for"]
+    if outcome.timed_out:
+        reported = f"only {len(ranks)}" if ranks else "none"
+        return [
+            f"hung: after {expected.timeout:g} s {reported} of {asked} ranks had reported, and "
+            f"{launcher} still ran" + _last_lines(outcome)
+        ]
+    ending = f"{launcher} ended with {exit_text(outcome.code)}"
+    if ranks:
+        return [f"{ending}, but only {len(ranks)} of {asked} ranks reported{_last_lines(outcome)}"]
+    but = "but" if outcome.code == 0 else "and"
+    return [f"{ending} {but} started no rank: none of {asked} reported" + _last_lines(outcome)]
+
+
+def _last_lines(outcome: Outcome) -> str:
+    lines = [line for line in outcome.log.splitlines() if line.strip(" =-")][-LOG_LINES:]
+    if not lines or outcome.code == 0:
+        return ""
+    return "\nlast lines of the log:" + "".join(f"\n  {one_line(line)}" for line in lines)
+
+
+def each_alone(ranks: Sequence[RankRecord], expected: Expectations) -> bool:
+    """Return whether several processes came up, none of which knows of another."""
+    worlds = [record.world for record in ranks if record.world]
+    return expected.ranks > 1 and len(worlds) > 1 and all(world.size == 1 for world in worlds)
+
+
+def wrong_world(
+    ranks: Sequence[RankRecord], expected: Expectations, names: Mapping[str, str]
+) -> list[str]:
+    """The ranks have no common world, or two are the same one."""
+    if each_alone(ranks, expected):
+        loaded = libraries(ranks, expected.prefix, expected.module_folders)
+        paths = ", ".join(library.path for library in loaded if library.kind == "mpi")
+        count = sum(1 for record in ranks if record.world)
+        return [
+            f"{count} processes started, each alone (size 1): {expected.launcher} belongs to "
+            "another MPI than the library the ranks load" + (f" ({paths})" if paths else "")
+        ]
+    times = Counter(record.world.rank for record in ranks if record.world)
+    twins = (rank for rank, count in sorted(times.items()) if count > 1)
+    return [
+        f"rank {rank} is there {times[rank]} times: "
+        + listing([names[r.source] for r in ranks if r.world and r.world.rank == rank])
+        for rank in twins
+    ]
+
+
+def failed_checks(
+    ranks: Sequence[RankRecord], expected: Expectations, names: Mapping[str, str]
+) -> list[str]:
+    """A check did not pass on a rank; ranks that say the same are named together."""
+    groups: dict[tuple[int, str, str], list[str]] = {}
+    for record in ranks:
+        for position, done in enumerate(record.done):
+            told = done.check == "world" and each_alone(ranks, expected)
+            if not done.passed and not told:
+                key = (position, done.label, one_line(done.problem or "failed"))
+                groups.setdefault(key, []).append(names[record.source])
+    reasons = [
+        f"{listing(members)}: {label}: {problem}"
+        for (_, label, problem), members in sorted(groups.items(), key=lambda item: item[0][0])
+    ]
+    late = barrier_problem(ranks, names)
+    if late:
+        reasons.append(f"{BARRIER}: {late}")
+    more = len(reasons) - SPELT_OUT
+    return reasons if more <= 0 else [*reasons[:SPELT_OUT], f"and {more} more checks failed"]
+
+
+def errors(ranks: Sequence[RankRecord], names: Mapping[str, str]) -> list[str]:
+    """An exception ended a rank."""
+    groups: dict[str, list[RankRecord]] = {}
+    for record in ranks:
+        if record.failure:
+            what = f"{record.failure.type}: {record.failure.message}".rstrip(": ")
+            groups.setdefault(f"{place(record)}: {one_line(what)}", []).append(record)
+    return [
+        f"{listing([names[record.source] for record in members])} failed {what}\n"
+        + (members[0].failure.traceback.rstrip() if members[0].failure else "")
+        for what, members in groups.items()
+    ]
+
+
+def left_behind(outcome: Outcome, expected: Expectations) -> list[str]:
+    """The launcher ended and ranks did not."""
+    if not outcome.left_behind:
+        return []
+    ending = f"{expected.launcher} ended with {exit_text(outcome.code)}"
+    return [f"{ending} while {outcome.left_behind} of its processes still ran; they were ended"]
+
+
+def deaths(
+    ranks: Sequence[RankRecord],
+    outcome: Outcome,
+    expected: Expectations,
+    names: Mapping[str, str],
+) -> list[str]:
+    """Ranks whose record stops before its end although the time was not up.
+
+    When one rank dies, fails or is left behind, the launcher or we end the others: that is no
+    reason of its own.
+    """
+    unfinished = [record for record in ranks if _unfinished(record)]
+    if outcome.timed_out or not unfinished:
+        return []
+    ending = f"{expected.launcher} ended with {exit_text(outcome.code)}"
+    if outcome.code is None:
+        ending = f"{expected.launcher} did not notice"
+    known = read_deaths(outcome.log)
+    first = next((r for r in unfinished if r.source == outcome.first_gone), None)
+    told = [first] if first else [record for record in unfinished if known.of(record)]
+    if told:
+        return [
+            f"{names[r.source]} died {place(r)}: {known.of(r) or ending}; its record stops there"
+            for r in told
+        ]
+    if outcome.left_behind or any(record.failure for record in ranks):
+        return []
+    where = ", ".join(f"{listing(members)} {at}" for at, members in by_place(unfinished, names))
+    stops = "their records stop" if len(unfinished) > 1 else "its record stops"
+    last_lines = _last_lines(outcome)
+    return [f"stopped without a word: {where}; {stops} there, and {ending}{last_lines}"]
+
+
+def hang(
+    ranks: Sequence[RankRecord],
+    outcome: Outcome,
+    expected: Expectations,
+    names: Mapping[str, str],
+) -> list[str]:
+    """The time was up."""
+    if not outcome.timed_out or not ranks:
+        return []
+    begin = f"hung: after {expected.timeout:g} s"
+    unfinished = [record for record in ranks if _unfinished(record)]
+    ended = [names[record.source] for record in ranks if record.ended]
+    failed = [names[record.source] for record in ranks if record.failure]
+    parts = []
+    for state, words in (("gone", "gone, last seen "), ("stopped", "stopped "), (None, "")):
+        members = [r for r in unfinished if _state(r, outcome) == state]
+        parts += [
+            f"{listing(group)} {'was' if len(group) == 1 else 'were'} {words}{at}"
+            for at, group in by_place(members, names)
+        ]
+    if not parts:
+        return [f"{begin} every rank had come to its end, but {expected.launcher} still ran"]
+    parts += [f"{listing(m)} had {what}" for m, what in ((failed, "failed"), (ended, "ended")) if m]
+    return [f"{begin} {', '.join(parts)}" + ("; stacks follow" if outcome.stacks else "")]
+
+
+def _state(record: RankRecord, outcome: Outcome) -> str | None:
+    state = outcome.states.get(record.source)
+    return state if state in ("gone", "stopped") else None
+
+
+def _unfinished(record: RankRecord) -> bool:
+    return not record.ended and not record.failure
+
+
+def wrong_library(ranks: Sequence[RankRecord], expected: Expectations) -> list[str]:
+    """The MPI library that was loaded is not the plan's."""
+    looked = any(record.libraries for record in ranks)
+    if expected.mpi_owner is None or not looked:
+        return []
+    wanted = expected.mpi_owner
+    if wanted == "prefix":
+        wanted = f"the prefix {expected.prefix}"
+    loaded = [
+        library
+        for library in libraries(ranks, expected.prefix, expected.module_folders)
+        if library.kind == "mpi"
+    ]
+    if not loaded:
+        return [f"no rank had loaded a libmpi; the plan takes MPI from {wanted}"]
+    return [
+        f"the ranks loaded {library.path} ({library.owner}); the plan takes MPI from {wanted}"
+        for library in loaded
+        if library.owner != expected.mpi_owner
+    ]

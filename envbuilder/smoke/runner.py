@@ -1,0 +1,164 @@
+"""Running the smoke test: start the ranks, wait, get stacks out of a hang, leave nothing behind."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .. import process
+from ..model.evidence import SmokeResult
+from .judge import judge
+from .outcome import Expectations, Outcome
+from .processes import MARK, POLL, collect_stacks, end_all, find, states
+from .records import Records, read_ranks
+from .watch import Watch
+
+LOG = "smoke.log"
+RECORDS = "ranks"
+# Seconds that hung ranks have to write their stacks.
+STACK_PATIENCE = 2.0
+# Seconds after the launcher's end in which ranks may still end, and a shared file system may
+# still show what other nodes wrote.
+SETTLING = 2.0
+# Seconds that ended processes have to go.
+END_PATIENCE = 3.0
+# So much of the end of the log is looked at.
+LOG_BYTES = 65536
+
+
+@dataclass(frozen=True)
+class SmokeRequest:
+    """One smoke test.
+
+    command: starts the ranks; it is run in *folder*, with the options of ``program.py`` added, and
+        must hand them to the program on every rank. ``ENVBUILD_RANKS`` holds the number of ranks.
+    folder: of this run alone; nothing is written anywhere else.
+    timeout: seconds until a run counts as hung; ending it takes some seconds more.
+    max_bytes: largest message in bytes.
+    prefix: libraries below it are the environment's own.
+    launch: the words that start the ranks, as shown and kept; none: those of *command*.
+    mpi_owner: who must provide libmpi: ``prefix``, a module's name or ``system``; None: anybody.
+    module_folders: where the modules lie that libraries may come from, by name.
+    """
+
+    command: tuple[str, ...]
+    folder: Path
+    ranks: int
+    timeout: float
+    max_bytes: int
+    prefix: Path
+    env: Mapping[str, str]
+    launch: tuple[str, ...] = ()
+    mpi_owner: str | None = None
+    module_folders: Mapping[str, Path] = field(default_factory=dict)
+
+
+def run_smoke(request: SmokeRequest, on_group: Callable[[int], None] | None = None) -> SmokeResult:
+    """Run the test to its verdict; a failed one is a result, not an error.
+
+    *on_group* gets the launcher's process group, and 0 when it has ended. Raises MissingToolError
+    if the command cannot be started.
+    """
+    nonce = secrets.token_hex(16)
+    folder = request.folder.resolve() / RECORDS
+    folder.mkdir(exist_ok=True)
+    try:
+        records, outcome = _run(request, folder, nonce, on_group or _ignore)
+    finally:
+        # Also when the user interrupts: ranks may live in sessions of their own.
+        end_all(nonce, END_PATIENCE)
+    return judge(records, outcome, _expectations(request))
+
+
+def _ignore(group: int) -> None:
+    """Take no note of a process group."""
+
+
+def _run(
+    request: SmokeRequest, folder: Path, nonce: str, on_group: Callable[[int], None]
+) -> tuple[Records, Outcome]:
+    log = request.folder / LOG
+    env = {**request.env, MARK: nonce, "ENVBUILD_RANKS": str(request.ranks)}
+    command = (*request.command, *_options(request, folder, nonce))
+    begin = process.now()
+    with process.start(command, env=env, log=log, cwd=request.folder) as running:
+        on_group(running.pid)
+        watched = Watch(folder, nonce, request.ranks).wait(running, request.timeout)
+        seconds = process.now() - begin
+        if watched.code is not None:
+            records, left_behind = _settle(folder, nonce, request.ranks, watched.code)
+            seen, stacks = {}, _crashes(records)
+        else:
+            records, left_behind = read_ranks(folder, nonce), 0
+            seen = states(records.ranks, nonce)
+            stacks = collect_stacks(records.ranks, folder, nonce, STACK_PATIENCE)
+        outcome = Outcome(
+            code=watched.code,
+            timed_out=watched.code is None and not watched.lost,
+            seconds=seconds,
+            log=_tail(log),
+            states=seen,
+            stacks=stacks,
+            left_behind=left_behind,
+            first_gone=watched.first_gone,
+        )
+    on_group(0)
+    return records, outcome
+
+
+def _options(request: SmokeRequest, folder: Path, nonce: str) -> tuple[str, ...]:
+    return (
+        "--out",
+        str(folder),
+        "--nonce",
+        nonce,
+        "--ranks",
+        str(request.ranks),
+        "--max-bytes",
+        str(request.max_bytes),
+        "--timeout",
+        f"{request.timeout:g}",
+    )
+
+
+def _settle(folder: Path, nonce: str, ranks: int, code: int) -> tuple[Records, int]:
+    """Return the records and the number of processes that are left some time after the end."""
+    until = process.now() + SETTLING
+    while True:
+        left = len(find(nonce))
+        records = read_ranks(folder, nonce)
+        complete = sum(record.ended for record in records.ranks) >= ranks
+        settled = left == 0 and (complete or code != 0)
+        if settled or process.now() > until:
+            return records, left
+        time.sleep(POLL)
+
+
+def _crashes(records: Records) -> dict[str, str]:
+    """Return what the fault handlers of ranks that crashed wrote: the stack at the crash."""
+    return {
+        record.source: record.stack.strip()
+        for record in records.ranks
+        if record.stack.strip() and not record.ended
+    }
+
+
+def _tail(log: Path) -> str:
+    with log.open("rb") as stream:
+        stream.seek(max(0, log.stat().st_size - LOG_BYTES))
+        return stream.read().decode("utf-8", "replace")
+
+
+def _expectations(request: SmokeRequest) -> Expectations:
+    folders = ((name, str(path.resolve())) for name, path in request.module_folders.items())
+    return Expectations(
+        ranks=request.ranks,
+        launch=request.launch or request.command,
+        timeout=request.timeout,
+        prefix=str(request.prefix.resolve()),
+        mpi_owner=request.mpi_owner,
+        module_folders=tuple(folders),
+    )

@@ -1,0 +1,44 @@
+-- Environment hostile, id 9073ca2a0c1d, lock sha256 9073ca2a0c1db6ea9cb81a6cec4f3c7c4a07bf35ac6bc5467444900911e5df1e
+help(table.concat({
+  "hostile/3: $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\",
+  "For site local, x86_64. Environment 9073ca2a0c1d.",
+  "",
+  "Components:",
+  "  python@3.11.7 <- system:/usr/bin/python3.11",
+  "  numpy@1.26.4 <- pip:numpy",
+  "  mpich@5.0.2 <- pip:mpich",
+  "  distributed-dl-training@0.1.0 <- built in this environment",
+  "",
+  "Proved: several ranks, native, 2025-01-31T12:00:00Z",
+  "  smoke test passed: 2 ranks in 12.3 s",
+  "  site local, x86_64, nodes: node1",
+  "  MPI: MPICH 5.0.2",
+  "  libmpi: /software/mpich/lib/libmpi.so.12 (from prefix)",
+  "  allreduce: 2 of 2 checks passed",
+  "  broadcast: 1 of 1 checks passed",
+  "",
+  "Start a program on two ranks:",
+  "  '/opt/m p'\"'\"'i/mpi$exec' '$(touch CANARY) `touch CANARY` ${HOME} \"double\" '\"'\"'single'\"'\"' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\' -n 2 python PROGRAM.py",
+}, "\n"))
+whatis("Name: hostile")
+whatis("Version: 3")
+whatis("Category: deep learning environment")
+whatis("Description: $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\")
+whatis("Proved: several ranks, 2025-01-31T12:00:00Z")
+
+if mode() == "load" and myShellType() == "csh" then
+  LmodError("hostile: load it in bash or zsh; module systems cannot hand csh and tcsh the characters ! { } in HOSTILE, PATH, VIRTUAL_ENV")
+end
+
+-- Two environments of envbuild exclude each other.
+family("envbuild")
+pushenv("VIRTUAL_ENV", "/software/a b 'single' \"double\" $HOME `touch CANARY` ]] {x} é/hostile/abc")
+pushenv("PYTHONNOUSERSITE", "1")
+prepend_path("PATH", "/software/a b 'single' \"double\" $HOME `touch CANARY` ]] {x} é/hostile/abc/bin")
+pushenv("HOSTILE", "$(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\")
+pushenv("EMPTY", "")
+pushenv("SPACE", "  ")
+
+if mode() == "load" and (os.getenv("PYTHONPATH") or "") ~= "" then
+  LmodMessage("hostile: packages in PYTHONPATH come before this environment's own; unset PYTHONPATH")
+end

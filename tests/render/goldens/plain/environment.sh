@@ -1,0 +1,46 @@
+# Environment allreduce, id 714df254a5ab, lock sha256 714df254a5ab71fe09f1b1fc19bfca2064b35c3371c32c10c92106a0512985c1
+# shellcheck shell=bash disable=SC2034
+# Sourced by the other scripts here, after `set -euo pipefail`. Their one environment is made by
+# clean_environment, load_modules and enter_environment, in this order.
+
+PREFIX=/software/local/allreduce/abc
+
+say() {
+  printf '%s\n' "$*" >&2
+}
+
+# Forget what the caller's shell carries in: other packages, pip's options, start-up files. What
+# says how to reach an index (address, proxy, certificates, cache) stays.
+clean_environment() {
+  local name
+  for name in "${!PYTHON@}" "${!VIRTUAL_ENV@}" __PYVENV_LAUNCHER__ BASH_ENV ENV CDPATH; do
+    unset "$name"
+  done
+  for name in "${!PIP_@}"; do
+    case $name in
+      PIP_INDEX_URL | PIP_EXTRA_INDEX_URL | PIP_TRUSTED_HOST | PIP_KEYRING_PROVIDER) ;;
+      PIP_PROXY | PIP_CERT | PIP_CLIENT_CERT | PIP_RETRIES | PIP_TIMEOUT | PIP_DEFAULT_TIMEOUT) ;;
+      PIP_CACHE_DIR | PIP_NO_CACHE_DIR | PIP_CONFIG_FILE) ;;
+      *) unset "$name" ;;
+    esac
+  done
+}
+
+# This environment uses none of the site's modules.
+load_modules() {
+  :
+}
+
+show_modules() {
+  :
+}
+
+# What loading the environment changes, and what every step wants besides. It comes after the
+# modules: what they set must not win.
+enter_environment() {
+  export VIRTUAL_ENV=/software/local/allreduce/abc
+  export PYTHONNOUSERSITE=1
+  export PATH=/software/local/allreduce/abc/bin"${PATH:+:$PATH}"
+  export PYTHONNOUSERSITE=1 PYTHONDONTWRITEBYTECODE=1
+  export PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
+}

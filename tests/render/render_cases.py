@@ -1,0 +1,217 @@
+"""Locks, places and evidence that the tests of the render stage share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from envbuilder.model.evidence import Check, Evidence, LoadedLibrary, SmokeResult, Timing
+from envbuilder.model.places import Places
+from envbuilder.model.plan import Artifact, Edit, Lock, Modules, Pin, Plan, RuntimePlan, Step
+from envbuilder.model.recipe import Smoke
+from envbuilder.model.site import Launcher
+from envbuilder.render import (
+    Dialect,
+    render_build,
+    render_default,
+    render_modulefile,
+)
+
+HOSTILE = (
+    "$(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] "
+    "{open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\"
+)
+
+STEPS = ("venv", "fetch", "install", "runtime", "check")
+TITLES = {
+    "modules": "load the site's modules and compare",
+    "venv": "make the virtualenv",
+    "fetch": "fetch the locked packages",
+    "install": "install them",
+    "runtime": "build the collective runtime",
+    "check": "import every package and compare",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One lock, where it goes, and what was proved of it."""
+
+    name: str
+    lock: Lock
+    places: Places
+    evidence: Evidence | None
+
+    def files(self) -> dict[str, str]:
+        """Return everything that is rendered for it, by relative name."""
+        modulefiles = {}
+        dialects: tuple[Dialect, ...] = ("lua", "tcl")
+        for dialect in dialects:
+            text = render_modulefile(self.lock, self.places, 3, self.evidence, dialect)
+            modulefiles[f"modulefile.{dialect}"] = text
+            name, text = render_default(self.lock.plan.recipe, 3, dialect)
+            modulefiles[name] = text
+        return {**render_build(self.lock, self.places), **modulefiles}
+
+
+def standard_edits(**variables: str) -> tuple[Edit, ...]:
+    """Return what planning puts into every environment, and these variables."""
+    return (
+        Edit(kind="set", name="VIRTUAL_ENV", in_prefix=True),
+        Edit(kind="set", name="PYTHONNOUSERSITE", value="1"),
+        Edit(kind="prepend", name="PATH", value="bin", in_prefix=True),
+        *(Edit(kind="set", name=name, value=value) for name, value in variables.items()),
+    )
+
+
+def make_steps(*ids: str) -> tuple[Step, ...]:
+    return tuple(Step(id=each, title=TITLES[each], needs_network=each == "fetch") for each in ids)
+
+
+def make_plan(**changes: object) -> Plan:
+    """Return a small plan without modules; *changes* replace its fields."""
+    plan = Plan(
+        recipe="allreduce",
+        summary="An allreduce over MPI, and nothing else",
+        site="local",
+        arch="x86_64",
+        backend="virtualenv",
+        system_site_packages=False,
+        python="/usr/bin/python3.11",
+        pins=(
+            Pin(
+                component="python",
+                version="3.11.7",
+                origin="system",
+                locator="/usr/bin/python3.11",
+                why="newest that fits",
+            ),
+            Pin(
+                component="numpy",
+                version="1.26.4",
+                origin="pip",
+                locator="numpy",
+                why="the runtime",
+            ),
+            Pin(
+                component="mpich", version="5.0.2", origin="pip", locator="mpich", why="the default"
+            ),
+        ),
+        environment=standard_edits(),
+        runtime=RuntimePlan(
+            package="distributed-dl-training", version="0.1.0", source_sha256="a" * 64
+        ),
+        launcher=Launcher(kind="hydra", command=("mpiexec",)),
+        smoke=Smoke(),
+        steps=make_steps(*STEPS),
+    )
+    return plan.model_copy(update=changes)
+
+
+def make_artifact(name: str, version: str, **changes: object) -> Artifact:
+    filename = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
+    artifact = Artifact(
+        name=name,
+        version=version,
+        filename=filename,
+        url=f"https://index.example/files/{filename.replace('+', '%2B')}",
+        sha256=f"{len(name):x}" * 64,
+        imports=name,
+    )
+    return artifact.model_copy(update=changes)
+
+
+ARTIFACTS = (
+    make_artifact("numpy", "1.26.4"),
+    make_artifact("mpich", "5.0.2", imports=None),
+    make_artifact("torch", "2.13.0+cpu"),
+    make_artifact("flit-core", "3.12.0", build_only=True, imports=None),
+)
+
+
+def make_evidence(lock: Lock, **changes: object) -> Evidence:
+    result = SmokeResult(
+        tier="several ranks",
+        verdict="passed",
+        seconds=12.34,
+        ranks=2,
+        nodes=("node1",),
+        launch="mpiexec -n 2 python smoke.py",
+        mpi="MPICH 5.0.2",
+        libraries=(
+            LoadedLibrary(kind="mpi", path="/software/mpich/lib/libmpi.so.12", owner="prefix"),
+        ),
+        checks=(
+            Check(name="allreduce", dtype="float32", bytes=4, passed=True, ranks=2),
+            Check(name="allreduce", dtype="float64", bytes=8, passed=True, ranks=2),
+            Check(name="broadcast", passed=True, ranks=2),
+        ),
+        timings=(Timing(bytes=4, latency_us=1.5, bus_bandwidth=0.1, repetitions=10),),
+    )
+    evidence = Evidence(
+        environment=lock.plan.recipe,
+        id=lock.id(),
+        lock_sha256=lock.sha256(),
+        site=lock.plan.site,
+        arch=lock.plan.arch,
+        execution="native",
+        time="2025-01-31T12:00:00Z",
+        log="smoke.log",
+        result=result,
+    )
+    return evidence.model_copy(update=changes)
+
+
+def _plain() -> Case:
+    lock = Lock(plan=make_plan(), artifacts=ARTIFACTS)
+    places = Places(Path("/software/local/allreduce/abc"), Path("/software/local/allreduce/abc.b"))
+    return Case("plain", lock, places, make_evidence(lock))
+
+
+def _modules() -> Case:
+    plan = make_plan(
+        recipe="allreduce-modules",
+        site="cluster",
+        system_site_packages=True,
+        python="/apps/Python/3.11.3/bin/python3",
+        modules=Modules(
+            system="lmod",
+            init="/apps/lmod/init/bash",
+            trees=("/apps/modules/all", "/apps/modules/extra"),
+            loads=("Python/3.11.3-GCCcore-12.3.0", "OpenMPI/4.1.4-GCC-12.2.0"),
+            final=(
+                "GCC/12.2.0",
+                "GCCcore/12.2.0",
+                "OpenMPI/4.1.4-GCC-12.2.0",
+                "Python/3.11.3-GCCcore-12.3.0",
+            ),
+            replaced=("GCCcore/12.3.0",),
+        ),
+        environment=(
+            *standard_edits(OMP_NUM_THREADS="1"),
+            Edit(kind="unset", name="PYTHONHOME"),
+            Edit(kind="append", name="MANPATH", value="share/man", in_prefix=True),
+        ),
+        launcher=Launcher(kind="openmpi", command=("mpiexec",)),
+        smoke=Smoke(ranks=4),
+        steps=make_steps("modules", *STEPS),
+    )
+    lock = Lock(plan=plan, artifacts=ARTIFACTS)
+    places = Places(Path("/software/cluster/env/abc"), Path("/software/cluster/env/abc.build"))
+    return Case("modules", lock, places, None)
+
+
+def _hostile() -> Case:
+    plan = make_plan(
+        recipe="hostile",
+        summary=HOSTILE,
+        environment=standard_edits(HOSTILE=HOSTILE, EMPTY="", SPACE="  "),
+        launcher=Launcher(kind="custom", command=("/opt/m p'i/mpi$exec", HOSTILE)),
+    )
+    lock = Lock(plan=plan, artifacts=ARTIFACTS[:1])
+    folder = Path("/software/a b 'single' \"double\" $HOME `touch CANARY` ]] {x} é")
+    places = Places(folder / "hostile/abc", folder / "hostile/abc.build")
+    return Case("hostile", lock, places, make_evidence(lock))
+
+
+CASES = (_plain(), _modules(), _hostile())

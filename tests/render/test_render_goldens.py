@@ -1,0 +1,50 @@
+"""Every rendered file, as a whole, for locks with and without modules and with hostile values.
+
+ENVBUILD_UPDATE_GOLDENS=1 rewrites the goldens; read the difference before committing it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from render_cases import CASES, Case
+
+from envbuilder import data
+from envbuilder.render import render_smoke
+
+GOLDENS = Path(__file__).parent / "goldens"
+PROGRAMS = {"check.py", "build_wheel.py"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_files_are_as_recorded(case: Case) -> None:
+    folder = GOLDENS / case.name
+    files = {name: text for name, text in case.files().items() if name not in PROGRAMS}
+    if os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1":
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    recorded = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+    assert sorted(files) == sorted(recorded)
+    for name, text in files.items():
+        assert text == recorded[name], f"{name} differs"
+
+
+def test_programs_are_copied_as_they_are() -> None:
+    files = CASES[0].files()
+    for name in PROGRAMS:
+        assert files[name] == (data.TEMPLATES / "programs" / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_smoke_files_are_those_of_the_build(case: Case) -> None:
+    files = case.files()
+    smoke = render_smoke(case.lock, case.places)
+    assert sorted(smoke) == ["environment.sh", "smoke.sh"]
+    assert smoke.items() <= files.items()
+
+
+def test_rendering_twice_gives_the_same_bytes() -> None:
+    assert CASES[1].files() == CASES[1].files()

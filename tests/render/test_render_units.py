@@ -1,0 +1,192 @@
+"""Small parts: templates refuse what is not quoted, launch lines, lists of files, places."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pytest
+from render_cases import ARTIFACTS, CASES, make_artifact, make_plan
+
+from envbuilder import data
+from envbuilder.errors import UsageError
+from envbuilder.model.places import Places
+from envbuilder.model.plan import Edit, Lock, Modules
+from envbuilder.model.site import Launcher
+from envbuilder.render import render_build, render_modulefile, templates
+from envbuilder.render.dialects import bash_edit, lua_edit, tcl_edit
+from envbuilder.render.launch import as_root, launch, launch_by_hand
+from envbuilder.render.quoting import bash, comment, lua, tcl
+from envbuilder.render.requirements import requirement_files
+
+PLACES = CASES[0].places
+
+
+@pytest.fixture
+def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that renders the text of a template."""
+
+    def render(text: str, **values: object) -> str:
+        (tmp_path / "one.j2").write_text(text, encoding="utf-8")
+        return templates.render("one.j2", **values)
+
+    monkeypatch.setattr(data, "TEMPLATES", tmp_path)
+    return render
+
+
+def test_a_template_cannot_print_what_is_not_quoted(template: Any) -> None:
+    with pytest.raises(TypeError, match="without a quoting filter: 'x y'"):
+        template("echo {{ value }}", value="x y")
+    assert template("echo {{ value|bash }}", value="x y") == "echo 'x y'"
+
+
+def test_a_missing_value_is_an_error(template: Any) -> None:
+    with pytest.raises(jinja2.UndefinedError, match="'missing' is undefined"):
+        template("{{ missing|bash }}")
+    with pytest.raises(jinja2.UndefinedError, match="'missing' is undefined"):
+        template("{{ missing }}")
+
+
+@pytest.mark.parametrize("quote", [bash, lua, tcl])
+def test_no_quoting_admits_nul(quote: Any) -> None:
+    with pytest.raises(ValueError, match="NUL"):
+        quote("a\0b")
+
+
+@pytest.mark.parametrize("text", ["$(x)", "a\nb", "a\\", "[x]", "a{", 'a"'])
+def test_a_comment_holds_only_plain_text(text: str) -> None:
+    with pytest.raises(ValueError, match="comment"):
+        comment(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "in_bash", "in_lua", "in_tcl"),
+    [
+        ("set", "export X='/p q/v'", 'pushenv("X", "/p q/v")', 'pushenv X "/p q/v"'),
+        ("unset", "unset X", 'pushenv("X", false)', "unsetenv X"),
+        (
+            "prepend",
+            "export X='/p q/v'\"${X:+:$X}\"",
+            'prepend_path("X", "/p q/v")',
+            'prepend-path X "/p q/v"',
+        ),
+        (
+            "append",
+            "export X=\"${X:+$X:}\"'/p q/v'",
+            'append_path("X", "/p q/v")',
+            'append-path X "/p q/v"',
+        ),
+    ],
+)
+def test_each_kind_of_edit_in_each_dialect(
+    kind: Any, in_bash: str, in_lua: str, in_tcl: str
+) -> None:
+    edit = Edit(kind=kind, name="X", value="v", in_prefix=True)
+    prefix = Path("/p q")
+    assert (bash_edit(edit, prefix), lua_edit(edit, prefix), tcl_edit(edit, prefix)) == (
+        in_bash,
+        in_lua,
+        in_tcl,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "command", "words"),
+    [
+        ("hydra", ("mpiexec",), "mpiexec -n 4 python x.py"),
+        (
+            "openmpi",
+            ("mpiexec",),
+            "mpiexec --map-by slot:OVERSUBSCRIBE --bind-to none -n 4 python x.py",
+        ),
+        (
+            "srun",
+            ("srun", "--mpi=pmix"),
+            "srun --mpi=pmix --kill-on-bad-exit=1 -n 4 python x.py",
+        ),
+        ("custom", ("ddlrun", "--cores", "4"), "ddlrun --cores 4 -n 4 python x.py"),
+    ],
+)
+def test_launch_line_of_each_launcher(kind: Any, command: tuple[str, ...], words: str) -> None:
+    launcher = Launcher(kind=kind, command=command)
+    assert " ".join(launch(launcher, "4", ("python", "x.py"))) == words
+    by_hand = launch_by_hand(launcher, "4", ("python", "x.py"))
+    assert by_hand == (*command, "-n", "4", "python", "x.py")
+    assert [edit.name for edit in as_root(launcher)] == (
+        ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] if kind == "openmpi" else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"filename": "../../numpy-1.26.4-py3-none-any.whl"}, "not the name of a wheel"),
+        ({"filename": "numpy-1.26.4.tar.gz"}, "not the name of a wheel"),
+        ({"filename": "numpy-1.26.5-py3-none-any.whl"}, "another name or version"),
+        ({"filename": "scipy-1.26.4-py3-none-any.whl"}, "another name or version"),
+        ({"filename": "numpy-1.26.4-py3-none-a y.whl"}, "not safe"),
+        ({"version": "1.26.4 --hash=sha256:0"}, "not the name of a wheel"),
+        ({"url": "https://index.example/scipy.whl"}, "does not end in"),
+        ({"url": "https://u:p@index.example/numpy-1.26.4-py3-none-any.whl"}, "user or password"),
+        ({"url": "https://index.example/${HOME}/numpy-1.26.4-py3-none-any.whl"}, "its URL is"),
+        ({"url": "https://index.example/ /numpy-1.26.4-py3-none-any.whl"}, "its URL is"),
+        ({"url": "https://index.example/#/numpy-1.26.4-py3-none-any.whl"}, "its URL is"),
+        ({"url": "git+https://index.example/numpy-1.26.4-py3-none-any.whl"}, "its URL is"),
+        ({"imports": "os; print(1)"}, "nothing that Python can import"),
+    ],
+)
+def test_artifact_that_cannot_stand_in_a_file_is_refused(
+    changes: dict[str, str], message: str
+) -> None:
+    artifact = make_artifact("numpy", "1.26.4").model_copy(update=changes)
+    with pytest.raises(UsageError, match=message) as caught:
+        requirement_files(Lock(plan=make_plan(), artifacts=(artifact,)))
+    assert caught.value.problems[0].hints
+
+
+def test_lists_do_not_depend_on_the_order_in_the_lock() -> None:
+    one = requirement_files(Lock(plan=make_plan(), artifacts=ARTIFACTS))
+    other = requirement_files(Lock(plan=make_plan(), artifacts=tuple(reversed(ARTIFACTS))))
+    assert one == other
+
+
+def test_build_tools_are_fetched_but_not_installed_or_expected() -> None:
+    files = requirement_files(Lock(plan=make_plan(), artifacts=ARTIFACTS))
+    assert "flit-core" in files["fetch.txt"]
+    assert "flit_core" in files["SHA256SUMS"]
+    assert "flit-core" in files["build-requirements.txt"]
+    assert "flit-core" not in files["requirements.txt"]
+    names = [row["name"] for row in json.loads(files["expected.json"])]
+    assert names == ["mpich", "numpy", "torch", "distributed-dl-training"]
+
+
+@pytest.mark.parametrize("path", ["relative", "/with:colon", "/with\nnewline", "/with\x07bell"])
+def test_places_that_would_break_path_are_refused(path: str) -> None:
+    with pytest.raises(UsageError):
+        Places(Path(path), Path("/build"))
+    with pytest.raises(UsageError):
+        Places(Path("/prefix"), Path(path))
+
+
+def test_modules_without_a_way_to_reach_them_are_refused() -> None:
+    plan = make_plan(modules=Modules(system="lmod", loads=("GCC/12.2.0",)))
+    with pytest.raises(UsageError, match="does not say how to reach them"):
+        render_build(Lock(plan=plan, artifacts=()), PLACES)
+
+
+def test_help_without_evidence_says_that_nothing_was_proved() -> None:
+    text = render_modulefile(CASES[0].lock, PLACES, 1, None, "lua")
+    assert "Proved: nothing yet" in text
+    proved = render_modulefile(CASES[0].lock, PLACES, 1, CASES[0].evidence, "lua")
+    assert "nothing yet" not in proved
+    assert "2025-01-31T12:00:00Z" in proved
+
+
+def test_words_about_pythonpath_only_where_no_module_sets_it() -> None:
+    plain, modules = (
+        render_modulefile(case.lock, case.places, 1, None, "lua") for case in CASES[:2]
+    )
+    assert "LmodMessage" in plain
+    assert "LmodMessage" not in modules

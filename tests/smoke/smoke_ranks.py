@@ -1,0 +1,137 @@
+"""Records of ranks as the smoke program writes them, for tests that start no process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from envbuilder.smoke.outcome import Expectations
+
+NONCE = "c0ffee"
+LIBMPI = "/prefix/lib/libmpi.so.12"
+Key = tuple[str, str | None, int | None]
+
+IMPORT: Key = ("import", None, None)
+INIT: Key = ("init", None, None)
+WORLD: Key = ("world", None, None)
+SMALL: Key = ("allreduce", "int32", 4)
+LARGE: Key = ("allreduce", "float32", 4096)
+BARRIER: Key = ("barrier", None, None)
+TIMING: Key = ("timing", "float32", 4096)
+SHUTDOWN: Key = ("shutdown", None, None)
+CHECKS = (IMPORT, INIT, WORLD, SMALL, LARGE, BARRIER, TIMING, SHUTDOWN)
+
+
+class Rank:
+    """One process's record; every argument is a way in which it may differ from a good one."""
+
+    def __init__(
+        self,
+        number: int | None,
+        *,
+        size: int = 2,
+        host: str = "node1",
+        clock: str | None = None,
+        pid: int | None = None,
+        launcher_rank: int | None = None,
+        nonce: str = NONCE,
+        libraries: Sequence[str] = (LIBMPI,),
+        problems: Mapping[Key, str] | None = None,
+        facts: Mapping[Key, Mapping[str, Any]] | None = None,
+        stop_in: Key | None = None,
+        stop_after: Key | None = None,
+        error: tuple[str, str] | None = None,
+        stack: str = "",
+    ) -> None:
+        self.number = number
+        self.size = size
+        self.host = host
+        self.clock = clock or f"boot-{host}"
+        self.pid = pid or 100 + (number or 0)
+        self.launcher_rank = launcher_rank
+        self.nonce = nonce
+        self.libraries = libraries
+        self.problems = problems or {}
+        self.facts = {TIMING: {"median": 0.001, "repetitions": 10}, **(facts or {})}
+        self.stop_in = stop_in
+        self.stop_after = stop_after
+        self.error = error
+        self.stack = stack
+
+    @property
+    def source(self) -> str:
+        return f"rank-{self.host}-{self.pid}.jsonl"
+
+    def lines(self) -> list[dict[str, Any]]:
+        lines = [
+            {
+                "event": "start",
+                "host": self.host,
+                "pid": self.pid,
+                "started": 1000 + self.pid,
+                "clock": self.clock,
+                "executable": "/prefix/bin/python",
+                "uid": 1000,
+                "launcher_rank": self.launcher_rank,
+            }
+        ]
+        for key in CHECKS:
+            what = {"check": key[0], "dtype": key[1], "bytes": key[2]}
+            if key == SHUTDOWN:
+                lines.append({"event": "libraries", "paths": list(self.libraries)})
+            lines.append({"event": "begin", **what})
+            if key == self.stop_in:
+                return lines + self._error()
+            problem = self.problems.get(key)
+            done = {"event": "done", **what, "passed": problem is None, "problem": problem}
+            lines.append({**done, "seconds": 0.5, **self.facts.get(key, {})})
+            if key == INIT:
+                lines.append(self._world())
+            if key == self.stop_after:
+                return lines + self._error()
+        return [*lines, {"event": "end", "failed": len(self.problems)}]
+
+    def _error(self) -> list[dict[str, Any]]:
+        if self.error is None:
+            return []
+        kind, message = self.error
+        trace = f"Traceback (most recent call last):\n{kind}: {message}\n"
+        return [{"event": "error", "type": kind, "message": message, "traceback": trace}]
+
+    def _world(self) -> dict[str, Any]:
+        return {
+            "event": "init",
+            "rank": self.number,
+            "size": self.size,
+            "local_rank": self.number,
+            "local_size": self.size,
+            "runtime": "distributed_dl_training",
+            "runtime_version": "0.1.0",
+            "runtime_file": "/prefix/lib/distributed_dl_training/__init__.py",
+            "build_record": {"schema": 1},
+            "mpi": "MPICH",
+            "mpi_version": "5.0.2",
+            "python": "3.11.7",
+            "numpy": "2.4.6",
+        }
+
+    def write(self, folder: Path) -> None:
+        marked = [{**line, "nonce": self.nonce, "time": 1.0} for line in self.lines()]
+        text = "".join(json.dumps(line) + "\n" for line in marked)
+        (folder / self.source).write_text(text, encoding="utf-8")
+        if self.stack:
+            (folder / f"stack-{self.host}-{self.pid}.txt").write_text(self.stack, encoding="utf-8")
+
+
+def expectations(**changed: Any) -> Expectations:
+    """Return what a good run of two ranks is held against."""
+    standard: dict[str, Any] = {
+        "ranks": 2,
+        "launch": ("/opt/mpich/bin/mpiexec", "-n", "2", "python", "smoke.py"),
+        "timeout": 120.0,
+        "prefix": "/prefix",
+        "mpi_owner": "prefix",
+    }
+    return Expectations(**{**standard, **changed})

@@ -1,0 +1,85 @@
+"""The numbers of the allreduce: exact for any number of ranks, and apt to show every error."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from envbuilder import data
+
+RANKS = [*range(1, 130), 255, 256, 511, 1023, 1024, 1025, 2047, 2048, 2049, 3071, 3072, 4096]
+DTYPES = ["int32", "int64", "float16", "float32", "float64"]
+
+
+@pytest.fixture(scope="module")
+def program() -> Any:
+    spec = importlib.util.spec_from_file_location("smoke_program", Path(data.SMOKE_PROGRAM))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sums_are_exact_in_any_order(program: Any, dtype: str) -> None:
+    """All values are whole and none is negative: if the sum is exact, every partial sum is."""
+    for ranks in RANKS:
+        table, sums = program.Pattern(numpy, ranks, 1).tables(dtype)
+        assert table.dtype == sums.dtype == numpy.dtype(dtype)
+        true_sums = table.astype("int64").sum(axis=0)
+        assert numpy.allclose(true_sums, table.astype("float64").sum(axis=0)), "it wrapped around"
+        assert (true_sums == sums.astype("int64")).all()
+        assert true_sums.max() <= program.EXACT[dtype]
+        assert (table == table.astype("int64")).all()
+        assert table.min() >= 0
+        assert true_sums.min() > 0
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
+def test_sums_need_the_whole_width_of_the_dtype(program: Any, dtype: str) -> None:
+    """A runtime that squeezes the data through a narrower type gets caught."""
+    narrower = {"int32": "int16", "int64": "float64", "float32": "float16", "float64": "float32"}
+    for ranks in (2, 3, 4, 64):
+        _, sums = program.Pattern(numpy, ranks, 1).tables(dtype)
+        with numpy.errstate(over="ignore", invalid="ignore"):
+            squeezed = sums.astype(narrower[dtype]).astype(dtype)
+        assert (squeezed != sums).sum() > len(sums) // 2
+
+
+def test_data_depend_on_rank_and_element(program: Any) -> None:
+    pattern = program.Pattern(numpy, 4, 5000)
+    table, sums = pattern.tables("float32")
+    assert all((table[a] != table[b]).mean() > 0.9 for a in range(4) for b in range(a))
+    values = pattern.spread(sums, 5000)
+    for shift in (1, 2, 4, 16, 256, 1024, 1250):
+        moved = numpy.roll(values, shift)
+        assert (moved != values).mean() > 0.9, f"a shift by {shift} elements must show"
+
+
+def test_the_classes_repeat_only_after_a_prime_number_of_elements(program: Any) -> None:
+    assert all(program.PERIOD % n for n in range(2, int(program.PERIOD**0.5) + 1))
+    classes = program.Pattern(numpy, 1, 3 * program.PERIOD).classes
+    counts = numpy.bincount(classes, minlength=program.CLASSES)
+    assert counts.min() > 0.8 * counts.mean()
+    for block in (2**k for k in range(21)):
+        assert (classes[:4096] != classes[block : block + 4096]).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    "at", [0, 1, (1 << 18) - 1, 1 << 18, 300_000 - 1], ids=["first", "next", "edge", "over", "end"]
+)
+def test_one_wrong_element_is_found_and_named(program: Any, at: int) -> None:
+    pattern = program.Pattern(numpy, 2, 300_000)
+    table, sums = pattern.tables("float32")
+    result = pattern.spread(table[0], 300_000) + pattern.spread(table[1], 300_000)
+    assert pattern.difference(result, sums) is None
+    right = float(result[at])
+    result[at] += 1
+    assert pattern.difference(result, sums) == f"element {at} is {right + 1}, must be {right}"
+    result[:] = numpy.nan
+    assert pattern.difference(result, sums).endswith("(and 299999 more)")

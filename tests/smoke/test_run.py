@@ -1,0 +1,418 @@
+"""The smoke test with a real MPI: good runs pass, and every kind of broken run is told apart.
+
+Needs numpy, mpi4py, MPICH and (for one test) Open MPI from the package index.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Mpi, Runs
+
+MIB = 2**20
+pytestmark = [pytest.mark.integration, pytest.mark.network]
+
+DTYPES = {"int32": 4, "int64": 8, "float16": 2, "float32": 4, "float64": 8}
+
+# What the sabotaged runtimes have in common: they change what one rank's allreduce does once it
+# is called with so many bytes.
+WRAPPED = """
+import os, signal, time
+_allreduce = allreduce
+
+def allreduce(tensor, name=None, op=Average, **factors):
+    result = _allreduce(tensor, name=name, op=op, **factors)
+    if rank() == 1 and result.nbytes == {nbytes}:
+        {what}
+    return result
+"""
+
+
+def wrapped(what: str, nbytes: int = 4096) -> str:
+    return WRAPPED.format(what=what, nbytes=nbytes)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_a_good_run_proves_that_ranks_talk(smoke: Runs, ranks: int) -> None:
+    result = smoke(ranks=ranks, max_bytes=MIB)
+    assert (result.verdict, result.tier, result.reasons) == ("passed", "several ranks", ())
+    assert (result.ranks, len(result.nodes), result.stacks) == (ranks, 1, {})
+    assert all(check.passed and check.ranks == ranks for check in result.checks)
+    for dtype, item in DTYPES.items():
+        sizes = [c.bytes for c in result.checks if (c.name, c.dtype) == ("allreduce", dtype)]
+        assert {max(4, item), 4096, MIB} <= set(sizes)
+    names = {check.name for check in result.checks}
+    assert {"allgather", "allgather with no rows", "broadcast", "barrier", "mismatch"} <= names
+    assert [timing.bytes for timing in result.timings] == [4**k for k in range(1, 11)]
+    assert all(timing.latency_us > 0 and timing.bus_bandwidth > 0 for timing in result.timings)
+    assert all(timing.repetitions >= 3 for timing in result.timings)
+    assert [(one.kind, one.owner) for one in result.libraries] == [("mpi", "prefix")]
+    assert result.mpi is not None
+    assert result.mpi.startswith("MPICH ")
+    assert result.runtime is not None
+    assert result.runtime.startswith("distributed_dl_training ")
+
+
+def test_the_records_tell_what_ran(smoke: Runs, mpi: Mpi) -> None:
+    smoke()
+    files = sorted((smoke.folder / "run" / "ranks").glob("rank-*.jsonl"))
+    assert len(files) == 2
+    for path in files:
+        events = [json.loads(line) for line in path.read_text().splitlines()]
+        start, world = events[0], next(one for one in events if one["event"] == "init")
+        assert path.name == f"rank-{start['host']}-{start['pid']}.jsonl"
+        assert start["event"] == "start"
+        assert start["executable"] == mpi.python
+        assert start["uid"] == os.getuid()
+        assert start["started"] > 0
+        assert start["launcher_rank"] == world["rank"]
+        assert (world["size"], world["local_size"]) == (2, 2)
+        assert events[-1]["event"] == "end"
+        begun = [one["check"] for one in events if one["event"] == "begin"]
+        assert begun == [one["check"] for one in events if one["event"] == "done"]
+        assert begun[:2] == ["import", "init"]
+        assert begun[-1] == "shutdown"
+
+
+def test_a_launcher_that_only_claims_success(smoke: Runs) -> None:
+    result = smoke(launcher=smoke.script("echo 'all ranks passed'"))
+    assert result.reasons == (
+        "mpiexec ended with exit code 0 but started no rank: none of 2 reported",
+    )
+    assert (result.verdict, result.tier) == ("failed", "built")
+
+
+def test_a_launcher_that_fails(smoke: Runs) -> None:
+    result = smoke(launcher=smoke.script("echo 'no hosts left' >&2; exit 7"))
+    assert result.reasons == (
+        "mpiexec ended with exit code 7 and started no rank: none of 2 reported\n"
+        "last lines of the log:\n  no hosts left",
+    )
+
+
+def test_records_of_a_good_run_played_again(smoke: Runs) -> None:
+    smoke()
+    kept = smoke.folder / "kept"
+    (smoke.folder / "run").rename(kept)
+    replay = smoke.script(f"cp '{kept}'/ranks/* '{smoke.folder}/run/ranks/'")
+    result = smoke(launcher=replay)
+    assert result.verdict == "failed"
+    assert result.reasons[0] == (
+        "mpiexec ended with exit code 0 but started no rank: none of 2 reported"
+    )
+    assert [reason.rpartition(": ")[2] for reason in result.reasons[1:]] == 2 * [
+        "another run wrote it"
+    ]
+
+
+COPIES = "shift; n=$1; shift; while [ $n -gt 0 ]; do {start} & n=$((n-1)); done; {end}"
+
+
+def test_a_launcher_that_starts_programs_without_a_common_world(smoke: Runs) -> None:
+    result = smoke(launcher=smoke.script(COPIES.format(start='"$@"', end="wait")))
+    libmpi = smoke.mpi.prefix.resolve() / "lib" / "libmpi.so.12"
+    assert result.reasons == (
+        "2 processes started, each alone (size 1): mpiexec belongs to another MPI than the "
+        f"library the ranks load ({libmpi})",
+    )
+    assert (result.verdict, result.tier) == ("failed", "one rank")
+
+
+def test_a_launcher_of_another_mpi(smoke: Runs, other_mpi: Mpi) -> None:
+    as_root = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
+    smoke.environ.update(dict.fromkeys(as_root, "1"))
+    options = ("--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none")
+    result = smoke(launcher=(other_mpi.mpiexec, *options))
+    assert result.verdict == "failed"
+    assert result.reasons[0].startswith(
+        "2 processes started, each alone (size 1): mpiexec belongs to another MPI than the library "
+    )
+
+
+def test_a_launcher_that_ends_before_its_ranks(smoke: Runs) -> None:
+    start = 'setsid "$@" </dev/null >/dev/null 2>&1'
+    launcher = smoke.script(COPIES.format(start=start, end="sleep 1"))
+    result = smoke(launcher=launcher, max_bytes=2**30)
+    assert (
+        "mpiexec ended with exit code 0 while 2 of its processes still ran; they were ended"
+        in result.reasons
+    )
+
+
+def test_one_rank_returns_the_sum_plus_one(smoke: Runs) -> None:
+    result = smoke(sabotage=wrapped("result = result + result.dtype.type(1)"))
+    assert result.verdict == "failed"
+    assert result.reasons[0].startswith("rank 1: allreduce int32 of 4096 bytes: element 0 is ")
+    assert result.reasons[0].endswith(" (and 1023 more)")
+    failed = [check for check in result.checks if not check.passed]
+    assert {check.dtype for check in failed} == set(DTYPES)
+    assert all(check.bytes == 4096 for check in failed)
+
+
+def test_one_element_of_64_mib_is_off_by_one(smoke: Runs) -> None:
+    what = "result[-1] += result.dtype == 'float32'"
+    result = smoke(sabotage=wrapped(what, 64 * MIB), max_bytes=64 * MIB)
+    assert result.verdict == "failed"
+    last = 16 * MIB - 1
+    label = "allreduce float32 of 67108864 bytes"
+    assert result.reasons[0].startswith(f"rank 1: {label}: element {last} is ")
+    assert "more" not in result.reasons[0]
+    assert result.reasons[1].startswith("rank 1: timing float32 of 67108864 bytes: element ")
+    assert len(result.reasons) == 2
+
+
+WRONG = {
+    "input is overwritten": (
+        wrapped("tensor[0] = 0"),
+        "rank 1: allreduce int32 of 4096 bytes: the input was changed: element 0 is 0, must be ",
+    ),
+    "dtype is lost": (
+        wrapped("result = result.astype('float64')"),
+        "rank 1: allreduce int32 of 4096 bytes: the result has dtype float64 and shape (1024,), "
+        "must be int32 and (1024,)",
+    ),
+    "mean, not sum": (
+        wrapped("result //= 2"),
+        "rank 1: allreduce int32 of 4096 bytes: element ",
+    ),
+    "gather in another order": (
+        "_allgather = allgather\n"
+        "def allgather(tensor, name=None):\n"
+        "    result = _allgather(tensor)\n"
+        "    return result[::-1].copy() if result.ndim == 2 else result\n",
+        "rank 0 and rank 1: allgather int64: element 0 is 2003, must be 1000 (and ",
+    ),
+    "broadcast does nothing": (
+        "def broadcast(tensor, root_rank, name=None):\n    return tensor.copy()\n",
+        "rank 0: broadcast int64: from root 1: element 0 is -15838, must be 15838",
+    ),
+    "barrier does not wait": (
+        "def barrier():\n    pass\n",
+        "barrier: rank 1 passed it 0.",
+    ),
+    "mismatch goes unnoticed": (
+        "_allreduce = allreduce\n"
+        "def allreduce(tensor, **options):\n"
+        "    try:\n        return _allreduce(tensor, **options)\n"
+        "    except MismatchError:\n        return tensor\n",
+        "rank 0 and rank 1: mismatch: shapes differed between ranks, yet no MismatchError was "
+        "raised",
+    ),
+    "size is wrong": (
+        "def size():\n    return 3\n",
+        "rank 0 and rank 1: world: size is 3, must be 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_runtime_that_does_something_wrong(smoke: Runs, case: str) -> None:
+    sabotage, reason = WRONG[case]
+    result = smoke(sabotage=sabotage)
+    assert result.verdict == "failed"
+    assert result.reasons[0].startswith(reason)
+    assert result.tier in ("imported", "one rank")
+
+
+HANGS = {
+    "asleep": ("time.sleep(600)", "time.sleep(600)"),
+    "waiting for a message": (
+        "from mpi4py import MPI; MPI.COMM_WORLD.recv(source=0, tag=99)",
+        "MPI.COMM_WORLD.recv(",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HANGS)
+def test_a_rank_that_hangs(smoke: Runs, case: str) -> None:
+    what, _ = HANGS[case]
+    result = smoke(sabotage=wrapped(what), timeout=5)
+    assert result.verdict == "failed"
+    assert result.tier == "imported"
+    assert result.reasons[0].startswith("hung: after 5 s rank 1 was in allreduce int32 of 4096 ")
+    assert result.reasons[0].endswith("; stacks follow")
+    assert set(result.stacks) == {"rank 0", "rank 1"}
+    for stack in result.stacks.values():
+        assert "most recent call first" in stack
+        assert "in allreduce" in stack
+    assert "numpy.py" in result.stacks["rank 1"].split("smoke.py")[0]
+
+
+def test_a_rank_that_is_stopped_has_no_stack(smoke: Runs) -> None:
+    result = smoke(sabotage=wrapped("os.kill(os.getpid(), signal.SIGSTOP)"), timeout=5)
+    assert result.reasons[0].startswith(
+        "hung: after 5 s rank 1 was stopped in allreduce int32 of 4096 bytes, rank 0 was in "
+    )
+    assert result.stacks["rank 1"].startswith("no stack: stopped (state T)")
+    assert "most recent call first" in result.stacks["rank 0"]
+
+
+def test_a_rank_that_hangs_in_python_before_the_others_know_it(smoke: Runs) -> None:
+    sabotage = "import os, time\nif os.environ['PMI_RANK'] == '1':\n    time.sleep(600)\n"
+    result = smoke(sabotage=sabotage, timeout=5)
+    assert result.reasons[0] == (
+        "hung: after 5 s rank 1 was in import, rank 0 was in init; stacks follow"
+    )
+    assert "time.sleep" not in result.stacks["rank 0"]
+    assert "numpy.py" in result.stacks["rank 1"]
+
+
+EARLY = "import os, signal\nif os.environ['PMI_RANK'] == '1':\n    {die}\n"
+LATE = """
+import os, signal
+_shutdown = shutdown
+
+def shutdown():
+    was = rank()
+    _shutdown()
+    if was == 1:
+        {die}
+"""
+PLACES = {
+    "before init": (EARLY, "in import"),
+    "inside allreduce": (wrapped("{die}"), "in allreduce int32 of 4096 bytes"),
+    "after the last check": (LATE, "in shutdown"),
+}
+WAYS = {
+    "exit code 3": ("os._exit(3)", ["mpiexec ended with exit code 3"]),
+    "SIGKILL": (
+        "os.kill(os.getpid(), signal.SIGKILL)",
+        ["killed by signal 9 (SIGKILL)", "mpiexec ended with exit code 9"],
+    ),
+}
+
+
+@pytest.mark.parametrize("when", PLACES)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_rank_that_dies(smoke: Runs, when: str, way: str) -> None:
+    sabotage, place = PLACES[when]
+    die, hows = WAYS[way]
+    result = smoke(sabotage=sabotage.replace("{die}", die))
+    assert result.verdict == "failed"
+    # Of two deaths in one moment nobody may have seen which was first.
+    reason = result.reasons[0]
+    assert reason.startswith(("rank 1 died ", "stopped without a word: "))
+    assert f"{place}" in reason
+    if reason.startswith("rank 1 died "):
+        assert reason.endswith("; its record stops there")
+    assert any(how in reason for how in (*hows, "mpiexec did not notice"))
+
+
+def test_a_rank_that_leaves_early_without_an_error(smoke: Runs) -> None:
+    result = smoke(sabotage=wrapped("os._exit(0)"))
+    assert result.verdict == "failed"
+    assert "rank 1" in result.reasons[0]
+    assert "allreduce int32 of 4096 bytes" in result.reasons[0]
+
+
+def test_a_rank_that_raises_tells_its_traceback(smoke: Runs) -> None:
+    result = smoke(sabotage=wrapped("raise OSError('no route to host')"))
+    reason = result.reasons[0]
+    assert reason.startswith(
+        "rank 1 failed in allreduce int32 of 4096 bytes: OSError: no route to host\nTraceback "
+    )
+    assert 'numpy.py", line ' in reason
+    assert len(result.reasons) == 1
+
+
+def test_a_rank_that_ends_the_interpreter(smoke: Runs) -> None:
+    result = smoke(sabotage=wrapped("raise SystemExit(0)"))
+    assert result.reasons[0].startswith(
+        "rank 1 failed in allreduce int32 of 4096 bytes: SystemExit: 0\nTraceback "
+    )
+
+
+def test_a_crash_leaves_its_stack(smoke: Runs) -> None:
+    result = smoke(sabotage=wrapped("import ctypes; ctypes.string_at(0)"))
+    assert result.reasons[0] == (
+        "rank 1 died in allreduce int32 of 4096 bytes: killed by signal 11 (SIGSEGV); its record "
+        "stops there"
+    )
+    assert "Segmentation fault" in result.stacks["rank 1"]
+    assert "ctypes" in result.stacks["rank 1"]
+
+
+def test_no_runtime(smoke: Runs) -> None:
+    smoke.environ["PYTHONPATH"] = ""
+    result = smoke()
+    assert result.tier == "built"
+    assert result.reasons[0].startswith(
+        "rank 0 and rank 1 failed in import: ModuleNotFoundError: No module named "
+        "'distributed_dl_training'\nTraceback "
+    )
+
+
+def test_libmpi_from_elsewhere(smoke: Runs) -> None:
+    result = smoke(prefix=smoke.folder / "elsewhere")
+    libmpi = smoke.mpi.prefix.resolve() / "lib" / "libmpi.so.12"
+    assert result.reasons == (
+        f"the ranks loaded {libmpi} (system); the plan takes MPI from the prefix "
+        f"{smoke.folder / 'elsewhere'}",
+    )
+    assert result.tier == "one rank"
+
+
+def test_libmpi_from_a_module(smoke: Runs) -> None:
+    folders = {"MPICH/5.0": smoke.mpi.prefix}
+    elsewhere = smoke.folder / "elsewhere"
+    result = smoke(prefix=elsewhere, mpi_owner="MPICH/5.0", module_folders=folders)
+    assert (result.verdict, result.libraries[0].owner) == ("passed", "MPICH/5.0")
+
+
+def test_nothing_is_written_outside_the_run_folder(smoke: Runs) -> None:
+    smoke()
+    assert [path.name for path in smoke.folder.iterdir()] == ["run"]
+    names = {path.name for path in (smoke.folder / "run").iterdir()}
+    assert names == {"smoke.py", "smoke.log", "ranks"}
+
+
+def test_an_interrupt_ends_everything(smoke: Runs, wait_until: Callable[..., None]) -> None:
+    request = smoke.request(sabotage=wrapped("os.kill(os.getpid(), signal.SIGSTOP)"))
+    program = """
+        import pathlib, sys
+        from envbuilder.smoke import SmokeRequest, run_smoke
+        P = pathlib.Path
+        try:
+            run_smoke(SmokeRequest(**eval(sys.argv[1], {"PosixPath": P})))
+        except KeyboardInterrupt:
+            sys.exit(42)
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program), repr(request)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    try:
+        log = smoke.folder / "run" / "ranks"
+        wait_until(lambda: any('"bytes": 4096' in p.read_text() for p in log.glob("*.jsonl")))
+        assert len(smoke.left()) >= 3
+        child.send_signal(signal.SIGINT)
+        assert child.wait(15) == 42
+    finally:
+        child.kill()
+        child.wait()
+    assert smoke.left() == []
+
+
+def test_a_rank_that_nobody_ends_ends_itself(smoke: Runs, mpi: Mpi, tmp_path: Path) -> None:
+    """As on another node, where nobody asks for stacks or sends signals."""
+    smoke.request()
+    (tmp_path / "hanging.py").write_text("import time\ntime.sleep(600)\n")
+    program = "import smoke, sys; smoke.OVERTIME = 1; smoke.main(sys.argv[1:])"
+    options = ["--out", str(tmp_path), "--nonce", "ab", "--ranks", "1", "--timeout", "2"]
+    done = subprocess.run(
+        [mpi.python, "-c", program, *options, "--runtime", "hanging"],
+        env={"PYTHONPATH": f"{tmp_path}:{tmp_path / 'run'}", "PYTHONDONTWRITEBYTECODE": "1"},
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == -signal.SIGALRM
+    (stack,) = tmp_path.glob("stack-*.txt")
+    assert "hanging.py" in stack.read_text()
