@@ -62,8 +62,7 @@ class Report:
 
     def error(self, error: EnvbuildError) -> None:
         """Print every problem of an error, each with its place and what to try."""
-        for problem in error.problems:
-            self._line(_problem_text(problem))
+        self._line(problems_text(error.problems))
         if self.as_json:
             self.out.write(canonical_json(_error_json(error)))
 
@@ -88,11 +87,22 @@ class Report:
         self.err.flush()
 
 
-def _problem_text(problem: Problem) -> str:
-    place = f"{problem.place}: " if problem.place else ""
-    lines = [f"{place}error: {problem.message}"]
-    if problem.hints:
-        lines += ["", *(f"hint: {hint}" for hint in problem.hints), ""]
+def problems_text(problems: Sequence[Problem]) -> str:
+    """Return problems as text: a single one with room, several close together.
+
+    A hint that several problems share is given with the first of them.
+    """
+    given: set[str] = set()
+    lines: list[str] = []
+    for problem in problems:
+        place = f"{problem.place}: " if problem.place else ""
+        lines.append(f"{place}error: {problem.message}")
+        hints = [hint for hint in problem.hints if hint not in given]
+        given.update(hints)
+        if len(problems) == 1 and hints:
+            lines += ["", *(f"hint: {hint}" for hint in hints)]
+        else:
+            lines += [f"  hint: {hint}" for hint in hints]
     return "\n".join(lines)
 
 

@@ -103,14 +103,10 @@ def timings(values: Sequence[Timing]) -> str:
 def created(value: Created) -> str:
     """Return what ``create`` achieved and how to use it; the last line says it in one."""
     result = value.evidence.result
-    biggest = result.timings[-1:] or ()
-    speed = "".join(
-        f", {t.bus_bandwidth:.2f} GB/s bus bandwidth at {size(t.bytes)}" for t in biggest
-    )
-    exact = f"{len(result.checks)} checks passed{speed}"
     return "\n".join(
         [
-            f"proved: {result.tier} on {value.evidence.arch}, {exact}",
+            f"proved: {result.tier} on {value.evidence.arch}; {len(result.checks)} checks passed",
+            *_speed(result.timings),
             f"prefix: {value.prefix}",
             "",
             "use it:",
@@ -123,6 +119,16 @@ def created(value: Created) -> str:
             f"{value.environment}/{value.number} is ready and the default",
         ]
     )
+
+
+def _speed(values: Sequence[Timing]) -> list[str]:
+    if not values:
+        return []
+    first, last = values[0], values[-1]
+    return [
+        f"speed: {first.latency_us:.0f} us latency at {size(first.bytes)}, "
+        f"{last.bus_bandwidth:.2f} GB/s bus bandwidth at {size(last.bytes)}"
+    ]
 
 
 def listing(value: Listing) -> str:

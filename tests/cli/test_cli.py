@@ -1,0 +1,190 @@
+"""The command line: what people and programs see of every verb that needs no network."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from envbuilder import __version__
+from envbuilder.cli import app
+from tests.documents import hostile
+
+COMMANDS = (
+    ["create", "plan", "lock", "render", "list", "info", "smoke", "rollback", "remove", "doctor"]
+    + [f"recipes {verb}" for verb in ("list", "show", "check", "schema")]
+    + [f"sites {verb}" for verb in ("list", "show", "check", "schema", "detect")]
+)
+
+
+def run(*words: str, **env: str) -> Result:
+    return CliRunner().invoke(app, list(words), env={"COLUMNS": "80", **env})
+
+
+def tree(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_the_version() -> None:
+    assert run("--version").stdout == f"envbuild {__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_that_fits_a_terminal(command: str) -> None:
+    shown = run(*command.split(), "--help")
+    assert shown.exit_code == 0
+    assert "Usage:" in shown.stdout
+    assert max(len(line) for line in shown.stdout.splitlines()) <= 80
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if " " not in c])
+def test_every_verb_shows_an_example(command: str) -> None:
+    assert f"Example: envbuild {command}" in run(command, "--help").stdout
+
+
+def test_exit_codes_are_documented() -> None:
+    text = " ".join(run("--help").stdout.split())
+    for code in ("0 ok", "2 usage", "3 no solution", "5 build", "6 smoke test", "9 missing", "70"):
+        assert code in text
+
+
+def test_a_misspelt_command_or_option_is_usage() -> None:
+    assert run("creat", "allreduce").exit_code == 2
+    assert run("create", "allreduce", "--rot", "x").exit_code == 2
+
+
+def test_a_misspelt_recipe_names_the_nearest() -> None:
+    answer = run("plan", "allreduse")
+    assert answer.exit_code == 2
+    assert "did you mean 'allreduce'" in answer.stderr
+    assert answer.stdout == ""
+
+
+def test_a_plan_as_text_and_as_json_say_the_same() -> None:
+    text = run("plan", "allreduce")
+    assert text.exit_code == 0, text.stderr
+    plain = json.loads(run("plan", "allreduce", "--json").stdout)
+    for pin in plain["pins"]:
+        assert re.search(rf"{pin['component']} +{re.escape(pin['version'])} ", text.stdout)
+    assert [step["id"] for step in plain["steps"]] == [
+        "venv",
+        "fetch",
+        "install",
+        "runtime",
+        "check",
+    ]
+    assert "site local (this machine)" in text.stderr
+
+
+def test_an_architecture_the_recipe_is_not_for_is_told_with_its_place() -> None:
+    answer = run("plan", "allreduce", "--arch", "ppc64le")
+    assert answer.exit_code == 2
+    assert re.search(r"allreduce\.yaml:\d+:\d+: error: recipe allreduce is for", answer.stderr)
+
+
+def test_no_solution_has_its_own_exit_code_and_place(tmp_path: Path) -> None:
+    recipe = tmp_path / "future.yaml"
+    recipe.write_text(
+        "schema: 1\nname: future\nsummary: Needs what is not there yet\narch: [x86_64, aarch64]\n"
+        'stack:\n  python: ">=3.8"\n  mpich: ">=99"\n'
+    )
+    answer = run("plan", str(recipe), "--json")
+    assert answer.exit_code == 3
+    assert f"{recipe}:7:3: error: nothing provides mpich >=99" in answer.stderr
+    report = json.loads(answer.stdout)
+    assert report["exit-code"] == 3
+    assert report["problems"][0]["place"] == f"{recipe}:7:3"
+
+
+def test_a_root_that_is_not_there_is_told() -> None:
+    answer = run("list", "--root", "/nowhere/at/all")
+    assert answer.exit_code == 2
+    assert "there is no root at /nowhere/at/all" in answer.stderr
+
+
+def test_names_and_numbers_that_do_not_exist(tmp_path: Path) -> None:
+    (tmp_path / ".envbuild.json").write_text('{"schema": 1, "site": "local", "arch": "x86_64"}')
+    for verb in ("info", "smoke", "rollback", "remove"):
+        answer = run(verb, "../etc", "--root", str(tmp_path))
+        assert answer.exit_code == 2, verb
+        assert "there is no environment '..' in" in answer.stderr or "'../etc'" in answer.stderr
+    assert tree(tmp_path) == [".envbuild.json"]
+
+
+def test_recipes_are_listed_shown_and_checked() -> None:
+    assert "allreduce" in run("recipes", "list").stdout
+    shown = run("recipes", "show", "allreduce")
+    assert shown.stdout.startswith("# yaml-language-server")
+    assert json.loads(run("recipes", "show", "allreduce", "--json").stdout)["name"] == "allreduce"
+    assert json.loads(run("recipes", "schema").stdout)["title"]
+
+
+def test_further_recipes_come_from_a_folder(tmp_path: Path) -> None:
+    text = run("recipes", "show", "allreduce").stdout.replace("name: allreduce", "name: mine")
+    (tmp_path / "mine.yaml").write_text(text)
+    assert "mine" in run("recipes", "list", "--recipes", str(tmp_path)).stdout
+    assert "mine" in run("recipes", "list", ENVBUILD_PATH=str(tmp_path)).stdout
+    assert run("plan", "mine", "--recipes", str(tmp_path)).exit_code == 0
+
+
+def test_all_problems_of_all_files_are_shown_at_once(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
+    one.write_text("schema: 1\nname: one\nsumary: x\n")
+    two.write_text("schema: 2\n")
+    answer = run("recipes", "check", str(one), str(two))
+    assert answer.exit_code == 2
+    assert f"{one}:3:1: error: unknown key 'sumary'" in answer.stderr
+    assert f"{two}:1:9: error:" in answer.stderr
+
+
+@pytest.mark.parametrize("case", hostile.CASES, ids=lambda case: case.id)
+def test_hostile_documents_are_refused_and_nothing_is_written_or_run(
+    case: hostile.Case, tmp_path: Path
+) -> None:
+    folder, root = tmp_path / "documents", tmp_path / "root"
+    (folder / "sites").mkdir(parents=True)
+    document = folder / hostile.file_name(case)
+    document.write_bytes(case.data)
+    before = tree(tmp_path)
+    if case.kind == "recipe":
+        words = ["create", str(document), "--root", str(root)]
+    else:
+        words = ["create", "allreduce", "--site", str(document), "--root", str(root)]
+    answer = run(*words)
+    assert answer.exit_code == 2, answer.stderr
+    assert case.expected in answer.stderr
+    assert "Traceback" not in answer.stderr
+    place = r"broken\.yaml" if case.id in hostile.WITHOUT_LINE else r"broken\.yaml:\d+:\d+: error: "
+    assert re.search(place, answer.stderr)
+    assert len(answer.stderr.splitlines()) <= 50
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", answer.stderr)
+    assert tree(tmp_path) == before
+
+
+def test_a_bug_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    from envbuilder.commands import library
+
+    def broken(*words: object) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr(library, "list_documents", broken)
+    answer = run("recipes", "list")
+    assert answer.exit_code == 70
+    assert "this is a bug in envbuild" in answer.stderr
+
+
+def test_completion_knows_commands_and_recipes() -> None:
+    def completed(words: str, number: int) -> list[str]:
+        variables = {
+            "_ENVBUILD_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(number),
+        }
+        answer = CliRunner().invoke(app, [], env=variables, prog_name="envbuild")
+        return answer.stdout.split()
+
+    assert completed("envbuild cre", 1) == ["create"]
+    assert completed("envbuild create all", 2) == ["allreduce"]
