@@ -8,6 +8,7 @@ installed.
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -73,7 +74,7 @@ def main() -> None:
         written = run_in_terminal([*command, "--root", str(root)])
         # The root of this run lies in a folder of no interest; the picture shows a likely one.
         written = written.replace(str(root).encode(), SHOWN_ROOT.encode())
-    console = Console(record=True, width=COLUMNS, file=Path(os.devnull).open("w"), highlight=False)
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), highlight=False)
     console.print(Text(f"$ envbuild create allreduce --root {SHOWN_ROOT}", style="bold"))
     for line in screen_lines(written):
         console.print(line, no_wrap=True)

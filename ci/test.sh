@@ -37,5 +37,23 @@ say "mypy"
 mypy
 say "shellcheck"
 shellcheck ci/*.sh .ci/run
+others=()
+while read -r other; do
+    say "runtime on $("$other" --version)"
+    bash ci/runtime.sh "$other" mpich
+    case $("$other" -c 'import sys; print("%d.%d" % sys.version_info[:2])') in
+    3.[6-9]) ;;
+    "$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')") ;;
+    *) others+=("$other") ;;
+    esac
+done < <(bash ci/pythons.sh)
+
+for other in "${others[@]}"; do
+    say "the tool on $("$other" --version): tests that start no real components"
+    "$other" -m venv --clear "$venv/other"
+    "$venv/other/bin/python" -m pip install --quiet --editable '.[test]'
+    "$venv/other/bin/python" -m pytest -q -n 2 -m 'not integration and not network'
+done
+
 say "pytest"
 exec python -m pytest "$@"

@@ -82,6 +82,21 @@ class Report:
         else:
             yield _Lines(self, len(steps))
 
+    @contextlib.contextmanager
+    def working(self, title: str) -> Iterator[None]:
+        """Show that something goes on that takes a while and has no steps."""
+        from .model.plan import Step
+
+        step = Step(id="working", title=title)
+        with self.steps((step,)) as listener:
+            listener.step_begins(step)
+            try:
+                yield
+            except BaseException:
+                listener.step_ends(step, done=False)
+                raise
+            listener.step_ends(step, done=True)
+
     def _line(self, line: str) -> None:
         self.err.write(line + "\n")
         self.err.flush()
@@ -131,6 +146,10 @@ class _Silent:
         pass
 
 
+def _numbered(number: int, total: int, step: Step) -> str:
+    return f"[{number}/{total}] {step.title}" if total > 1 else step.title
+
+
 class _Lines:
     """Steps as plain lines: one when it begins, one when it ends."""
 
@@ -143,7 +162,7 @@ class _Lines:
     def step_begins(self, step: Step) -> None:
         self._number += 1
         self._began = time.monotonic()
-        self._report.say(f"[{self._number}/{self._total}] {step.title}")
+        self._report.say(_numbered(self._number, self._total, step))
 
     def step_says(self, line: str) -> None:
         pass
@@ -151,7 +170,8 @@ class _Lines:
     def step_ends(self, step: Step, *, done: bool) -> None:
         seconds = time.monotonic() - self._began
         word = "done" if done else "FAILED"
-        self._report.say(f"[{self._number}/{self._total}] {step.title}: {word} ({seconds:.1f} s)")
+        line = _numbered(self._number, self._total, step)
+        self._report.say(f"{line}: {word} ({seconds:.1f} s)")
 
 
 class _Display:
@@ -168,7 +188,7 @@ class _Display:
     def step_begins(self, step: Step) -> None:
         self._number += 1
         self._began = time.monotonic()
-        self._title = f"[{self._number}/{self._total}] {step.title}"
+        self._title = _numbered(self._number, self._total, step)
         self._show("")
         self._live.update(self._spinner)
 

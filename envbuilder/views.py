@@ -125,10 +125,8 @@ def _speed(values: Sequence[Timing]) -> list[str]:
     if not values:
         return []
     first, last = values[0], values[-1]
-    return [
-        f"speed: {first.latency_us:.0f} us latency at {size(first.bytes)}, "
-        f"{last.bus_bandwidth:.2f} GB/s bus bandwidth at {size(last.bytes)}"
-    ]
+    latency = f"{first.latency_us:.0f} us latency at {size(first.bytes)}"
+    return [f"speed: {latency}, {last.bus_bandwidth:.2f} GB/s at {size(last.bytes)}"]
 
 
 def listing(value: Listing) -> str:

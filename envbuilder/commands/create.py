@@ -66,7 +66,10 @@ def obtain_lock(material: Material, planned: Plan, context: Context) -> Lock:
     refused: frozenset[tuple[str, str]] = frozenset()
     while True:
         try:
-            with tempfile.TemporaryDirectory(prefix="envbuild-lock-") as scratch:
+            with (
+                tempfile.TemporaryDirectory(prefix="envbuild-lock-") as scratch,
+                context.tell.working("ask the package index which files these are"),
+            ):
                 return _ask_pip(planned, Path(scratch), context)
         except Refusal as refusal:
             context.tell.say(
@@ -104,7 +107,6 @@ def _lock_for(
         if last and _same_decisions(last.plan, planned):
             context.tell.say("the lock of the last create still fits (--relock asks pip again)")
             return last
-    context.tell.say("asking the package index which files these are")
     lock = obtain_lock(material, planned, context)
     files.write_atomically(home.last_lock, lock.text())
     return lock
@@ -143,8 +145,8 @@ def _build(
     symptoms = material.knowledge.value.symptoms
     with context.tell.steps(lock.plan.steps) as listener:
         build(lock, places, context.environ, listener, held.note_group, symptoms)
-    context.tell.say(f"smoke test: {lock.plan.smoke.ranks} ranks")
-    evidence = prove(lock, home, context, on_group=held.note_group)
+    with context.tell.working(f"smoke test on {lock.plan.smoke.ranks} ranks"):
+        evidence = prove(lock, home, context, on_group=held.note_group)
     if evidence.result.verdict != "passed":
         raise _smoke_error(home, lock, evidence)
     tidy(places)

@@ -90,7 +90,9 @@ def info(root: store.Root, environment: str) -> Info:
 def smoke(root: store.Root, environment: str, ranks: int | None, context: Context) -> Evidence:
     """Prove a published environment again and append the evidence. Raises SmokeError."""
     home, version = find(root, environment)
-    evidence = prove(read_lock(home, version), home, context, ranks=ranks)
+    lock = read_lock(home, version)
+    with context.tell.working(f"smoke test on {ranks or lock.plan.smoke.ranks} ranks"):
+        evidence = prove(lock, home, context, ranks=ranks)
     if evidence.result.verdict != "passed":
         raise SmokeError(
             f"{home.name}/{version.number} failed its smoke test:\n"

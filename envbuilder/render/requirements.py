@@ -29,9 +29,8 @@ def requirement_files(lock: Lock) -> Mapping[str, str]:
     installed = [artifact for artifact in artifacts if not artifact.build_only]
     tools = [artifact for artifact in artifacts if artifact.build_only]
     return {
-        "fetch.txt": _lines(
-            f"{each.name} @ {each.url} --hash=sha256:{each.sha256}" for each in artifacts
-        ),
+        # The plain URL: "NAME @ URL" is taken for a file name by pip 18.1 and 19.0.
+        "fetch.txt": _lines(f"{each.url} --hash=sha256:{each.sha256}" for each in artifacts),
         "requirements.txt": _pins(installed),
         "build-requirements.txt": _pins(tools),
         # Two spaces and no star: checked as binary or text alike, as sha256sum writes it.

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from .records import RankRecord
 from .words import exit_text, signal_text
 
+# hydra ends ranks with SIGKILL itself, and may then name one of those.
+_HYDRA_ENDS_WITH = 9
 # hydra: "=   PID 12087 RUNNING AT vm\n=   EXIT CODE: 9"; the same number for a signal, which only
 # the exit string further down tells apart.
 _HYDRA = re.compile(r"PID (\d+) RUNNING AT \S+\s*=\s*EXIT CODE: (\d+)")
@@ -30,10 +32,14 @@ _SLURM_KILLED = re.compile(r"srun: error: \S+: task (\d+): Killed")
 
 @dataclass(frozen=True)
 class Deaths:
-    """What the launcher says ended a process, by process id or by rank."""
+    """What the launcher says ended a process, by process id or by rank.
+
+    ``doubtful``: processes that the launcher may have ended itself.
+    """
 
     by_pid: dict[int, str] = field(default_factory=dict)
     by_rank: dict[int, str] = field(default_factory=dict)
+    doubtful: frozenset[int] = frozenset()
 
     def of(self, record: RankRecord) -> str | None:
         """Return what ended the rank, or None if the launcher did not say."""
@@ -42,18 +48,25 @@ class Deaths:
             known = self.by_rank.get(record.rank)
         return known
 
+    def certain(self, record: RankRecord) -> bool:
+        """Return whether the launcher named the rank as one that it did not end itself."""
+        return self.of(record) is not None and record.start.pid not in self.doubtful
+
 
 def read_deaths(log: str) -> Deaths:
     """Return the deaths that a launcher's log tells of."""
     by_pid = {}
+    doubtful = set()
     hydra_signal = _HYDRA_SIGNAL.search(log)
     for pid, code in _HYDRA.findall(log):
         killed = hydra_signal and hydra_signal[1] == code
         by_pid[int(pid)] = f"killed by {signal_text(int(code))}" if killed else f"exit code {code}"
+        if killed and int(code) == _HYDRA_ENDS_WITH:
+            doubtful.add(int(pid))
     by_rank = {int(rank): exit_text(int(code)) for rank, code in _OPEN_MPI_EXIT.findall(log)}
     by_rank |= {int(rank): exit_text(int(code)) for rank, code in _SLURM_EXIT.findall(log)}
     for rank, number in _OPEN_MPI_SIGNAL.findall(log):
         by_rank[int(rank)] = f"killed by {signal_text(int(number))}"
     for rank in _SLURM_KILLED.findall(log):
         by_rank[int(rank)] = f"killed by {signal_text(9)}"
-    return Deaths(by_pid, by_rank)
+    return Deaths(by_pid, by_rank, frozenset(doubtful))

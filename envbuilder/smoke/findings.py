@@ -11,7 +11,7 @@ from .records import Begin, Done, RankRecord
 from .words import one_line
 
 # Seconds by which a clock that processors share may disagree with itself; the program lets a rank
-# come 200 times later than this.
+# come 100 times later than this.
 CLOCK_TOLERANCE = 0.001
 BARRIER = "barrier"
 KINDS: dict[str, Literal["mpi", "nccl", "gloo"]] = {

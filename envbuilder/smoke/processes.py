@@ -122,7 +122,9 @@ def collect_stacks(
             path = stack_path(folder, record.source)
             asked[record.source] = (path, _size(path), one)
             process.send(one.pid, signal.SIGUSR1)
-    _wait_for_growth([(path, size) for path, size, one in asked.values()], patience)
+    # A stopped process takes no signal before it goes on: no use to wait for it.
+    expected = [(path, size) for path, size, one in asked.values() if not one.stopped]
+    _wait_for_growth(expected, patience)
     stacks = {}
     for record in ranks:
         path = stack_path(folder, record.source)

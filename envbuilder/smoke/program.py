@@ -31,10 +31,10 @@ OVERTIME = 10
 # when one exits with an error, and the others shall have written their last record by then.
 PARTING = 0.5
 # Seconds that the timing of one size should take; it sets the number of repetitions.
-TIMING_BUDGET = 0.12
+TIMING_BUDGET = 0.06
 REPETITIONS = (3, 500)
 # Seconds that one rank comes late to the barrier.
-LATE = 0.2
+LATE = 0.1
 # A count that no rank number or block size divides: chunks of unequal length are a classic error.
 ODD_BYTES = 4 * 100003
 # The largest integer up to which every integer has an exact value.
@@ -121,19 +121,20 @@ class Pattern:
 
     def difference(self, values, table):
         """Return what differs from the table, or None."""
-        wrong, first = 0, None
+        wrong, first = 0, ()
         for start in range(0, values.size, BLOCK):
             part = values[start : start + BLOCK]
             expected = table[self.classes[start : start + part.size]]
             bad = self.numpy.flatnonzero(part != expected)
-            if bad.size and first is None:
-                first = differing(start + bad[0], part[bad[0]], expected[bad[0]])
+            if bad.size and not first:
+                first = (start + bad[0], part[bad[0]], expected[bad[0]])
             wrong += bad.size
-        return f"{first} (and {wrong - 1} more)" if wrong > 1 else first
+        return differing(wrong, *first) if wrong else None
 
 
-def differing(index, value, expected):
-    return f"element {index} is {value.item()!r}, must be {expected.item()!r}"
+def differing(wrong, index, value, expected):
+    more = f" (and {wrong - 1} more)" if wrong > 1 else ""
+    return f"element {index} is {value.item()!r}, must be {expected.item()!r}{more}"
 
 
 class Conversation:
@@ -209,7 +210,7 @@ class Conversation:
         problem = self.kind_of(result, str(expected.dtype), expected.shape)
         bad = [] if problem else self.numpy.flatnonzero(result != expected)
         if len(bad):
-            problem = differing(bad[0], result.flat[bad[0]], expected.flat[bad[0]])
+            problem = differing(len(bad), bad[0], result.flat[bad[0]], expected.flat[bad[0]])
         return problem
 
     def allgather(self, dtype, *, last_gives_none):

@@ -27,20 +27,23 @@ def not_started(ranks: Sequence[RankRecord], outcome: Outcome, expected: Expecta
         reported = f"only {len(ranks)}" if ranks else "none"
         return [
             f"hung: after {expected.timeout:g} s {reported} of {asked} ranks had reported, and "
-            f"{launcher} still ran" + _last_lines(outcome)
+            f"{launcher} still ran" + _from_log(outcome)
         ]
     ending = f"{launcher} ended with {exit_text(outcome.code)}"
     if ranks:
-        return [f"{ending}, but only {len(ranks)} of {asked} ranks reported{_last_lines(outcome)}"]
+        return [f"{ending}, but only {len(ranks)} of {asked} ranks reported{_from_log(outcome)}"]
     but = "but" if outcome.code == 0 else "and"
-    return [f"{ending} {but} started no rank: none of {asked} reported" + _last_lines(outcome)]
+    return [f"{ending} {but} started no rank: none of {asked} reported" + _from_log(outcome)]
 
 
-def _last_lines(outcome: Outcome) -> str:
-    lines = [line for line in outcome.log.splitlines() if line.strip(" =-")][-LOG_LINES:]
+def _from_log(outcome: Outcome) -> str:
+    """Return the beginning and the end of the log; of a good ending nothing needs to be shown."""
+    lines = [one_line(line) for line in outcome.log.splitlines() if line.strip(" =-")]
     if not lines or outcome.code == 0:
         return ""
-    return "\nlast lines of the log:" + "".join(f"\n  {one_line(line)}" for line in lines)
+    if len(lines) > 2 * LOG_LINES:
+        lines = [*lines[:LOG_LINES], "...", *lines[-LOG_LINES:]]
+    return "\nfrom the log:" + "".join(f"\n  {line}" for line in lines)
 
 
 def each_alone(ranks: Sequence[RankRecord], expected: Expectations) -> bool:
@@ -133,18 +136,22 @@ def deaths(
         ending = f"{expected.launcher} did not notice"
     known = read_deaths(outcome.log)
     first = next((r for r in unfinished if r.source == outcome.first_gone), None)
-    told = [first] if first else [record for record in unfinished if known.of(record)]
+    alone = len(unfinished) == 1
+    told = [r for r in unfinished if known.certain(r) or (alone and known.of(r))]
+    told = [first] if first else told
     if told:
         return [
             f"{names[r.source]} died {place(r)}: {known.of(r) or ending}; its record stops there"
+            # A library that cannot start says why on the way out, and nowhere else.
+            + ("" if r.world else _from_log(outcome))
             for r in told
         ]
     if outcome.left_behind or any(record.failure for record in ranks):
         return []
     where = ", ".join(f"{listing(members)} {at}" for at, members in by_place(unfinished, names))
     stops = "their records stop" if len(unfinished) > 1 else "its record stops"
-    last_lines = _last_lines(outcome)
-    return [f"stopped without a word: {where}; {stops} there, and {ending}{last_lines}"]
+    log = _from_log(outcome)
+    return [f"stopped without a word: {where}; {stops} there, and {ending}{log}"]
 
 
 def hang(

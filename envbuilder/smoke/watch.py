@@ -48,6 +48,7 @@ class Watch:
     ranks: int
     noticed: set[Path] = field(default_factory=set)
     living: list[_Rank] = field(default_factory=list)
+    all_seen: bool = True
     first_gone: str | None = None
     gone_since: float | None = None
 
@@ -84,6 +85,8 @@ class Watch:
             one = of_record(record, found) if same_machine(record) else None
             if one:
                 new.append(_Rank(path, one.pid, one.started))
+            else:
+                self.all_seen = False  # on another node, out of our sight, or gone already
         self.living += new
         return [rank.pid for rank in new]
 
@@ -95,8 +98,10 @@ class Watch:
         lost = [one for one in records if isinstance(one, RankRecord) and not one.ended]
         if lost and self.gone_since is None:
             self.gone_since = process.now()
-            # Of several at one look nobody can say who was first; an exception is told anyway.
-            if len(lost) == 1 and not lost[0].failure:
+            # Of several at one look nobody can say who was first, nor if one was out of sight;
+            # an exception is told anyway.
+            all_seen = self.all_seen and len(self.noticed) == self.ranks
+            if all_seen and len(lost) == 1 and not lost[0].failure:
                 self.first_gone = lost[0].source
 
 
