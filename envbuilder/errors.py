@@ -99,6 +99,7 @@ def os_error(error: OSError) -> EnvbuildError:
         errno.EROFS: ("that file system is read-only: use another --root",),
         errno.EACCES: ("you may not write there: use another --root, or ask its owner",),
         errno.EPERM: ("you may not write there: use another --root, or ask its owner",),
+        errno.ENOTDIR: ("a part of that path is a file, not a folder: use another --root",),
         errno.ENAMETOOLONG: ("the path is too long: use a shorter --root",),
     }.get(error.errno or 0, ())
     return BuildError(f"{what}{where}", *hints)

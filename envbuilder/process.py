@@ -117,11 +117,17 @@ def run(
     env: Mapping[str, str],
     cwd: Path | None = None,
     timeout: float = 60.0,
+    on_start: Callable[[int], None] | None = None,
 ) -> Finished:
-    """Run *command* to its end and return what it printed. Raises MissingToolError if absent."""
+    """Run *command* to its end and return what it printed. Raises MissingToolError if absent.
+
+    *on_start* gets the process group's id.
+    """
     popen = _popen(command, env, cwd, subprocess.PIPE, subprocess.PIPE)
     running = Running(popen, tuple(command))
     try:
+        if on_start:
+            on_start(running.pid)
         out, err = popen.communicate(timeout=timeout)
         code: int | None = popen.returncode
     except subprocess.TimeoutExpired:

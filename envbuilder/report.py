@@ -98,8 +98,10 @@ class Report:
             listener.step_ends(step, done=True)
 
     def _line(self, line: str) -> None:
-        self.err.write(line + "\n")
-        self.err.flush()
+        # Who watches may go away: that must not end the work.
+        with contextlib.suppress(BrokenPipeError):
+            self.err.write(line + "\n")
+            self.err.flush()
 
 
 def problems_text(problems: Sequence[Problem]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -112,13 +113,18 @@ def created(value: Created) -> str:
             "use it:",
             f"  module use '{value.modulefiles}'",
             f"  module load {value.environment}",
-            "  mpiexec -n 2 python my_program.py",
-            "or, without a module system:",
-            f"  source '{value.prefix}/bin/activate'",
+            f"  {shlex.join(value.launch)}",
+            *_without_its_module(value),
             "",
             f"{value.environment}/{value.number} is ready and the default",
         ]
     )
+
+
+def _without_its_module(value: Created) -> list[str]:
+    if value.loads:
+        return [f"which loads the site's {', '.join(value.loads)}"]
+    return ["or, without a module system:", f"  source '{value.prefix}/bin/activate'"]
 
 
 def _speed(values: Sequence[Timing]) -> list[str]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import os
+import signal
+import sys
 from typing import Annotated
 
 import typer
@@ -43,6 +47,23 @@ def _main(
     pass
 
 
+def _make_streams() -> None:
+    """Give closed standard streams a place, before another file gets their number."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        # Paths hold what the terminal's encoding may lack: show it escaped.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def main() -> None:
     """Run the command line."""
+    # Until a verb runs there is nothing to clean up, and Python would show a traceback.
+    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _make_streams()
     app()

@@ -105,7 +105,7 @@ def rollback(
         from .. import views
         from ..commands.environments import rollback as run
 
-        value = run(_root(session, root, site, arch), name, to)
+        value = run(_root(session, root, site, arch), name, to, session.context)
         session.report.show(value, views.changed(value))
 
     run_verb(session, verb)

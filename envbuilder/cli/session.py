@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +14,13 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from ..commands.context import Context
     from ..report import Report
+
+# What a person, a closed terminal and a scheduler send to end a program.
+ENDING = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,14 @@ class Session:
     context: Context
 
 
+class Interrupted(BaseException):
+    """A signal asks for the end. No Exception: nothing on the way may take it for a failure."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
 def open_session(as_json: bool, recipes: list[Path] | None = None) -> Session:
     from ..commands.context import Context
     from ..report import Report
@@ -32,7 +46,7 @@ def open_session(as_json: bool, recipes: list[Path] | None = None) -> Session:
     report = Report(sys.stdout, sys.stderr, as_json)
     context = Context(
         environ=dict(os.environ),
-        cwd=Path.cwd(),
+        cwd=_working_folder(report),
         clock=lambda: datetime.now(timezone.utc),
         tell=report,
         recipe_folders=tuple(recipes or ()),
@@ -40,12 +54,27 @@ def open_session(as_json: bool, recipes: list[Path] | None = None) -> Session:
     return Session(report, context)
 
 
+def _working_folder(report: Report) -> Path:
+    from ..errors import UsageError
+
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        error = UsageError(
+            "the working folder is gone: it was removed or moved", "cd to one that is there"
+        )
+        report.error(error)
+        raise typer.Exit(int(error.code)) from None
+
+
 def run_verb(session: Session, verb: Callable[[], None]) -> None:
     """Run one verb; the one place that turns errors into messages and exit codes."""
     from ..errors import EnvbuildError, ExitCode, os_error
 
+    _listen()
     try:
         verb()
+        sys.stdout.flush()
     except EnvbuildError as error:
         session.report.error(error)
         raise typer.Exit(int(error.code)) from None
@@ -57,11 +86,29 @@ def run_verb(session: Session, verb: Callable[[], None]) -> None:
         found = os_error(error)
         session.report.error(found)
         raise typer.Exit(int(found.code)) from None
-    except KeyboardInterrupt:
-        session.report.warn("interrupted; nothing was published")
-        raise typer.Exit(130) from None
+    except Interrupted as asked:
+        name = signal.Signals(asked.number).name
+        session.report.warn(f"ended by {name}; what was published before is as it was")
+        raise typer.Exit(128 + asked.number) from None
     except Exception:
         import traceback
 
         session.report.bug(traceback.format_exc())
         raise typer.Exit(int(ExitCode.BUG)) from None
+
+
+def _listen() -> None:
+    """Turn the first signal that asks for the end into an exception, so that all is cleaned up.
+
+    Further ones are ignored: what is under way then takes seconds. One that was ignored from the
+    start (nohup) stays so.
+    """
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        for other in ENDING:
+            signal.signal(other, signal.SIG_IGN)
+        raise Interrupted(number)
+
+    for number in ENDING:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, interrupt)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from ..model.outcome import Created
 from ..model.places import Places
 from ..model.plan import Lock, Plan
 from ..record import read_all
-from ..render import render_build, render_default, render_modulefile
+from ..render import launch_by_hand, render_build, render_default, render_modulefile
 from ..root import files, locks, publish, store
 from .context import Context
 from .load import Choice, Material, load, plan
@@ -51,26 +51,36 @@ def create(options: CreateOptions, context: Context) -> Created:
     root = store.open_root(path, material.site.name, material.arch)
     home = store.open_home(root, planned.recipe)
     with locks.hold(home.lock_file, say=context.tell.say) as held:
-        lock = _lock_for(options, material, planned, home, context)
+        lock = _lock_for(options, material, planned, home, held, context)
         there = _already_published(home, lock)
         if there:
             context.tell.say(f"{home.name}/{there.number} holds exactly this already")
         else:
             there = _build(options, material, lock, home, held, context)
-        _make_default(home, there)
+        _make_default(home, there, context)
         return _created(home, there, lock)
 
 
-def obtain_lock(material: Material, planned: Plan, context: Context) -> Lock:
-    """Ask pip for the files; a pin that the index lacks is barred and the stack solved again."""
+def obtain_lock(
+    material: Material,
+    planned: Plan,
+    context: Context,
+    scratch: Path,
+    on_group: Callable[[int], None] | None = None,
+) -> Lock:
+    """Ask pip for the files; a pin that the index lacks is barred and the stack solved again.
+
+    *scratch* is a folder for this alone; it is made, and removed at the end. *on_group* gets the
+    process group that works, and 0 when none does.
+    """
     refused: frozenset[tuple[str, str]] = frozenset()
     while True:
         try:
             with (
-                tempfile.TemporaryDirectory(prefix="envbuild-lock-") as scratch,
+                _made_and_removed(scratch),
                 context.tell.working("ask the package index which files these are"),
             ):
-                return _ask_pip(planned, Path(scratch), context)
+                return _ask_pip(planned, scratch, context, on_group or _ignore)
         except Refusal as refusal:
             context.tell.say(
                 f"the index does not offer {refusal.component} {refusal.version}: solving again"
@@ -84,22 +94,49 @@ def obtain_lock(material: Material, planned: Plan, context: Context) -> Lock:
             planned = plan(material, refused)
 
 
-def _ask_pip(planned: Plan, scratch: Path, context: Context) -> Lock:
+@contextlib.contextmanager
+def _made_and_removed(folder: Path) -> Iterator[None]:
+    files.remove_tree(folder)
+    folder.mkdir(parents=True)
+    try:
+        yield
+    finally:
+        files.remove_tree(folder)
+
+
+def _ignore(group: int) -> None:
+    """Take no note of a process group."""
+
+
+def _ask_pip(
+    planned: Plan, scratch: Path, context: Context, on_group: Callable[[int], None]
+) -> Lock:
     """Run pip inside the plan's modules, in a virtualenv that is thrown away."""
     places = Places(prefix=scratch / "venv", build=scratch)
     for name, text in render_build(Lock(plan=planned, artifacts=()), places).items():
         (scratch / name).write_text(text, encoding="utf-8")
 
     def run(command: Sequence[str]) -> process.Finished:
-        return process.run(
-            ["bash", str(scratch / "shell.sh"), *command], env=context.environ, timeout=PIP_SECONDS
-        )
+        try:
+            return process.run(
+                ["bash", str(scratch / "shell.sh"), *command],
+                env=context.environ,
+                timeout=PIP_SECONDS,
+                on_start=on_group,
+            )
+        finally:
+            on_group(0)
 
-    return make_lock(planned, run, scratch)
+    return make_lock(planned, run, scratch, imports)
 
 
 def _lock_for(
-    options: CreateOptions, material: Material, planned: Plan, home: store.Home, context: Context
+    options: CreateOptions,
+    material: Material,
+    planned: Plan,
+    home: store.Home,
+    held: locks.Lock,
+    context: Context,
 ) -> Lock:
     """Return the last lock if it decides the same, else a new one, which is kept as the last."""
     if not options.relock:
@@ -107,7 +144,7 @@ def _lock_for(
         if last and _same_decisions(last.plan, planned):
             context.tell.say("the lock of the last create still fits (--relock asks pip again)")
             return last
-    lock = obtain_lock(material, planned, context)
+    lock = obtain_lock(material, planned, context, home.scratch, held.note_group)
     files.write_atomically(home.last_lock, lock.text())
     return lock
 
@@ -162,9 +199,10 @@ def _publish(material: Material, lock: Lock, home: store.Home, evidence: Evidenc
     return version
 
 
-def _make_default(home: store.Home, version: store.Version) -> None:
+def _make_default(home: store.Home, version: store.Version, context: Context) -> None:
     _, text = render_default(home.name, version.number, version.dialect)
-    publish.set_default(home, version.dialect, text)
+    with locks.hold(home.default_lock, say=context.tell.say):
+        publish.set_default(home, version.dialect, text)
 
 
 def _smoke_error(home: store.Home, lock: Lock, evidence: Evidence) -> SmokeError:
@@ -193,5 +231,7 @@ def _created(home: store.Home, version: store.Version, lock: Lock) -> Created:
         root=str(home.root),
         prefix=str(home.prefix(version.id)),
         modulefiles=str(home.root / "modulefiles"),
+        loads=lock.plan.modules.loads,
+        launch=launch_by_hand(lock.plan.launcher, "2", ("python", "my_program.py")),
         evidence=proofs[-1],
     )

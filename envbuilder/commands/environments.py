@@ -8,7 +8,7 @@ from ..model.outcome import Changed, Info, Listed, Listing, Removed, Unfinished
 from ..model.plan import Lock
 from ..record import read_all
 from ..render import render_default
-from ..root import locks, publish, store, usage
+from ..root import files, locks, publish, store, usage
 from .context import Context
 from .prove import prove
 
@@ -102,13 +102,18 @@ def smoke(root: store.Root, environment: str, ranks: int | None, context: Contex
     return evidence
 
 
-def rollback(root: store.Root, name: str, number: int | None) -> Changed:
+def rollback(root: store.Root, name: str, number: int | None, context: Context) -> Changed:
     """Change the default only: to *number*, or to the newest one before the default.
 
-    Running jobs and the modules themselves are not touched; needs no lock, as one file is
-    replaced at once.
+    Running jobs and the modules themselves are not touched. It waits for no build: the lock it
+    takes only keeps a ``remove`` from taking away the number that becomes the default.
     """
     home, _ = find(root, name)
+    with locks.hold(home.default_lock, say=context.tell.say):
+        return _rollback(home, name, number)
+
+
+def _rollback(home: store.Home, name: str, number: int | None) -> Changed:
     before = store.default_number(home)
     if number is None:
         earlier = [v.number for v in publish.published(home) if before and v.number < before]
@@ -131,18 +136,22 @@ def remove(root: store.Root, environment: str, context: Context, *, unfinished: 
     if unfinished and name in homes:
         return _remove_unfinished(homes[name], context)
     home, version = find(root, environment)
-    if version.number == store.default_number(home):
-        raise UsageError(
-            f"{name}/{version.number} is the default",
-            f"envbuild rollback {name} makes another the default first",
-        )
     _refuse_in_use(home, version)
     with locks.hold(home.lock_file, say=context.tell.say):
-        publish.withdraw(home, version)
+        with locks.hold(home.default_lock, say=context.tell.say):
+            # Again: what was waited for may have changed it.
+            _refuse_in_use(home, version)
+            publish.withdraw(home, version)
+        publish.remove_prefix(home, version.id)
     return Removed(environment=name, removed=(f"{name}/{version.number}",))
 
 
 def _refuse_in_use(home: store.Home, version: store.Version) -> None:
+    if version.number == store.default_number(home):
+        raise UsageError(
+            f"{home.name}/{version.number} is the default",
+            f"envbuild rollback {home.name} makes another the default first",
+        )
     users = usage.processes_using(home.prefix(version.id))
     if users:
         first = ", ".join(f"{user.pid} ({user.program})" for user in users[:5])
@@ -154,6 +163,7 @@ def _refuse_in_use(home: store.Home, version: store.Version) -> None:
 
 def _remove_unfinished(home: store.Home, context: Context) -> Removed:
     with locks.hold(home.lock_file, say=context.tell.say):
+        files.remove_tree(home.scratch)
         identities = publish.unpublished(home)
         for identity in identities:
             publish.remove_prefix(home, identity)

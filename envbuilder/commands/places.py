@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
+from ..model.places import check_path
 from ..model.site import Site
 from ..root.store import Root, read_root
 from .context import Context, default_base
@@ -12,18 +13,29 @@ from .context import Context, default_base
 
 def root_path(asked: str | None, site: Site, arch: str, context: Context) -> Path:
     """Return the root: asked for, from ENVBUILD_ROOT, else ``<base>/<site>/<arch>``."""
-    named = asked or context.environ.get("ENVBUILD_ROOT")
+    named = _named(asked, context)
     if named:
-        return context.path(named)
+        return named
     base = Path(site.base) if site.base else default_base(context.environ)
-    return base / site.name / arch
+    path = base / site.name / arch
+    check_path(str(path))
+    return path
+
+
+def _named(asked: str | None, context: Context) -> Path | None:
+    named = asked or context.environ.get("ENVBUILD_ROOT")
+    if not named:
+        return None
+    path = context.path(named)
+    check_path(str(path))
+    return path
 
 
 def existing_root(asked: str | None, site: str | None, arch: str | None, context: Context) -> Root:
     """Return a root that is there. Raises UsageError if none is."""
-    named = asked or context.environ.get("ENVBUILD_ROOT")
+    named = _named(asked, context)
     if named:
-        return read_root(context.path(named))
+        return read_root(named)
     # Only without a named root do the site's documents matter; they take time to read.
     from .load import choose_site, folders_and_knowledge
 

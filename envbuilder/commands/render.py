@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 from ..build import BuildPlaces, prepare
@@ -12,14 +13,18 @@ from ..render import render_build
 from ..root.store import Home
 from .context import Context
 from .create import obtain_lock
-from .load import Choice, load, plan
+from .load import Choice, Material, load, plan
 from .places import root_path
 
 
 def make(choice: Choice, context: Context) -> Lock:
     """Return the lock of a recipe; may use the network."""
-    material = load(choice, context)
-    return obtain_lock(material, plan(material), context)
+    return _lock(load(choice, context), context)
+
+
+def _lock(material: Material, context: Context) -> Lock:
+    with tempfile.TemporaryDirectory(prefix="envbuild-lock-") as folder:
+        return obtain_lock(material, plan(material), context, Path(folder) / "work")
 
 
 def render(choice: Choice, root: str | None, output: Path, context: Context) -> tuple[str, ...]:
@@ -28,7 +33,7 @@ def render(choice: Choice, root: str | None, output: Path, context: Context) -> 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there and not an empty folder", "name a new folder")
     material = load(choice, context)
-    lock = obtain_lock(material, plan(material), context)
+    lock = _lock(material, context)
     home = Home(root_path(root, material.site, material.arch, context), lock.plan.recipe)
     places = BuildPlaces(home.prefix(lock.id()), folder)
     files = render_build(lock, Places(prefix=places.prefix, build=folder))

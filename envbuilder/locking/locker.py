@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -22,6 +22,9 @@ from ..model.plan import Artifact, Lock, Pin, Plan
 from ..process import Finished
 
 Run = Callable[[Sequence[str]], Finished]
+
+# So much of the end of what the module system said is shown.
+LAST_LINES = 20
 
 UNREACHABLE = re.compile(
     r"Failed to establish a new connection|Temporary failure in name resolution|"
@@ -41,21 +44,43 @@ class Refusal(Exception):  # noqa: N818 - an answer that the solver works with, 
         self.version = version
 
 
-def make_lock(plan: Plan, run: Run, scratch: Path) -> Lock:
+def make_lock(
+    plan: Plan, run: Run, scratch: Path, imports: Mapping[str, str] | None = None
+) -> Lock:
     """Return the lock of *plan*; may use the network.
 
     *run* starts a command in the plan's environment, with *scratch*/venv as its virtualenv.
-    Raises Refusal for a pin that the index does not offer, BuildError where it cannot be reached
-    or the packages contradict each other.
+    *imports* says, by distribution name, what Python imports a package as, where that is known.
+    Raises Refusal for a pin that the index does not offer, BuildError where it cannot be reached,
+    the packages contradict each other or the modules are not those of the plan.
     """
     python = str(scratch / "venv" / "bin" / "python")
+    _load_modules(plan, run)
     _make_venv(plan, run, scratch)
     report = scratch / "report.json"
     answer = run(_pip_command(plan, python, report))
     if not answer.ok:
         raise _failure(plan, answer)
     installs = json.loads(report.read_text(encoding="utf-8"))["install"]
-    return Lock(plan=plan, artifacts=_artifacts(plan, installs))
+    return Lock(plan=plan, artifacts=_artifacts(plan, installs, imports or {}))
+
+
+def _load_modules(plan: Plan, run: Run) -> None:
+    """Enter the environment once for nothing else, so that its failure is told as what it is."""
+    if not plan.modules.loads:
+        return
+    entered = run(["true"])
+    if entered.ok:
+        return
+    said = [line for line in (entered.stdout + entered.stderr).splitlines() if line.strip()]
+    hints = [line for line in said if line.startswith("hint: ")]
+    lines = [f"  | {line}" for line in said if line not in hints][-LAST_LINES:]
+    how = "do not load as planned" if entered.code is not None else "did not load in time"
+    raise BuildError(
+        "\n".join([f"the modules of site {plan.site} {how}", *lines]),
+        *(hint.removeprefix("hint: ") for hint in hints),
+        f"the plan loads: {', '.join(plan.modules.loads)}",
+    )
 
 
 def _make_venv(plan: Plan, run: Run, scratch: Path) -> None:
@@ -125,12 +150,15 @@ def _last_line(answer: Finished) -> str:
     return lines[-1].strip()[:300] if lines else f"exit code {answer.code}"
 
 
-def _artifacts(plan: Plan, installs: Sequence[dict[str, Any]]) -> tuple[Artifact, ...]:
-    found = [_artifact(plan, entry) for entry in installs]
+def _artifacts(
+    plan: Plan, installs: Sequence[dict[str, Any]], imports: Mapping[str, str]
+) -> tuple[Artifact, ...]:
+    by_name = {canonicalize_name(name): module for name, module in imports.items()}
+    found = [_artifact(plan, entry, by_name) for entry in installs]
     return tuple(sorted(found, key=lambda artifact: (artifact.name, artifact.version)))
 
 
-def _artifact(plan: Plan, entry: dict[str, Any]) -> Artifact:
+def _artifact(plan: Plan, entry: dict[str, Any], imports: Mapping[str, str]) -> Artifact:
     name = canonicalize_name(entry["metadata"]["name"])
     url = _without_credentials(entry["download_info"]["url"])
     build_only = {canonicalize_name(pin.locator) for pin in plan.build_pins}
@@ -142,6 +170,7 @@ def _artifact(plan: Plan, entry: dict[str, Any]) -> Artifact:
         url=url,
         sha256=_sha256(url, entry["download_info"]),
         build_only=name in build_only - run_time,
+        imports=imports.get(name),
     )
 
 

@@ -19,6 +19,8 @@ class Created(Document):
     root: Line
     prefix: Line
     modulefiles: Line = Field(description="Folder for ``module use``.")
+    loads: tuple[Line, ...] = Field(default=(), description="Modules of the site that it loads.")
+    launch: tuple[Line, ...] = Field(description="What starts a program on two ranks.")
     evidence: Evidence
 
 

@@ -21,10 +21,11 @@ class Places:
 
     def __post_init__(self) -> None:
         for path in (self.prefix, self.build):
-            _check(str(path))
+            check_path(str(path))
 
 
-def _check(path: str) -> None:
+def check_path(path: str) -> None:
+    """Raise UsageError for a path that scripts, modules and PATH cannot hold."""
     if not path.startswith("/"):
         raise UsageError(f"not an absolute path: {path!r}")
     if ":" in path:
@@ -35,5 +36,5 @@ def _check(path: str) -> None:
     if not path.isprintable():
         raise UsageError(
             f"the path {path!r} holds a character that cannot be printed",
-            "give --root another folder",
+            "give --root another folder; if that name prints fine, set LC_ALL=C.UTF-8",
         )

@@ -2,12 +2,13 @@
 
 from .build import render_build, render_smoke
 from .dialects import Dialect
-from .launch import launch
+from .launch import launch, launch_by_hand
 from .modulefile import render_default, render_modulefile
 
 __all__ = [
     "Dialect",
     "launch",
+    "launch_by_hand",
     "render_build",
     "render_default",
     "render_modulefile",

@@ -104,5 +104,6 @@ def _step_values(lock: Lock) -> dict[str, Any]:
     return {
         "python": plan.python,
         "venv_options": ("--system-site-packages",) if plan.system_site_packages else (),
+        "package": plan.runtime.package,
         "runtime": import_name(plan.runtime),
     }

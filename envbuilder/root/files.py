@@ -11,7 +11,10 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace *path* by *text* at once; on any failure the old file stays and no other is left."""
+    """Replace *path* by *text* at once; on any failure the old file stays and no other is left.
+
+    Raises OSError, which names *path* also where the system's own does not.
+    """
     mask = os.umask(0)
     os.umask(mask)
     number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -23,9 +26,11 @@ def write_atomically(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         Path(name).replace(path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             Path(name).unlink()
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)
         raise
 
 

@@ -58,8 +58,11 @@ class Lock:
         self._guard = threading.Lock()
 
     def note_group(self, pid: int) -> None:
-        """Record the process group that now works for the holder; 0: none."""
-        with self._guard:
+        """Record the process group that now works for the holder; 0: none.
+
+        Where it cannot be written (a full disk) the work itself goes on or says why not.
+        """
+        with self._guard, contextlib.suppress(OSError):
             self._holder = replace(
                 self._holder, group=pid, group_birth=(process.birth(pid) or 0) if pid else 0
             )

@@ -7,6 +7,8 @@ before it is whole; the old default stays until the new one is in place.
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 from ..errors import UsageError
@@ -40,7 +42,20 @@ def publish(home: Home, version: Version, modulefile: str) -> Path:
     home.modulefiles.mkdir(parents=True, exist_ok=True)
     path = home.modulefile(version)
     write_atomically(path, modulefile)
+    _show_root(home.modulefiles, path)
     return path
+
+
+def _show_root(*paths: Path) -> None:
+    """Let root see its own modules after a strict umask.
+
+    Lmod shows root only those of its modulefiles that all may read (l_walk in its DirTree.lua).
+    """
+    if os.geteuid() != 0:
+        return
+    for path in paths:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        path.chmod(mode | (0o055 if path.is_dir() else 0o044))
 
 
 def is_published(home: Home, version: Version) -> bool:
@@ -54,7 +69,9 @@ def is_published(home: Home, version: Version) -> bool:
 
 def set_default(home: Home, dialect: Dialect, text: str) -> None:
     """Replace the one file that says what ``module load NAME`` means."""
-    write_atomically(home.modulefiles / DEFAULT_FILES[dialect], text)
+    path = home.modulefiles / DEFAULT_FILES[dialect]
+    write_atomically(path, text)
+    _show_root(path)
 
 
 def published(home: Home) -> tuple[Version, ...]:
@@ -78,9 +95,9 @@ def find_version(home: Home, number: int | None) -> Version:
 
 
 def withdraw(home: Home, version: Version) -> None:
-    """Take a number away: first its modulefile, then its prefix and what belongs to it.
+    """Take a number away: nothing can be loaded by it any more, and it is not given again.
 
-    The number stays in the registry as removed and is not given again.
+    Its prefix is left to ``remove_prefix``.
     """
     home.modulefile(version).unlink(missing_ok=True)
     registry = read_registry(home)
@@ -89,7 +106,6 @@ def withdraw(home: Home, version: Version) -> None:
         home,
         Registry(versions=tuple(gone if v.number == gone.number else v for v in registry.versions)),
     )
-    remove_prefix(home, version.id)
 
 
 def remove_prefix(home: Home, identity: str) -> None:
@@ -101,5 +117,7 @@ def remove_prefix(home: Home, identity: str) -> None:
 def unpublished(home: Home) -> tuple[str, ...]:
     """Return the ids of prefixes and builds that no number refers to."""
     known = {version.id for version in published(home)}
-    found = {entry.name.split(".")[0] for entry in home.folder.iterdir() if entry.is_dir()}
+    folders = (entry for entry in home.folder.iterdir() if entry.is_dir())
+    # What begins with a dot is no prefix.
+    found = {folder.name.split(".")[0] for folder in folders} - {""}
     return tuple(sorted(found - known))

@@ -70,6 +70,11 @@ class Home:
         return self.folder / "in-use.lock"
 
     @property
+    def default_lock(self) -> Path:
+        """Held for moments, by whoever changes the default or takes a number away."""
+        return self.folder / "default.lock"
+
+    @property
     def registry_file(self) -> Path:
         return self.folder / STAMP
 
@@ -77,6 +82,11 @@ class Home:
     def last_lock(self) -> Path:
         """The lock that the last ``create`` made."""
         return self.folder / "lock.json"
+
+    @property
+    def scratch(self) -> Path:
+        """For work that leaves nothing; who holds the lock may remove what a killed one left."""
+        return self.folder / ".scratch"
 
     @property
     def modulefiles(self) -> Path:
@@ -133,6 +143,10 @@ def open_root(path: Path, site: str, arch: Arch) -> Root:
     """
     stamp = _read_stamp(path)
     if stamp is None:
+        if path.exists() and not path.is_dir():
+            raise UsageError(
+                f"{path} is a file, not a folder", "give --root a new or an empty folder"
+            )
         if path.is_dir() and any(path.iterdir()):
             raise UsageError(
                 f"{path} is not empty and not a root of envbuild",

@@ -1,4 +1,4 @@
-"""Who uses a prefix: the processes of this host that run or have mapped something of it."""
+"""Who uses a prefix: the processes of this host that run, have mapped or have loaded it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ class User:
 
 
 def processes_using(prefix: Path) -> tuple[User, ...]:
-    """Return the processes whose program, working folder or mapped files lie in *prefix*.
+    """Return the processes whose program, working folder or mapped files lie in *prefix*, and those
+    that were started with it loaded: they may import from it any time.
 
     Others' processes can only be looked into by root; what cannot be read is passed over.
     """
     real = os.path.realpath(prefix)
     found = []
     for entry in PROC.iterdir():
-        if entry.name.isdigit() and _uses(entry, real):
+        other = entry.name.isdigit() and int(entry.name) != os.getpid()
+        if other and (_uses(entry, real) or _has_loaded(entry, (str(prefix), real))):
             found.append(User(int(entry.name), _program(entry)))
     return tuple(sorted(found, key=lambda user: user.pid))
 
@@ -44,6 +46,14 @@ def _uses(entry: Path, prefix: str) -> bool:
     except OSError:
         return False
     return inside in maps
+
+
+def _has_loaded(entry: Path, names: tuple[str, ...]) -> bool:
+    try:
+        variables = (entry / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return any(f"VIRTUAL_ENV={name}".encode() in variables for name in names)
 
 
 def _program(entry: Path) -> str:

@@ -20,6 +20,8 @@ from .records import RankRecord, stack_path
 
 MARK = "ENVBUILD_SMOKE_RUN"
 POLL = 0.05
+# So much of a stack is kept.
+STACK_BYTES = 16384
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def _size(path: Path) -> int:
 def _text(path: Path, begin: int) -> str:
     if not path.exists():
         return ""
-    return path.read_bytes()[begin:].decode("utf-8", "replace").strip()
+    return path.read_bytes()[begin:][-STACK_BYTES:].decode("utf-8", "replace").strip()
 
 
 def _silence(one: Found, earlier: str) -> str:

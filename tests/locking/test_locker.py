@@ -78,7 +78,8 @@ WHEEL = "https://index.example/numpy-2.4.6-cp311-cp311-manylinux_2_28_x86_64.whl
 def test_artifacts_are_sorted_and_build_tools_marked(tmp_path: Path) -> None:
     flit = "https://index.example/flit_core-4.2.0-py3-none-any.whl"
     pip = Pip(tmp_path, [entry("numpy", "2.4.6", WHEEL), entry("flit_core", "4.2.0", flit)])
-    lock = make_lock(plan(), pip, tmp_path)
+    lock = make_lock(plan(), pip, tmp_path, {"flit_core": "flit_core", "numpy": "numpy"})
+    assert [a.imports for a in lock.artifacts] == ["flit_core", "numpy"]
     assert [(a.name, a.build_only) for a in lock.artifacts] == [
         ("flit-core", True),
         ("numpy", False),

@@ -154,7 +154,7 @@ def test_lists_do_not_depend_on_the_order_in_the_lock() -> None:
 
 def test_build_tools_are_fetched_but_not_installed_or_expected() -> None:
     files = requirement_files(Lock(plan=make_plan(), artifacts=ARTIFACTS))
-    assert "flit-core" in files["fetch.txt"]
+    assert "flit_core" in files["fetch.txt"]
     assert "flit_core" in files["SHA256SUMS"]
     assert "flit-core" in files["build-requirements.txt"]
     assert "flit-core" not in files["requirements.txt"]

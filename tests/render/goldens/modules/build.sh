@@ -45,14 +45,27 @@ need_writable_prefix() {
   fi
 }
 
+# Is every pinned distribution the one that Python finds here? Options go to check.py.
+check_pins() {
+  show_modules >loaded-modules.txt
+  "$PREFIX/bin/python" check.py --prefix "$PREFIX" --modules loaded-modules.txt "$@" expected.json
+}
+
 # The modules are loaded before every step; this one shows that they are those of the plan.
 step_modules() {
   loaded_modules
 }
 
 step_venv() {
+  local python=/apps/Python/3.11.3/bin/python3
   need_writable_prefix
-  /apps/Python/3.11.3/bin/python3 -I -m venv --clear --system-site-packages "$PREFIX"
+  # Their distutils takes a $ in a path for a variable and would install somewhere else.
+  if [[ $PREFIX == *'$'* ]] && "$python" -I -c 'import sys; sys.exit(sys.version_info >= (3, 10))'; then
+    say "error: Python before 3.10 cannot install into a path with a '$': $PREFIX"
+    say "hint: give --root another folder"
+    return 1
+  fi
+  "$python" -I -m venv --clear --system-site-packages "$PREFIX"
 }
 
 # With every file there and whole, as in a bundle, nothing is fetched.
@@ -87,6 +100,8 @@ step_install() {
 
 step_runtime() {
   need_writable_prefix
+  # Its record is made with these packages; a module's copy of one may not even import.
+  check_pins --without distributed-dl-training
   rm -rf -- build-tools runtime-build wheels
   mkdir -- build-tools wheels
   if [[ -s build-requirements.txt ]]; then
@@ -102,8 +117,7 @@ step_runtime() {
 }
 
 step_check() {
-  show_modules >loaded-modules.txt
-  "$PREFIX/bin/python" check.py --prefix "$PREFIX" --modules loaded-modules.txt expected.json
+  check_pins
 }
 
 is_done() {

@@ -1,0 +1,144 @@
+"""The builder on real scripts: marks, logs, resume, and what a failed step leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envbuilder.build import BuildPlaces, build, prepare, tidy
+from envbuilder.errors import BuildError
+from envbuilder.model.knowledge import Symptom
+from envbuilder.model.plan import Lock, Plan, RuntimePlan, Step
+from envbuilder.model.recipe import Smoke
+from envbuilder.model.site import Launcher
+
+STEPS = (Step(id="one", title="the first"), Step(id="two", title="the second"))
+
+GOOD = 'mkdir -p state; echo "doing $1"; touch "state/$1.done"\n'
+BAD = """mkdir -p state
+[ "$1" = one ] && { touch state/one.done; exit 0; }
+echo "line"; echo "boom: %s"; exit 3
+"""
+
+ENV = {"PATH": "/usr/bin:/bin"}
+
+
+def lock() -> Lock:
+    plan = Plan(
+        recipe="demo",
+        summary="A demo",
+        site="here",
+        arch="x86_64",
+        backend="virtualenv",
+        system_site_packages=False,
+        python="/usr/bin/python3",
+        pins=(),
+        runtime=RuntimePlan(package="runtime", version="0.1.0", source_sha256="0" * 64),
+        launcher=Launcher(command=("mpiexec",)),
+        smoke=Smoke(),
+        steps=STEPS,
+    )
+    return Lock(plan=plan, artifacts=())
+
+
+class Ear:
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def step_begins(self, step: Step) -> None:
+        self.heard.append(f"begins {step.id}")
+
+    def step_says(self, line: str) -> None:
+        self.heard.append(line)
+
+    def step_ends(self, step: Step, *, done: bool) -> None:
+        self.heard.append(f"{'ends' if done else 'fails'} {step.id}")
+
+
+def places_with(tmp_path: Path, script: str) -> BuildPlaces:
+    places = BuildPlaces(tmp_path / "prefix", tmp_path / "a build")
+    source = tmp_path / "source"
+    (source / "package").mkdir(parents=True, exist_ok=True)
+    (source / "package" / "__init__.py").write_text("")
+    (source / "package" / "__pycache__").mkdir(exist_ok=True)
+    prepare(places, {"build.sh": script, "sub/file": "text"}, source)
+    return places
+
+
+def test_every_step_runs_once_and_is_heard(tmp_path: Path) -> None:
+    places, ear, groups = places_with(tmp_path, GOOD), Ear(), list[int]()
+    build(lock(), places, ENV, ear, groups.append)
+    assert ear.heard == [
+        "begins one",
+        "doing one",
+        "ends one",
+        "begins two",
+        "doing two",
+        "ends two",
+    ]
+    assert (places.folder / "logs" / "02-two.log").read_text() == "doing two\n"
+    assert groups[1::2] == [0, 0]
+    assert all(group > 0 for group in groups[::2])
+
+
+def test_done_steps_are_not_run_again(tmp_path: Path) -> None:
+    places = places_with(tmp_path, GOOD)
+    (places.folder / "state").mkdir()
+    places.mark(STEPS[0]).touch()
+    ear = Ear()
+    build(lock(), places, ENV, ear, lambda group: None)
+    assert ear.heard[0] == "begins two"
+
+
+def test_the_runtime_goes_along_without_what_python_left(tmp_path: Path) -> None:
+    places = places_with(tmp_path, GOOD)
+    found = {str(p.relative_to(places.folder)) for p in places.folder.rglob("*")}
+    assert "runtime/package/__init__.py" in found
+    assert "sub/file" in found
+    assert not any("__pycache__" in name for name in found)
+
+
+def test_a_failed_step_leaves_its_log_its_last_lines_and_a_way_in(tmp_path: Path) -> None:
+    places = places_with(tmp_path, BAD % "No space left on device")
+    symptom = Symptom(id="full", pattern="No space left", hint="the file system is full")
+    with pytest.raises(BuildError) as caught:
+        build(lock(), places, ENV, Ear(), lambda group: None, (symptom,))
+    (problem,) = caught.value.problems
+    assert problem.message.splitlines() == [
+        "step two (the second) ended with exit code 3",
+        "  | line",
+        "  | boom: No space left on device",
+    ]
+    assert problem.hints == (
+        "the file system is full",
+        f"the whole log: {places.folder}/logs/02-two.log",
+        f"its environment: bash '{places.folder}/shell.sh'",
+        "after a repair, the same command with --resume goes on with this step",
+    )
+
+
+def test_a_step_killed_by_a_signal_is_told_so(tmp_path: Path) -> None:
+    places = places_with(tmp_path, "kill -9 $$\n")
+    with pytest.raises(BuildError, match="was killed by signal 9"):
+        build(lock(), places, ENV, Ear(), lambda group: None)
+
+
+def test_success_without_the_mark_is_not_believed(tmp_path: Path) -> None:
+    places = places_with(tmp_path, "exit 0\n")
+    with pytest.raises(BuildError, match="ended without leaving its mark"):
+        build(lock(), places, ENV, Ear(), lambda group: None)
+
+
+def test_tidying_keeps_scripts_logs_and_our_wheel(tmp_path: Path) -> None:
+    places = places_with(tmp_path, GOOD)
+    for name in ("wheelhouse", "build-tools", "runtime-build", "wheels", "logs"):
+        (places.folder / name).mkdir()
+    tidy(places)
+    assert sorted(path.name for path in places.folder.iterdir()) == [
+        "build.sh",
+        "logs",
+        "runtime",
+        "sub",
+        "wheels",
+    ]
