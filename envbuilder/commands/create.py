@@ -80,7 +80,8 @@ def obtain_lock(
                 _made_and_removed(scratch),
                 context.tell.working("ask the package index which files these are"),
             ):
-                return _ask_pip(planned, scratch, context, on_group or _ignore)
+                imports = _imports(material)
+                return _ask_pip(planned, scratch, imports, context, on_group or _ignore)
         except Refusal as refusal:
             context.tell.say(
                 f"the index does not offer {refusal.component} {refusal.version}: solving again"
@@ -108,8 +109,18 @@ def _ignore(group: int) -> None:
     """Take no note of a process group."""
 
 
+def _imports(material: Material) -> dict[str, str]:
+    """Return what Python imports each known distribution as."""
+    known = material.knowledge.value.components.values()
+    return {each.pip: each.python_import for each in known if each.pip and each.python_import}
+
+
 def _ask_pip(
-    planned: Plan, scratch: Path, context: Context, on_group: Callable[[int], None]
+    planned: Plan,
+    scratch: Path,
+    imports: dict[str, str],
+    context: Context,
+    on_group: Callable[[int], None],
 ) -> Lock:
     """Run pip inside the plan's modules, in a virtualenv that is thrown away."""
     places = Places(prefix=scratch / "venv", build=scratch)

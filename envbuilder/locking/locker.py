@@ -153,7 +153,7 @@ def _last_line(answer: Finished) -> str:
 def _artifacts(
     plan: Plan, installs: Sequence[dict[str, Any]], imports: Mapping[str, str]
 ) -> tuple[Artifact, ...]:
-    by_name = {canonicalize_name(name): module for name, module in imports.items()}
+    by_name = {str(canonicalize_name(name)): module for name, module in imports.items()}
     found = [_artifact(plan, entry, by_name) for entry in installs]
     return tuple(sorted(found, key=lambda artifact: (artifact.name, artifact.version)))
 
