@@ -88,8 +88,7 @@ def proof(result: SmokeResult) -> list[str]:
     lines += [f"{library.kind} library: {library.path}" for library in result.libraries]
     good = sum(check.passed for check in result.checks)
     lines.append(f"{good} of {len(result.checks)} checks passed")
-    lines += [f"- {reason}" for reason in result.reasons]
-    return lines
+    return [*lines, *result.told()]
 
 
 def timings(values: Sequence[Timing]) -> str:

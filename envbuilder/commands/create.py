@@ -90,7 +90,7 @@ def obtain_lock(
             if len(refused) > MAX_REFUSALS:
                 raise NoSolutionError(
                     f"the package index refused {len(refused)} pins, at last: {refusal}",
-                    "is it a complete mirror? --index URL in the site file names another",
+                    "is it a complete mirror? pip-indexes in the recipe or site file names another",
                 ) from refusal
             planned = plan(material, refused)
 
@@ -220,7 +220,7 @@ def _smoke_error(home: store.Home, lock: Lock, evidence: Evidence) -> SmokeError
     folder = home.evidence(lock.id())
     return SmokeError(
         "the ranks did not prove that they can talk:\n"
-        + "\n".join(f"  - {reason}" for reason in evidence.result.reasons),
+        + "\n".join(f"  {line}" for line in evidence.result.told()),
         "nothing was published; environments published before are as they were",
         f"log and records of every rank: {folder / evidence.log}",
         f"its environment: bash '{home.build(lock.id()) / 'shell.sh'}'",

@@ -96,7 +96,7 @@ def smoke(root: store.Root, environment: str, ranks: int | None, context: Contex
     if evidence.result.verdict != "passed":
         raise SmokeError(
             f"{home.name}/{version.number} failed its smoke test:\n"
-            + "\n".join(f"  - {reason}" for reason in evidence.result.reasons),
+            + "\n".join(f"  {line}" for line in evidence.result.told()),
             f"log and records of every rank: {home.evidence(version.id) / evidence.log}",
         )
     return evidence

@@ -30,9 +30,13 @@ UNREACHABLE = re.compile(
     r"Failed to establish a new connection|Temporary failure in name resolution|"
     r"Name or service not known|Network is unreachable|Connection refused|"
     r"NewConnectionError|NameResolutionError|ProxyError|ConnectTimeoutError|"
-    r"Could not fetch URL|Max retries exceeded"
+    r"problem confirming the ssl certificate|Max retries exceeded|40[13] Client Error"
 )
 REFUSED = re.compile(r"No matching distribution found for ([A-Za-z0-9._-]+)==(\S+)")
+# pip's word for a package of which no file fits this Python and platform.
+LACKING = "(from versions: none)"
+FULL = "No space left on device"
+FULL_HINT = "the file system is full: free some space, or use another --root"
 
 
 class Refusal(Exception):  # noqa: N818 - an answer that the solver works with, no error of the user's
@@ -58,7 +62,10 @@ def make_lock(
     _load_modules(plan, run)
     _make_venv(plan, run, scratch)
     report = scratch / "report.json"
-    answer = run(_pip_command(plan, python, report))
+    answer = run(_pip_command(plan, python, report, "--quiet"))
+    if not answer.ok and LACKING in answer.stderr:
+        # Whether an index lacks a package or could not be asked, pip only says at length.
+        answer = run(_pip_command(plan, python, report, "-vv"))
     if not answer.ok:
         raise _failure(plan, answer)
     installs = json.loads(report.read_text(encoding="utf-8"))["install"]
@@ -85,20 +92,31 @@ def _load_modules(plan: Plan, run: Run) -> None:
 
 def _make_venv(plan: Plan, run: Run, scratch: Path) -> None:
     flags = ["--system-site-packages"] if plan.system_site_packages else []
-    made = run([plan.python, "-m", "venv", *flags, str(scratch / "venv")])
-    if not made.ok:
-        raise BuildError(
-            f"{plan.python} cannot make a virtualenv: {_last_line(made)}",
+    venv = scratch / "venv"
+    made = run([plan.python, "-m", "venv", *flags, str(venv)])
+    if made.ok:
+        return
+    if (venv / "bin" / "python").exists():
+        # venv keeps to itself what its ensurepip said; run alone, that says it again.
+        made = run([str(venv / "bin" / "python"), "-I", "-m", "ensurepip", "--upgrade"])
+        if made.ok:
+            return
+    hints = (
+        (FULL_HINT,)
+        if FULL in made.stderr + made.stdout
+        else (
             "on Debian its venv module is the package python3-venv",
             "envbuild doctor lists the interpreters and what each lacks",
         )
+    )
+    raise BuildError(f"{plan.python} cannot make a virtualenv: {_last_line(made)}", *hints)
 
 
-def _pip_command(plan: Plan, python: str, report: Path) -> list[str]:
+def _pip_command(plan: Plan, python: str, report: Path, loudness: str) -> list[str]:
     # Packages of the site are left in place; without them everything must be reported.
     ignore = [] if plan.system_site_packages else ["--ignore-installed"]
     return [
-        *(python, "-m", "pip", "install", "--dry-run", "--quiet", *ignore),
+        *(python, "-m", "pip", "install", "--dry-run", loudness, *ignore),
         *("--only-binary", ":all:", "--report", str(report)),
         *_index_options(plan),
         *(_requirement(pin) for pin in _pip_pins(plan)),
@@ -127,17 +145,27 @@ def _failure(plan: Plan, answer: Finished) -> Exception:
     text = answer.stderr + answer.stdout
     if answer.code is None:
         return BuildError("pip did not answer in time", "is the package index reachable?")
-    if UNREACHABLE.search(text):
+    if FULL in text:
+        return BuildError(f"pip cannot work: {_last_line(answer)}", FULL_HINT)
+    unreachable = UNREACHABLE.search(text)
+    if unreachable:
+        said = next(line for line in text.splitlines() if unreachable[0] in line)
         return BuildError(
             "the package index cannot be reached, so the files to install cannot be locked",
             "on a node without network create it where there is one, or set pip-indexes in the "
             "site file to a mirror",
-            f"pip said: {_last_line(answer)}",
+            f"pip said: {said.strip()[:300]}",
         )
     refused = REFUSED.search(text)
     pins = {canonicalize_name(pin.locator): pin for pin in _pip_pins(plan)}
     if refused and canonicalize_name(refused[1]) in pins:
         pin = pins[canonicalize_name(refused[1])]
+        if LACKING in text:
+            return BuildError(
+                f"the package index offers no file of {pin.locator} for this Python and platform",
+                "is it a complete mirror? pip-indexes in the recipe or site file names another",
+                f"pip said: {_last_line(answer)}",
+            )
         return Refusal(pin.component, pin.version, _last_line(answer))
     return BuildError(
         f"pip finds no set of packages for recipe {plan.recipe}: {_last_line(answer)}",
@@ -146,7 +174,9 @@ def _failure(plan: Plan, answer: Finished) -> Exception:
 
 
 def _last_line(answer: Finished) -> str:
-    lines = [line for line in (answer.stderr + answer.stdout).splitlines() if line.strip()]
+    said = answer.stderr if answer.stderr.strip() else answer.stdout
+    lines = [line for line in said.splitlines() if line.strip()]
+    lines = [line for line in lines if line.startswith("ERROR:")] or lines
     return lines[-1].strip()[:300] if lines else f"exit code {answer.code}"
 
 

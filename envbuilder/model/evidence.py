@@ -19,6 +19,9 @@ TIERS: tuple[Tier, ...] = (
     "several nodes",
 )
 
+# So many lines of a stack are told; the record holds all.
+STACK_LINES = 12
+
 
 class Check(Document):
     """One thing that every rank checked; ``detail`` says what went wrong where."""
@@ -65,6 +68,23 @@ class SmokeResult(Document):
     checks: tuple[Check, ...] = ()
     timings: tuple[Timing, ...] = ()
     stacks: dict[str, str] = Field(default_factory=dict, description="Stack of each hung rank.")
+
+    def told(self) -> tuple[str, ...]:
+        """Return why it failed, as lines: every reason, then the stacks, innermost call first."""
+        lines = [
+            f"{'  ' if number else '- '}{line}"
+            for reason in self.reasons
+            for number, line in enumerate(reason.splitlines())
+        ]
+        for rank, stack in self.stacks.items():
+            calls = stack.splitlines()
+            more = [f"  ... {len(calls) - STACK_LINES} more lines"] * (len(calls) > STACK_LINES)
+            lines += [
+                f"stack of {rank}:",
+                *(f"  {line.strip()}" for line in calls[:STACK_LINES]),
+                *more,
+            ]
+        return tuple(lines)
 
 
 class Evidence(Document):

@@ -70,6 +70,8 @@ def is_published(home: Home, version: Version) -> bool:
 def set_default(home: Home, dialect: Dialect, text: str) -> None:
     """Replace the one file that says what ``module load NAME`` means."""
     path = home.modulefiles / DEFAULT_FILES[dialect]
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return
     write_atomically(path, text)
     _show_root(path)
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,9 @@ def test_numbers_count_up_and_are_never_given_twice(tmp_path: Path) -> None:
     first, second = publish_one(home, "a" * 12), publish_one(home, "b" * 12)
     assert (first.number, second.number) == (1, 2)
     publish.withdraw(home, second)
+    assert [v.number for v in publish.published(home)] == [1]
+    assert publish.unpublished(home) == ("b" * 12,)
+    publish.remove_prefix(home, second.id)
     assert not home.prefix("b" * 12).exists()
     third = publish_one(home, "b" * 12)
     assert third.number == 3
@@ -138,6 +142,36 @@ def test_files_obey_the_umask(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="Lmod hides unreadable modulefiles from root only")
+def test_modulefiles_of_root_can_be_read_by_all_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        home = make_home(tmp_path)
+        version = publish_one(home, "a" * 12)
+    finally:
+        os.umask(before)
+    shown = [home.modulefiles, home.modulefile(version), home.modulefiles / ".modulerc.lua"]
+    assert [oct(path.stat().st_mode & 0o777) for path in shown] == ["0o755", "0o644", "0o644"]
+    assert home.prefix(version.id).stat().st_mode & 0o077 == 0
+
+
+def test_work_folders_are_no_environments(tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    home.scratch.mkdir()
+    assert publish.unpublished(home) == ()
+
+
+def test_a_process_that_was_started_with_a_prefix_loaded_is_found(tmp_path: Path) -> None:
+    loaded = {**os.environ, "VIRTUAL_ENV": str(tmp_path)}
+    with subprocess.Popen(["cat"], env=loaded, stdin=subprocess.PIPE, cwd="/") as running:
+        # Until its program has replaced ours, a new process shows our own environment.
+        while not usage.processes_using(tmp_path) and running.poll() is None:
+            time.sleep(0.01)
+        assert [user.pid for user in usage.processes_using(tmp_path)] == [running.pid]
+        running.communicate()
+    assert usage.processes_using(tmp_path) == ()
 
 
 def test_a_process_that_runs_from_a_prefix_is_found(tmp_path: Path) -> None:

@@ -58,7 +58,11 @@ step_venv() {
     say "hint: give --root another folder"
     return 1
   fi
-  "$python" -I -m venv --clear "$PREFIX"
+  if ! "$python" -I -m venv --clear "$PREFIX"; then
+    # venv keeps to itself what its ensurepip said; run alone, that says it again.
+    "$PREFIX/bin/python" -I -m ensurepip --upgrade --default-pip || true
+    return 1
+  fi
 }
 
 # With every file there and whole, as in a bundle, nothing is fetched.

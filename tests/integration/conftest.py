@@ -1,0 +1,50 @@
+"""The installed command on real input: what all tests of this folder share.
+
+They need the package index that pip is configured with; where it cannot be reached they are
+skipped with that reason.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from integration_tools import Envbuild, run
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.integration)
+            item.add_marker(pytest.mark.network)
+
+
+@pytest.fixture(scope="session")
+def index() -> None:
+    """Skip where pip cannot fetch: the check is made once."""
+    words = "install --dry-run --quiet --ignore-installed --no-deps --only-binary :all: --retries 1"
+    asked = run(
+        [sys.executable, "-m", "pip", *words.split(), "flit-core>=3.8"],
+        env={"PYTHONNOUSERSITE": "1"},
+    )
+    if asked.code != 0:
+        lines = asked.err.strip().splitlines() or ["pip said nothing"]
+        pytest.skip(f"the package index cannot be reached: {lines[-1]}")
+
+
+@pytest.fixture(scope="session")
+def envbuild(index: None, tmp_path_factory: pytest.TempPathFactory) -> Envbuild:
+    """Return what runs the installed command."""
+    return Envbuild(tmp_path_factory.mktemp("cwd"))
+
+
+@pytest.fixture(scope="session")
+def built_root(envbuild: Envbuild, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a root that holds allreduce/1. For reading only: all tests share it."""
+    root = tmp_path_factory.mktemp("built") / "root"
+    done = envbuild("create", "allreduce", "--root", root)
+    assert done.code == 0, done.text
+    return root

@@ -1,0 +1,204 @@
+"""Running the installed command as a user would, and small recipes for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from envbuilder.model.plan import Lock
+
+STAMP = ".envbuild.json"
+# A variable that every process of a run under test inherits.
+MARK = "TEST_MARK"
+SUMMARY = "A small recipe of the tests"
+SMALL_BYTES = 65536
+# Seconds after which a command of these tests counts as hung.
+PATIENCE = 240.0
+
+BESIDE = Path(sys.executable).with_name("envbuild")
+COMMAND = (str(BESIDE),) if BESIDE.is_file() else (sys.executable, "-m", "envbuilder")
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that ended: ``code`` is negative for a signal."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out + self.err
+
+
+def clean_environ(changes: Mapping[str, str | None] | None = None) -> dict[str, str]:
+    """Return the caller's environment without what would steer the command, with these changes.
+
+    None takes a variable away.
+    """
+    steering = ("ENVBUILD_", "PYTHON", "VIRTUAL_ENV", "MODULE", "LMOD", "LOADEDMODULES")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(steering)}
+    changed: dict[str, str | None] = {**kept, **(changes or {})}
+    return {name: value for name, value in changed.items() if value is not None}
+
+
+def run(
+    command: Sequence[str | Path],
+    *,
+    env: Mapping[str, str | None] | None = None,
+    cwd: Path | None = None,
+    timeout: float = PATIENCE,
+) -> Done:
+    """Run any command to its end in the clean environment with these changes."""
+    return finish(start(command, env=env, cwd=cwd), timeout)
+
+
+def start(
+    command: Sequence[str | Path],
+    *,
+    env: Mapping[str, str | None] | None = None,
+    cwd: Path | None = None,
+) -> subprocess.Popen[str]:
+    """Start any command as the leader of a process group, with pipes for its output."""
+    return subprocess.Popen(
+        [str(word) for word in command],
+        env=clean_environ(env),
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finish(running: subprocess.Popen[str], timeout: float = PATIENCE) -> Done:
+    """Wait for a command; one that hangs is ended and fails the test."""
+    try:
+        out, err = running.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(running.pid, signal.SIGKILL)
+        out, err = running.communicate()
+        pytest.fail(f"it did not end within {timeout:.0f} s:\n{out}{err}")
+    return Done(running.returncode, out, err)
+
+
+class Envbuild:
+    """Runs the installed command in a process of its own, from an empty folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(
+        self,
+        *words: str | Path,
+        env: Mapping[str, str | None] | None = None,
+        cwd: Path | None = None,
+        timeout: float = PATIENCE,
+        through: Sequence[str] = (),
+    ) -> Done:
+        """Run ``envbuild WORDS`` to its end; *through* is what it is started by (unshare...)."""
+        return finish(self.start(*words, env=env, cwd=cwd, through=through), timeout)
+
+    def start(
+        self,
+        *words: str | Path,
+        env: Mapping[str, str | None] | None = None,
+        cwd: Path | None = None,
+        through: Sequence[str] = (),
+    ) -> subprocess.Popen[str]:
+        """Start ``envbuild WORDS``; whoever calls must end it with ``finish``."""
+        return start([*through, *COMMAND, *words], env=env, cwd=cwd or self._folder)
+
+
+SMALL = """\
+schema: 1
+name: {name}
+summary: {summary}
+arch: [x86_64, aarch64]
+backend: virtualenv
+stack:
+  python: ">=3.8"
+  numpy: "*"
+  mpi4py: ">=4"
+  mpich: ">=4.2"
+runtime:
+  package: distributed-dl-training
+smoke:
+  ranks: 2
+  max-bytes: {max_bytes}
+{more}"""
+
+
+def small_recipe(
+    folder: Path,
+    name: str,
+    *,
+    summary: str = SUMMARY,
+    max_bytes: int = SMALL_BYTES,
+    more: str = "",
+) -> Path:
+    """Write a recipe whose smoke test is short; return its file. *more* is YAML that is added."""
+    path = folder / f"{name}.yaml"
+    path.write_text(
+        SMALL.format(name=name, summary=summary, max_bytes=max_bytes, more=more), encoding="utf-8"
+    )
+    return path
+
+
+def small_lock(built_root: Path, name: str, summary: str = SUMMARY) -> Lock:
+    """Return the lock of a small recipe, made from that of allreduce: the files are the same."""
+    text = (built_root / "allreduce" / "lock.json").read_text(encoding="utf-8")
+    text = text.replace("recipe allreduce asks", f"recipe {name} asks")
+    lock = Lock.model_validate_json(text)
+    smoke = lock.plan.smoke.model_copy(update={"max_bytes": SMALL_BYTES})
+    changes = {"recipe": name, "summary": summary, "smoke": smoke}
+    return lock.model_copy(update={"plan": lock.plan.model_copy(update=changes)})
+
+
+def seed(root: Path, built_root: Path, *locks: Lock) -> Path:
+    """Make a root in which pip was asked already: ``create`` finds these locks still fit."""
+    root.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(built_root / STAMP, root / STAMP)
+    for lock in locks:
+        folder = root / lock.plan.recipe
+        folder.mkdir(exist_ok=True)
+        (folder / "lock.json").write_text(lock.text(), encoding="utf-8")
+    return root
+
+
+def marked(mark: str) -> dict[int, str]:
+    """Return the living processes that were started with TEST_MARK=*mark*: id -> command."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            variables = (entry / "environ").read_bytes().split(b"\0")
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+        # A zombie shows neither.
+        if f"{MARK}={mark}".encode() in variables:
+            found[int(entry.name)] = command
+    return found
+
+
+def published_state(root: Path, name: str) -> dict[str, tuple[int, int, int]]:
+    """Return mode, size and time of every file that users of an environment's numbers see."""
+    modules = (root / "modulefiles" / name).iterdir()
+    prefixes = [path for path in (root / name).glob("?" * 12) if not path.stat().st_mode & 0o200]
+    state = {}
+    for path in (*modules, *(file for prefix in prefixes for file in (prefix, *prefix.rglob("*")))):
+        about = path.lstat()
+        state[str(path)] = (about.st_mode, about.st_size, about.st_mtime_ns)
+    return state

@@ -1,0 +1,259 @@
+"""What goes wrong at a site: disk, permissions, network, index, files, Ctrl-C.
+
+Every failure says what, why and what to try, has the exit code of its kind, leaves no process and
+no lock, and does not touch what is published.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import uuid
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from integration_tools import (
+    COMMAND,
+    MARK,
+    Done,
+    Envbuild,
+    finish,
+    marked,
+    published_state,
+    seed,
+    small_lock,
+    small_recipe,
+    start,
+)
+from kill_tools import STEPS, wait_for
+from place_tools import (
+    expect,
+    nearly_full,
+    read_only,
+    small_disk,
+    without_network,
+    without_privileges,
+)
+
+from envbuilder.model.plan import Lock
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A root in which demo/1 is published, and a folder for the recipes of what fails beside it."""
+
+    root: Path
+    folder: Path
+    built_root: Path
+    envbuild: Envbuild
+    state: dict[str, tuple[int, int, int]]
+
+    def recipe(self, name: str, *, lock: bool = True, more: str = "") -> Path:
+        """Write a recipe; with its *lock* the package index is not asked."""
+        if lock:
+            seed(self.root, self.built_root, self.lock(name))
+        return small_recipe(self.folder, name, more=more)
+
+    def lock(self, name: str) -> Lock:
+        return small_lock(self.built_root, name)
+
+    def create(self, recipe: Path, **how: object) -> Done:
+        """Try; afterwards demo/1 is as it was, and of the recipe nothing is published."""
+        done = self.envbuild("create", recipe, "--root", self.root, **how)  # type: ignore[arg-type]
+        self.check(recipe.stem)
+        return done
+
+    def check(self, failed: str) -> None:
+        assert published_state(self.root, "demo") == self.state
+        assert not (self.root / "modulefiles" / failed).exists()
+        assert not (self.root / failed / "in-use.lock").exists()
+
+
+@pytest.fixture(scope="module")
+def shop(envbuild: Envbuild, built_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    folder = tmp_path_factory.mktemp("shop")
+    root = seed(folder / "root", built_root, small_lock(built_root, "demo"))
+    done = envbuild("create", small_recipe(folder, "demo"), "--root", root)
+    assert done.code == 0, done.text
+    return Shop(root, folder, built_root, envbuild, published_state(root, "demo"))
+
+
+# Nothing that pip has at hand on this machine: neither folders of files nor what it fetched before.
+NOTHING_AT_HAND = {
+    "PIP_CONFIG_FILE": "/dev/null",
+    "PIP_FIND_LINKS": None,
+    "PIP_INDEX_URL": "https://index.example/simple",
+    "PIP_EXTRA_INDEX_URL": None,
+    "PIP_NO_INDEX": "0",
+    "PIP_NO_CACHE_DIR": "1",
+    "PIP_RETRIES": "0",
+}
+
+FULL = ("No space left on device", "hint: the file system is full: free some space, or use another")
+
+
+def test_a_root_that_is_full_from_the_start(envbuild: Envbuild, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    done = envbuild("create", "allreduce", "--root", root, through=small_disk(root, 4096))
+    expect(done, 5, *FULL)
+
+
+def test_a_root_that_fills_up_while_packages_are_installed(shop: Shop, tmp_path: Path) -> None:
+    """What is published in it can still be loaded then."""
+    recipe = shop.recipe("full")
+    prefix = shop.root / "demo" / small_lock(shop.built_root, "demo").id()
+    script = f"""
+        "$@"; code=$?
+        find {shop.root}/modulefiles {prefix} -type f -printf '%p %m %s %T@\\n' | sort >{tmp_path}/after
+        {prefix}/bin/python -c 'import numpy, mpi4py.MPI' || code=1
+        exit $code
+    """
+    find = f"find {shop.root}/modulefiles {prefix} -type f -printf '%p %m %s %T@\\n' | sort"
+    before = tmp_path / "before"
+    assert os.system(f"{find} >{before}") == 0
+    through = (*nearly_full(shop.root, 90_000), "bash", "-c", script, "bash")
+    done = shop.create(recipe, through=through)
+    expect(done, 5, "error: step install (install them) ended with exit code", *FULL)
+    expect(done, 5, "hint: the whole log: ", "--resume goes on with this step")
+    assert (tmp_path / "after").read_text() == before.read_text()
+
+
+def test_a_root_that_is_read_only(shop: Shop) -> None:
+    done = shop.create(shop.recipe("frozen"), through=read_only(shop.root))
+    where = f"{shop.root}/frozen/"
+    hint = "hint: that file system is read-only: use another --root"
+    expect(done, 5, "error: Read-only file system: " + where, hint)
+    looked = shop.envbuild("list", "--root", shop.root, through=read_only(shop.root))
+    assert looked.code == 0, looked.text
+    assert "demo/1" in looked.out
+
+
+def test_a_root_that_one_may_not_write_to(envbuild: Envbuild, tmp_path: Path) -> None:
+    denied = tmp_path / "denied"
+    denied.mkdir(mode=0o555)
+    through = without_privileges() if os.geteuid() == 0 else ()
+    hint = "hint: you may not write there: use another --root, or ask its owner"
+    for root in (denied, denied / "below"):
+        done = envbuild("create", "allreduce", "--root", root, through=through)
+        expect(done, 5, f"error: Permission denied: {denied}/", hint)
+    assert list(denied.iterdir()) == []
+
+
+def test_a_root_that_is_no_folder(envbuild: Envbuild, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    done = envbuild("create", "allreduce", "--root", tmp_path / "file")
+    expect(done, 2, "file is a file, not a folder", "hint: give --root a new or an empty folder")
+    done = envbuild("create", "allreduce", "--root", tmp_path / "file" / "below")
+    expect(done, 5, "Not a directory", "hint: a part of that path is a file")
+
+
+def test_no_network_to_ask_the_index(shop: Shop) -> None:
+    through = without_network()
+    recipe = shop.recipe("offline", lock=False)
+    done = shop.create(recipe, env=NOTHING_AT_HAND, through=through)
+    expect(done, 5, "error: the package index cannot be reached, so the files to install cannot be")
+    expect(done, 5, "hint: on a node without network create it where there is one, or set pip-inde")
+    again = shop.envbuild(
+        *("create", shop.folder / "demo.yaml", "--root", shop.root),
+        env=NOTHING_AT_HAND,
+        through=through,
+    )
+    assert again.code == 0, again.text
+    assert "demo/1 holds exactly this already" in again.err
+
+
+def test_no_network_to_fetch_what_is_locked(shop: Shop) -> None:
+    lock = shop.lock("unfetched")
+    artifacts = tuple(
+        file.model_copy(update={"url": f"https://index.example/files/{file.filename}"})
+        for file in lock.artifacts
+    )
+    seed(shop.root, shop.built_root, lock.model_copy(update={"artifacts": artifacts}))
+    recipe = shop.recipe("unfetched", lock=False)
+    done = shop.create(recipe, env=NOTHING_AT_HAND, through=without_network())
+    expect(done, 5, "error: step fetch (fetch the locked packages) ended with exit code ")
+    expect(done, 5, "hint: the network cannot be reached from here: build where it can be")
+    expect(done, 5, "hint: its environment: bash '", "/shell.sh'\n")
+
+
+def test_an_index_without_the_package(shop: Shop) -> None:
+    (shop.folder / "empty").mkdir()
+    more = f'pip-indexes: ["{(shop.folder / "empty").as_uri()}"]\n'
+    recipe = shop.recipe("lacking", lock=False, more=more)
+    env = {name: value for name, value in NOTHING_AT_HAND.items() if name != "PIP_INDEX_URL"}
+    done = shop.create(recipe, env=env)
+    expect(done, 5, "error: the package index offers no file of ")
+    expect(done, 5, "hint: is it a complete mirror? pip-indexes in the recipe or site file names")
+
+
+def write_wheel(folder: Path, content: str) -> Path:
+    """Write a wheel of one module."""
+    path = folder / "tinywheel-1.0-py3-none-any.whl"
+    info = "tinywheel-1.0.dist-info"
+    files = {
+        "tinywheel.py": content,
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: tinywheel\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in (*files, f"{info}/RECORD"))
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, text in files.items():
+            wheel.writestr(name, text)
+    return path
+
+
+def test_a_wheel_that_was_tampered_with_after_it_was_locked(shop: Shop) -> None:
+    wheel = write_wheel(shop.folder, "good = True\n")
+    more = f'packages: [tinywheel]\nfind-links: ["{shop.folder.as_uri()}"]\n'
+    recipe = shop.recipe("tampered", lock=False, more=more)
+    words = ("create", recipe, "--root", shop.root)
+    running = shop.envbuild.start(*words)
+    last_lock = shop.root / "tampered" / "lock.json"
+    while running.poll() is None and not last_lock.exists():
+        pass
+    running.send_signal(signal.SIGINT)
+    assert finish(running).code == 130
+    write_wheel(wheel.parent, "import os; os.system('echo owned')\n")
+    done = shop.create(recipe)
+    expect(done, 5, "the lock of the last create still fits", "error: step fetch (fetch the locked")
+    expect(done, 5, "THESE PACKAGES DO NOT MATCH THE HASHES")
+    expect(done, 5, "hint: a file differs from the one that was locked: the mirror changed it, or")
+
+
+def end_at(moment: str, shop: Shop, number: signal.Signals, times: int = 1) -> Done:
+    """Send a signal at that moment of a build; what is left afterwards fails the test."""
+    mark = uuid.uuid4().hex
+    words = ["create", str(shop.folder / "ended.yaml"), "--root", str(shop.root), "--resume"]
+    running = start([*COMMAND, *words], env={MARK: mark})
+    wait_for(moment, shop.root, shop.lock("ended"), running)
+    for _ in range(times):
+        running.send_signal(number)
+    done = finish(running)
+    assert marked(mark) == {}, f"processes are left after {number.name} at {moment}"
+    assert not (shop.root / "ended" / ".scratch").exists()
+    shop.check("ended")
+    return done
+
+
+def test_ctrl_c_at_each_step(shop: Shop) -> None:
+    """Also twice, as impatient people do, and what a closed terminal or a scheduler sends."""
+    shop.recipe("ended", lock=False)
+    for moment in STEPS:
+        done = end_at(moment, shop, signal.SIGINT, times=2 if moment == "install" else 1)
+        said = "warning: ended by SIGINT; what was published before is as it was"
+        expect(done, 128 + signal.SIGINT, said)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        expect(end_at("smoke", shop, number), 128 + number, f"warning: ended by {number.name}; ")
+
+
+def test_ctrl_c_before_anything_was_begun(shop: Shop) -> None:
+    """While Python still loads the tool there is nothing to say and no traceback to show."""
+    code = "import os, signal, sys; from envbuilder import cli; cli.app = os.abort; "
+    code += "os.abort = lambda: os.kill(os.getpid(), signal.SIGINT); cli.app = os.abort; cli.main()"
+    done = finish(start([sys.executable, "-c", code]))
+    expect(done, -signal.SIGINT)
+    assert done.text == ""

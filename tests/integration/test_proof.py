@@ -1,0 +1,282 @@
+"""The proof is a proof: ranks that do not talk are never published, whatever else looks well.
+
+Two stories are told at the same time, each in a root of its own. In one the runtime is sabotaged,
+in the other the launcher; in both some builds are good. Every test looks at one moment of them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration_tools import Done, Envbuild, marked, small_recipe
+from module_tools import MY_ALLREDUCE, SUMS, in_lmod
+
+from envbuilder import data
+from envbuilder.model.plan import Lock, Plan
+
+# What every sabotaged runtime has in common: rank 1 does something once it sums 4096 bytes.
+SABOTAGE = """
+
+import os, signal, time
+
+_allreduce = allreduce
+
+
+def allreduce(tensor, name=None, op=Average, **factors):
+    result = _allreduce(tensor, name=name, op=op, **factors)
+    if rank() == 1 and result.nbytes == 4096:
+        {what}
+    return result
+"""
+
+# A launcher of the site, which says that all went well when the file beside it says so.
+LAUNCHER = """\
+#!/bin/sh
+if [ -e "{liar}" ]; then
+    echo "2 ranks started, all checks passed"
+    exit 0
+fi
+exec mpiexec.hydra "$@"
+"""
+
+SITE = """\
+schema: 1
+name: cluster
+summary: A cluster with a launcher of its own
+arch: [x86_64, aarch64]
+launcher: {{kind: hydra, command: ["{launcher}"]}}
+"""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A command that ended, and what it left."""
+
+    done: Done
+    listing: dict[str, Any]
+    modulefiles: tuple[str, ...]
+    records: tuple[dict[str, Any], ...]
+    processes: tuple[str, ...]
+
+    @property
+    def published(self) -> dict[int, bool]:
+        """The numbers that can be loaded, and whether each is the default."""
+        return {each["number"]: each["default"] for each in self.listing["environments"]}
+
+
+@dataclass
+class Story:
+    """One root, one environment, and commands that run there one after the other."""
+
+    envbuild: Envbuild
+    folder: Path
+    name: str
+    site: tuple[str, ...] = ()
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "root"
+
+    def create(self, summary: str, sabotage: str = "", *options: str) -> Moment:
+        """Create from a recipe whose runtime is good, or sabotaged so."""
+        recipe = small_recipe(self.folder, self.name, summary=summary, more="  timeout: 15\n")
+        sources = self.folder / "runtime"
+        shutil.rmtree(sources, ignore_errors=True)
+        kept = shutil.ignore_patterns("__pycache__", "tests")
+        shutil.copytree(data.RUNTIME, sources, ignore=kept)
+        if sabotage:
+            with (sources / "distributed_dl_training" / "numpy.py").open("a") as module:
+                module.write(SABOTAGE.format(what=sabotage))
+        text = recipe.read_text(encoding="utf-8")
+        recipe.write_text(text.replace("runtime:\n", "runtime:\n  source: runtime\n"))
+        self._keep_files(str(recipe))
+        return self.run("create", str(recipe), *self.site, *options)
+
+    def _keep_files(self, recipe: str) -> None:
+        """Spare the question which files to fetch: the runtime's sources change none of them."""
+        path = self.root / self.name / "lock.json"
+        if path.is_file():
+            last = Lock.model_validate_json(path.read_text(encoding="utf-8"))
+            plan = Plan.model_validate_json(self.envbuild("plan", recipe, *self.site, "--json").out)
+            path.write_text(Lock(plan=plan, artifacts=last.artifacts).text(), encoding="utf-8")
+
+    def run(self, *words: str) -> Moment:
+        mark = str(self.folder)
+        done = self.envbuild(*words, "--root", self.root, env={"TEST_MARK": mark})
+        modules = self.root / "modulefiles" / self.name
+        files = sorted((self.root / self.name).glob("*.evidence/*/evidence.json"))
+        return Moment(
+            done,
+            json.loads(self.envbuild("list", "--root", self.root, "--json").out),
+            tuple(sorted(path.name for path in modules.glob("*"))),
+            tuple(json.loads(path.read_text(encoding="utf-8")) for path in files),
+            tuple(marked(mark).values()),
+        )
+
+
+def _sabotaged(story: Story) -> dict[str, Moment]:
+    return {
+        "killed": story.create("good", "os.kill(os.getpid(), signal.SIGKILL)"),
+        "good": story.create("good"),
+        "one more": story.create("good", "result = result + result.dtype.type(1)"),
+        "exit": story.create("good", "os._exit(3)"),
+    }
+
+
+def _launched(story: Story) -> dict[str, Moment]:
+    liar = story.folder / "liar"
+    launcher = story.folder / "mpiexec"
+    launcher.write_text(LAUNCHER.format(liar=liar), encoding="utf-8")
+    launcher.chmod(0o755)
+    site = story.folder / "cluster.yaml"
+    site.write_text(SITE.format(launcher=launcher), encoding="utf-8")
+    story.site = ("--site", str(site))
+    told = {"good": story.create("first")}
+    liar.touch()
+    told["smoke"] = story.run("smoke", story.name)
+    told["info"] = story.run("info", story.name)
+    told["liar"] = story.create("second")
+    liar.unlink()
+    told["resumed"] = story.create("second", "", "--resume")
+    told["hangs"] = story.create("second", "time.sleep(600)")
+    return told
+
+
+@pytest.fixture(scope="module")
+def told(
+    envbuild: Envbuild, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, tuple[Story, Future[dict[str, Moment]]]]]:
+    stories = {"sabotaged": _sabotaged, "launched": _launched}
+    with ThreadPoolExecutor(len(stories)) as pool:
+        started = {}
+        for kind, tell in stories.items():
+            story = Story(envbuild, tmp_path_factory.mktemp(kind), kind)
+            started[kind] = (story, pool.submit(tell, story))
+        yield started
+
+
+Told = dict[str, tuple[Story, Future[dict[str, Moment]]]]
+
+
+@pytest.fixture
+def sabotaged(told: Told) -> dict[str, Moment]:
+    return told["sabotaged"][1].result()
+
+
+@pytest.fixture
+def launched(told: Told) -> dict[str, Moment]:
+    return told["launched"][1].result()
+
+
+def expect_refused(moment: Moment, published: dict[int, bool], *reasons: str) -> dict[str, Any]:
+    """Expect exit code 6, one of the reasons in plain words, nothing new, nothing running.
+
+    Returns the record of the failure, which is kept.
+    """
+    assert moment.done.code == 6, moment.done.text
+    assert moment.done.out == ""
+    said = moment.done.err.partition("error: the ranks did not prove that they can talk:\n  - ")[2]
+    assert said.startswith(reasons), moment.done.err
+    hint = "hint: nothing was published; environments published before are as they were\n"
+    assert hint in moment.done.err
+    assert moment.published == published
+    default = {".modulerc.lua"} if published else set()
+    assert set(moment.modulefiles) == {f"{number}.lua" for number in published} | default
+    assert moment.processes == ()
+    log = moment.done.err.partition("log and records of every rank: ")[2].splitlines()[0]
+    assert Path(log).is_file()
+    record: dict[str, Any] = json.loads(Path(log).with_name("evidence.json").read_text())
+    assert record["result"]["verdict"] == "failed"
+    assert record["result"]["reasons"][0].startswith(reasons)
+    assert record["id"] in [each["id"] for each in moment.listing["unfinished"]]
+    return record
+
+
+NO_RANKS = "mpiexec ended with exit code 0 but started no rank: none of 2 reported"
+
+# The launcher ends the other rank at once, so that it cannot always be told who was first.
+DEATHS = (
+    "rank 1 died in allreduce int32 of 4096 bytes: ",
+    "stopped without a word: rank 1 in allreduce int32 of 4096 bytes, ",
+)
+
+
+def test_a_rank_that_is_killed(sabotaged: dict[str, Moment]) -> None:
+    expect_refused(sabotaged["killed"], {}, *DEATHS)
+    assert "signal 9" in sabotaged["killed"].done.err
+
+
+def test_a_good_build_after_a_failed_one(sabotaged: dict[str, Moment]) -> None:
+    good = sabotaged["good"]
+    assert good.done.code == 0, good.done.text
+    assert good.published == {1: True}
+    assert good.done.out.endswith("\nsabotaged/1 is ready and the default\n")
+
+
+def test_one_rank_returns_the_sum_plus_one(sabotaged: dict[str, Moment]) -> None:
+    reason = "rank 1: allreduce int32 of 4096 bytes: element 0 is "
+    record = expect_refused(sabotaged["one more"], {1: True}, reason)
+    wrong = [check for check in record["result"]["checks"] if not check["passed"]]
+    assert {check["name"] for check in wrong} == {"allreduce", "timing"}
+    assert {check["bytes"] for check in wrong} == {4096}
+
+
+def test_a_rank_that_ends_without_a_word(sabotaged: dict[str, Moment]) -> None:
+    expect_refused(sabotaged["exit"], {1: True}, *DEATHS)
+    assert "exit code 3" in sabotaged["exit"].done.err
+
+
+def test_a_launcher_that_only_prints_success(launched: dict[str, Moment]) -> None:
+    assert launched["good"].published == {1: True}
+    expect_refused(launched["liar"], {1: True}, NO_RANKS)
+
+
+def test_a_published_environment_that_fails_later_says_so(launched: dict[str, Moment]) -> None:
+    smoke, info = launched["smoke"], launched["info"]
+    assert smoke.done.code == 6
+    assert "error: launched/1 failed its smoke test:\n" in smoke.done.err
+    assert f"\n  - {NO_RANKS}\n" in smoke.done.err
+    assert smoke.published == {1: True}
+    listed = smoke.listing["environments"][0]
+    assert (listed["tier"], listed["last-failed"]) == ("several ranks", True)
+    assert [each["result"]["verdict"] for each in smoke.records] == ["passed", "failed"]
+    assert "passed: several ranks" in info.done.out
+    assert "failed: built" in info.done.out
+    assert f"- {NO_RANKS}\n" in info.done.out
+
+
+def test_the_repaired_launcher_needs_no_new_build(launched: dict[str, Moment]) -> None:
+    resumed = launched["resumed"]
+    assert resumed.done.code == 0, resumed.done.text
+    assert resumed.published == {1: False, 2: True}
+    assert "make the virtualenv" not in resumed.done.err
+
+
+def test_a_rank_that_hangs(launched: dict[str, Moment]) -> None:
+    record = expect_refused(launched["hangs"], {1: False, 2: True}, "hung: after 15 s ")
+    stacks = record["result"]["stacks"]
+    assert sorted(stacks) == ["rank 0", "rank 1"]
+    assert "in allreduce" in stacks["rank 1"]
+    told = launched["hangs"].done.err.splitlines()
+    assert "in allreduce" in told[told.index("  stack of rank 1:") + 2]
+    assert "  stack of rank 0:" in told
+
+
+@pytest.mark.parametrize(("kind", "number"), [("sabotaged", 1), ("launched", 2)])
+def test_what_was_published_still_works(kind: str, number: int, told: Told, tmp_path: Path) -> None:
+    story, future = told[kind]
+    future.result()
+    (tmp_path / "my_allreduce.py").write_text(MY_ALLREDUCE, encoding="utf-8")
+    lines = [f"module use '{story.root}/modulefiles'", f"module load {kind}"]
+    lines += ['echo "$LOADEDMODULES"', "mpiexec -n 2 python my_allreduce.py"]
+    done = in_lmod("bash", lines, tmp_path)
+    loaded, *ranks = done.out.splitlines()
+    assert loaded == f"{kind}/{number}"
+    assert [SUMS in line for line in ranks] == [True, True]
