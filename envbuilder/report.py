@@ -98,10 +98,8 @@ class Report:
             listener.step_ends(step, done=True)
 
     def _line(self, line: str) -> None:
-        # Who watches may go away: that must not end the work.
-        with contextlib.suppress(BrokenPipeError):
-            self.err.write(line + "\n")
-            self.err.flush()
+        self.err.write(line + "\n")
+        self.err.flush()
 
 
 def problems_text(problems: Sequence[Problem]) -> str:

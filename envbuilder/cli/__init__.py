@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import os
 import signal
-import sys
 from typing import Annotated
 
 import typer
 
 from .. import __version__
-from . import building, documents, environments
+from . import building, documents, environments, streams
 
 EXIT_CODES = """Exit codes: 0 ok, 2 usage or document, 3 no solution, 4 known bad, 5 build,
 6 smoke test, 7 speed, 8 drift, 9 missing tool, 70 a bug of envbuild."""
@@ -47,23 +44,10 @@ def _main(
     pass
 
 
-def _make_streams() -> None:
-    """Give closed standard streams a place, before another file gets their number."""
-    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
-    os.close(number)
-    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
-    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        # Paths hold what the terminal's encoding may lack: show it escaped.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
 def main() -> None:
     """Run the command line."""
     # Until a verb runs there is nothing to clean up, and Python would show a traceback.
     if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    _make_streams()
+    streams.prepare()
     app()

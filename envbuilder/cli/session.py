@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from .streams import drop_output
+
 if TYPE_CHECKING:
     from types import FrameType
 
@@ -74,13 +76,13 @@ def run_verb(session: Session, verb: Callable[[], None]) -> None:
     _listen()
     try:
         verb()
-        sys.stdout.flush()
+        _hand_over()
     except EnvbuildError as error:
         session.report.error(error)
         raise typer.Exit(int(error.code)) from None
     except BrokenPipeError:
         # The reader of our output has gone (envbuild list | head): not an error of anybody's.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         raise typer.Exit(0) from None
     except OSError as error:
         found = os_error(error)
@@ -95,6 +97,19 @@ def run_verb(session: Session, verb: Callable[[], None]) -> None:
 
         session.report.bug(traceback.format_exc())
         raise typer.Exit(int(ExitCode.BUG)) from None
+
+
+def _hand_over() -> None:
+    """Write out what standard output still holds. Raises BuildError where it takes nothing."""
+    from ..errors import BuildError
+
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        drop_output()
+        raise BuildError(f"the output cannot be written: {error.strerror}") from error
 
 
 def _listen() -> None:

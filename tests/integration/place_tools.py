@@ -6,6 +6,7 @@ Each is a list of words to start a command by; nothing outside the command sees 
 from __future__ import annotations
 
 import functools
+import os
 import subprocess
 from pathlib import Path
 
@@ -85,3 +86,13 @@ def expect(done: Done, code: int, *texts: str) -> None:
     assert "Traceback" not in done.text, done.text
     for text in texts:
         assert text in done.err, f"{text!r} is missing in:\n{done.err}"
+
+
+def lmod_bash() -> Path:
+    """Return the file that gives bash the ``module`` command of Lmod; skip if there is none."""
+    folders = ("/usr/share/lmod/lmod", "/opt/apps/lmod/lmod", "/usr/local/lmod/lmod")
+    for folder in filter(None, (os.environ.get("LMOD_PKG"), *folders)):
+        path = Path(folder) / "init" / "bash"
+        if path.is_file():
+            return path
+    pytest.skip("needs Lmod")

@@ -28,7 +28,7 @@ from integration_tools import (
     small_recipe,
     start,
 )
-from kill_tools import STEPS, wait_for
+from kill_tools import STEPS, wait_for, wait_until
 from place_tools import (
     expect,
     nearly_full,
@@ -106,20 +106,20 @@ def test_a_root_that_fills_up_while_packages_are_installed(shop: Shop, tmp_path:
     """What is published in it can still be loaded then."""
     recipe = shop.recipe("full")
     prefix = shop.root / "demo" / small_lock(shop.built_root, "demo").id()
+    find = f"find {shop.root}/modulefiles {prefix} -type f -printf '%p %m %s %T@\\n' | sort"
+    before, after = tmp_path / "before", tmp_path / "after"
+    assert os.system(f"{find} >{before}") == 0
     script = f"""
         "$@"; code=$?
-        find {shop.root}/modulefiles {prefix} -type f -printf '%p %m %s %T@\\n' | sort >{tmp_path}/after
+        {find} >{after}
         {prefix}/bin/python -c 'import numpy, mpi4py.MPI' || code=1
         exit $code
     """
-    find = f"find {shop.root}/modulefiles {prefix} -type f -printf '%p %m %s %T@\\n' | sort"
-    before = tmp_path / "before"
-    assert os.system(f"{find} >{before}") == 0
     through = (*nearly_full(shop.root, 90_000), "bash", "-c", script, "bash")
     done = shop.create(recipe, through=through)
     expect(done, 5, "error: step install (install them) ended with exit code", *FULL)
     expect(done, 5, "hint: the whole log: ", "--resume goes on with this step")
-    assert (tmp_path / "after").read_text() == before.read_text()
+    assert after.read_text() == before.read_text()
 
 
 def test_a_root_that_is_read_only(shop: Shop) -> None:
@@ -213,8 +213,7 @@ def test_a_wheel_that_was_tampered_with_after_it_was_locked(shop: Shop) -> None:
     words = ("create", recipe, "--root", shop.root)
     running = shop.envbuild.start(*words)
     last_lock = shop.root / "tampered" / "lock.json"
-    while running.poll() is None and not last_lock.exists():
-        pass
+    wait_until(last_lock.exists, running, "the lock is written")
     running.send_signal(signal.SIGINT)
     assert finish(running).code == 130
     write_wheel(wheel.parent, "import os; os.system('echo owned')\n")

@@ -124,6 +124,42 @@ def test_a_pin_the_index_lacks_is_a_refusal(tmp_path: Path) -> None:
     assert (caught.value.component, caught.value.version) == ("numpy", "2.4.6")
 
 
+NOTHING_OFFERED = (
+    "ERROR: Could not find a version that satisfies the requirement numpy==2.4.6 "
+    "(from versions: none)\nERROR: No matching distribution found for numpy==2.4.6\n"
+)
+
+
+def test_an_index_without_any_version_is_asked_at_length_why(tmp_path: Path) -> None:
+    """Solving again would not help; and pip's short answer is the same where nothing answered."""
+    lacking = Pip(tmp_path, [], NOTHING_OFFERED)
+    with pytest.raises(BuildError, match="offers no file of numpy for this Python and platform"):
+        make_lock(plan(), lacking, tmp_path)
+    assert [
+        next(w for w in words if w in {"--quiet", "-vv"}) for words in lacking.commands[1:]
+    ] == [
+        "--quiet",
+        "-vv",
+    ]
+    dead = (
+        "Could not fetch URL https://index.example/numpy/: connection error: Connection refused\n"
+    )
+    with pytest.raises(BuildError, match="index cannot be reached") as caught:
+        make_lock(plan(), Pip(tmp_path, [], dead + NOTHING_OFFERED), tmp_path)
+    assert caught.value.problems[0].hints[-1] == f"pip said: {dead.strip()}"
+
+
+def test_a_full_disk_is_told_as_that(tmp_path: Path) -> None:
+    said = (
+        "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n"
+    )
+    with pytest.raises(BuildError, match="pip cannot work: ERROR: Could not install") as caught:
+        make_lock(plan(), Pip(tmp_path, [], said), tmp_path)
+    assert caught.value.problems[0].hints == (
+        "the file system is full: free some space, or use another --root",
+    )
+
+
 def test_no_network_is_not_taken_for_a_refusal(tmp_path: Path) -> None:
     said = (
         "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(...): "
