@@ -55,10 +55,11 @@ class Running:
 
     def end(self) -> None:
         """End the whole group: SIGTERM, and SIGKILL for what is left after the grace time."""
-        end_group(self._popen.pid, reap=self._popen.poll)
+        end_group(self._popen.pid)
+        self.wait(GRACE)
 
 
-def end_group(group: int, reap: Callable[[], object] | None = None) -> None:
+def end_group(group: int) -> None:
     """End a process group: SIGTERM, and SIGKILL for what is left after the grace time."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         # The leader may have gone while its children stay: signal the group in any case.
@@ -69,21 +70,32 @@ def end_group(group: int, reap: Callable[[], object] | None = None) -> None:
             os.killpg(group, signal.SIGCONT)
         until = now() + GRACE
         while _group_lives(group) and now() < until:
-            if reap:
-                reap()
             time.sleep(0.02)
         if not _group_lives(group):
             return
 
 
 def _group_lives(group: int) -> bool:
+    """Whether anything of the group runs. A zombie does not; what clears orphans may be slow."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         pass
-    return True
+    pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return any(fields[2] == str(group) for fields in map(_stat, pids) if fields)
+
+
+def _stat(pid: int) -> list[str]:
+    """Return what /proc says of a process from its state on; nothing if it is gone or a zombie."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    # The second field is the program's name in brackets and may itself hold blanks and brackets.
+    fields = text.rpartition(")")[2].split()
+    return [] if fields[0] in "ZX" else fields
 
 
 def _popen(
@@ -203,13 +215,8 @@ def birth(pid: int) -> int | None:
 
     With the process id this tells a process from a later one of the same id. A zombie is gone.
     """
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    # The second field is the program's name in brackets and may itself hold blanks and brackets.
-    fields = text.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
+    fields = _stat(pid)
+    return int(fields[19]) if fields else None
 
 
 def send(pid: int, number: signal.Signals) -> None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from .. import process
 from ..build import BuildPlaces, build, prepare, tidy
-from ..errors import BuildError, NoSolutionError, SmokeError
-from ..locking import Refusal, make_lock
+from ..errors import BuildError, SmokeError
 from ..model.evidence import Evidence
 from ..model.outcome import Created
 from ..model.places import Places
@@ -20,13 +15,9 @@ from ..render import launch_by_hand, render_build, render_default, render_module
 from ..root import files, locks, publish, store
 from .context import Context
 from .load import Choice, Material, load, plan
+from .locked import obtain_lock
 from .places import root_path
 from .prove import prove
-
-# How often pip may refuse a pin before the stack is given up.
-MAX_REFUSALS = 8
-
-PIP_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
@@ -59,86 +50,6 @@ def create(options: CreateOptions, context: Context) -> Created:
             there = _build(options, material, lock, home, held, context)
         _make_default(home, there, context)
         return _created(home, there, lock)
-
-
-def obtain_lock(
-    material: Material,
-    planned: Plan,
-    context: Context,
-    scratch: Path,
-    on_group: Callable[[int], None] | None = None,
-) -> Lock:
-    """Ask pip for the files; a pin that the index lacks is barred and the stack solved again.
-
-    *scratch* is a folder for this alone; it is made, and removed at the end. *on_group* gets the
-    process group that works, and 0 when none does.
-    """
-    refused: frozenset[tuple[str, str]] = frozenset()
-    while True:
-        try:
-            with (
-                _made_and_removed(scratch),
-                context.tell.working("ask the package index which files these are"),
-            ):
-                imports = _imports(material)
-                return _ask_pip(planned, scratch, imports, context, on_group or _ignore)
-        except Refusal as refusal:
-            context.tell.say(
-                f"the index does not offer {refusal.component} {refusal.version}: solving again"
-            )
-            refused |= {(refusal.component, refusal.version)}
-            if len(refused) > MAX_REFUSALS:
-                raise NoSolutionError(
-                    f"the package index refused {len(refused)} pins, at last: {refusal}",
-                    "is it a complete mirror? pip-indexes in the recipe or site file names another",
-                ) from refusal
-            planned = plan(material, refused)
-
-
-@contextlib.contextmanager
-def _made_and_removed(folder: Path) -> Iterator[None]:
-    files.remove_tree(folder)
-    folder.mkdir(parents=True)
-    try:
-        yield
-    finally:
-        files.remove_tree(folder)
-
-
-def _ignore(group: int) -> None:
-    """Take no note of a process group."""
-
-
-def _imports(material: Material) -> dict[str, str]:
-    """Return what Python imports each known distribution as."""
-    known = material.knowledge.value.components.values()
-    return {each.pip: each.python_import for each in known if each.pip and each.python_import}
-
-
-def _ask_pip(
-    planned: Plan,
-    scratch: Path,
-    imports: dict[str, str],
-    context: Context,
-    on_group: Callable[[int], None],
-) -> Lock:
-    """Run pip inside the plan's modules, in a virtualenv that is thrown away."""
-    places = Places(prefix=scratch / "venv", build=scratch)
-    for name, text in render_build(Lock(plan=planned, artifacts=()), places).items():
-        (scratch / name).write_text(text, encoding="utf-8")
-
-    def run(command: Sequence[str]) -> process.Finished:
-        try:
-            return process.run(
-                ["bash", str(scratch / "shell.sh"), *command],
-                env=context.environ,
-                timeout=PIP_SECONDS,
-                on_start=on_group,
-            )
-        finally:
-            on_group(0)
-
-    return make_lock(planned, run, scratch, imports)
 
 
 def _lock_for(

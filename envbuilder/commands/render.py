@@ -12,8 +12,8 @@ from ..model.plan import Lock
 from ..render import render_build
 from ..root.store import Home
 from .context import Context
-from .create import obtain_lock
 from .load import Choice, Material, load, plan
+from .locked import obtain_lock
 from .places import root_path
 
 

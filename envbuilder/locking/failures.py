@@ -1,0 +1,102 @@
+"""What it means when the modules, the virtualenv or pip fail while a lock is made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from packaging.utils import canonicalize_name
+
+from ..errors import BuildError
+from ..model.plan import Pin, Plan
+from ..process import Finished
+
+# So much of the end of what the module system said is shown.
+LAST_LINES = 20
+
+UNREACHABLE = re.compile(
+    r"Failed to establish a new connection|Temporary failure in name resolution|"
+    r"Name or service not known|Network is unreachable|Connection refused|"
+    r"NewConnectionError|NameResolutionError|ProxyError|ConnectTimeoutError|"
+    r"problem confirming the ssl certificate|Max retries exceeded|40[13] Client Error"
+)
+REFUSED = re.compile(r"No matching distribution found for ([A-Za-z0-9._-]+)==(\S+)")
+# pip's word for a package of which no file fits this Python and platform.
+LACKING = "(from versions: none)"
+FULL = "No space left on device"
+FULL_HINT = "the file system is full: free some space, or use another --root"
+
+
+class Refusal(Exception):  # noqa: N818 - an answer that the solver works with, no error of the user's
+    """The index does not offer a pin; the resolver has to choose another."""
+
+    def __init__(self, component: str, version: str, reason: str) -> None:
+        super().__init__(reason)
+        self.component = component
+        self.version = version
+
+
+def modules_failure(plan: Plan, entered: Finished) -> BuildError:
+    """Return what to say when the modules of the plan do not load."""
+    said = [line for line in (entered.stdout + entered.stderr).splitlines() if line.strip()]
+    hints = [line for line in said if line.startswith("hint: ")]
+    lines = [f"  | {line}" for line in said if line not in hints][-LAST_LINES:]
+    how = "do not load as planned" if entered.code is not None else "did not load in time"
+    return BuildError(
+        "\n".join([f"the modules of site {plan.site} {how}", *lines]),
+        *(hint.removeprefix("hint: ") for hint in hints),
+        f"the plan loads: {', '.join(plan.modules.loads)}",
+    )
+
+
+def venv_failure(plan: Plan, made: Finished) -> BuildError:
+    """Return what to say when the interpreter cannot make a virtualenv."""
+    hints = (
+        (FULL_HINT,)
+        if FULL in made.stderr + made.stdout
+        else (
+            "on Debian its venv module is the package python3-venv",
+            "envbuild doctor lists the interpreters and what each lacks",
+        )
+    )
+    return BuildError(f"{plan.python} cannot make a virtualenv: {_last_line(made)}", *hints)
+
+
+def pip_failure(plan: Plan, pins: Sequence[Pin], answer: Finished) -> Exception:
+    """Return what pip's answer means: a Refusal of one of *pins*, or an error to show."""
+    text = answer.stderr + answer.stdout
+    if answer.code is None:
+        return BuildError("pip did not answer in time", "is the package index reachable?")
+    if FULL in text:
+        return BuildError(f"pip cannot work: {_last_line(answer)}", FULL_HINT)
+    unreachable = UNREACHABLE.search(text)
+    if unreachable:
+        said = next(line for line in text.splitlines() if unreachable[0] in line)
+        return BuildError(
+            "the package index cannot be reached, so the files to install cannot be locked",
+            "on a node without network create it where there is one, or set pip-indexes in the "
+            "site file to a mirror",
+            f"pip said: {said.strip()[:300]}",
+        )
+    refused = REFUSED.search(text)
+    by_name = {canonicalize_name(pin.locator): pin for pin in pins}
+    if refused and canonicalize_name(refused[1]) in by_name:
+        pin = by_name[canonicalize_name(refused[1])]
+        if LACKING in text:
+            return BuildError(
+                f"the package index offers no file of {pin.locator} for this Python and platform",
+                "is it a complete mirror? pip-indexes in the recipe or site file names another",
+                f"pip said: {_last_line(answer)}",
+            )
+        return Refusal(pin.component, pin.version, _last_line(answer))
+    return BuildError(
+        f"pip finds no set of packages for recipe {plan.recipe}: {_last_line(answer)}",
+        *(line for line in text.splitlines() if line.startswith("ERROR:")),
+    )
+
+
+def _last_line(answer: Finished) -> str:
+    said = answer.stderr if answer.stderr.strip() else answer.stdout
+    lines = [line for line in said.splitlines() if line.strip()]
+    lines = [line for line in lines if line.startswith("ERROR:")] or lines
+    return lines[-1].strip()[:300] if lines else f"exit code {answer.code}"
