@@ -117,6 +117,9 @@ def remove(
     unfinished: Annotated[
         bool, typer.Option("--unfinished", help="Remove builds that were never published.")
     ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Remove all numbers, the default too, and all builds.")
+    ] = False,
     root: RootOption = None,
     site: SiteOption = None,
     arch: ArchOption = None,
@@ -127,10 +130,12 @@ def remove(
 
     def verb() -> None:
         from .. import views
+        from ..commands.environments import What
         from ..commands.environments import remove as run
 
         place = _root(session, root, site, arch)
-        value = run(place, environment, session.context, unfinished=unfinished)
+        what: What = "all" if everything else "unfinished" if unfinished else "number"
+        value = run(place, environment, session.context, what=what)
         session.report.show(value, views.removed(value))
 
     run_verb(session, verb)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ..errors import BuildError, SmokeError, UsageError
 from ..model.evidence import TIERS, Evidence
 from ..model.outcome import Changed, Info, Listed, Listing, Removed, Unfinished
@@ -126,32 +128,43 @@ def _rollback(home: store.Home, name: str, number: int | None) -> Changed:
     return Changed(environment=home.name, before=before, now=version.number)
 
 
-def remove(root: store.Root, environment: str, context: Context, *, unfinished: bool) -> Removed:
-    """Remove one published number, or with *unfinished* the builds that were never published.
+What = Literal["number", "unfinished", "all"]
 
-    Raises UsageError for the default and for what is in use on this host.
+
+def remove(root: store.Root, environment: str, context: Context, *, what: What) -> Removed:
+    """Remove one published number, the builds that were never published, or all of it.
+
+    Raises UsageError for what is in use on this host, and for the default unless all goes.
     """
     name = environment.partition("/")[0]
     homes = {home.name: home for home in root.homes()}
-    if unfinished and name in homes:
+    if what == "unfinished" and environment in homes:
         return _remove_unfinished(homes[name], context)
+    if what == "all" and environment in homes:
+        return _remove_all(homes[name], context)
     home, version = find(root, environment)
+    _refuse_default(home, version)
     _refuse_in_use(home, version)
     with locks.hold(home.lock_file, say=context.tell.say):
         with locks.hold(home.default_lock, say=context.tell.say):
             # Again: what was waited for may have changed it.
+            _refuse_default(home, version)
             _refuse_in_use(home, version)
             publish.withdraw(home, version)
         publish.remove_prefix(home, version.id)
     return Removed(environment=name, removed=(f"{name}/{version.number}",))
 
 
-def _refuse_in_use(home: store.Home, version: store.Version) -> None:
+def _refuse_default(home: store.Home, version: store.Version) -> None:
     if version.number == store.default_number(home):
         raise UsageError(
             f"{home.name}/{version.number} is the default",
             f"envbuild rollback {home.name} makes another the default first",
+            f"envbuild remove {home.name} --all takes all of it away",
         )
+
+
+def _refuse_in_use(home: store.Home, version: store.Version) -> None:
     users = usage.processes_using(home.prefix(version.id))
     if users:
         first = ", ".join(f"{user.pid} ({user.program})" for user in users[:5])
@@ -168,3 +181,21 @@ def _remove_unfinished(home: store.Home, context: Context) -> Removed:
         for identity in identities:
             publish.remove_prefix(home, identity)
     return Removed(environment=home.name, removed=identities)
+
+
+def _remove_all(home: store.Home, context: Context) -> Removed:
+    """Remove every number and every unfinished build; the numbers stay used up."""
+    with locks.hold(home.lock_file, say=context.tell.say):
+        with locks.hold(home.default_lock, say=context.tell.say):
+            versions = publish.published(home)
+            for version in versions:
+                _refuse_in_use(home, version)
+            publish.unset_default(home)
+            for version in versions:
+                publish.withdraw(home, version)
+        files.remove_tree(home.scratch)
+        for identity in publish.unpublished(home):
+            publish.remove_prefix(home, identity)
+    return Removed(
+        environment=home.name, removed=tuple(f"{home.name}/{v.number}" for v in versions)
+    )

@@ -76,6 +76,12 @@ def set_default(home: Home, dialect: Dialect, text: str) -> None:
     _show_root(path)
 
 
+def unset_default(home: Home) -> None:
+    """Take the default away; numbers can still be loaded by name."""
+    for name in DEFAULT_FILES.values():
+        (home.modulefiles / name).unlink(missing_ok=True)
+
+
 def published(home: Home) -> tuple[Version, ...]:
     """Return the numbers that can be loaded, oldest first."""
     return tuple(v for v in read_registry(home).versions if is_published(home, v))

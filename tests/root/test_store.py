@@ -187,3 +187,20 @@ def test_a_process_that_runs_from_a_prefix_is_found(tmp_path: Path) -> None:
         assert [user.pid for user in usage.processes_using(tmp_path)] == [running.pid]
         running.communicate()
     assert usage.processes_using(tmp_path) == ()
+
+
+def test_removing_all_leaves_nothing_but_the_used_numbers(tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    publish_one(home, "a" * 12)
+    publish_one(home, "b" * 12)
+    make_prefix(home, "c" * 12)
+    command = [sys.executable, "-m", "envbuilder", "remove", "demo", "--root", str(home.root)]
+    default = [*command[:4], "demo/2", *command[-2:]]
+    refused = subprocess.run(default, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "envbuild remove demo --all takes all of it away" in refused.stderr
+    one = subprocess.run([*command, "--all"], capture_output=True, text=True, check=True)
+    assert one.stdout == "removed demo/1, demo/2\n"
+    assert [entry.name for entry in home.folder.iterdir()] == [".envbuild.json"]
+    assert list(home.modulefiles.iterdir()) == []
+    assert publish_one(home, "a" * 12).number == 3
