@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from .errors import MissingToolError
 
 # Time between asking a process group to end and ending it, in seconds.
 GRACE = 3.0
+
+# What a person, a closed terminal and a scheduler send to end a program.
+ASKING_FOR_THE_END = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,46 @@ class Running:
 
     def end(self) -> None:
         """End the whole group: SIGTERM, and SIGKILL for what is left after the grace time."""
-        end_group(self._popen.pid)
+        _end_group(self._popen.pid)
         self.wait(GRACE)
 
 
-def end_group(group: int) -> None:
+def end_marked(mark: str) -> int:
+    """End every process here that was started with the variable *mark*, NAME=VALUE.
+
+    What they started themselves inherited it. Returns how many there were; others' processes
+    cannot be looked into.
+    """
+    count = len(_marked(mark))
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in _marked(mark):
+            send(pid, number)
+            # A stopped process sees no other signal before it goes on.
+            send(pid, signal.SIGCONT)
+        until = now() + GRACE
+        while _marked(mark) and now() < until:
+            time.sleep(0.05)
+    return count
+
+
+def _marked(mark: str) -> list[int]:
+    found = []
+    for pid in _pids():
+        try:
+            variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        # That of a zombie is empty.
+        if mark.encode() in variables and pid != os.getpid():
+            found.append(pid)
+    return found
+
+
+def _pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _end_group(group: int) -> None:
     """End a process group: SIGTERM, and SIGKILL for what is left after the grace time."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         # The leader may have gone while its children stay: signal the group in any case.
@@ -83,8 +122,7 @@ def _group_lives(group: int) -> bool:
         return False
     except PermissionError:
         pass
-    pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-    return any(fields[2] == str(group) for fields in map(_stat, pids) if fields)
+    return any(fields[2] == str(group) for fields in map(_stat, _pids()) if fields)
 
 
 def _stat(pid: int) -> list[str]:
@@ -129,17 +167,19 @@ def run(
     env: Mapping[str, str],
     cwd: Path | None = None,
     timeout: float = 60.0,
-    on_start: Callable[[int], None] | None = None,
 ) -> Finished:
-    """Run *command* to its end and return what it printed. Raises MissingToolError if absent.
+    """Run *command* to its end and return what it printed. Raises MissingToolError if absent."""
+    with contextlib.ExitStack() as held:
+        held.enter_context(_signals_held_back())
+        popen = _popen(command, env, cwd, subprocess.PIPE, subprocess.PIPE)
+        return _finish(popen, Running(popen, tuple(command)), timeout, held.close)
 
-    *on_start* gets the process group's id.
-    """
-    popen = _popen(command, env, cwd, subprocess.PIPE, subprocess.PIPE)
-    running = Running(popen, tuple(command))
+
+def _finish(
+    popen: subprocess.Popen[bytes], running: Running, timeout: float, begin: Callable[[], None]
+) -> Finished:
     try:
-        if on_start:
-            on_start(running.pid)
+        begin()
         out, err = popen.communicate(timeout=timeout)
         code: int | None = popen.returncode
     except subprocess.TimeoutExpired:
@@ -150,7 +190,7 @@ def run(
         running.end()
         raise
     return Finished(
-        tuple(command), code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+        running.command, code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
     )
 
 
@@ -170,14 +210,40 @@ def start(
     command: Sequence[str], *, env: Mapping[str, str], log: Path, cwd: Path | None = None
 ) -> Iterator[Running]:
     """Start *command* with its output appended to *log*; end its group on leaving the block."""
-    with log.open("ab") as output:
-        popen = _popen(command, env, cwd, output.fileno(), subprocess.STDOUT)
-    running = Running(popen, tuple(command))
+    with contextlib.ExitStack() as held:
+        held.enter_context(_signals_held_back())
+        with log.open("ab") as output:
+            popen = _popen(command, env, cwd, output.fileno(), subprocess.STDOUT)
+        running = Running(popen, tuple(command))
+        try:
+            held.close()
+            yield running
+        finally:
+            if running.wait(0) is None or _group_lives(popen.pid):
+                running.end()
+
+
+@contextlib.contextmanager
+def _signals_held_back() -> Iterator[None]:
+    """Let no signal's exception part a process that was just started from who is to end it.
+
+    Signals that a handler turns into an exception are delivered on leaving.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in ASKING_FOR_THE_END}
+    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in handlers:
+        signal.signal(number, lambda number, _: came.append(number))
     try:
-        yield running
+        yield
     finally:
-        if running.wait(0) is None or _group_lives(popen.pid):
-            running.end()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
 
 
 def follow(
@@ -187,17 +253,14 @@ def follow(
     log: Path,
     cwd: Path | None = None,
     on_line: Callable[[str], None] | None = None,
-    on_start: Callable[[int], None] | None = None,
     poll: float = 0.1,
 ) -> int:
     """Run *command* to its end, its output in *log*, each line handed to *on_line* as it comes.
 
-    *on_start* gets the process group's id. Returns the exit code, negative for a signal.
+    Returns the exit code, negative for a signal.
     """
     begin = log.stat().st_size if log.exists() else 0
     with start(command, env=env, log=log, cwd=cwd) as running, log.open("rb") as reader:
-        if on_start:
-            on_start(running.pid)
         reader.seek(begin)
         code = None
         rest = b""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -60,14 +61,10 @@ def test_a_grandchild_that_keeps_the_pipe_does_not_hold_us(tmp_path: Path) -> No
 def test_following_hands_over_each_line_and_keeps_them_in_the_log(tmp_path: Path) -> None:
     log = tmp_path / "log"
     lines: list[str] = []
-    groups: list[int] = []
     script = "printf 'half '; sleep 0.3; echo line; echo second; exit 7"
-    code = process.follow(
-        ["sh", "-c", script], env=ENV, log=log, on_line=lines.append, on_start=groups.append
-    )
+    code = process.follow(["sh", "-c", script], env=ENV, log=log, on_line=lines.append)
     assert (code, lines) == (7, ["half line", "second"])
     assert log.read_text() == "half line\nsecond\n"
-    assert len(groups) == 1
 
 
 def test_leaving_the_block_ends_what_was_started(tmp_path: Path) -> None:
@@ -95,3 +92,36 @@ def test_birth_survives_a_name_with_brackets(tmp_path: Path) -> None:
     program.chmod(0o755)
     with process.start([str(program)], env=ENV, log=tmp_path / "log") as running:
         assert process.birth(running.pid) is not None
+
+
+STARTER = """
+import os, signal, sys
+from envbuilder import process
+
+class Stop(BaseException):
+    pass
+
+def stop(number, frame):
+    raise Stop
+
+signal.signal(signal.SIGTERM, stop)
+real = process._popen
+
+def interrupted(*arguments):
+    started = real(*arguments)
+    print(started.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+    return started
+
+process._popen = interrupted
+try:
+    process.run(["sleep", "60"], env=dict(os.environ))
+except Stop:
+    sys.exit(7)
+"""
+
+
+def test_a_signal_right_after_the_start_does_not_lose_the_process() -> None:
+    done = process.run([sys.executable, "-c", STARTER], env=dict(os.environ))
+    assert done.code == 7, done.stderr
+    assert gone(int(done.stdout))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -59,13 +59,11 @@ def build(
     places: BuildPlaces,
     env: Mapping[str, str],
     listener: Listener,
-    on_group: Callable[[int], None],
     symptoms: tuple[Symptom, ...] = (),
 ) -> None:
     """Run every step that has no mark yet; raises BuildError with the log of the one that failed.
 
-    *on_group* gets the process group that works, and 0 when none does. *symptoms* are looked for
-    in the log of a step that failed.
+    *symptoms* are looked for in the log of a step that failed.
     """
     (places.folder / "logs").mkdir(exist_ok=True)
     for number, step in enumerate(lock.plan.steps, start=1):
@@ -80,9 +78,7 @@ def build(
             log=log,
             cwd=places.folder,
             on_line=listener.step_says,
-            on_start=on_group,
         )
-        on_group(0)
         done = code == 0 and places.mark(step).exists()
         listener.step_ends(step, done=done)
         if not done:

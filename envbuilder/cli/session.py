@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from ..commands.context import Context
     from ..report import Report
 
-# What a person, a closed terminal and a scheduler send to end a program.
-ENDING = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
-
 
 @dataclass(frozen=True)
 class Session:
@@ -118,12 +115,13 @@ def _listen() -> None:
     Further ones are ignored: what is under way then takes seconds. One that was ignored from the
     start (nohup) stays so.
     """
+    from ..process import ASKING_FOR_THE_END
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
-        for other in ENDING:
+        for other in ASKING_FOR_THE_END:
             signal.signal(other, signal.SIG_IGN)
         raise Interrupted(number)
 
-    for number in ENDING:
+    for number in ASKING_FOR_THE_END:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, interrupt)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..build import BuildPlaces, build, prepare, tidy
 from ..errors import BuildError, SmokeError
@@ -42,12 +42,13 @@ def create(options: CreateOptions, context: Context) -> Created:
     root = store.open_root(path, material.site.name, material.arch)
     home = store.open_home(root, planned.recipe)
     with locks.hold(home.lock_file, say=context.tell.say) as held:
-        lock = _lock_for(options, material, planned, home, held, context)
+        context = replace(context, environ=held.environ(context.environ))
+        lock = _lock_for(options, material, planned, home, context)
         there = _already_published(home, lock)
         if there:
             context.tell.say(f"{home.name}/{there.number} holds exactly this already")
         else:
-            there = _build(options, material, lock, home, held, context)
+            there = _build(options, material, lock, home, context)
         _make_default(home, there, context)
         return _created(home, there, lock)
 
@@ -57,7 +58,6 @@ def _lock_for(
     material: Material,
     planned: Plan,
     home: store.Home,
-    held: locks.Lock,
     context: Context,
 ) -> Lock:
     """Return the last lock if it decides the same, else a new one, which is kept as the last."""
@@ -66,7 +66,7 @@ def _lock_for(
         if last and _same_decisions(last.plan, planned):
             context.tell.say("the lock of the last create still fits (--relock asks pip again)")
             return last
-    lock = obtain_lock(material, planned, context, home.scratch, held.note_group)
+    lock = obtain_lock(material, planned, context, home.scratch)
     files.write_atomically(home.last_lock, lock.text())
     return lock
 
@@ -92,7 +92,6 @@ def _build(
     material: Material,
     lock: Lock,
     home: store.Home,
-    held: locks.Lock,
     context: Context,
 ) -> store.Version:
     places = BuildPlaces(home.prefix(lock.id()), home.build(lock.id()))
@@ -103,9 +102,9 @@ def _build(
     prepare(places, {**rendered, "lock.json": lock.text()}, material.runtime_source)
     symptoms = material.knowledge.value.symptoms
     with context.tell.steps(lock.plan.steps) as listener:
-        build(lock, places, context.environ, listener, held.note_group, symptoms)
+        build(lock, places, context.environ, listener, symptoms)
     with context.tell.working(f"smoke test on {lock.plan.smoke.ranks} ranks"):
-        evidence = prove(lock, home, context, on_group=held.note_group)
+        evidence = prove(lock, home, context)
     if evidence.result.verdict != "passed":
         raise _smoke_error(home, lock, evidence)
     tidy(places)

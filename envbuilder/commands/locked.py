@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .. import process
@@ -27,12 +27,10 @@ def obtain_lock(
     planned: Plan,
     context: Context,
     scratch: Path,
-    on_group: Callable[[int], None] | None = None,
 ) -> Lock:
     """Ask pip for the files; a pin that the index lacks is barred and the stack solved again.
 
-    *scratch* is a folder for this alone; it is made, and removed at the end. *on_group* gets the
-    process group that works, and 0 when none does.
+    *scratch* is a folder for this alone; it is made, and removed at the end.
     """
     refused: frozenset[tuple[str, str]] = frozenset()
     while True:
@@ -42,7 +40,7 @@ def obtain_lock(
                 context.tell.working("ask the package index which files these are"),
             ):
                 imports = _imports(material)
-                return _ask_pip(planned, scratch, imports, context, on_group or _ignore)
+                return _ask_pip(planned, scratch, imports, context)
         except Refusal as refusal:
             context.tell.say(
                 f"the index does not offer {refusal.component} {refusal.version}: solving again"
@@ -66,10 +64,6 @@ def _made_and_removed(folder: Path) -> Iterator[None]:
         files.remove_tree(folder)
 
 
-def _ignore(group: int) -> None:
-    """Take no note of a process group."""
-
-
 def _imports(material: Material) -> dict[str, str]:
     """Return what Python imports each known distribution as."""
     known = material.knowledge.value.components.values()
@@ -81,7 +75,6 @@ def _ask_pip(
     scratch: Path,
     imports: dict[str, str],
     context: Context,
-    on_group: Callable[[int], None],
 ) -> Lock:
     """Run pip inside the plan's modules, in a virtualenv that is thrown away."""
     places = Places(prefix=scratch / "venv", build=scratch)
@@ -89,14 +82,8 @@ def _ask_pip(
         (scratch / name).write_text(text, encoding="utf-8")
 
     def run(command: Sequence[str]) -> process.Finished:
-        try:
-            return process.run(
-                ["bash", str(scratch / "shell.sh"), *command],
-                env=context.environ,
-                timeout=PIP_SECONDS,
-                on_start=on_group,
-            )
-        finally:
-            on_group(0)
+        return process.run(
+            ["bash", str(scratch / "shell.sh"), *command], env=context.environ, timeout=PIP_SECONDS
+        )
 
     return make_lock(planned, run, scratch, imports)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 from .. import data
@@ -20,14 +19,7 @@ LOG = "smoke.log"
 MPI = ("mpich", "openmpi", "spectrum-mpi")
 
 
-def prove(
-    lock: Lock,
-    home: Home,
-    context: Context,
-    *,
-    ranks: int | None = None,
-    on_group: Callable[[int], None] | None = None,
-) -> Evidence:
+def prove(lock: Lock, home: Home, context: Context, *, ranks: int | None = None) -> Evidence:
     """Run the smoke test in a folder of its own beside the prefix and keep its record there."""
     asked = ranks or lock.plan.smoke.ranks
     run = next_run(home.evidence(lock.id()))
@@ -44,8 +36,7 @@ def prove(
             mpi_owner=_mpi_owner(lock),
             env=context.environ,
             launch=launch(lock.plan.launcher, str(asked), ("python", "smoke.py")),
-        ),
-        on_group,
+        )
     )
     evidence = Evidence(
         environment=home.name,

@@ -15,13 +15,12 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .. import process
 from ..errors import BuildError
-from .files import write_atomically
 
 HEARTBEAT = 5.0
 """Seconds between two signs of life."""
@@ -38,35 +37,26 @@ class Holder:
     pid: int
     birth: int
     token: str
-    group: int = 0
-    group_birth: int = 0
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}"
 
 
-class Lock:
-    """A lock that is held.
+MARK = "ENVBUILD_RUN"
+"""The variable by which a successor finds what a killed holder left running."""
 
-    It knows the process group its holder waits for, so that a successor can end what a killed
-    holder left running.
-    """
+
+class Lock:
+    """A lock that is held."""
 
     def __init__(self, path: Path, holder: Holder) -> None:
         self._path = path
         self._holder = holder
         self._guard = threading.Lock()
 
-    def note_group(self, pid: int) -> None:
-        """Record the process group that now works for the holder; 0: none.
-
-        Where it cannot be written (a full disk) the work itself goes on or says why not.
-        """
-        with self._guard, contextlib.suppress(OSError):
-            self._holder = replace(
-                self._holder, group=pid, group_birth=(process.birth(pid) or 0) if pid else 0
-            )
-            write_atomically(self._path, json.dumps(asdict(self._holder)))
+    def environ(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment for every process that the holder starts: it marks them."""
+        return {**environ, MARK: self._holder.token}
 
     def beat(self) -> None:
         """Show that the holder lives."""
@@ -198,8 +188,12 @@ def _take_over(path: Path, gone: Holder, say: Callable[[str], None]) -> None:
     """Remove the lock of a holder that is gone, and end what it left running.
 
     Renaming is atomic, so of several successors one gets the file. If what it got is not the
-    stale lock (another was quicker and holds it by now), it is put back.
+    stale lock (another was quicker and holds it by now), it is put back. What was left running is
+    ended first, while nobody can hold the lock.
     """
+    ended = process.end_marked(f"{MARK}={gone.token}")
+    if ended:
+        say(f"ended {ended} processes that {gone} left running")
     aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         path.rename(aside)
@@ -213,6 +207,3 @@ def _take_over(path: Path, gone: Holder, say: Callable[[str], None]) -> None:
         return
     aside.unlink()
     say(f"taking over from {gone}, which is gone")
-    if gone.group and process.birth(gone.group) == gone.group_birth:
-        say(f"ending process group {gone.group}, which it left running")
-        process.end_group(gone.group)

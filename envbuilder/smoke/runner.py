@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,36 +56,28 @@ class SmokeRequest:
     module_folders: Mapping[str, Path] = field(default_factory=dict)
 
 
-def run_smoke(request: SmokeRequest, on_group: Callable[[int], None] | None = None) -> SmokeResult:
+def run_smoke(request: SmokeRequest) -> SmokeResult:
     """Run the test to its verdict; a failed one is a result, not an error.
 
-    *on_group* gets the launcher's process group, and 0 when it has ended. Raises MissingToolError
-    if the command cannot be started.
+    Raises MissingToolError if the command cannot be started.
     """
     nonce = secrets.token_hex(16)
     folder = request.folder.resolve() / RECORDS
     folder.mkdir(exist_ok=True)
     try:
-        records, outcome = _run(request, folder, nonce, on_group or _ignore)
+        records, outcome = _run(request, folder, nonce)
     finally:
         # Also when the user interrupts: ranks may live in sessions of their own.
         end_all(nonce, END_PATIENCE)
     return judge(records, outcome, _expectations(request))
 
 
-def _ignore(group: int) -> None:
-    """Take no note of a process group."""
-
-
-def _run(
-    request: SmokeRequest, folder: Path, nonce: str, on_group: Callable[[int], None]
-) -> tuple[Records, Outcome]:
+def _run(request: SmokeRequest, folder: Path, nonce: str) -> tuple[Records, Outcome]:
     log = request.folder / LOG
     env = {**request.env, MARK: nonce, "ENVBUILD_RANKS": str(request.ranks)}
     command = (*request.command, *_options(request, folder, nonce))
     begin = process.now()
     with process.start(command, env=env, log=log, cwd=request.folder) as running:
-        on_group(running.pid)
         watched = Watch(folder, nonce, request.ranks).wait(running, request.timeout)
         seconds = process.now() - begin
         if watched.code is not None:
@@ -105,7 +97,6 @@ def _run(
             left_behind=left_behind,
             first_gone=watched.first_gone,
         )
-    on_group(0)
     return records, outcome
 
 

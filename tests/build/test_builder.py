@@ -67,8 +67,8 @@ def places_with(tmp_path: Path, script: str) -> BuildPlaces:
 
 
 def test_every_step_runs_once_and_is_heard(tmp_path: Path) -> None:
-    places, ear, groups = places_with(tmp_path, GOOD), Ear(), list[int]()
-    build(lock(), places, ENV, ear, groups.append)
+    places, ear = places_with(tmp_path, GOOD), Ear()
+    build(lock(), places, ENV, ear)
     assert ear.heard == [
         "begins one",
         "doing one",
@@ -78,8 +78,6 @@ def test_every_step_runs_once_and_is_heard(tmp_path: Path) -> None:
         "ends two",
     ]
     assert (places.folder / "logs" / "02-two.log").read_text() == "doing two\n"
-    assert groups[1::2] == [0, 0]
-    assert all(group > 0 for group in groups[::2])
 
 
 def test_done_steps_are_not_run_again(tmp_path: Path) -> None:
@@ -87,7 +85,7 @@ def test_done_steps_are_not_run_again(tmp_path: Path) -> None:
     (places.folder / "state").mkdir()
     places.mark(STEPS[0]).touch()
     ear = Ear()
-    build(lock(), places, ENV, ear, lambda group: None)
+    build(lock(), places, ENV, ear)
     assert ear.heard[0] == "begins two"
 
 
@@ -103,7 +101,7 @@ def test_a_failed_step_leaves_its_log_its_last_lines_and_a_way_in(tmp_path: Path
     places = places_with(tmp_path, BAD % "No space left on device")
     symptom = Symptom(id="full", pattern="No space left", hint="the file system is full")
     with pytest.raises(BuildError) as caught:
-        build(lock(), places, ENV, Ear(), lambda group: None, (symptom,))
+        build(lock(), places, ENV, Ear(), (symptom,))
     (problem,) = caught.value.problems
     assert problem.message.splitlines() == [
         "step two (the second) ended with exit code 3",
@@ -121,13 +119,13 @@ def test_a_failed_step_leaves_its_log_its_last_lines_and_a_way_in(tmp_path: Path
 def test_a_step_killed_by_a_signal_is_told_so(tmp_path: Path) -> None:
     places = places_with(tmp_path, "kill -9 $$\n")
     with pytest.raises(BuildError, match="was killed by signal 9"):
-        build(lock(), places, ENV, Ear(), lambda group: None)
+        build(lock(), places, ENV, Ear())
 
 
 def test_success_without_the_mark_is_not_believed(tmp_path: Path) -> None:
     places = places_with(tmp_path, "exit 0\n")
     with pytest.raises(BuildError, match="ended without leaving its mark"):
-        build(lock(), places, ENV, Ear(), lambda group: None)
+        build(lock(), places, ENV, Ear())
 
 
 def test_tidying_keeps_scripts_logs_and_our_wheel(tmp_path: Path) -> None:

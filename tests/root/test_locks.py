@@ -17,14 +17,14 @@ from envbuilder.errors import BuildError
 from envbuilder.root import locks
 
 HOLDER = """
-import sys, time, pathlib
+import os, subprocess, sys, time, pathlib
 from envbuilder.root import locks
 path = pathlib.Path(sys.argv[1])
 with locks.hold(path, say=lambda line: print(line, flush=True)) as held:
     print("held", flush=True)
     if len(sys.argv) > 2:
-        held.note_group(int(sys.argv[2]))
-        print("noted", flush=True)
+        env = held.environ(os.environ)
+        print(subprocess.Popen(sys.argv[2:], env=env, start_new_session=True).pid, flush=True)
     time.sleep(60)
 """
 
@@ -85,14 +85,26 @@ def test_the_lock_of_a_killed_process_is_taken_over_and_that_is_said(tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_holder_left_running_is_ended(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["exec sleep 60", "trap '' TERM; setsid sleep 60; sleep 60"])
+def test_what_a_killed_holder_left_running_is_ended(tmp_path: Path, command: str) -> None:
+    """Also what has a session of its own, or does not want to end; and nothing else."""
     path = tmp_path / "in-use.lock"
-    orphan = subprocess.Popen(["sleep", "60"], start_new_session=True)
-    other = holder(path, str(orphan.pid))
-    assert (first_line(other), first_line(other)) == ("held", "noted")
-    end(other)
-    with locks.hold(path, say=lambda line: None):
-        assert orphan.wait(5) == -signal.SIGTERM
+    with subprocess.Popen(["sleep", "60"]) as bystander:
+        other = holder(path, "sh", "-c", command)
+        assert first_line(other) == "held"
+        orphan = int(first_line(other))
+        token = json.loads(path.read_text())["token"]
+        end(other)
+        said: list[str] = []
+        with locks.hold(path, say=said.append):
+            assert process.birth(orphan) is None
+            assert process.end_marked(f"{locks.MARK}={token}") == 0
+        assert said[0].startswith("ended ")
+        assert said[0].endswith(
+            f" processes that process {other.pid} on {os.uname().nodename} left running"
+        )
+        assert bystander.poll() is None
+        bystander.kill()
 
 
 def test_a_process_that_got_the_same_id_is_not_taken_for_the_holder(tmp_path: Path) -> None:
