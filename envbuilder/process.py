@@ -21,6 +21,9 @@ from .errors import MissingToolError
 # Time between asking a process group to end and ending it, in seconds.
 GRACE = 3.0
 
+# So often in a row must no process be seen before there is none.
+LOOKS = 3
+
 # What a person, a closed terminal and a scheduler send to end a program.
 ASKING_FOR_THE_END = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 
@@ -69,20 +72,25 @@ def end_marked(mark: str) -> int:
     What they started themselves inherited it. Returns how many there were; others' processes
     cannot be looked into.
     """
-    count = len(_marked(mark))
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        for pid in _marked(mark):
-            send(pid, number)
+    began = now()
+    seen: set[int] = set()
+    unseen = 0
+    # A process shows no variables for a moment when it becomes another program: look again.
+    while unseen < LOOKS and now() < began + 2 * GRACE:
+        found = _marked(mark)
+        unseen = 0 if found else unseen + 1
+        patient = now() < began + GRACE
+        for pid in found - seen if patient else found:
+            send(pid, signal.SIGTERM if patient else signal.SIGKILL)
             # A stopped process sees no other signal before it goes on.
             send(pid, signal.SIGCONT)
-        until = now() + GRACE
-        while _marked(mark) and now() < until:
-            time.sleep(0.05)
-    return count
+        seen |= found
+        time.sleep(0.05)
+    return len(seen)
 
 
-def _marked(mark: str) -> list[int]:
-    found = []
+def _marked(mark: str) -> set[int]:
+    found = set()
     for pid in _pids():
         try:
             variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
@@ -90,7 +98,7 @@ def _marked(mark: str) -> list[int]:
             continue
         # That of a zombie is empty.
         if mark.encode() in variables and pid != os.getpid():
-            found.append(pid)
+            found.add(pid)
     return found
 
 
