@@ -56,7 +56,7 @@ class Registry(Document):
 
 @dataclass(frozen=True)
 class Home:
-    """The places of one environment in a root."""
+    """The places of one environment in a root, one small method each: nobody else names them."""
 
     root: Path
     name: str
