@@ -16,8 +16,6 @@ def _folder(name: str) -> Path:
 
 
 RECIPES = _folder("recipes")
-SITES = RECIPES / "sites"
-KNOWLEDGE = RECIPES / "knowledge"
 SCHEMAS = RECIPES / "schema"
 TEMPLATES = _folder("templates")
 RUNTIME = _folder("runtime")

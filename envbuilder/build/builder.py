@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from .. import process, sources
+from .. import data, process, sources
 from ..errors import BuildError
 from ..model.knowledge import Symptom
 from ..model.plan import Lock, Step
@@ -45,12 +45,13 @@ class BuildPlaces:
 
 
 def prepare(places: BuildPlaces, files: Mapping[str, str], runtime_source: Path) -> None:
-    """Write the build folder: the rendered files and the runtime's sources."""
+    """Write the build folder: the rendered files, the smoke test and the runtime's sources."""
     places.folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         path = places.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    shutil.copyfile(data.SMOKE_PROGRAM, places.folder / "smoke.py")
     sources.copy(runtime_source, places.folder / "runtime")
 
 

@@ -38,4 +38,4 @@ def render(choice: Choice, root: str | None, output: Path, context: Context) -> 
     places = BuildPlaces(home.prefix(lock.id()), folder)
     files = render_build(lock, Places(prefix=places.prefix, build=folder))
     prepare(places, {**files, "lock.json": lock.text()}, material.runtime_source)
-    return tuple(sorted([*files, "lock.json", "runtime/"]))
+    return tuple(sorted([*files, "lock.json", "runtime/", "smoke.py"]))

@@ -138,7 +138,7 @@ def differing(wrong, index, value, expected):
 
 
 class Conversation:
-    """The checks that take all ranks."""
+    """The checks that take all ranks: one small method each, in one file that can be copied."""
 
     def __init__(self, hvd, numpy, recorder, options):
         self.hvd = hvd

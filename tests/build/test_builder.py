@@ -137,6 +137,7 @@ def test_tidying_keeps_scripts_logs_and_our_wheel(tmp_path: Path) -> None:
         "build.sh",
         "logs",
         "runtime",
+        "smoke.py",
         "sub",
         "wheels",
     ]
