@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from ..errors import DocumentError, Place, Problem
 from ..model.base import sha256_text
-from ..model.knowledge import Component, Components, Knowledge, Symptoms, Versions
+from ..model.knowledge import (
+    Advisories,
+    Component,
+    Components,
+    Couplings,
+    Flags,
+    Knowledge,
+    Symptoms,
+    Toolchains,
+    Versions,
+)
 from ..model.recipe import Recipe
 from ..model.site import Site
 from .checks import components_are_known, name_fits, schema_is_a_number
@@ -78,27 +88,49 @@ def load_site(path: Path, known: Knowledge) -> Loaded[Site]:
 
 
 def load_knowledge(folders: Sequence[Path]) -> LoadedKnowledge:
-    """Read ``knowledge/components.yaml``, ``versions.yaml`` and ``symptoms.yaml`` of every folder.
+    """Read the files in the ``knowledge`` folder of every folder.
 
     Folders come in the order of the search; each file may be absent. What an earlier one says of a
-    component, of a component's releases or under a symptom's id replaces what later ones say.
+    component, of a component's releases, of a flag, or under an id, replaces what later ones say.
     Raises like :func:`load_recipe`.
     """
     components = _of_all(folders, "components.yaml", Components)
     versions = _of_all(folders, "versions.yaml", Versions)
     symptoms = _of_all(folders, "symptoms.yaml", Symptoms)
+    advisories = _of_all(folders, "advisories.yaml", Advisories)
+    couplings = _of_all(folders, "couplings.yaml", Couplings)
+    toolchains = _of_all(folders, "toolchains.yaml", Toolchains)
+    flags = _of_all(folders, "flags.yaml", Flags)
     knowledge = Knowledge(
         components=_first_wins(each.value.components for each in components),
         releases=_first_wins(each.value.releases for each in versions),
-        symptoms=tuple(
-            _first_wins({one.id: one for one in each.value.symptoms} for each in symptoms).values()
-        ),
+        existing=_first_wins(each.value.existing for each in versions),
+        symptoms=_first_of_each_id(each.value.symptoms for each in symptoms),
+        advisories=_first_of_each_id(each.value.advisories for each in advisories),
+        couplings=_first_of_each_id(each.value.couplings for each in couplings),
+        kinds=_first_wins(each.value.kinds for each in toolchains),
+        generations=_first_wins(each.value.generations for each in toolchains),
+        flags=_first_wins(each.value.flags for each in flags),
+        flag_rules=_first_of_each_id(each.value.rules for each in flags),
     )
     _every_release_is_known(versions, knowledge.components)
     documents: list[Loaded[Any]] = [*components, *versions, *symptoms]
+    documents += [*advisories, *couplings, *toolchains, *flags]
     # Names and hashes, not paths: the same knowledge elsewhere is the same.
     digest = sha256_text("".join(f"{each.path.name} {each.sha256}\n" for each in documents))
     return LoadedKnowledge(knowledge, tuple(each.path for each in documents), digest)
+
+
+class _HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+Row = TypeVar("Row", bound=_HasId)
+
+
+def _first_of_each_id(each: Iterable[Iterable[Row]]) -> tuple[Row, ...]:
+    return tuple(_first_wins({one.id: one for one in rows} for rows in each).values())
 
 
 def _of_all(folders: Sequence[Path], name: str, model: type[M]) -> list[Loaded[M]]:

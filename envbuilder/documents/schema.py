@@ -7,9 +7,17 @@ from typing import Any
 from pydantic import BaseModel
 
 from ..model.base import canonical_json
-from ..model.knowledge import Components, Symptoms, Versions
+from ..model.knowledge import (
+    Advisories,
+    Components,
+    Couplings,
+    Flags,
+    Symptoms,
+    Toolchains,
+    Versions,
+)
 from ..model.recipe import Recipe
-from ..model.site import Site
+from ..model.site import Site, Snapshot
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -22,6 +30,11 @@ def schemas() -> dict[str, str]:
         "components": Components,
         "versions": Versions,
         "symptoms": Symptoms,
+        "advisories": Advisories,
+        "couplings": Couplings,
+        "toolchains": Toolchains,
+        "flags": Flags,
+        "snapshot": Snapshot,
     }
     return {kind: _schema(kind, model) for kind, model in models.items()}
 

@@ -1,28 +1,46 @@
-"""Knowledge: what is known of components, whatever recipe or site asks."""
+"""Knowledge: what is known of components, whatever recipe or site asks.
+
+Every row has a source. Nothing of it is in code: the resolver knows only the shapes below.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
-from .base import Document, Line, Name
-from .recipe import Arch
-from .site import PlainVersion
+from .base import Day, Document, Line, Name, VariableName
+from .condition import parse
+from .ranges import VersionRange
+from .recipe import AdvisoryId, Arch, Severity
+from .site import Origin, PlainVersion
 
 
 class Component(Document):
     """One canonical name and what the package worlds call it."""
 
     summary: Line
-    modules: tuple[Line, ...] = ()
+    modules: tuple[Line, ...] = Field(
+        default=(),
+        description="Names of modules whose version is the component's: NCCL in NCCL/2.3.7-...",
+    )
     conda: Line | None = None
     pip: Line | None = None
     debian: Line | None = None
     fulfils: tuple[Name, ...] = Field(default=(), description="Virtuals such as mpi.")
     python_import: Line | None = Field(
         default=None, alias="import", description="What Python imports it as."
+    )
+    series: int | None = Field(
+        default=None,
+        ge=1,
+        le=4,
+        description="How many leading numbers of a version name an ABI, so that one release of it "
+        "may stand in for another: 2 for Open MPI (3.1.1 and 3.1.4). None: no release may.",
+    )
+    build_only: bool = Field(
+        default=False, description="Needed to build, never by what is built: cmake."
     )
 
 
@@ -45,18 +63,30 @@ class Release(Document):
     )
 
 
+class Existing(Document):
+    """Releases that a component has had anywhere, oldest first; ranges are checked against them."""
+
+    source: Line
+    versions: tuple[PlainVersion, ...] = Field(min_length=1)
+
+
 class Components(Document):
     schema_: Literal[1] = Field(alias="schema")
     components: dict[Name, Component]
 
 
 class Versions(Document):
-    """The recorded index: releases that exist, as of *recorded*."""
+    """The recorded index: releases that exist, as of *recorded*.
+
+    ``releases`` are those of the Python package index, with what an installer must know;
+    ``existing`` are those of all other components.
+    """
 
     schema_: Literal[1] = Field(alias="schema")
-    recorded: Line
+    recorded: Day
     source: Line
-    releases: dict[Name, tuple[Release, ...]]
+    releases: dict[Name, tuple[Release, ...]] = Field(default_factory=dict)
+    existing: dict[Name, Existing] = Field(default_factory=dict)
 
 
 def _compiles(pattern: str) -> str:
@@ -67,13 +97,21 @@ def _compiles(pattern: str) -> str:
     return pattern
 
 
+Pattern = Annotated[Line, AfterValidator(_compiles)]
+
+
+def _is_condition(text: str) -> str:
+    return parse(text).text
+
+
+ConditionText = Annotated[Line, AfterValidator(_is_condition)]
+
+
 class Symptom(Document):
     """Text in the log of a failed step whose cause a reader would not guess from it."""
 
     id: Name
-    pattern: Annotated[Line, AfterValidator(_compiles)] = Field(
-        description="Regular expression, searched for in the log."
-    )
+    pattern: Pattern = Field(description="Regular expression, searched for in the log.")
     hint: Line
 
 
@@ -82,9 +120,190 @@ class Symptoms(Document):
     symptoms: tuple[Symptom, ...]
 
 
+EvidenceKind = Literal["source-statement", "derived", "issue-report", "packager", "run"]
+"""Who says so: the project itself, what follows from its code, a report in its tracker, a packager
+(EasyBuild, Spack) by what it forbids or patches, or somebody who ran it."""
+
+
+class Selector(Document):
+    """Releases of a component, where its origin matters."""
+
+    range: VersionRange
+    origin: tuple[Origin, ...] = Field(default=(), description="Of these origins only; none: any.")
+
+
+Selection = VersionRange | Selector
+"""Which releases: ``>=1.2,<2``, or ``{range: ..., origin: [pip]}``."""
+
+Ranges = VersionRange | tuple[VersionRange, ...]
+"""One range, or several of which one must match."""
+
+RemedyKind = Literal["patch", "variable", "pip-option", "flag", "component", "build-version"]
+
+
+class Remedy(Document):
+    """What lifts an advisory; it is shown, and it is no waiver.
+
+    ``patch``: a file in recipes/patches, or one that the module's builder applied.
+    ``variable``: *name* = *value* in the build's environment. ``pip-option``: *value* on pip's
+    command line. ``flag``: *name* = *value* among the runtime's flags. ``component``: *name* is in
+    the environment, in the range *value*. ``build-version``: *name* in the range *value* while
+    building only.
+    """
+
+    id: Name
+    kind: RemedyKind
+    name: Line
+    value: Line | None = None
+    when: ConditionText | None = Field(
+        default=None, description="Where it helps; where that is unknown or false it does not."
+    )
+    affected: Ranges | None = Field(
+        default=None, description="The releases that it helps; none: all that are affected."
+    )
+    source: Line
+
+
+class Row(Document):
+    """What all rows share: id, weight, who says so, condition, remedies."""
+
+    id: AdvisoryId
+    severity: Severity
+    summary: Line = Field(description="What happens, in a few words.")
+    fix: Line | None = Field(default=None, description="What to do, in a few words.")
+    when: ConditionText = Field(default="true", description="Where it applies.")
+    unknown: Literal["warning", "error"] = Field(
+        default="warning", description="What it weighs when a fact of *when* is not known."
+    )
+    evidence: EvidenceKind
+    sources: tuple[Line, ...] = Field(min_length=1)
+    remedies: tuple[Remedy, ...] = ()
+    symptom: Pattern | None = Field(
+        default=None, description="Regular expression for its trace in a log."
+    )
+    note: Line | None = None
+    demoted: Line | None = Field(
+        default=None, description="Why it weighs less than its source says."
+    )
+
+
+class Advisory(Row):
+    """Releases of a component that are known bad, perhaps only beside others (``beside``)."""
+
+    component: Name
+    affected: Ranges
+    beside: dict[Name, Selection] = Field(
+        default_factory=dict, description="All of these must be in the stack, in these releases."
+    )
+
+
+class Coupling(Row):
+    """Where all of ``given`` are in the stack, each of ``needs`` must be there in its range.
+
+    ``absent: fine``: it holds only for those that are there; ``absent: wrong``: they must be.
+    ``mpi`` and other virtuals may be named in ``needs``, with ``*``.
+    """
+
+    given: dict[Name, Selection]
+    needs: dict[Name, Selection] = Field(min_length=1)
+    absent: Literal["fine", "wrong"] = "fine"
+
+
+class Advisories(Document):
+    schema_: Literal[1] = Field(alias="schema")
+    advisories: tuple[Advisory, ...]
+
+
+class Couplings(Document):
+    schema_: Literal[1] = Field(alias="schema")
+    couplings: tuple[Coupling, ...]
+
+
+class ToolchainKind(Document):
+    """A kind of toolchain, such as fosscuda, and those that it stands on."""
+
+    on: tuple[Line, ...] = ()
+    source: Line
+
+
+class Generation(Document):
+    """One generation of toolchains: 2018b. ``modules``: what its toolchains load, by their names.
+
+    ``compilers`` name it as well: what is suffixed GCCcore-7.3.0 belongs to 2018b.
+    """
+
+    compilers: tuple[Line, ...] = Field(min_length=1, description="GCCcore-7.3.0, GCC-7.3.0-2.30")
+    components: dict[Name, PlainVersion] = Field(
+        default_factory=dict, description="What it holds: gcc, openmpi, cuda and their versions."
+    )
+    source: Line
+
+
+class Toolchains(Document):
+    schema_: Literal[1] = Field(alias="schema")
+    kinds: dict[Line, ToolchainKind]
+    generations: dict[Line, Generation]
+
+
+class FlagValues(Document):
+    """Which values a range of releases takes."""
+
+    range: VersionRange
+    values: tuple[Line, ...] = Field(min_length=1)
+
+
+class Flag(Document):
+    """A build variable of a runtime, by its own name.
+
+    Before ``since`` and after ``until`` (releases, both included) it is not read: setting it has
+    no effect, silently. ``home-of``: it must be the folder of that component's chosen provider.
+    """
+
+    summary: Line
+    runtime: Name = "horovod"
+    since: PlainVersion | None = None
+    until: PlainVersion | None = None
+    kind: Literal["choice", "one", "path", "text", "integers", "command"]
+    values: tuple[FlagValues, ...] = Field(default=(), description="For kind choice.")
+    home_of: Name | None = None
+    run_time: bool = Field(default=False, description="Read when programs run, not by the build.")
+    sources: tuple[Line, ...] = Field(min_length=1)
+    note: Line | None = None
+
+    @model_validator(mode="after")
+    def _choices_are_named(self) -> Flag:
+        if (self.kind == "choice") != bool(self.values):
+            raise ValueError("kind: choice has values, any other kind has none")
+        return self
+
+
+class FlagRule(Row):
+    """What a runtime's flags must not say together, in the releases of ``range``."""
+
+    runtime: Name = "horovod"
+    range: Ranges = "*"
+
+
+class Flags(Document):
+    schema_: Literal[1] = Field(alias="schema")
+    flags: dict[VariableName, Flag]
+    rules: tuple[FlagRule, ...]
+
+
 class Knowledge(Document):
     """All of it, merged over the folders that were searched."""
 
     components: dict[Name, Component]
     releases: dict[Name, tuple[Release, ...]]
+    existing: dict[Name, Existing] = Field(default_factory=dict)
     symptoms: tuple[Symptom, ...] = ()
+    advisories: tuple[Advisory, ...] = ()
+    couplings: tuple[Coupling, ...] = ()
+    kinds: dict[Line, ToolchainKind] = Field(default_factory=dict)
+    generations: dict[Line, Generation] = Field(default_factory=dict)
+    flags: dict[VariableName, Flag] = Field(default_factory=dict)
+    flag_rules: tuple[FlagRule, ...] = ()
+
+    def fulfilling(self, virtual: str) -> tuple[str, ...]:
+        """Return the components that fulfil a virtual such as mpi, sorted."""
+        return tuple(sorted(n for n, known in self.components.items() if virtual in known.fulfils))

@@ -6,9 +6,18 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Document, Line, Name, Sha256, VariableName, canonical_json, sha256_text
-from .recipe import Arch, Backend, CleanUrl, Smoke
-from .site import AbsolutePath, Launcher, ModuleName, ModuleSystem, Origin, PlainVersion
+from .base import (
+    Document,
+    Line,
+    ModuleName,
+    Name,
+    Sha256,
+    VariableName,
+    canonical_json,
+    sha256_text,
+)
+from .recipe import AdvisoryId, Arch, Backend, CleanUrl, Severity, Smoke
+from .site import AbsolutePath, Launcher, ModuleSystem, Origin, PlainVersion
 
 
 class Pin(Document):
@@ -36,6 +45,17 @@ class Edit(Document):
     in_prefix: bool = False
 
 
+class Replacement(Document):
+    """A module that other modules bring and that *by* takes the place of.
+
+    It is unloaded right before *by* is loaded: a swap that is written out works whether or not the
+    module system swaps modules of a name by itself.
+    """
+
+    module: ModuleName
+    by: ModuleName
+
+
 class Modules(Document):
     """How to reach the site's modules, what to load in which order, and what is loaded then."""
 
@@ -44,9 +64,50 @@ class Modules(Document):
     trees: tuple[AbsolutePath, ...] = ()
     loads: tuple[ModuleName, ...] = ()
     final: tuple[ModuleName, ...] = ()
-    replaced: tuple[ModuleName, ...] = Field(
-        default=(), description="What the loads bring and a later load replaces."
+    replaced: tuple[Replacement, ...] = ()
+
+    def actions(self) -> tuple[tuple[Literal["unload", "load"], str], ...]:
+        """Return what to do with which module, in order."""
+        actions: list[tuple[Literal["unload", "load"], str]] = []
+        for name in self.loads:
+            actions += [("unload", each.module) for each in self.replaced if each.by == name]
+            actions.append(("load", name))
+        return tuple(actions)
+
+
+FindingStatus = Literal["warning", "unknown", "info", "lifted", "waived"]
+
+
+class Finding(Document):
+    """A row of knowledge that says something about this plan, and what came of it.
+
+    ``unknown``: it hangs on a fact that nobody stated (*facts*). ``lifted``: by *remedy*.
+    ``waived``: a user took the risk, for *reason*.
+    """
+
+    id: AdvisoryId
+    status: FindingStatus
+    severity: Severity
+    summary: Line
+    components: tuple[Line, ...] = Field(description="component@version, those it is about.")
+    fix: Line | None = None
+    link: Line = Field(description="Its first source.")
+    facts: tuple[Line, ...] = ()
+    remedy: Line | None = None
+    reason: Line | None = None
+
+
+class SourceBuild(Document):
+    """A component that is built from its sources inside the environment, and with which flags."""
+
+    component: Name
+    version: PlainVersion
+    flags: dict[VariableName, Line] = Field(default_factory=dict)
+    environment: dict[VariableName, Line] = Field(
+        default_factory=dict, description="Further variables of its build: remedies."
     )
+    pip_options: tuple[Line, ...] = ()
+    patches: tuple[Line, ...] = ()
 
 
 class RuntimePlan(Document):
@@ -91,6 +152,8 @@ class Plan(Document):
     )
     packages: tuple[Line, ...] = ()
     modules: Modules = Modules()
+    builds: tuple[SourceBuild, ...] = ()
+    findings: tuple[Finding, ...] = ()
     environment: tuple[Edit, ...] = ()
     runtime: RuntimePlan
     launcher: Launcher

@@ -5,42 +5,16 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from pydantic import AfterValidator, Field, StringConstraints, field_validator
+from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter, field_validator
 
-from .base import Document, Line, Name, VariableName
+from .base import Document, Line, ModuleName, Name, VariableName
+from .ranges import VersionRange, check_range, refuse_arbitrary_equality
 
 Arch = Literal["x86_64", "ppc64le", "aarch64"]
 Backend = Literal["virtualenv", "conda", "container"]
 
-ANY_VERSION = "*"
-
 # A root keeps these beside its environments, so no environment may be called so.
 RESERVED_NAMES = frozenset({"modulefiles"})
-
-
-def _version_range(text: str) -> str:
-    if text == ANY_VERSION:
-        return text
-    try:
-        parsed = SpecifierSet(text)
-    except InvalidSpecifier as error:
-        raise ValueError(
-            f"not a version range: {text!r} (write '>=1.2,<2', '==1.14.*' or '*')"
-        ) from error
-    if not len(parsed):
-        raise ValueError("an empty version range: write '*' for any version")
-    _refuse_arbitrary_equality(parsed)
-    return text
-
-
-def _refuse_arbitrary_equality(specifiers: SpecifierSet) -> None:
-    # '===' compares plain text and so admits any character, a shell's included (PEP 440).
-    if any(specifier.operator == "===" for specifier in specifiers):
-        raise ValueError("'===' compares text, not versions: write '=='")
-
-
-VersionRange = Annotated[Line, AfterValidator(_version_range)]
 
 
 def _pip_requirement(text: str) -> str:
@@ -50,7 +24,7 @@ def _pip_requirement(text: str) -> str:
         raise ValueError(f"not a pip requirement: {text!r} (write 'pandas>=2')") from error
     if requirement.url:
         raise ValueError(f"a requirement by URL cannot be locked by version: {text!r}")
-    _refuse_arbitrary_equality(requirement.specifier)
+    refuse_arbitrary_equality(requirement.specifier)
     return text
 
 
@@ -115,10 +89,49 @@ FreeVariable = Annotated[VariableName, AfterValidator(_not_protected)]
 """A variable that a recipe may set."""
 
 
+def _range_or_module(text: str) -> str:
+    if names_module(text):
+        return TypeAdapter(ModuleName).validate_python(text)
+    return check_range(text)
+
+
+def names_module(constraint: str) -> bool:
+    """Whether a constraint of the stack names a module instead of a range of versions."""
+    return "/" in constraint
+
+
+Constraint = Annotated[Line, AfterValidator(_range_or_module)]
+"""A version range, or exactly one module: ``>=2.3.7``, ``*``, ``NCCL/2.3.7-fosscuda-2018b``."""
+
+RuntimePackage = Literal["distributed-dl-training", "horovod"]
+
+AdvisoryId = Annotated[
+    str, StringConstraints(pattern=r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$", max_length=40)
+]
+"""The id of a row of knowledge, such as OMPI-001."""
+
+
+def _as_text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Severity = Literal["error", "warning", "info"]
+
+Use = Literal["alltoall", "elastic", "spark", "multi-node"]
+"""What a program will do with the environment that not every program does."""
+
+
 class Runtime(Document):
     """The collective runtime that the environment is for."""
 
-    package: Literal["distributed-dl-training"] = "distributed-dl-training"
+    package: RuntimePackage = "distributed-dl-training"
+    version: VersionRange = Field(
+        default="*", description="Which releases of it; the bundled one has a single release."
+    )
+    flags: dict[FreeVariable, Line] = Field(
+        default_factory=dict,
+        description="Its build variables by their own names, such as HOROVOD_GPU_ALLREDUCE.",
+    )
     source: Line | None = Field(
         default=None,
         description="Folder of runtime sources to build instead of the bundled ones, "
@@ -148,7 +161,17 @@ class Recipe(Document):
     documented_for: dict[Arch, Name] = Field(default_factory=dict)
     backend: Backend = "virtualenv"
     system_site_packages: bool = False
-    stack: dict[Name, VersionRange] = Field(min_length=1)
+    stack: dict[Name, Constraint] = Field(min_length=1)
+    toolchain: Line | None = Field(
+        default=None,
+        description="The toolchain generation to prefer, such as 2018b; none: the site's.",
+    )
+    uses: tuple[Use, ...] = Field(
+        default=(), description="What the programs will do that not every program does."
+    )
+    allow: dict[AdvisoryId, Line] = Field(
+        default_factory=dict, description="Advisories that are waived, each with the reason."
+    )
     packages: tuple[PipRequirement, ...] = Field(
         default=(), description="Further pip requirements that no knowledge is kept about."
     )
@@ -176,6 +199,15 @@ class Recipe(Document):
         if len(set(arch)) != len(arch):
             raise ValueError("the same architecture is listed twice")
         return arch
+
+    @field_validator("runtime", mode="before")
+    @classmethod
+    def _flags_are_text(cls, runtime: object) -> object:
+        """Take ``HOROVOD_WITH_MPI: 1`` for the text that a shell would hand on."""
+        if not isinstance(runtime, dict) or not isinstance(runtime.get("flags"), dict):
+            return runtime
+        flags = {name: _as_text(value) for name, value in runtime["flags"].items()}
+        return {**runtime, "flags": flags}
 
     @field_validator("stack")
     @classmethod

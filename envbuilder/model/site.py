@@ -7,20 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from .base import Document, Line, Name
+from .base import Day, Document, Line, ModuleName, Name, Sha256
 from .recipe import Arch, CleanUrl
 
 ModuleSystem = Literal["lmod", "tcl", "none"]
-Origin = Literal["module", "system", "pip"]
+Origin = Literal["module", "system", "pip", "build"]
 LauncherKind = Literal["hydra", "openmpi", "srun", "custom"]
-
-ModuleName = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*$", max_length=200
-    ),
-]
-"""``Name/version`` as it is given to ``module load``."""
 
 
 def _absolute(path: str) -> str:
@@ -49,16 +41,48 @@ SitePath = Annotated[AbsolutePath, AfterValidator(_site_path)]
 PlainVersion = Annotated[str, StringConstraints(pattern=r"^[0-9][A-Za-z0-9.+_-]*$", max_length=64)]
 
 
+FactName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)]
+
+
 class StatedModule(Document):
-    """What the site says one of its modules provides and brings along."""
+    """What is known of one module: stated by the site, or found by looking (the snapshot).
+
+    What a site states wins over what a snapshot holds of the same module.
+    """
 
     name: ModuleName
-    provides: dict[Name, PlainVersion] = Field(min_length=1)
+    provides: dict[Name, PlainVersion] = Field(
+        default_factory=dict,
+        description="Components and versions; none: what the name says (NCCL/2.3.7-...).",
+    )
+    shadowable: tuple[Name, ...] = Field(
+        default=(), description="Provided components that another module may take the place of."
+    )
     python: SitePath | None = Field(
         default=None, description="The interpreter, where the module provides python."
     )
+    home: SitePath | None = Field(default=None, description="Folder that its software lies in.")
     loads: tuple[ModuleName, ...] = Field(
-        default=(), description="Modules that are loaded along with it."
+        default=(), description="Modules that it loads itself, in their order."
+    )
+    parents: tuple[tuple[ModuleName, ...], ...] = Field(
+        default=(),
+        description="Hierarchical trees: what must be loaded first; any one of the alternatives.",
+    )
+    conflicts: tuple[Line, ...] = Field(
+        default=(), description="Modules, or names of modules, that may not be loaded beside it."
+    )
+    families: tuple[Line, ...] = Field(
+        default=(), description="Of each family one module can be loaded; Lmod replaces silently."
+    )
+    facts: dict[FactName, bool | Line] = Field(
+        default_factory=dict, description="What conditions ask of it, such as cuda_aware: true."
+    )
+    default: bool = Field(
+        default=False, description="The site marks it as what its bare name loads."
+    )
+    toolchain: Line | None = Field(
+        default=None, description="Its toolchain generation where its name does not say it."
     )
 
 
@@ -67,6 +91,34 @@ class Launcher(Document):
 
     kind: LauncherKind = "custom"
     command: tuple[Line, ...] = Field(min_length=1)
+
+
+class SiteFacts(Document):
+    """What conditions ask of a site; what is left out is unknown."""
+
+    os: Line | None = None
+    glibc: PlainVersion | None = None
+    kernel: PlainVersion | None = None
+    driver: PlainVersion | None = None
+    network: tuple[Name, ...] | None = None
+    gpu: tuple[Line, ...] | None = Field(
+        default=None, description="Compute capabilities such as sm_70; [] for no GPU."
+    )
+    offline: bool | None = Field(
+        default=None, description="Whether builds run where no package index is reached."
+    )
+
+
+class Partition(Document):
+    """A part of the site with hardware or modules of its own. What is left out is the site's."""
+
+    summary: Line
+    arch: Arch
+    preload: tuple[ModuleName, ...] | None = None
+    facts: SiteFacts = SiteFacts()
+
+
+Scheduler = Literal["slurm", "lsf", "none"]
 
 
 class Site(Document):
@@ -81,7 +133,22 @@ class Site(Document):
         default=None, description="File that a bash script sources to get the module command."
     )
     module_trees: tuple[SitePath, ...] = ()
+    preload: tuple[ModuleName, ...] = Field(
+        default=(), description="Modules that are loaded before all others, such as modenv/ml."
+    )
+    snapshot: Line | None = Field(
+        default=None,
+        description="File with what the module trees hold, relative to this one; "
+        "envbuild sites snapshot makes it.",
+    )
     modules: tuple[StatedModule, ...] = ()
+    toolchain: Line | None = Field(
+        default=None, description="The toolchain generation to prefer, such as 2018b."
+    )
+    facts: SiteFacts = SiteFacts()
+    partitions: dict[Name, Partition] = Field(default_factory=dict)
+    scheduler: Scheduler | None = None
+    documentation: Line | None = Field(default=None, description="Where the site describes it.")
     pythons: tuple[SitePath, ...] = Field(
         default=(), description="Interpreters to consider; none given: those found on PATH."
     )
@@ -107,10 +174,30 @@ class Interpreter(Document):
     can_make_venv: bool
 
 
+class Tree(Document):
+    """One module tree as a snapshot found it.
+
+    ``sha256`` is over the names and contents of its modulefiles; None: not taken from files.
+    """
+
+    path: SitePath
+    sha256: Sha256 | None = None
+
+
 class Snapshot(Document):
-    """What a site held when it was looked at. The resolver works from this, never from the site."""
+    """What a site held when it was looked at. The resolver works from this, never from the site.
+
+    ``taken`` is a day (2021-12-01). ``live``: by looking at the site itself; ``documented``: from
+    what its documentation lists.
+    """
 
     schema_: Literal[1] = Field(default=1, alias="schema")
+    kind: Literal["live", "documented"] = "live"
+    taken: Day | None = None
+    source: Line | None = Field(default=None, description="What made it, or what it was read from.")
+    module_system: Line | None = Field(default=None, description="Name and version.")
+    preload: tuple[ModuleName, ...] = ()
+    trees: tuple[Tree, ...] = ()
     interpreters: tuple[Interpreter, ...] = ()
     modules: tuple[StatedModule, ...] = ()
     glibc: Line | None = None

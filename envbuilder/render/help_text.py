@@ -65,7 +65,7 @@ def _module_notes(modules: Modules) -> tuple[str, ...]:
         notes += (
             "",
             "Loading replaces what its own modules bring:",
-            *_indented(modules.replaced),
+            *_indented(f"{each.module} by {each.by}" for each in modules.replaced),
             "so unloading does not give back exactly what was loaded before: module reset,",
             "or a new shell, does.",
         )

@@ -9,7 +9,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from ..model.knowledge import Knowledge, Release
-from ..model.recipe import ANY_VERSION
+from ..model.ranges import ANY_VERSION
 from ..model.site import Interpreter, Origin, Snapshot, StatedModule
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from ..errors import NoSolutionError, Place, Problem
 from ..model.knowledge import Knowledge
 from ..model.plan import Pin
-from ..model.recipe import ANY_VERSION, Recipe
+from ..model.ranges import ANY_VERSION
+from ..model.recipe import Recipe
 from ..model.site import Interpreter, Site, Snapshot
 from .candidates import (
     Candidate,

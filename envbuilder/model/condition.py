@@ -1,0 +1,263 @@
+"""Conditions of knowledge rows: an expression over facts of a plan, with three values.
+
+``flags.HOROVOD_WITH_MPI == '1' and not mpi.cuda_aware`` is parsed once, when its document is read,
+and evaluated against whatever is known. A fact that nobody stated makes what depends on it unknown
+rather than false (Kleene's logic), so that a row is never dropped for lack of knowledge.
+
+Operators: ``and  or  not  ==  !=  <  <=  >  >=  in  not in`` and brackets. Values: text in quotes,
+``true``, ``false`` and lists of text. Order is that of versions: ``glibc >= '2.28'``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from packaging.version import InvalidVersion, Version
+
+Value = str | bool | frozenset[str]
+"""Text (also a version), a yes or no, or a set such as the networks of a site."""
+
+Lookup = Callable[[str], Value | None]
+"""Gives the value of a fact by its full name; None: nobody stated it."""
+
+FactType = Literal["text", "version", "bool", "set"]
+
+
+@dataclass(frozen=True)
+class FactKind:
+    """A fact that conditions may name, its type, and how a user states it."""
+
+    type: FactType
+    how: str
+
+
+FACTS: Mapping[str, FactKind] = {
+    "arch": FactKind("text", "always known"),
+    "backend": FactKind("text", "always known"),
+    "container": FactKind("bool", "always known: backend container"),
+    "os": FactKind("text", "facts: {os: 'rhel 7.6'} in the site file"),
+    "glibc": FactKind("version", "facts: {glibc: '2.17'} in the site file"),
+    "kernel": FactKind("version", "facts: {kernel: '4.18'} in the site file"),
+    "driver": FactKind("version", "facts: {driver: '440.33'} in the site file"),
+    "network": FactKind("set", "facts: {network: [infiniband]} in the site file; [] for none"),
+    "gpu": FactKind("set", "facts: {gpu: [sm_70]} in the site file; [] for none"),
+    "scheduler": FactKind("text", "scheduler: slurm in the site file"),
+    "offline": FactKind("bool", "facts: {offline: true} in the site file"),
+    "uses": FactKind("set", "uses: [alltoall] in the recipe; [] for nothing special"),
+}
+"""Facts of recipe and site. Beside them there are ``flags.NAME`` (text, '' where it is not set),
+``ops.allreduce`` and its like (which library does that operation on GPUs, 'CPU' for none), and
+``COMPONENT.fact`` (what is stated of the module that provides it, such as ``mpi.cuda_aware``)."""
+
+_COMPARISONS: Mapping[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+_ORDERS = frozenset({"<", "<=", ">", ">="})
+_LONGEST = 500
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A parsed condition. ``text`` is what was written."""
+
+    text: str
+
+    def names(self) -> frozenset[str]:
+        """Return the full names of all facts that it looks at."""
+        return frozenset(_names(_tree(self.text)))
+
+    def evaluate(self, lookup: Lookup) -> bool | None:
+        """Return whether it holds; None: that hangs on a fact that nobody stated."""
+        return _truth(_evaluate(_tree(self.text), lookup))
+
+    def unknown(self, lookup: Lookup) -> tuple[str, ...]:
+        """Return the facts that nobody stated and on which the answer hangs, sorted."""
+        if self.evaluate(lookup) is not None:
+            return ()
+        return tuple(sorted(name for name in self.names() if lookup(name) is None))
+
+
+ALWAYS = Condition("true")
+
+
+def parse(text: str) -> Condition:
+    """Return the condition. Raises ValueError that says what is wrong, and at which character."""
+    if len(text) > _LONGEST:
+        raise ValueError(f"a condition of more than {_LONGEST} characters: split the row in two")
+    _tree(text)
+    return Condition(text)
+
+
+@lru_cache(maxsize=4096)
+def _tree(text: str) -> ast.expr:
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        at = getattr(error, "offset", None) or 1
+        raise ValueError(f"not a condition, at character {at}: {text!r}") from error
+    _check(tree, text)
+    return tree
+
+
+def _check(node: ast.expr, text: str) -> None:
+    """Raise ValueError at the first part that is none of the language's."""
+    if isinstance(node, ast.BoolOp):
+        for part in node.values:
+            _check(part, text)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        _check(node.operand, text)
+    elif isinstance(node, ast.Compare):
+        _check_comparison(node, text)
+    elif _literal(node) is None:
+        _check_name(node, text)
+
+
+def _check_comparison(node: ast.Compare, text: str) -> None:
+    if len(node.ops) != 1 or type(node.ops[0]) not in _COMPARISONS:
+        raise _wrong(node, text, "one comparison at a time, with == != < <= > >= in")
+    operator = _COMPARISONS[type(node.ops[0])]
+    left, right = node.left, node.comparators[0]
+    for side in (left, right):
+        if _literal(side) is None:
+            _check_name(side, text)
+    if operator in _ORDERS:
+        for side in (left, right):
+            literal = _literal(side)
+            if literal is not None and not (isinstance(literal, str) and _version(literal)):
+                raise _wrong(side, text, "an order is that of versions, such as '2.28'")
+
+
+def _check_name(node: ast.expr, text: str) -> None:
+    name = _name(node)
+    if name is None:
+        raise _wrong(node, text, "a fact, a text in quotes, true, false or a list of texts")
+    first, dot, rest = name.partition(".")
+    if not dot and first not in FACTS:
+        raise _wrong(node, text, f"no fact is called {name}; there are {', '.join(FACTS)}")
+    if dot and (not rest or "." in rest):
+        raise _wrong(node, text, f"{name} is neither flags.X, ops.X nor COMPONENT.fact")
+
+
+def _wrong(node: ast.expr, text: str, why: str) -> ValueError:
+    return ValueError(f"not a condition, at character {node.col_offset + 1}: {text!r}: {why}")
+
+
+_LITERALS: Mapping[str, bool] = {"true": True, "false": False}
+
+
+def _literal(node: ast.expr) -> Value | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.Name) and node.id in _LITERALS:
+        return _LITERALS[node.id]
+    if isinstance(node, ast.List | ast.Tuple):
+        parts = [part.value for part in node.elts if isinstance(part, ast.Constant)]
+        if len(parts) == len(node.elts) and all(isinstance(part, str) for part in parts):
+            return frozenset(str(part) for part in parts)
+    return None
+
+
+def _name(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        # A component's hyphen cannot stand in a name: spectrum_mpi.cuda_aware.
+        owner = node.value.id
+        return f"{owner if owner in ('flags', 'ops') else owner.replace('_', '-')}.{node.attr}"
+    return None
+
+
+def _names(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.BoolOp):
+        for part in node.values:
+            yield from _names(part)
+    elif isinstance(node, ast.UnaryOp):
+        yield from _names(node.operand)
+    elif isinstance(node, ast.Compare):
+        yield from _names(node.left)
+        yield from _names(node.comparators[0])
+    elif _literal(node) is None:
+        name = _name(node)
+        if name is not None:
+            yield name
+
+
+def _evaluate(node: ast.expr, lookup: Lookup) -> Value | None:
+    if isinstance(node, ast.BoolOp):
+        return _combine(node, lookup)
+    if isinstance(node, ast.UnaryOp):
+        truth = _truth(_evaluate(node.operand, lookup))
+        return None if truth is None else not truth
+    if isinstance(node, ast.Compare):
+        left = _evaluate(node.left, lookup)
+        right = _evaluate(node.comparators[0], lookup)
+        if left is None or right is None:
+            return None
+        return _compare(left, _COMPARISONS[type(node.ops[0])], right)
+    literal = _literal(node)
+    return lookup(_name(node) or "") if literal is None else literal
+
+
+def _combine(node: ast.BoolOp, lookup: Lookup) -> bool | None:
+    decisive = isinstance(node.op, ast.Or)
+    unknown = False
+    for part in node.values:
+        truth = _truth(_evaluate(part, lookup))
+        if truth is decisive:
+            return decisive
+        unknown = unknown or truth is None
+    return None if unknown else not decisive
+
+
+def _truth(value: Value | None) -> bool | None:
+    return None if value is None else bool(value)
+
+
+def _compare(left: Value, operator: str, right: Value) -> bool | None:
+    if operator in ("==", "!="):
+        return (left == right) is (operator == "==")
+    if operator in ("in", "not in"):
+        if isinstance(left, bool) or isinstance(right, bool):
+            return None
+        return _contained(left, right) is (operator == "in")
+    if not isinstance(left, str) or not isinstance(right, str):
+        return None
+    return _ordered(left, operator, right)
+
+
+def _contained(left: str | frozenset[str], right: str | frozenset[str]) -> bool:
+    if isinstance(left, str):
+        return left in right
+    # A set in a set: do they share anything ("gpu in ['sm_35', 'sm_37']").
+    return isinstance(right, frozenset) and not left.isdisjoint(right)
+
+
+def _ordered(left: str, operator: str, right: str) -> bool | None:
+    one, other = _version(left), _version(right)
+    if one is None or other is None:
+        return None
+    return {"<": one < other, "<=": one <= other, ">": one > other, ">=": one >= other}[operator]
+
+
+_LEADING = re.compile(r"\d+(\.\d+)*")
+
+
+def _version(text: str) -> Version | None:
+    """Return the leading number, so that a kernel's 4.18.0-193.el8 is 4.18.0; None: there is none."""
+    found = _LEADING.match(text)
+    try:
+        return Version(found[0]) if found else None
+    except InvalidVersion:
+        return None

@@ -1,0 +1,76 @@
+"""Version ranges, and what a component's versions are beside PEP 440.
+
+A range is ``*`` or PEP 440 specifiers. Versions are read as far as PEP 440 knows them:
+``2.3.7-fosscuda-2018b`` is 2.3.7, GCC's ``7.3.0-2.30`` is 7.3.0, ``1.7.0-3`` of WMLCE 1.7.0.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Annotated
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+from pydantic import AfterValidator
+
+from .base import Line
+
+ANY_VERSION = "*"
+
+
+def check_range(text: str) -> str:
+    """Return *text* if it is a range, else raise ValueError that says how one is written."""
+    if text == ANY_VERSION:
+        return text
+    try:
+        parsed = SpecifierSet(text)
+    except InvalidSpecifier as error:
+        raise ValueError(
+            f"not a version range: {text!r} (write '>=1.2,<2', '==1.14.*' or '*')"
+        ) from error
+    if not len(parsed):
+        raise ValueError("an empty version range: write '*' for any version")
+    refuse_arbitrary_equality(parsed)
+    return text
+
+
+def refuse_arbitrary_equality(specifiers: SpecifierSet) -> None:
+    """Raise ValueError for '===': it compares text and so admits any character (PEP 440)."""
+    if any(specifier.operator == "===" for specifier in specifiers):
+        raise ValueError("'===' compares text, not versions: write '=='")
+
+
+VersionRange = Annotated[Line, AfterValidator(check_range)]
+
+
+@lru_cache(maxsize=65536)
+def version(text: str) -> Version | None:
+    """Return the version, cut before the first part that PEP 440 does not know; None: none left."""
+    try:
+        return Version(text.split("-", 1)[0])
+    except InvalidVersion:
+        return None
+
+
+@lru_cache(maxsize=8192)
+def _specifiers(constraint: str) -> SpecifierSet:
+    return SpecifierSet(constraint)
+
+
+@lru_cache(maxsize=65536)
+def matches(text: str, constraint: str) -> bool:
+    """Whether the version lies in the range; pre-releases only where the range names one."""
+    if constraint == ANY_VERSION:
+        return True
+    parsed = version(text)
+    specifiers = _specifiers(constraint)
+    return parsed is not None and specifiers.contains(
+        parsed, prereleases=bool(specifiers.prereleases)
+    )
+
+
+def series(text: str, parts: int) -> tuple[int, ...]:
+    """Return the first *parts* numbers of a version, zeros where it has fewer."""
+    parsed = version(text)
+    release = parsed.release if parsed else ()
+    return (*release, *(0,) * parts)[:parts]

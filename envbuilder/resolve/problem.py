@@ -1,0 +1,199 @@
+"""The stack problem: what the solver is given, in plain values, and what it answers.
+
+Nothing here knows documents. Building a problem from recipe, site, snapshot and knowledge is one
+thing (``world``), solving it another (``engine``), and a brute-force oracle in the tests solves the
+same values. What a *stack* is, and which one is best:
+
+Loading. A set of modules is loaded explicitly, ``preload`` always and first. A module *brings*
+itself and what it loads, directly or not; all that is brought is *touched*. Touched modules of one
+``key`` are the same module to the module system: one of them stays *active*, and where there are
+several, that one is loaded explicitly and ``replaces`` allows it to take the place of each other
+one. No two active modules share a family, none conflicts with another, and each touched module that
+has parents finds all of one alternative active. A module that is loaded explicitly is used, replaces
+something, is a parent of an active one, or is a preload. There is an order in which the
+loads end like that (``loading``).
+
+Providers. A candidate of an active module is active; one of no module is active where it is used. A
+shadowable active candidate is *shadowed* by one that is active, not shadowable and shares a role
+(its component, or a virtual that the component fulfils). Active and not shadowed is *effective*. Two
+effective candidates of one role are the same component in the same version. Each want is met by one
+used, effective candidate of its component (or virtual) that it allows. A candidate outside all
+modules (pip, system, build) that names Pythons fits the used one.
+
+Generations. Modules that a load brings whose module is not ``build_only`` (the run-time ones) have
+at most one generation.
+
+Rules. A rule is violated where each of its slots holds an effective candidate, none of its lacks
+does, and the flags that are kept are those of one of its cases. A hard rule may be violated only
+where a remedy of it is taken that helps; a soft one costs a warning unless one is.
+
+Best. ``LEVELS``, high to low; the costs of each are compared in that order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..model.site import Origin
+
+CandidateId = str
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module as the solver sees it. ``loads``: directly, in order, all of them known."""
+
+    name: str
+    key: str
+    loads: tuple[str, ...] = ()
+    parents: tuple[tuple[str, ...], ...] = ()
+    conflicts: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
+    generation: str | None = None
+    build_only: bool = False
+    replaces: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One provider of one component in one version.
+
+    ``rank``: 0 for the best of its component (newest; then origin, then text order of locators).
+    ``origin_cost``: place of its origin in the site's order, and 1 more where the site marks
+    another module of that name as the default. ``pythons``: python candidates it works with; None:
+    all of them.
+    """
+
+    id: CandidateId
+    component: str
+    version: str
+    origin: Origin
+    locator: str
+    rank: int
+    origin_cost: int = 0
+    module: str | None = None
+    roles: frozenset[str] = frozenset()
+    shadowable: bool = False
+    pythons: frozenset[CandidateId] | None = None
+
+
+SwitchKind = Literal["line", "implied", "rule", "flag", "fit", "inner"]
+
+
+@dataclass(frozen=True)
+class Want:
+    """Something that must be in the stack. ``switch`` names it in conflicts.
+
+    ``distance``: for each candidate that it does not allow, how far that is from what was asked,
+    from 1 on; those not named cannot stand in at all. ``order``: its place in the recipe, which is
+    its weight in *newest*. ``can_drop``: a user could do without.
+    """
+
+    switch: str
+    component: str
+    allowed: frozenset[CandidateId]
+    order: int
+    kind: SwitchKind = "line"
+    distance: tuple[tuple[CandidateId, int], ...] = ()
+    can_drop: bool = False
+
+
+@dataclass(frozen=True)
+class FlagCase:
+    """Flags of the recipe that are kept, and that are dropped, for a rule to be violated."""
+
+    kept: frozenset[str] = frozenset()
+    dropped: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class RemedyOption:
+    """A remedy of a rule: helps where one of ``helps`` is effective, and one of ``needs`` too.
+
+    ``helps`` None: always. ``needs`` None: nothing.
+    """
+
+    id: str
+    helps: frozenset[CandidateId] | None = None
+    needs: frozenset[CandidateId] | None = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One grounded row of knowledge. Several may stem from one row (``row``), ``key`` is unique."""
+
+    key: str
+    row: str
+    hard: bool
+    slots: tuple[frozenset[CandidateId], ...] = ()
+    lacks: tuple[frozenset[CandidateId], ...] = ()
+    cases: tuple[FlagCase, ...] = (FlagCase(),)
+    remedies: tuple[RemedyOption, ...] = ()
+    can_waive: bool = False
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One stack problem. ``optional``: components that only a remedy may add.
+
+    ``flags``: those that the recipe sets, which a closest stack may drop. ``barred``: sets of
+    explicit loads that are known to end otherwise than planned.
+    """
+
+    modules: tuple[Module, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    wants: tuple[Want, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    preload: tuple[str, ...] = ()
+    preferred: str | None = None
+    flags: tuple[str, ...] = ()
+    optional: frozenset[str] = frozenset()
+    barred: frozenset[frozenset[str]] = frozenset()
+
+
+# Levels of the objective, the first one weighs most. "newest" is one level for each want, in the
+# order of the wants.
+LEVELS = (
+    "changes",  # of what was asked: lines widened or dropped, flags dropped, rules waived
+    "distance",  # from what was asked, where a line was widened
+    "additions",  # modules loaded that provide nothing used and are no parent of an active one
+    "warnings",  # soft rules violated and not lifted, and modules replaced
+    "remedies",
+    "generations",  # 1 for each among the active modules, 1 more if it is not the preferred one
+    "origins",  # sum of the used candidates' origin_cost
+    "newest",  # rank of the candidate that each want uses
+    "loads",  # how many modules are loaded explicitly
+    "names",  # sum of the places of the loads in the text order of all modules' names
+)
+
+# What a change costs in a closest stack. Advice of the cheapest first; to do without something
+# that was asked for, or to take a known risk, is advice of the last resort.
+CHANGE_COSTS = {"widen": 10, "flag": 11, "drop": 100, "waive": 1000}
+
+
+@dataclass(frozen=True)
+class Stack:
+    """An answer. ``loads``: explicit ones, preloads first, in an order that ends as planned.
+
+    ``final``: all active modules, sorted. ``replaced``: (module, the one that takes its place).
+    ``used``: switch of a want -> candidate. ``effective``: all effective candidates. ``violated``:
+    keys of rules that are violated, with the remedy taken for it or None. ``costs``: by level.
+    """
+
+    loads: tuple[str, ...]
+    final: tuple[str, ...]
+    replaced: tuple[tuple[str, str], ...]
+    used: tuple[tuple[str, CandidateId], ...]
+    effective: tuple[CandidateId, ...]
+    violated: tuple[tuple[str, str | None], ...]
+    costs: tuple[tuple[str, tuple[int, ...]], ...] = field(default=(), compare=False)
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a closest stack changes of what was asked. ``switch``: a want's, flag's or row's."""
+
+    kind: Literal["widen", "flag", "drop", "waive"]
+    switch: str
