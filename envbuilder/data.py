@@ -20,3 +20,4 @@ SCHEMAS = RECIPES / "schema"
 TEMPLATES = _folder("templates")
 RUNTIME = _folder("runtime")
 SMOKE_PROGRAM = _PACKAGE / "smoke" / "program.py"
+ENGINE = _PACKAGE / "resolve" / "engine.lp"

@@ -51,6 +51,8 @@ class EnvbuildError(Exception):
     def __init__(self, message: str, *hints: str, place: Place | None = None) -> None:
         super().__init__(message)
         self.problems: tuple[Problem, ...] = (Problem(message, place, hints),)
+        # What programs may want to know beside the text; JSON types only.
+        self.details: dict[str, object] = {}
 
 
 class DocumentError(EnvbuildError):
@@ -59,6 +61,7 @@ class DocumentError(EnvbuildError):
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__(problems[0].message)
         self.problems = problems
+        self.details = {}
 
 
 class UsageError(EnvbuildError):
@@ -69,6 +72,12 @@ class NoSolutionError(EnvbuildError):
     """The constraints cannot hold together at this site."""
 
     code = ExitCode.NO_SOLUTION
+
+
+class KnownBadError(NoSolutionError):
+    """A stack would be there, but what is known of it forbids it."""
+
+    code = ExitCode.KNOWN_BAD
 
 
 class BuildError(EnvbuildError):

@@ -132,6 +132,7 @@ def _error_json(error: EnvbuildError) -> dict[str, Any]:
             }
             for problem in error.problems
         ],
+        **error.details,
     }
 
 

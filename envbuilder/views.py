@@ -10,7 +10,6 @@ from datetime import datetime
 from .model.doctor import DoctorReport, Item
 from .model.evidence import Evidence, SmokeResult, Timing
 from .model.outcome import Changed, Created, DocumentEntry, Info, Listing, Removed
-from .model.plan import Edit, Plan
 from .model.site import Site, Snapshot
 
 
@@ -42,39 +41,6 @@ def size(count: int) -> str:
             return f"{value:.0f} {unit}"
         value /= 1024
     return f"{value:.0f} GiB"
-
-
-def plan(value: Plan) -> str:
-    """Return a plan: components, modules, environment, steps."""
-    parts = [
-        f"{value.recipe}: {value.summary}",
-        f"site {value.site}, {value.arch}, {value.backend}",
-        "",
-        "components",
-        columns(
-            (pin.component, pin.version, f"{pin.origin}:{pin.locator}", pin.why)
-            for pin in value.pins
-        ),
-    ]
-    if value.packages:
-        parts += ["and what pip chooses for", *(f"  {line}" for line in value.packages)]
-    if value.modules.loads:
-        parts += ["", "modules, in this order", *(f"  {name}" for name in value.modules.loads)]
-    parts += ["", "environment", *(f"  {edit_line(edit)}" for edit in value.environment)]
-    parts += ["", "steps"]
-    parts += [f"  {n}. {step.title}" for n, step in enumerate(value.steps, start=1)]
-    return "\n".join(parts)
-
-
-def edit_line(edit: Edit) -> str:
-    """Return one environment edit in words."""
-    value = "/".join(["<prefix>", edit.value]).rstrip("/") if edit.in_prefix else edit.value
-    return {
-        "set": f"{edit.name} = {value}",
-        "unset": f"{edit.name} unset",
-        "prepend": f"{edit.name} begins with {value}",
-        "append": f"{edit.name} ends with {value}",
-    }[edit.kind]
 
 
 def proof(result: SmokeResult) -> list[str]:

@@ -22,7 +22,7 @@ STAGES = {
     "root",
 }
 # Importable by every layer.
-GROUND = {"model", "errors", "data", "sources", "process", "__init__"}
+GROUND = {"model", "errors", "data", "sources", "process", "text", "__init__"}
 # Runs inside the environment that is built; data of the tool, not code of it.
 PROGRAMS = {PACKAGE / "smoke" / "program.py"}
 

@@ -44,28 +44,6 @@ def create(
     run_verb(session, verb)
 
 
-@app.command(epilog="Example: envbuild plan allreduce")
-def plan(
-    recipe: RecipeName,
-    site: SiteOption = None,
-    arch: ArchOption = None,
-    recipes: Recipes = None,
-    as_json: Json = False,
-) -> None:
-    """Show what would be built: components, modules, steps. No network, nothing written."""
-    session = open_session(as_json, recipes)
-
-    def verb() -> None:
-        from .. import views
-        from ..commands.load import Choice, load
-        from ..commands.load import plan as run
-
-        value = run(load(Choice(recipe, site, arch), session.context))
-        session.report.show(value, views.plan(value))
-
-    run_verb(session, verb)
-
-
 @app.command(epilog="Example: envbuild lock allreduce --output allreduce.lock.json")
 def lock(
     recipe: RecipeName,

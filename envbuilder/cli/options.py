@@ -51,3 +51,11 @@ RootOption = Annotated[
 Environment = Annotated[
     str, typer.Argument(metavar="NAME[/N]", help="An environment; without /N its default.")
 ]
+Partition = Annotated[
+    str | None, typer.Option("--partition", help="A part of the site with hardware of its own.")
+]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option("--allow", metavar="ID=REASON", help="Waive an advisory; may be repeated."),
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show all there is to say.")]

@@ -2,115 +2,182 @@
 
 from __future__ import annotations
 
-import platform
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
 from .. import data, sources
-from ..detect import Detected, local_site, snapshot
+from ..detect import snapshot
 from ..documents import (
     Loaded,
     LoadedKnowledge,
     find,
     load_knowledge,
     load_recipe,
-    load_site,
     search_path,
 )
 from ..errors import UsageError
 from ..model.base import canonical_json, sha256_text
-from ..model.knowledge import Knowledge
 from ..model.plan import Input, Plan, RuntimePlan
 from ..model.recipe import Arch, Recipe
-from ..model.site import Site
+from ..model.site import Site, Snapshot
 from ..planning import PlanRequest, make_plan
 from ..resolve import Request, Wanted, resolve
+from .choose import ChosenSite, choose_arch, choose_site, with_partition
 from .context import Context
 
+BUNDLED = "distributed-dl-training"
 RUNTIME_PACKAGE = "distributed_dl_training"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a user chose on the command line; None: not said."""
+    """What a user chose on the command line; None: not said. ``allow``: (id, reason)."""
 
     recipe: str
     site: str | None = None
     arch: str | None = None
+    partition: str | None = None
+    allow: tuple[tuple[str, str], ...] = ()
+
+
+def choice(
+    recipe: str,
+    site: str | None = None,
+    arch: str | None = None,
+    partition: str | None = None,
+    allow: Sequence[str] | None = None,
+) -> Choice:
+    """Return the choice as it was said; UsageError for an ``--allow`` that gives no reason."""
+    waivers = []
+    for each in allow or ():
+        name, equals, reason = each.partition("=")
+        if not (name and equals and reason.strip()):
+            raise UsageError(
+                f"'{each}' gives no reason", f"write --allow '{name or 'ID'}=why it is fine here'"
+            )
+        waivers.append((name, reason.strip()))
+    return Choice(recipe, site, arch, partition, tuple(waivers))
 
 
 @dataclass(frozen=True)
 class Material:
-    """Everything read for a plan, before anything is decided."""
+    """Everything read for a plan, before anything is decided.
+
+    ``notes``: what is odd about the snapshot, in words.
+    """
 
     recipe: Loaded[Recipe]
-    site: Site
-    site_sha256: str
+    chosen: ChosenSite
     arch: Arch
     knowledge: LoadedKnowledge
-    detected: Detected
+    snapshot: Snapshot
     runtime_source: Path
+    notes: tuple[str, ...] = ()
+
+    @property
+    def site(self) -> Site:
+        return self.chosen.site
 
 
 def load(choice: Choice, context: Context) -> Material:
     """Read and check the documents, choose the site, look at what it holds."""
     folders, knowledge = folders_and_knowledge(context)
     recipe = load_recipe(find("recipe", choice.recipe, folders), knowledge.value)
-    site, digest = choose_site(choice.site, context, folders, knowledge.value)
-    arch = choose_arch(choice.arch, recipe, site)
+    chosen = choose_site(choice.site, context, folders, knowledge.value, recipe.value, choice.arch)
+    chosen = with_partition(chosen, choice.partition)
+    context.tell.say(chosen.told())
+    arch = choose_arch(choice.arch, recipe, chosen)
+    found, notes = _snapshot(chosen, context)
+    for note in notes:
+        context.tell.say(f"note: {note}")
     return Material(
-        recipe=recipe,
-        site=site,
-        site_sha256=digest,
+        recipe=_allowing(recipe, choice.allow),
+        chosen=chosen,
         arch=arch,
         knowledge=knowledge,
-        detected=snapshot(site, context.environ),
+        snapshot=found,
         runtime_source=_runtime_source(recipe),
+        notes=notes,
     )
 
 
-def plan(loaded: Material, refused: frozenset[tuple[str, str]] = frozenset()) -> Plan:
+def _allowing(recipe: Loaded[Recipe], allow: tuple[tuple[str, str], ...]) -> Loaded[Recipe]:
+    """Return the recipe with the waivers of the command line beside its own."""
+    if not allow:
+        return recipe
+    from dataclasses import replace
+
+    waivers = {**recipe.value.allow, **dict(allow)}
+    return replace(recipe, value=recipe.value.model_copy(update={"allow": waivers}))
+
+
+def _snapshot(chosen: ChosenSite, context: Context) -> tuple[Snapshot, tuple[str, ...]]:
+    """Return what the site holds: from its snapshot's file, else from looking at this machine."""
+    site = chosen.site
+    if site.snapshot is None or chosen.path is None:
+        found = snapshot(site, context.environ)
+        return found.snapshot, ()
+    from ..detect.merge import merged
+    from ..documents.snapshots import load_snapshot
+
+    recorded = load_snapshot(chosen.path.parent / site.snapshot)
+    modules, notes = merged(site, recorded)
+    return recorded.model_copy(update={"modules": modules}), notes
+
+
+def plan(
+    loaded: Material,
+    refused: frozenset[tuple[str, str]] = frozenset(),
+    verbose: bool = False,
+) -> Plan:
     """Resolve and plan; pure from here on, *refused* holds the pins that the index lacks."""
-    runtime = RuntimePlan(
-        package=loaded.recipe.value.runtime.package,
-        version=sources.python_version(loaded.runtime_source, RUNTIME_PACKAGE),
-        source_sha256=sources.tree_sha256(loaded.runtime_source),
-        bundled=loaded.runtime_source == data.RUNTIME,
-    )
-    found = resolve(_request(loaded, runtime, refused))
+    runtime = runtime_plan(loaded)
+    found = resolve(request(loaded, refused), verbose)
     return make_plan(
         PlanRequest(
             recipe=loaded.recipe.value,
             site=loaded.site,
             arch=loaded.arch,
-            python=found.interpreter.path,
-            pins=found.pins,
-            build_pins=found.build_pins,
-            loads=found.loads,
-            final=found.final,
+            found=found,
             runtime=runtime,
-            inputs=_inputs(loaded, runtime),
+            inputs=inputs(loaded, runtime),
         )
     )
 
 
-def _request(
-    loaded: Material, runtime: RuntimePlan, refused: frozenset[tuple[str, str]]
-) -> Request:
+def runtime_plan(loaded: Material) -> RuntimePlan:
+    """Return the runtime that comes with every environment."""
+    return RuntimePlan(
+        package=BUNDLED,
+        version=sources.python_version(loaded.runtime_source, RUNTIME_PACKAGE),
+        source_sha256=sources.tree_sha256(loaded.runtime_source),
+        bundled=loaded.runtime_source == data.RUNTIME,
+    )
+
+
+def request(loaded: Material, refused: frozenset[tuple[str, str]] = frozenset()) -> Request:
+    """Return what the resolver is asked."""
     recipe = loaded.recipe
-    why = f"runtime {runtime.package} {runtime.version}"
+    why = f"runtime {BUNDLED}"
     return Request(
         recipe=recipe.value,
         site=loaded.site,
         arch=loaded.arch,
-        snapshot=loaded.detected.snapshot,
+        snapshot=loaded.snapshot,
         knowledge=loaded.knowledge.value,
-        implied=(Wanted("numpy", "*", why), Wanted("mpi4py", "*", why)),
-        build_only=(Wanted("flit-core", ">=3.8", f"building {why}"),),
+        implied=(Wanted("numpy", "*", why), Wanted("mpi4py", "*", why), Wanted("mpi", "*", why)),
+        build_only=(Wanted("flit-core", ">=3.2", f"building {why}"),),
+        facts=loaded.chosen.facts,
+        preload=loaded.chosen.preload,
         places={
             "stack": recipe.place("stack"),
+            "runtime": recipe.place("runtime", "version"),
             **{name: recipe.place("stack", name) for name in recipe.value.stack},
+            **{
+                f"flags.{name}": recipe.place("runtime", "flags", name)
+                for name in recipe.value.runtime.flags
+            },
         },
         refused=refused,
     )
@@ -122,54 +189,17 @@ def folders_and_knowledge(context: Context) -> tuple[tuple[Path, ...], LoadedKno
     return folders, load_knowledge(folders)
 
 
-def choose_site(
-    asked: str | None, context: Context, folders: tuple[Path, ...], knowledge: Knowledge
-) -> tuple[Site, str]:
-    """Return the site and the hash of its document; says which it is and why."""
-    name = asked or context.environ.get("ENVBUILD_SITE") or "local"
-    why = "asked for" if asked else "from ENVBUILD_SITE" if name != "local" else "this machine"
-    if name == "local":
-        site = local_site(context.environ)
-        digest = sha256_text(canonical_json(site.plain()))
-    else:
-        loaded = load_site(find("site", name, folders), knowledge)
-        site, digest = loaded.value, loaded.sha256
-    context.tell.say(f"site {site.name} ({why}): {site.summary}")
-    return site, digest
-
-
-def choose_arch(asked: str | None, recipe: Loaded[Recipe], site: Site) -> Arch:
-    """Return the architecture: asked for, else this machine's; UsageError if it cannot be."""
-    known: tuple[Arch, ...] = get_args(Arch)
-    wanted = asked or platform.machine()
-    for arch in known:
-        if arch == wanted:
-            break
-    else:
-        raise UsageError(f"unknown architecture {wanted!r}", f"known: {', '.join(known)}")
-    if arch not in recipe.value.arch:
-        raise UsageError(
-            f"recipe {recipe.value.name} is for {', '.join(recipe.value.arch)}, not for {arch}",
-            place=recipe.place("arch"),
-        )
-    if arch not in site.arch:
-        raise UsageError(
-            f"site {site.name} has {', '.join(site.arch)}, not {arch}",
-            "--site names another site; envbuild sites list shows them",
-        )
-    return arch
-
-
 def _runtime_source(recipe: Loaded[Recipe]) -> Path:
     source = recipe.value.runtime.source
     return data.RUNTIME if source is None else (recipe.path.parent / source).resolve()
 
 
-def _inputs(loaded: Material, runtime: RuntimePlan) -> tuple[Input, ...]:
-    snapshot_text = canonical_json(loaded.detected.snapshot.plain())
+def inputs(loaded: Material, runtime: RuntimePlan) -> tuple[Input, ...]:
+    """Return what the plan depends on, by which a stale lock is told."""
+    snapshot_text = canonical_json(loaded.snapshot.plain())
     return (
         Input(kind="recipe", name=loaded.recipe.value.name, sha256=loaded.recipe.sha256),
-        Input(kind="site", name=loaded.site.name, sha256=loaded.site_sha256),
+        Input(kind="site", name=loaded.site.name, sha256=loaded.chosen.sha256),
         Input(kind="snapshot", name=loaded.site.name, sha256=sha256_text(snapshot_text)),
         Input(kind="knowledge", name="knowledge", sha256=loaded.knowledge.sha256),
         Input(kind="runtime", name=runtime.package, sha256=runtime.source_sha256),

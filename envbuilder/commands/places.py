@@ -37,8 +37,10 @@ def existing_root(asked: str | None, site: str | None, arch: str | None, context
     if named:
         return read_root(named)
     # Only without a named root do the site's documents matter; they take time to read.
-    from .load import choose_site, folders_and_knowledge
+    from .choose import choose_site
+    from .load import folders_and_knowledge
 
     folders, knowledge = folders_and_knowledge(context)
-    chosen, _ = choose_site(site, context, folders, knowledge.value)
-    return read_root(root_path(None, chosen, arch or platform.machine(), context))
+    chosen = choose_site(site, context, folders, knowledge.value)
+    context.tell.say(chosen.told())
+    return read_root(root_path(None, chosen.site, arch or platform.machine(), context))

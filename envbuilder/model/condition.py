@@ -255,7 +255,7 @@ _LEADING = re.compile(r"\d+(\.\d+)*")
 
 
 def _version(text: str) -> Version | None:
-    """Return the leading number, so that a kernel's 4.18.0-193.el8 is 4.18.0; None: there is none."""
+    """Return the leading number (4.18.0 of a kernel's 4.18.0-193.el8); None: there is none."""
     found = _LEADING.match(text)
     try:
         return Version(found[0]) if found else None

@@ -42,6 +42,9 @@ class Component(Document):
     build_only: bool = Field(
         default=False, description="Needed to build, never by what is built: cmake."
     )
+    from_source: bool = Field(
+        default=False, description="The index has its sources, and envbuild can build them."
+    )
 
 
 class Release(Document):
@@ -266,6 +269,10 @@ class Flag(Document):
     kind: Literal["choice", "one", "path", "text", "integers", "command"]
     values: tuple[FlagValues, ...] = Field(default=(), description="For kind choice.")
     home_of: Name | None = None
+    derived: ConditionText | None = Field(
+        default=None,
+        description="Where this holds and the recipe does not set it, it is set to that folder.",
+    )
     run_time: bool = Field(default=False, description="Read when programs run, not by the build.")
     sources: tuple[Line, ...] = Field(min_length=1)
     note: Line | None = None

@@ -150,6 +150,9 @@ class Plan(Document):
     build_pins: tuple[Pin, ...] = Field(
         default=(), description="Needed to build, not part of the environment."
     )
+    brought: tuple[Pin, ...] = Field(
+        default=(), description="Comes along with the modules, asked for by nobody."
+    )
     packages: tuple[Line, ...] = ()
     modules: Modules = Modules()
     builds: tuple[SourceBuild, ...] = ()

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
-from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    WithJsonSchema,
+    field_validator,
+)
 
 from .base import Document, Line, ModuleName, Name, VariableName
 from .ranges import VersionRange, check_range, refuse_arbitrary_equality
@@ -111,14 +119,22 @@ AdvisoryId = Annotated[
 """The id of a row of knowledge, such as OMPI-001."""
 
 
-def _as_text(value: object) -> object:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 Severity = Literal["error", "warning", "info"]
 
 Use = Literal["alltoall", "elastic", "spark", "multi-node"]
 """What a program will do with the environment that not every program does."""
+
+
+def _as_text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+FlagValue = Annotated[
+    Line,
+    BeforeValidator(_as_text),
+    WithJsonSchema({"type": ["string", "integer"], "minLength": 1, "maxLength": 500}),
+]
+"""What a build variable is set to: text, also where it is written as a number (``1``)."""
 
 
 class Runtime(Document):
@@ -128,7 +144,7 @@ class Runtime(Document):
     version: VersionRange = Field(
         default="*", description="Which releases of it; the bundled one has a single release."
     )
-    flags: dict[FreeVariable, Line] = Field(
+    flags: dict[FreeVariable, FlagValue] = Field(
         default_factory=dict,
         description="Its build variables by their own names, such as HOROVOD_GPU_ALLREDUCE.",
     )
@@ -199,15 +215,6 @@ class Recipe(Document):
         if len(set(arch)) != len(arch):
             raise ValueError("the same architecture is listed twice")
         return arch
-
-    @field_validator("runtime", mode="before")
-    @classmethod
-    def _flags_are_text(cls, runtime: object) -> object:
-        """Take ``HOROVOD_WITH_MPI: 1`` for the text that a shell would hand on."""
-        if not isinstance(runtime, dict) or not isinstance(runtime.get("flags"), dict):
-            return runtime
-        flags = {name: _as_text(value) for name, value in runtime["flags"].items()}
-        return {**runtime, "flags": flags}
 
     @field_validator("stack")
     @classmethod

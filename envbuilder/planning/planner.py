@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..errors import UsageError
-from ..model.plan import Edit, Input, Modules, Pin, Plan, RuntimePlan, Step
+from ..model.plan import (
+    Edit,
+    Finding,
+    Input,
+    Modules,
+    Pin,
+    Plan,
+    Replacement,
+    RuntimePlan,
+    SourceBuild,
+    Step,
+)
 from ..model.recipe import Arch, Recipe
 from ..model.site import Launcher, Site
 
@@ -17,6 +29,29 @@ LAUNCHERS: Mapping[str, Launcher] = {
 }
 
 
+class Found(Protocol):
+    """What the resolver decided, as far as a plan is made of it."""
+
+    @property
+    def pins(self) -> tuple[Pin, ...]: ...
+    @property
+    def build_pins(self) -> tuple[Pin, ...]: ...
+    @property
+    def brought(self) -> tuple[Pin, ...]: ...
+    @property
+    def python(self) -> str: ...
+    @property
+    def loads(self) -> tuple[str, ...]: ...
+    @property
+    def final(self) -> tuple[str, ...]: ...
+    @property
+    def replaced(self) -> tuple[Replacement, ...]: ...
+    @property
+    def builds(self) -> tuple[SourceBuild, ...]: ...
+    @property
+    def findings(self) -> tuple[Finding, ...]: ...
+
+
 @dataclass(frozen=True)
 class PlanRequest:
     """What a plan is made of, all of it decided before."""
@@ -24,11 +59,7 @@ class PlanRequest:
     recipe: Recipe
     site: Site
     arch: Arch
-    python: str
-    pins: tuple[Pin, ...]
-    build_pins: tuple[Pin, ...]
-    loads: tuple[str, ...]
-    final: tuple[str, ...]
+    found: Found
     runtime: RuntimePlan
     inputs: tuple[Input, ...]
 
@@ -48,14 +79,17 @@ def make_plan(request: PlanRequest) -> Plan:
         arch=request.arch,
         backend=recipe.backend,
         system_site_packages=recipe.system_site_packages,
-        python=request.python,
-        pins=request.pins,
-        build_pins=request.build_pins,
+        python=request.found.python,
+        pins=request.found.pins,
+        build_pins=request.found.build_pins,
+        brought=request.found.brought,
         packages=recipe.packages,
         modules=_modules(request),
+        builds=request.found.builds,
+        findings=request.found.findings,
         environment=_environment(recipe),
         runtime=request.runtime,
-        launcher=site.launcher or _launcher(request.pins),
+        launcher=site.launcher or _launcher(request.found.pins),
         smoke=recipe.smoke,
         pip_indexes=recipe.pip_indexes or site.pip_indexes,
         find_links=(*recipe.find_links, *site.find_links),
@@ -65,8 +99,8 @@ def make_plan(request: PlanRequest) -> Plan:
 
 
 def _modules(request: PlanRequest) -> Modules:
-    site = request.site
-    if not request.loads:
+    site, found = request.site, request.found
+    if not found.loads:
         return Modules()
     if site.module_system == "none" or site.module_init is None:
         raise UsageError(
@@ -77,8 +111,9 @@ def _modules(request: PlanRequest) -> Modules:
         system=site.module_system,
         init=site.module_init,
         trees=site.module_trees,
-        loads=request.loads,
-        final=request.final,
+        loads=found.loads,
+        final=found.final,
+        replaced=found.replaced,
     )
 
 
@@ -106,7 +141,7 @@ def _launcher(pins: tuple[Pin, ...]) -> Launcher:
 def _steps(request: PlanRequest) -> tuple[Step, ...]:
     load = (Step(id="modules", title="load the site's modules and compare"),)
     return (
-        *(load if request.loads else ()),
+        *(load if request.found.loads else ()),
         Step(id="venv", title="make the virtualenv"),
         Step(id="fetch", title="fetch the locked packages", needs_network=True),
         Step(id="install", title="install them"),

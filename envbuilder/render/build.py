@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import UsageError
 from ..model.places import Places
 from ..model.plan import Lock, Modules
-from .dialects import bash_edit
+from .dialects import bash_action, bash_edit
 from .launch import as_root, launch
 from .quoting import Quoted
 from .requirements import import_name, requirement_files
@@ -83,7 +83,7 @@ def _module_functions(modules: Modules) -> str:
         init=modules.init,
         # `module use` puts a tree first, so the last one goes in first.
         trees=tuple(reversed(modules.trees)),
-        loads=modules.loads,
+        actions=[bash_action(each) for each in modules.actions()],
         final=sorted(modules.final),
     )
 

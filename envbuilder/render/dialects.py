@@ -1,4 +1,4 @@
-"""One neutral list of environment edits, one small function for each language it is spelt in."""
+"""Neutral lists of edits and module actions, one small function for each language of theirs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from ..model.plan import Edit
 from .quoting import Quoted, bash, lua, tcl
 
 Dialect = Literal["lua", "tcl"]
+Action = tuple[Literal["unload", "load"], str]
+"""What to do with which module; see Modules.actions."""
 
 
 def bash_edit(edit: Edit, prefix: Path) -> Quoted:
@@ -50,6 +52,35 @@ def tcl_edit(edit: Edit, prefix: Path) -> Quoted:
         "append": f"append-path {name} {value}",
     }
     return Quoted(lines[edit.kind])
+
+
+def bash_action(action: Action) -> Quoted:
+    """Return *action* as a call of the functions in modules.sh.j2."""
+    what, module = action
+    return Quoted(f"{what}_module {bash(module)} || return 1")
+
+
+def lua_action(action: Action) -> Quoted:
+    """Return *action* as a command of an Lmod modulefile.
+
+    Lmod would unload in unload mode too, and so take away what the user has loaded since.
+    """
+    what, module = action
+    lines = {
+        "load": f"depends_on({lua(module)})",
+        "unload": f'if mode() ~= "unload" then unload({lua(module)}) end',
+    }
+    return Quoted(lines[what])
+
+
+def tcl_action(action: Action) -> Quoted:
+    """Return *action* as a command of a Tcl modulefile."""
+    what, module = action
+    lines = {
+        "load": f"depends-on {tcl(module)}",
+        "unload": f"if {{[module-info mode load]}} {{ module unload {tcl(module)} }}",
+    }
+    return Quoted(lines[what])
 
 
 def edit_value(edit: Edit, prefix: Path) -> str:

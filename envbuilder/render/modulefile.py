@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from ..model.evidence import Evidence
 from ..model.places import Places
 from ..model.plan import Lock, Plan
-from .dialects import Dialect, edit_value, lua_edit, tcl_edit
+from .dialects import Dialect, edit_value, lua_action, lua_edit, tcl_action, tcl_edit
 from .help_text import help_lines
 from .templates import render
 
 _EDITS = {"lua": lua_edit, "tcl": tcl_edit}
+_ACTIONS = {"lua": lua_action, "tcl": tcl_action}
 # What Lmod 8.6 and Environment Modules 5.2 do not escape, or not right, for csh and tcsh.
 _NOT_FOR_CSH: Mapping[Dialect, str] = {"lua": "!{}", "tcl": "[]{}~"}
 DEFAULT_FILES: Mapping[Dialect, str] = {"lua": ".modulerc.lua", "tcl": ".version"}
@@ -35,7 +36,9 @@ def render_modulefile(
         lock_sha256=lock.sha256(),
         help=help_lines(lock, number, evidence),
         whatis=_whatis(plan, number, evidence),
-        loads=plan.modules.loads,
+        actions=[_ACTIONS[dialect](each) for each in plan.modules.actions()],
+        final=sorted(plan.modules.final),
+        missing_messages=_missing_messages(plan),
         edits=[edit(each, places.prefix) for each in plan.environment],
         csh_messages=_csh_messages(plan, places, dialect),
         pythonpath_messages=_pythonpath_messages(plan),
@@ -79,6 +82,13 @@ def _csh_messages(plan: Plan, places: Places, dialect: Dialect) -> tuple[str, ..
         f"characters {' '.join(sorted(bad))} in {', '.join(names)}"
     )
     return (message,)
+
+
+def _missing_messages(plan: Plan) -> tuple[str, ...]:
+    """What is loaded already is not loaded again, so it cannot bring what it brought in the build."""
+    if not plan.modules.loads:
+        return ()
+    return (f"{plan.recipe}: not proved like this, first: module purge; not loaded:",)
 
 
 def _pythonpath_messages(plan: Plan) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """Choosing who provides each component, and in which version."""
 
-from .resolver import Request, Resolution, Wanted, resolve
+from .request import Request, Resolution, Wanted
+from .resolver import resolve
+from .why import why, why_not
 
-__all__ = ["Request", "Resolution", "Wanted", "resolve"]
+__all__ = ["Request", "Resolution", "Wanted", "resolve", "why", "why_not"]

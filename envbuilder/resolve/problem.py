@@ -8,17 +8,17 @@ Loading. A set of modules is loaded explicitly, ``preload`` always and first. A 
 itself and what it loads, directly or not; all that is brought is *touched*. Touched modules of one
 ``key`` are the same module to the module system: one of them stays *active*, and where there are
 several, that one is loaded explicitly and ``replaces`` allows it to take the place of each other
-one. No two active modules share a family, none conflicts with another, and each touched module that
-has parents finds all of one alternative active. A module that is loaded explicitly is used, replaces
-something, is a parent of an active one, or is a preload. There is an order in which the
+one. No two active modules share a family, none conflicts with another, and each touched module
+that has parents finds all of one alternative active. A module that is loaded explicitly is used,
+replaces something, is a parent of an active one, or is a preload. There is an order in which the
 loads end like that (``loading``).
 
-Providers. A candidate of an active module is active; one of no module is active where it is used. A
-shadowable active candidate is *shadowed* by one that is active, not shadowable and shares a role
-(its component, or a virtual that the component fulfils). Active and not shadowed is *effective*. Two
-effective candidates of one role are the same component in the same version. Each want is met by one
-used, effective candidate of its component (or virtual) that it allows. A candidate outside all
-modules (pip, system, build) that names Pythons fits the used one.
+Providers. A candidate of an active module is active; one of no module is active where it is used.
+A shadowable active candidate is *shadowed* by one that is active, not shadowable and shares a role
+(its component, or a virtual that the component fulfils). Active and not shadowed is *effective*.
+Two effective candidates of one role are the same component in the same version. Each want is met
+by one used, effective candidate of its component (or virtual) that it allows. A candidate outside
+all modules (pip, system, build) that names Pythons fits the used one.
 
 Generations. Modules that a load brings whose module is not ``build_only`` (the run-time ones) have
 at most one generation.
@@ -26,6 +26,11 @@ at most one generation.
 Rules. A rule is violated where each of its slots holds an effective candidate, none of its lacks
 does, and the flags that are kept are those of one of its cases. A hard rule may be violated only
 where a remedy of it is taken that helps; a soft one costs a warning unless one is.
+
+Switches. Whatever may be left out to find out what cannot hold together has a name: a want's own,
+and ``row:ID``, ``flag:NAME``, ``fit:COMPONENT`` (its candidates' Pythons) and ``law:NAME``
+(generations, provider: two effective candidates of a role, replaces: who may take whose place,
+loading: families, conflicts, parents, order).
 
 Best. ``LEVELS``, high to low; the costs of each are compared in that order.
 """
@@ -157,7 +162,7 @@ class Problem:
 LEVELS = (
     "changes",  # of what was asked: lines widened or dropped, flags dropped, rules waived
     "distance",  # from what was asked, where a line was widened
-    "additions",  # modules loaded that provide nothing used and are no parent of an active one
+    "additions",  # loads that nobody asked for, see below
     "warnings",  # soft rules violated and not lifted, and modules replaced
     "remedies",
     "generations",  # 1 for each among the active modules, 1 more if it is not the preferred one
@@ -166,6 +171,10 @@ LEVELS = (
     "loads",  # how many modules are loaded explicitly
     "names",  # sum of the places of the loads in the text order of all modules' names
 )
+
+# An addition is a module loaded explicitly that is no preload, no parent of an active one and not
+# the module of a candidate that a want of kind "line" uses, and that either is not the module of
+# any used candidate or replaces another module.
 
 # What a change costs in a closest stack. Advice of the cheapest first; to do without something
 # that was asked for, or to take a known risk, is advice of the last resort.

@@ -1,223 +1,152 @@
-"""The resolver, first cut: interpreters in order of preference, newest provider for the rest.
+"""The resolver: who provides each component, what is loaded in which order, or why nothing can be.
 
-It knows no advisories and no couplings yet; its interface is the one the solver will have. The
-first interpreter under which every component finds a provider wins, so the answer depends on
-nothing but the request.
+The stages: ``world`` turns the request into a stack problem, ``engine`` solves it, this module puts
+the answer into the words of a plan, and ``explain`` says why there is none.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
-from ..errors import NoSolutionError, Place, Problem
-from ..model.knowledge import Knowledge
-from ..model.plan import Pin
-from ..model.ranges import ANY_VERSION
-from ..model.recipe import Recipe
-from ..model.site import Interpreter, Site, Snapshot
-from .candidates import (
-    Candidate,
-    Target,
-    from_index,
-    from_modules,
-    matches,
-    newest_first,
-    pythons,
-)
+from ..errors import UsageError
+from ..model.knowledge import Remedy
+from ..model.plan import Pin, Replacement, SourceBuild
+from .engine import solve
+from .explain import no_solution
+from .findings import findings
+from .flag_table import reads
+from .problem import Candidate, Stack
+from .request import Request, Resolution, Wanted
+from .world import World, world
+
+_INTERPRETER = "bin/python3"
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """One component that is needed: in which range, and who says so."""
+def resolve(request: Request, verbose: bool = False) -> Resolution:
+    """Choose one provider for every component of the recipe, and the order of the loads.
 
-    component: str
-    constraint: str
-    why: str
-    place: Place | None = None
-
-
-@dataclass(frozen=True)
-class Request:
-    """Everything the answer depends on. ``refused`` holds (component, version) that pip refused."""
-
-    recipe: Recipe
-    site: Site
-    arch: str
-    snapshot: Snapshot
-    knowledge: Knowledge
-    implied: tuple[Wanted, ...] = ()
-    build_only: tuple[Wanted, ...] = ()
-    places: dict[str, Place] = field(default_factory=dict)
-    refused: frozenset[tuple[str, str]] = frozenset()
-
-
-@dataclass(frozen=True)
-class Resolution:
-    """The components decided, the interpreter, and the modules to load in which order."""
-
-    pins: tuple[Pin, ...]
-    build_pins: tuple[Pin, ...]
-    interpreter: Interpreter
-    loads: tuple[str, ...]
-    final: tuple[str, ...]
-
-
-def resolve(request: Request) -> Resolution:
-    """Choose one provider for every component of the recipe.
-
-    Raises NoSolutionError naming, for the interpreter that came furthest, each component that
-    found no provider, with its place in the recipe.
+    Raises NoSolutionError, or KnownBadError where knowledge forbids what would be there: with those
+    that cannot hold together, each with its place, and with the closest stacks that work.
     """
-    wanted = _wanted(request)
-    _require_mpi(request)
-    python = next(w for w in wanted if w.component == "python")
-    best: list[Problem] | None = None
-    for candidate, interpreter in _usable_pythons(request, python):
-        chosen, problems = _fill(request, candidate, wanted)
-        if not problems:
-            return _resolution(request, interpreter, chosen)
-        if best is None or len(problems) < len(best):
-            best = problems
-    raise _no_solution(best or [_no_python(request, python)])
+    decided = world(request, strict=True)
+    stack = solve(decided.problem)
+    if stack is None:
+        raise no_solution(request, verbose)
+    return _resolution(decided, stack)
 
 
-def _wanted(request: Request) -> tuple[Wanted, ...]:
-    stack = tuple(
-        Wanted(name, constraint, f"recipe {request.recipe.name}", request.places.get(name))
-        for name, constraint in request.recipe.stack.items()
-    )
-    named = {w.component for w in stack}
-    return stack + tuple(w for w in request.implied if w.component not in named)
-
-
-def _require_mpi(request: Request) -> None:
-    components = request.knowledge.components
-    fulfilling = sorted(name for name, known in components.items() if "mpi" in known.fulfils)
-    if not any(name in request.recipe.stack for name in fulfilling):
-        raise NoSolutionError(
-            f"recipe {request.recipe.name} names no MPI, and its ranks talk over one",
-            f"add one of these to its stack: {', '.join(fulfilling)}",
-            place=request.places.get("stack"),
-        )
-
-
-def _usable_pythons(request: Request, wanted: Wanted) -> list[tuple[Candidate, Interpreter]]:
-    order = request.site.origins
-    fitting = [
-        (candidate, interpreter)
-        for candidate, interpreter in pythons(request.snapshot, request.arch)
-        if candidate.origin in order and matches(candidate.version, wanted.constraint)
-    ]
-    ranked = newest_first([candidate for candidate, _ in fitting])
-    fitting.sort(key=lambda pair: ranked.index(pair[0]))
-    return sorted(fitting, key=lambda pair: order.index(pair[0].origin))
-
-
-def _fill(
-    request: Request, python: Candidate, wanted: tuple[Wanted, ...]
-) -> tuple[dict[str, Candidate], list[Problem]]:
-    chosen = {"python": python}
-    problems: list[Problem] = []
-    for want in (*wanted, *request.build_only):
-        if want.component == "python":
-            continue
-        found = _choose(request, chosen, want)
-        if isinstance(found, Problem):
-            problems.append(found)
-        else:
-            chosen[want.component] = found
-    return chosen, problems
-
-
-def _choose(request: Request, chosen: dict[str, Candidate], want: Wanted) -> Candidate | Problem:
-    """Return the provider: a module already chosen, else the first origin that has one."""
-    for other in chosen.values():
-        if other.module and want.component in other.module.provides:
-            version = other.module.provides[want.component]
-            if matches(version, want.constraint):
-                return Candidate(
-                    want.component, version, "module", other.module.name, module=other.module
-                )
-            return Problem(
-                f"{want.component} {want.constraint} is wanted, but module {other.module.name} "
-                f"brings {version}, which would hide any other",
-                want.place,
-            )
-    candidates = _candidates(request, chosen["python"], want)
-    fitting = [c for c in candidates if matches(c.version, want.constraint)]
-    for origin in request.site.origins:
-        of_origin = newest_first([c for c in fitting if c.origin == origin])
-        if of_origin:
-            return of_origin[0]
-    return _not_found(request, chosen["python"], want, candidates)
-
-
-def _candidates(request: Request, python: Candidate, want: Wanted) -> list[Candidate]:
-    target = Target(request.arch, python.version, request.snapshot.glibc)
-    found = [
-        *from_modules(want.component, request.snapshot),
-        *from_index(want.component, request.knowledge, target),
-    ]
-    return [c for c in found if (c.component, c.version) not in request.refused]
-
-
-def _not_found(
-    request: Request, python: Candidate, want: Wanted, candidates: list[Candidate]
-) -> Problem:
-    asked = (
-        want.component if want.constraint == ANY_VERSION else f"{want.component} {want.constraint}"
-    )
-    message = (
-        f"nothing provides {asked} for Python {python.version} on {request.arch} "
-        f"at site {request.site.name} (wanted by {want.why})"
-    )
-    hints = []
-    if candidates:
-        there = [f"{c.version} ({c.origin})" for c in newest_first(candidates)[:5]]
-        hints.append(f"there is {want.component} {', '.join(there)}")
-    refused = sorted(version for name, version in request.refused if name == want.component)
-    if refused:
-        hints.append(f"the package index does not offer {want.component} {', '.join(refused)}")
-    return Problem(message, want.place, tuple(hints))
-
-
-def _no_python(request: Request, want: Wanted) -> Problem:
-    seen = sorted({c.version for c, _ in pythons(request.snapshot, request.arch)})
-    hint = f"found: {', '.join(seen)}" if seen else "none was found that can make a virtualenv"
-    return Problem(
-        f"no Python {want.constraint} for {request.arch} at site {request.site.name}",
-        want.place,
-        (hint, "envbuild doctor lists the interpreters and what each lacks"),
-    )
-
-
-def _no_solution(problems: list[Problem]) -> NoSolutionError:
-    error = NoSolutionError(problems[0].message)
-    error.problems = tuple(problems)
-    return error
-
-
-def _resolution(
-    request: Request, interpreter: Interpreter, chosen: dict[str, Candidate]
-) -> Resolution:
-    build_only = {w.component: w for w in request.build_only}
-    wanted = {w.component: w for w in _wanted(request)}
-    modules = {c.module.name: c.module for c in chosen.values() if c.module}
-    final = {name for module in modules.values() for name in (*module.loads, module.name)}
+def _resolution(world: World, stack: Stack) -> Resolution:
+    build_only = {f"implied:{each.component}" for each in world.request.build_only}
+    pins = {switch: world.candidate(name) for switch, name in stack.used}
+    run_time = [(s, c) for s, c in pins.items() if s not in build_only]
     return Resolution(
-        pins=tuple(_pin(chosen[name], want) for name, want in wanted.items()),
-        build_pins=tuple(_pin(chosen[name], want) for name, want in build_only.items()),
-        interpreter=interpreter,
-        loads=tuple(modules),
-        final=tuple(sorted(final)),
+        pins=tuple(_pins(world, run_time)),
+        build_pins=tuple(_pins(world, [(s, pins[s]) for s in pins if s in build_only])),
+        brought=tuple(_brought(world, stack)),
+        python=_python(world, pins),
+        loads=stack.loads,
+        final=stack.final,
+        replaced=tuple(Replacement(module=module, by=by) for module, by in stack.replaced),
+        builds=tuple(_builds(world, stack, pins)),
+        findings=findings(world, stack),
     )
 
 
-def _pin(candidate: Candidate, want: Wanted) -> Pin:
+def _pins(world: World, used: list[tuple[str, Candidate]]) -> Iterator[Pin]:
+    """Yield one pin for each component, with all that ask for it."""
+    asking: dict[str, list[Wanted]] = {}
+    chosen: dict[str, Candidate] = {}
+    for switch, candidate in used:
+        asking.setdefault(candidate.component, []).append(world.wanted[switch])
+        chosen[candidate.component] = candidate
+    for component, candidate in chosen.items():
+        yield _pin(candidate, _asked(asking[component]))
+
+
+def _asked(asking: list[Wanted]) -> str:
+    """Return the constraints that fixed a pin, each with who made it; "any" only if it is all."""
+    fixed = [each for each in asking if each.constraint != "*"] or asking[:1]
+    return "; ".join(
+        f"{'any' if each.constraint == '*' else each.constraint} ({each.why})" for each in fixed
+    )
+
+
+def _pin(candidate: Candidate, why: str) -> Pin:
     return Pin(
         component=candidate.component,
         version=candidate.version,
         origin=candidate.origin,
         locator=candidate.locator,
-        why=f"{want.why} asks for {want.constraint}",
+        why=why,
     )
+
+
+def _brought(world: World, stack: Stack) -> Iterator[Pin]:
+    used = {world.candidate(name).component for _, name in stack.used}
+    for name in stack.effective:
+        candidate = world.candidate(name)
+        if candidate.component not in used:
+            used.add(candidate.component)
+            yield _pin(candidate, f"comes with {candidate.locator}")
+
+
+def _python(world: World, pins: dict[str, Candidate]) -> str:
+    """Return the path of the interpreter. Raises UsageError where nobody says where it lies."""
+    python = next(each for each in pins.values() if each.component == "python")
+    module = world.module(python)
+    if module is None:
+        return python.locator
+    if module.python is not None:
+        return module.python
+    if module.home is not None:
+        return f"{module.home}/{_INTERPRETER}"
+    raise UsageError(
+        f"nothing says where the Python of module {module.name} lies",
+        "state it in the site file, modules: [{name: ..., python: /path/bin/python3}]",
+        "or let envbuild sites snapshot --probe find out",
+    )
+
+
+def _builds(world: World, stack: Stack, pins: dict[str, Candidate]) -> Iterator[SourceBuild]:
+    for candidate in {each.component: each for each in pins.values()}.values():
+        if candidate.origin != "build":
+            continue
+        is_runtime = candidate.component == world.request.recipe.runtime.package
+        flags = _flags(world, stack, candidate) if is_runtime else {}
+        remedies = list(_taken(world, stack)) if is_runtime else []
+        yield SourceBuild(
+            component=candidate.component,
+            version=candidate.version,
+            flags=flags | {r.name: r.value or "" for r in remedies if r.kind == "flag"},
+            environment={r.name: r.value or "" for r in remedies if r.kind == "variable"},
+            pip_options=tuple(r.value or r.name for r in remedies if r.kind == "pip-option"),
+            patches=tuple(r.name for r in remedies if r.kind == "patch"),
+        )
+
+
+def _taken(world: World, stack: Stack) -> Iterator[Remedy]:
+    rows = {each.rule.key: each.row for each in world.grounded}
+    for key, taken in stack.violated:
+        yield from (each for each in rows[key].remedies if each.id == taken)
+
+
+def _flags(world: World, stack: Stack, runtime: Candidate) -> dict[str, str]:
+    """Return the recipe's flags and those that are derived from what was chosen."""
+    flags = dict(world.request.recipe.runtime.flags)
+    homes = {
+        world.candidate(name).component: world.pool.homes[name]
+        for name in stack.effective
+        if name in world.pool.homes
+    }
+    for name, flag in world.request.knowledge.flags.items():
+        if flag.derived is None or flag.home_of is None or name in flags:
+            continue
+        if flag.home_of in homes and reads(flag, runtime.version) and _wanted(world, flag.derived):
+            flags[name] = homes[flag.home_of]
+    return flags
+
+
+def _wanted(world: World, condition: str) -> bool:
+    from ..model.condition import Condition
+
+    return Condition(condition).evaluate(world.facts.lookup) is True

@@ -9,6 +9,7 @@ from envbuilder.model.plan import Pin, Plan, RuntimePlan
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.site import Launcher, Site
 from envbuilder.planning import PlanRequest, make_plan
+from envbuilder.resolve import Resolution
 
 
 def plan(
@@ -25,11 +26,14 @@ def plan(
             recipe=Recipe(**wanted),  # type: ignore[arg-type]
             site=Site(**place),  # type: ignore[arg-type]
             arch="x86_64",
-            python="/usr/bin/python3",
-            pins=(Pin(component=mpi, version="1.0", origin="pip", locator=mpi, why="w"),),
-            build_pins=(),
-            loads=loads,
-            final=loads,
+            found=Resolution(
+                python="/usr/bin/python3",
+                pins=(Pin(component=mpi, version="1.0", origin="pip", locator=mpi, why="w"),),
+                build_pins=(),
+                brought=(),
+                loads=loads,
+                final=loads,
+            ),
             runtime=RuntimePlan(package="runtime", version="0.1.0", source_sha256="0" * 64),
             inputs=(),
         )

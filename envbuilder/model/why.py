@@ -1,0 +1,28 @@
+"""Answers to "why this?" and "why not that?"."""
+
+from __future__ import annotations
+
+from .base import Document, Line, Name
+from .plan import Finding
+from .site import PlainVersion
+
+
+class WhyNot(Document):
+    """What stands against a version: what cannot hold with it, or what makes it worse."""
+
+    what: Line
+    possible: bool
+    because: tuple[Line, ...]
+    links: tuple[Line, ...] = ()
+
+
+class Why(Document):
+    """What a component is in the best stack. ``instead_of``: what ranks better and is not there."""
+
+    component: Name
+    version: PlainVersion
+    provider: Line
+    asked: tuple[Line, ...]
+    findings: tuple[Finding, ...] = ()
+    instead_of: tuple[WhyNot, ...] = ()
+    further: int = 0

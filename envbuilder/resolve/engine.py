@@ -1,0 +1,210 @@
+"""Solving a stack problem with clingo: the best stack, a minimal conflict, the closest stacks.
+
+The logic program is ``engine.lp``. Everything here works on the plain values of ``problem``; equal
+problems give equal answers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import clingo
+
+from .. import data
+from .encoding import LAWS, Encoded, encode
+from .loading import order
+from .problem import CHANGE_COSTS, LEVELS, Change, Problem, Stack
+
+# How many sets of loads that end otherwise than planned are barred before giving up. Each bar is
+# one more solve of some milliseconds; real trees need none or one.
+_MOST_BARS = 60
+
+_OPTIONS = ("-t1", "--seed=1", "--opt-strategy=usc", "--warn=none")
+
+# Levels that are not "newest" stand at these priorities in engine.lp.
+_PRIORITIES = {
+    "changes": 1009,
+    "distance": 1008,
+    "additions": 1007,
+    "warnings": 1006,
+    "remedies": 1005,
+    "generations": 1004,
+    "origins": 1003,
+    "loads": 2,
+    "names": 1,
+}
+_NEWEST = 1000
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """One model: the numbers of what holds in it, and its costs by priority."""
+
+    atoms: tuple[clingo.Symbol, ...]
+    costs: dict[int, int]
+
+
+def solve(problem: Problem) -> Stack | None:
+    """Return the best stack, or None where the problem has none."""
+    return _best(problem, relaxing=False, blocked=())[0]
+
+
+def closest(problem: Problem, count: int = 3, seconds: float = 2.0) -> tuple[Stack, ...]:
+    """Return stacks that work once something asked for is changed, the cheapest change first.
+
+    No stack's changes hold all the changes of an earlier one. Ends after *count* stacks, or when
+    *seconds* are over (at least one is tried for).
+    """
+    found: list[Stack] = []
+    end = time.monotonic() + seconds
+    while len(found) < count and (not found or time.monotonic() < end):
+        stack, problem = _best(problem, relaxing=True, blocked=[each.changes for each in found])
+        if stack is None:
+            break
+        found.append(stack)
+        if not stack.changes:
+            break
+    return tuple(found)
+
+
+def conflict(problem: Problem) -> tuple[str, ...]:
+    """Return a minimal set of switches that cannot hold together; empty: there is a stack.
+
+    Without any one of them there would be one. Laws, fits and rows are tried first for leaving
+    out, so that what a user wrote is what remains where there is a choice.
+    """
+    stack, problem = _best(problem, relaxing=False, blocked=())
+    if stack is not None:
+        return ()
+    encoded = encode(problem)
+    control = _grounded(encoded, objective=False)
+    order_of = encoded.switches.index
+    kept = _core(control, encoded, encoded.switches) or []
+    for switch in sorted(kept, key=lambda name: (_stays(name), order_of(name))):
+        if switch in kept:
+            rest = [name for name in kept if name != switch]
+            kept = _core(control, encoded, rest) or kept
+    return tuple(sorted(kept, key=order_of))
+
+
+def _stays(switch: str) -> int:
+    """When a switch is tried for leaving out: laws first, a user's own lines last."""
+    kind = switch.partition(":")[0]
+    return {"law": 0, "fit": 1, "implied": 2, "row": 3, "flag": 4}.get(kind, 5)
+
+
+def _best(
+    problem: Problem, relaxing: bool, blocked: Sequence[tuple[Change, ...]]
+) -> tuple[Stack | None, Problem]:
+    """Return the best stack whose loads can be ordered, and the problem with what was barred."""
+    while True:
+        encoded = encode(problem)
+        answer = _optimum(encoded, blocked, relaxing)
+        if answer is None:
+            return None, problem
+        stack = _read(encoded, answer)
+        ordered = _ordered(encoded, stack)
+        if ordered is not None or len(problem.barred) >= _MOST_BARS:
+            return ordered, problem
+        problem = replace(problem, barred=problem.barred | {frozenset(stack.loads)})
+
+
+def _ordered(encoded: Encoded, stack: Stack) -> Stack | None:
+    actions = order(
+        encoded.modules,
+        frozenset(stack.loads),
+        encoded.problem.preload,
+        frozenset(stack.final),
+        dict(stack.replaced),
+    )
+    if actions is None:
+        return None
+    return replace(stack, loads=tuple(name for kind, name in actions if kind == "load"))
+
+
+def _grounded(encoded: Encoded, objective: bool, more: str = "") -> clingo.Control:
+    control = clingo.Control([*_OPTIONS, *_costs()], message_limit=0)
+    control.load(str(data.ENGINE))
+    control.add("base", [], encoded.facts + more)
+    parts: list[tuple[str, list[clingo.Symbol]]] = [("base", [])]
+    control.ground([*parts, ("objective", [])] if objective else parts)
+    return control
+
+
+def _costs() -> Iterable[str]:
+    return (f"-c{kind}_cost={cost}" for kind, cost in CHANGE_COSTS.items())
+
+
+def _assumptions(encoded: Encoded, switches: Iterable[str]) -> list[tuple[clingo.Symbol, bool]]:
+    return [(encoded.symbols[name], True) for name in switches]
+
+
+def _optimum(
+    encoded: Encoded, blocked: Sequence[tuple[Change, ...]], relaxing: bool
+) -> _Answer | None:
+    more = ["relaxing." if relaxing else "", *(_block(encoded, each) for each in blocked)]
+    control = _grounded(encoded, objective=True, more="\n".join(more))
+    held = encoded.unrelaxed if relaxing else encoded.switches
+    best: _Answer | None = None
+    with control.solve(assumptions=_assumptions(encoded, held), yield_=True) as handle:
+        for model in handle:
+            costs = dict(zip(model.priority, model.cost, strict=True))
+            best = _Answer(tuple(model.symbols(atoms=True)), costs)
+    return best
+
+
+def _block(encoded: Encoded, changes: Sequence[Change]) -> str:
+    """Return a constraint against all of *changes* together."""
+    return f":- {', '.join(encoded.changed(each) for each in changes)}."
+
+
+def _core(control: clingo.Control, encoded: Encoded, switches: Iterable[str]) -> list[str] | None:
+    """Return switches among these that cannot hold together, or None: they can."""
+    assumptions = _assumptions(encoded, switches)
+    literals = {
+        control.symbolic_atoms[symbol].literal: name  # type: ignore[union-attr]
+        for name, symbol in encoded.symbols.items()
+        if control.symbolic_atoms[symbol] is not None
+    }
+    with control.solve(assumptions=assumptions, yield_=True) as handle:
+        if handle.get().satisfiable:
+            return None
+        return [literals[number] for number in handle.core() if number in literals]
+
+
+def _read(encoded: Encoded, answer: _Answer) -> Stack:
+    """Return the answer in the problem's own names; the loads are not ordered yet."""
+    of: dict[str, list[tuple[int, ...]]] = {}
+    for symbol in answer.atoms:
+        numbers = [
+            each.number for each in symbol.arguments if each.type == clingo.SymbolType.Number
+        ]
+        of.setdefault(symbol.name, []).append(tuple(numbers))
+    names, candidates = encoded.module_names, encoded.candidate_ids
+    used = {candidates[k] for (k,) in of.get("use", ())}
+    taken = {q: d for q, d in of.get("take", ())}  # noqa: C416 - tuples of any length to pairs
+    return Stack(
+        loads=tuple(sorted(names[m] for (m,) in of.get("load", ()))),
+        final=tuple(sorted(names[m] for (m,) in of.get("active", ()))),
+        replaced=tuple(sorted((names[r], names[w]) for r, w in of.get("by", ()))),
+        used=encoded.used(frozenset(used), frozenset(s for (s,) in of.get("dropped", ()))),
+        effective=tuple(sorted(candidates[k] for (k,) in of.get("effective", ()))),
+        violated=tuple(
+            sorted(encoded.violated(q, taken.get(q)) for (q,) in of.get("violated", ()))
+        ),
+        costs=_by_level(encoded.problem, answer.costs),
+        changes=encoded.changes(answer.atoms),
+    )
+
+
+def _by_level(problem: Problem, costs: dict[int, int]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    newest = tuple(costs.get(_NEWEST - place, 0) for place in range(len(problem.wants)))
+    return tuple(
+        (level, newest if level == "newest" else (costs.get(_PRIORITIES[level], 0),))
+        for level in LEVELS
+    )
+
+
+__all__ = ["LAWS", "closest", "conflict", "solve"]

@@ -1,0 +1,86 @@
+"""What knowledge says of a finished stack. Evaluated anew, not read off the solver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..model.knowledge import Remedy
+from ..model.plan import Finding, FindingStatus
+from .pool import describe
+from .problem import Stack
+from .rules import Grounded
+from .world import World
+
+_WEIGHT = {"waived": 0, "lifted": 1, "warning": 2, "unknown": 3, "info": 4}
+
+
+def findings(world: World, stack: Stack) -> tuple[Finding, ...]:
+    """Return all rows that hold or may hold for the stack, the weightiest first."""
+    effective = frozenset(stack.effective)
+    flags = frozenset(world.problem.flags)
+    remedies = dict(stack.violated)
+    found = [
+        _finding(world, each, effective, remedies.get(each.rule.key))
+        for each in world.grounded
+        if holds(each, effective, flags)
+    ]
+    return tuple(sorted(_once(found), key=lambda each: (_WEIGHT[each.status], each.id)))
+
+
+def holds(grounded: Grounded, effective: frozenset[str], flags: frozenset[str]) -> bool:
+    """Whether the rule is violated where these candidates are effective and these flags set."""
+    rule = grounded.rule
+    return (
+        all(slot & effective for slot in rule.slots)
+        and not any(lack & effective for lack in rule.lacks)
+        and any(case.kept <= flags and not case.dropped & flags for case in rule.cases)
+    )
+
+
+def _finding(world: World, each: Grounded, effective: frozenset[str], taken: str | None) -> Finding:
+    row = each.row
+    there = [world.candidate(name) for slot in each.rule.slots for name in sorted(slot & effective)]
+    remedy = next((one for one in row.remedies if one.id == taken), None)
+    return Finding(
+        id=row.id,
+        status=_status(each, remedy),
+        severity=row.severity,
+        summary=row.summary,
+        components=describe(there),
+        fix=row.fix,
+        link=row.sources[0],
+        facts=each.unknown,
+        remedy=remedy_text(remedy) if remedy else None,
+        reason=each.reason,
+    )
+
+
+def _status(each: Grounded, remedy: Remedy | None) -> FindingStatus:
+    if each.reason is not None:
+        return "waived"
+    if remedy is not None:
+        return "lifted"
+    if not each.sure:
+        return "unknown"
+    return "info" if each.row.severity == "info" else "warning"
+
+
+def remedy_text(remedy: Remedy) -> str:
+    """Return a remedy in a few words."""
+    return {
+        "patch": f"patch {remedy.name}",
+        "variable": f"variable {remedy.name}={remedy.value or ''}",
+        "pip-option": f"pip option {remedy.value or remedy.name}",
+        "flag": f"flag {remedy.name}={remedy.value or ''}",
+        "component": f"with {remedy.name} {remedy.value or ''}".rstrip(),
+        "build-version": f"built with {remedy.name} {remedy.value or ''}".rstrip(),
+    }[remedy.kind]
+
+
+def _once(found: list[Finding]) -> Iterator[Finding]:
+    """Leave out what a weightier finding of the same row already says."""
+    seen: set[str] = set()
+    for each in sorted(found, key=lambda one: _WEIGHT[one.status]):
+        if each.id not in seen:
+            seen.add(each.id)
+            yield each

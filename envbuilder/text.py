@@ -1,0 +1,46 @@
+"""Putting words that somebody else wrote into a message: safe, short, with the nearest name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+# How much of a document's text a message repeats, in characters.
+SHORT = 60
+LONG = 240
+
+# Longer texts are no misspelt names, and comparing them is slow.
+_COMPARABLE = 64
+
+
+def shown(text: str, limit: int = SHORT) -> str:
+    """Return *text* on one line: what cannot be printed is escaped, what is too long is cut."""
+    cut = text[: limit + 1]
+    safe = "".join(c if c.isprintable() else _escaped(c) for c in cut[:limit])
+    return safe + "..." if len(cut) > limit else safe
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def nearest(word: str, names: Iterable[str]) -> str | None:
+    """Return the one of *names* that *word* most likely stands for, or None."""
+    from difflib import get_close_matches
+
+    if len(word) > _COMPARABLE:
+        return None
+    # Case and the kind of hyphen are the most common slips and count for nothing here.
+    spelt = {_folded(name): name for name in sorted(names, reverse=True)}
+    found = get_close_matches(_folded(word), spelt, n=1, cutoff=0.6)
+    return spelt[found[0]] if found else None
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("_", "-").replace(" ", "-")
+
+
+def unknown(what: str, word: str, names: Iterable[str]) -> str:
+    """Return ``unknown key 'runtim': did you mean 'runtime'?``, without the question if none is."""
+    near = nearest(word, names)
+    message = f"unknown {what} '{shown(word)}'"
+    return f"{message}: did you mean '{near}'?" if near else message
