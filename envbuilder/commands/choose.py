@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from ..detect import local_site
 from ..documents import Loaded, catalogue, find, load_site
 from ..errors import UsageError
 from ..model.base import canonical_json, sha256_text
@@ -88,6 +87,8 @@ def _named(
     name: str, why: str, context: Context, folders: Sequence[Path], knowledge: Knowledge
 ) -> ChosenSite:
     if name == LOCAL:
+        from ..detect import local_site
+
         site = local_site(context.environ)
         return ChosenSite(site, why, sha256_text(canonical_json(site.plain())))
     loaded = load_site(find("site", name, folders), knowledge)

@@ -7,11 +7,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ..build import Listener
 from ..errors import UsageError
 from ..model.plan import Step
+
+if TYPE_CHECKING:
+    # The build is the last thing that most verbs need, if at all.
+    from ..build import Listener
 
 
 class Teller(Protocol):

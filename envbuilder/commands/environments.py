@@ -37,16 +37,19 @@ def list_all(root: store.Root) -> Listing:
 def _listed(home: store.Home, version: store.Version, default: int | None) -> Listed:
     proofs = read_all(home.evidence(version.id))
     passed = [proof for proof in proofs if proof.result.verdict == "passed"]
+    plan = read_lock(home, version).plan
     tiers = sorted((proof.result.tier for proof in passed), key=TIERS.index)
     return Listed(
         environment=home.name,
         number=version.number,
         default=version.number == default,
         id=version.id,
-        summary=read_lock(home, version).plan.summary,
+        summary=plan.summary,
         tier=tiers[-1] if tiers else None,
         proved=passed[-1].time if passed else None,
         last_failed=bool(proofs) and proofs[-1].result.verdict == "failed",
+        waived=tuple(each.id for each in plan.findings if each.status == "waived"),
+        warnings=sum(each.status in ("warning", "unknown") for each in plan.findings),
     )
 
 

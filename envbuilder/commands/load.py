@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from .. import data, sources
-from ..detect import snapshot
 from ..documents import (
     Loaded,
     LoadedKnowledge,
@@ -72,6 +72,7 @@ class Material:
     arch: Arch
     knowledge: LoadedKnowledge
     snapshot: Snapshot
+    snapshot_sha256: str
     runtime_source: Path
     notes: tuple[str, ...] = ()
 
@@ -88,7 +89,7 @@ def load(choice: Choice, context: Context) -> Material:
     chosen = with_partition(chosen, choice.partition)
     context.tell.say(chosen.told())
     arch = choose_arch(choice.arch, recipe, chosen)
-    found, notes = _snapshot(chosen, context)
+    found, digest, notes = _snapshot(chosen, context)
     for note in notes:
         context.tell.say(f"note: {note}")
     return Material(
@@ -97,6 +98,7 @@ def load(choice: Choice, context: Context) -> Material:
         arch=arch,
         knowledge=knowledge,
         snapshot=found,
+        snapshot_sha256=digest,
         runtime_source=_runtime_source(recipe),
         notes=notes,
     )
@@ -112,18 +114,26 @@ def _allowing(recipe: Loaded[Recipe], allow: tuple[tuple[str, str], ...]) -> Loa
     return replace(recipe, value=recipe.value.model_copy(update={"allow": waivers}))
 
 
-def _snapshot(chosen: ChosenSite, context: Context) -> tuple[Snapshot, tuple[str, ...]]:
-    """Return what the site holds: from its snapshot's file, else from looking at this machine."""
+def _snapshot(chosen: ChosenSite, context: Context) -> tuple[Snapshot, str, tuple[str, ...]]:
+    """Return what the site holds, its hash, and what is odd.
+
+    From its snapshot's file, else from looking at this machine. The hash is over the file: what the
+    site states over it is in the hash of the site.
+    """
     site = chosen.site
     if site.snapshot is None or chosen.path is None:
+        from ..detect import snapshot
+
         found = snapshot(site, context.environ)
-        return found.snapshot, ()
+        return found.snapshot, sha256_text(canonical_json(found.snapshot.plain())), ()
     from ..detect.merge import merged
     from ..documents.snapshots import load_snapshot
 
-    recorded = load_snapshot(chosen.path.parent / site.snapshot)
+    file = chosen.path.parent / site.snapshot
+    recorded = load_snapshot(file)
     modules, notes = merged(site, recorded)
-    return recorded.model_copy(update={"modules": modules}), notes
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    return recorded.model_copy(update={"modules": modules}), digest, notes
 
 
 def plan(
@@ -196,11 +206,10 @@ def _runtime_source(recipe: Loaded[Recipe]) -> Path:
 
 def inputs(loaded: Material, runtime: RuntimePlan) -> tuple[Input, ...]:
     """Return what the plan depends on, by which a stale lock is told."""
-    snapshot_text = canonical_json(loaded.snapshot.plain())
     return (
         Input(kind="recipe", name=loaded.recipe.value.name, sha256=loaded.recipe.sha256),
         Input(kind="site", name=loaded.site.name, sha256=loaded.chosen.sha256),
-        Input(kind="snapshot", name=loaded.site.name, sha256=sha256_text(snapshot_text)),
+        Input(kind="snapshot", name=loaded.site.name, sha256=loaded.snapshot_sha256),
         Input(kind="knowledge", name="knowledge", sha256=loaded.knowledge.sha256),
         Input(kind="runtime", name=runtime.package, sha256=runtime.source_sha256),
     )

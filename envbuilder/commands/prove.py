@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from .. import data
-from ..model.evidence import Evidence
+from ..model.evidence import Evidence, Noted
 from ..model.places import Places
 from ..model.plan import Lock
 from ..record import append, next_run
@@ -47,6 +47,7 @@ def prove(lock: Lock, home: Home, context: Context, *, ranks: int | None = None)
         execution="native",
         time=context.clock().strftime("%Y-%m-%dT%H:%M:%SZ"),
         log=f"{run.name}/{LOG}",
+        findings=tuple(Noted(id=each.id, status=each.status) for each in lock.plan.findings),
         result=result,
     )
     append(run, evidence)

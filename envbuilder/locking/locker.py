@@ -16,7 +16,7 @@ from urllib.request import url2pathname
 
 from packaging.utils import canonicalize_name
 
-from ..errors import BuildError
+from ..errors import BuildError, UsageError
 from ..model.plan import Artifact, Lock, Pin, Plan
 from ..process import Finished
 from .failures import LACKING, modules_failure, pip_failure, venv_failure
@@ -32,8 +32,10 @@ def make_lock(
     *run* starts a command in the plan's environment, with *scratch*/venv as its virtualenv.
     *imports* says, by distribution name, what Python imports a package as, where that is known.
     Raises Refusal for a pin that the index does not offer, BuildError where it cannot be reached,
-    the packages contradict each other or the modules are not those of the plan.
+    the packages contradict each other or the modules are not those of the plan, UsageError where
+    something would have to be built from its sources.
     """
+    _all_are_wheels(plan)
     python = str(scratch / "venv" / "bin" / "python")
     _load_modules(plan, run)
     _make_venv(plan, run, scratch)
@@ -46,6 +48,15 @@ def make_lock(
         raise pip_failure(plan, _pip_pins(plan), answer)
     installs = json.loads(report.read_text(encoding="utf-8"))["install"]
     return Lock(plan=plan, artifacts=_artifacts(plan, installs, imports or {}))
+
+
+def _all_are_wheels(plan: Plan) -> None:
+    if plan.builds:
+        names = ", ".join(f"{each.component} {each.version}" for each in plan.builds)
+        raise UsageError(
+            f"{plan.recipe} needs {names} built from source, which envbuild cannot do yet",
+            "envbuild plan shows the stack, its modules and the flags to build it with by hand",
+        )
 
 
 def _load_modules(plan: Plan, run: Run) -> None:

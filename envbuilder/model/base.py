@@ -25,6 +25,7 @@ class Document(BaseModel):
         validate_by_alias=True,
         serialize_by_alias=True,
         hide_input_in_errors=True,
+        defer_build=True,
     )
 
     def plain(self) -> dict[str, Any]:

@@ -139,8 +139,9 @@ class Encoded:
 
     def _relations(self, module: Module) -> Iterator[str]:
         number, m = self._module_number, self._module_number[module.name]
-        for other in self.modules.values():
-            if other is not module and {other.name, other.key} & set(module.conflicts):
+        against = frozenset(module.conflicts)
+        for other in self.modules.values() if against else ():
+            if other is not module and (other.name in against or other.key in against):
                 yield f"conflict({m},{number[other.name]})."
         for a, alternative in enumerate(module.parents):
             # An alternative that names an unknown module cannot come true.

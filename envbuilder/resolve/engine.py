@@ -151,7 +151,7 @@ def _optimum(
     with control.solve(assumptions=_assumptions(encoded, held), yield_=True) as handle:
         for model in handle:
             costs = dict(zip(model.priority, model.cost, strict=True))
-            best = _Answer(tuple(model.symbols(atoms=True)), costs)
+            best = _Answer(tuple(model.symbols(shown=True)), costs)
     return best
 
 

@@ -34,6 +34,10 @@ class Shelf:
         return found
 
     @cached_property
+    def _provided(self) -> dict[str, dict[str, str]]:
+        return {}
+
+    @cached_property
     def _stating(self) -> list[StatedModule]:
         return [module for module in self.modules.values() if module.provides]
 
@@ -46,10 +50,22 @@ class Shelf:
         return sorted(found)
 
     def provides(self, module: str) -> dict[str, str]:
-        return self.names.provides(self.modules[module])
+        """Return the components that a module provides, with their versions."""
+        if module not in self._provided:
+            self._provided[module] = self.names.provides(self.modules[module])
+        return self._provided[module]
 
     def generation(self, module: str) -> str | None:
         """Return the toolchain generation; in a hierarchy, where no name says it, its parents'."""
+        if module not in self._generations:
+            self._generations[module] = self._find_generation(module)
+        return self._generations[module]
+
+    @cached_property
+    def _generations(self) -> dict[str, str | None]:
+        return {}
+
+    def _find_generation(self, module: str) -> str | None:
         stated = self.modules[module]
         own = self.names.generation(stated)
         if own is not None or not stated.parents:

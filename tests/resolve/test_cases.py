@@ -1,0 +1,182 @@
+"""Resolver cases as files: what is asked, and the stack or the refusal that must come of it.
+
+A case (cases/*.yaml) names a recipe and a site, shipped ones by name or written out, and what it
+changes in them (a key set to null is taken away). It expects a stack, or a refusal with its text:
+
+    expect:   loads, final, replaced, pins {component: version}, origins {component: origin},
+              findings {id: status}, absent [ids], flags (of the source build), python
+    refuse:   exit-code, switches, closest [changes of each], text (the whole message)
+
+What a case does not name is not compared. ``ENVBUILD_UPDATE_GOLDENS=1`` rewrites the texts.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from envbuilder import data
+from envbuilder.commands.choose import ChosenSite
+from envbuilder.commands.load import Material, request
+from envbuilder.detect.merge import merged
+from envbuilder.documents import Loaded, load_knowledge, load_recipe, load_site
+from envbuilder.documents.snapshots import load_snapshot
+from envbuilder.errors import NoSolutionError
+from envbuilder.model.knowledge import Knowledge
+from envbuilder.model.recipe import Recipe
+from envbuilder.model.site import Snapshot
+from envbuilder.resolve import Request, Resolution, resolve
+from envbuilder.resolve.engine import conflict
+from envbuilder.resolve.world import world
+
+FOLDER = Path(__file__).parent / "cases"
+CASES = sorted(FOLDER.glob("*.yaml"))
+UPDATE = os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1"
+
+KEYS = {"about", "recipe", "site", "arch", "change", "site-change", "expect", "refuse", "partition"}
+
+
+@cache
+def knowledge() -> Any:
+    return load_knowledge([data.RECIPES])
+
+
+def read(path: Path) -> dict[str, Any]:
+    case = yaml.safe_load(path.read_text())
+    assert set(case) <= KEYS, f"unknown keys in {path.name}: {set(case) - KEYS}"
+    assert "about" in case
+    assert ("expect" in case) != ("refuse" in case)
+    return case
+
+
+def changed(base: Any, change: Any) -> Any:
+    """Return *base* with the keys of *change* set, taken away where they are null."""
+    if not isinstance(change, dict) or not isinstance(base, dict):
+        return change
+    result = dict(base)
+    for key, value in change.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = changed(result.get(key), value)
+    return result
+
+
+def document(what: Any, folder: str, change: Any, target: Path) -> Path:
+    """Write the document of a case where its place in messages is the same on every machine."""
+    if isinstance(what, str):
+        shipped = data.RECIPES / folder / f"{what}.yaml"
+        if not change:
+            return shipped
+        what = yaml.safe_load(shipped.read_text())
+    plain = changed({"schema": 1, "summary": "a case", **what}, change or {})
+    target = target / f"{plain['name']}.yaml"
+    target.write_text(yaml.safe_dump(plain, sort_keys=False, width=100))
+    return target
+
+
+def asked(case: dict[str, Any], folder: Path, known: Any) -> Request:
+    recipe: Loaded[Recipe] = load_recipe(
+        document(case["recipe"], ".", case.get("change"), folder), known.value
+    )
+    path = document(case["site"], "sites", case.get("site-change"), folder)
+    site = load_site(path, known.value)
+    snapshot = Snapshot()
+    if site.value.snapshot:
+        snapshot = load_snapshot(data.RECIPES / "sites" / site.value.snapshot)
+    modules, _ = merged(site.value, snapshot)
+    name = case.get("partition")
+    chosen = ChosenSite(
+        site.value,
+        "asked for",
+        site.sha256,
+        path,
+        site.value.partitions[name] if name else None,
+        name,
+    )
+    material = Material(
+        recipe=recipe,
+        chosen=chosen,
+        arch=case.get("arch", recipe.value.arch[0]),
+        knowledge=known,
+        snapshot=snapshot.model_copy(update={"modules": modules}),
+        snapshot_sha256="0" * 64,
+        runtime_source=data.RUNTIME,
+    )
+    return request(material)
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_case(path: Path, tmp_path: Path) -> None:
+    case = read(path)
+    request_ = asked(case, tmp_path, knowledge())
+    if "expect" in case:
+        _compare(case["expect"], resolve(request_))
+    else:
+        _refused(path, case["refuse"], request_, tmp_path)
+
+
+def _compare(expected: dict[str, Any], found: Resolution) -> None:
+    pins = {pin.component: pin for pin in (*found.brought, *found.build_pins, *found.pins)}
+    actual: dict[str, Any] = {
+        "loads": list(found.loads),
+        "final": list(found.final),
+        "replaced": {each.module: each.by for each in found.replaced},
+        "pins": {name: pin.version for name, pin in pins.items()},
+        "origins": {name: pin.origin for name, pin in pins.items()},
+        "locators": {name: pin.locator for name, pin in pins.items()},
+        "findings": {each.id: each.status for each in found.findings},
+        "flags": {name: value for each in found.builds for name, value in each.flags.items()},
+        "environment": {k: v for each in found.builds for k, v in each.environment.items()},
+        "python": found.python,
+    }
+    for key, value in expected.items():
+        if key == "absent":
+            assert not set(value) & set(actual["findings"]), actual["findings"]
+        elif isinstance(value, dict) and key != "replaced":
+            assert {name: actual[key].get(name) for name in value} == value, key
+        else:
+            assert actual[key] == value, key
+
+
+def _refused(path: Path, expected: dict[str, Any], request_: Request, folder: Path) -> None:
+    with pytest.raises(NoSolutionError) as caught:
+        resolve(request_)
+    error = caught.value
+    text = "\n".join(
+        [error.problems[0].message, *(f"hint: {hint}" for hint in error.problems[0].hints)]
+    )
+    text = text.replace(f"{folder}/", "").replace(f"{data.RECIPES}/", "")
+    assert int(error.code) == expected.get("exit-code", 3)
+    if "switches" in expected:
+        assert list(conflict(world(request_, strict=False).problem)) == expected["switches"]
+    closest = error.details["closest"]
+    assert isinstance(closest, list)
+    if "closest" in expected:
+        assert [each["changes"] for each in closest] == expected["closest"]
+    if UPDATE:
+        _rewrite(path, text)
+    else:
+        assert text == expected["text"].rstrip("\n")
+
+
+def _rewrite(path: Path, text: str) -> None:
+    """Put *text* in the place of the case's own, which stands last in the file."""
+    head = path.read_text().partition("  text:")[0].rstrip("\n")
+    body = "".join(f"    {line}\n" if line else "\n" for line in text.splitlines())
+    path.write_text(f"{head}\n  text: |\n{body}")
+
+
+def test_enough_cases() -> None:
+    assert len(CASES) >= 60
+
+
+def test_the_shipped_knowledge_is_what_the_cases_use() -> None:
+    known: Knowledge = knowledge().value
+    assert known.advisories
+    assert known.generations
