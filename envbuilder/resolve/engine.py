@@ -70,18 +70,40 @@ def closest(problem: Problem, count: int = 3, seconds: float = 2.0) -> tuple[Sta
 
 
 def conflict(problem: Problem) -> tuple[str, ...]:
-    """Return a minimal set of switches that cannot hold together; empty: there is a stack.
+    """Return a minimal set of switches that cannot hold together; empty: there is a stack."""
+    return next(iter(conflicts(problem, 1)), ())
 
-    Without any one of them there would be one. Laws, fits and rows are tried first for leaving
-    out, so that what a user wrote is what remains where there is a choice.
+
+def conflicts(problem: Problem, count: int) -> tuple[tuple[str, ...], ...]:
+    """Return up to *count* minimal sets of switches, none of which can hold together.
+
+    Of a set every member is needed: the others hold together. No two sets share more than laws, so
+    each is a trouble of its own; none: there is a stack.
     """
     stack, problem = _best(problem, relaxing=False, blocked=())
     if stack is not None:
         return ()
     encoded = encode(problem)
     control = _grounded(encoded, objective=False)
+    found: list[tuple[str, ...]] = []
+    left = list(encoded.switches)
+    while len(found) < count:
+        one = _minimal(control, encoded, left)
+        if not one:
+            break
+        found.append(one)
+        left = [name for name in left if name not in one or name.startswith("law:")]
+    return tuple(found)
+
+
+def _minimal(control: clingo.Control, encoded: Encoded, switches: list[str]) -> tuple[str, ...]:
+    """Return a minimal set of those among *switches* that cannot hold together.
+
+    Laws, fits and rows are tried first for leaving out, so that what a user wrote is what remains
+    where there is a choice.
+    """
     order_of = encoded.switches.index
-    kept = _core(control, encoded, encoded.switches) or []
+    kept = _core(control, encoded, switches) or []
     for switch in sorted(kept, key=lambda name: (_stays(name), order_of(name))):
         if switch in kept:
             rest = [name for name in kept if name != switch]
@@ -207,4 +229,4 @@ def _by_level(problem: Problem, costs: dict[int, int]) -> tuple[tuple[str, tuple
     )
 
 
-__all__ = ["LAWS", "closest", "conflict", "solve"]
+__all__ = ["LAWS", "closest", "conflict", "conflicts", "solve"]

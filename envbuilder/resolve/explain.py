@@ -9,7 +9,7 @@ from ..errors import KnownBadError, NoSolutionError, Place, Problem
 from ..model.ranges import ANY_VERSION
 from ..model.recipe import names_module
 from ..text import nearest
-from .engine import closest, conflict, solve
+from .engine import closest, conflicts, solve
 from .problem import Change, FlagCase, Rule, Stack, Want
 from .problem import Problem as StackProblem
 from .request import Request
@@ -18,6 +18,8 @@ from .world import World, world
 # So many closest stacks fit on a screen; --verbose asks for more.
 CLOSEST = 3
 ALL_CLOSEST = 10
+CONFLICTS = 2
+ALL_CONFLICTS = 5
 
 _LAWS = {
     "generations": "what runs together is of one toolchain generation",
@@ -44,15 +46,17 @@ class Member:
 def no_solution(request: Request, verbose: bool = False) -> NoSolutionError:
     """Return the error that says why a request has no stack, and what to change."""
     whole = world(request, strict=False)
-    members = tuple(member(whole, switch) for switch in conflict(whole.problem))
+    sets = conflicts(whole.problem, ALL_CONFLICTS if verbose else CONFLICTS)
+    first, *others = (tuple(member(whole, switch) for switch in each) for each in sets)
+    members = [each for one in (first, *others) for each in one]
     stacks = _rechecked(whole, closest(whole.problem, ALL_CLOSEST if verbose else CLOSEST))
     kind = KnownBadError if any(m.switch.startswith("row:") for m in members) else NoSolutionError
-    message = "\n".join(_lines(whole, members, stacks))
+    message = "\n".join(_lines(whole, first, others, stacks))
     error = kind(message)
     place = next((each.place for each in members if each.place), None)
     error.problems = (Problem(message, place, tuple(_hints(members))),)
     error.details = {
-        "conflict": [each.plain() for each in members],
+        "conflicts": [[each.plain() for each in one] for one in (first, *others)],
         "closest": [
             {"changes": list(_changes(whole, each)), "loads": list(each.loads)} for each in stacks
         ],
@@ -60,7 +64,12 @@ def no_solution(request: Request, verbose: bool = False) -> NoSolutionError:
     return error
 
 
-def _lines(world: World, members: Sequence[Member], stacks: Sequence[Stack]) -> Iterator[str]:
+def _lines(
+    world: World,
+    members: Sequence[Member],
+    others: Sequence[Sequence[Member]],
+    stacks: Sequence[Stack],
+) -> Iterator[str]:
     request = world.request
     where = f"at site {request.site.name} for {request.arch}"
     if len(members) == 1:
@@ -69,17 +78,26 @@ def _lines(world: World, members: Sequence[Member], stacks: Sequence[Stack]) -> 
         yield f"{verb} {members[0].text} {where}"
     else:
         yield f"no stack {where} has all of this:"
-        for each in members:
-            yield f"  - {each.text}"
-            beside = [str(part) for part in (each.place, each.link) if part]
-            if beside:
-                yield f"      {', '.join(beside)}"
+        yield from _listed(members)
     for line in _nothing_there(world, members):
         yield f"  {line}"
+    for other in others:
+        yield "and, whatever becomes of that, not all of this:"
+        yield from _listed(other)
+        for line in _nothing_there(world, other):
+            yield f"  {line}"
     if stacks:
         yield "closest stacks that work:"
         for n, stack in enumerate(stacks, start=1):
             yield f"  {n}. {'; '.join(_changes(world, stack))}"
+
+
+def _listed(members: Sequence[Member]) -> Iterator[str]:
+    for each in members:
+        yield f"  - {each.text}"
+        beside = [str(part) for part in (each.place, each.link) if part]
+        if beside:
+            yield f"      {', '.join(beside)}"
 
 
 def _hints(members: Sequence[Member]) -> Iterator[str]:
