@@ -40,6 +40,7 @@ FACTS: Mapping[str, FactKind] = {
     "arch": FactKind("text", "always known"),
     "backend": FactKind("text", "always known"),
     "container": FactKind("bool", "always known: backend container"),
+    "system_site_packages": FactKind("bool", "always known: the recipe's key"),
     "os": FactKind("text", "facts: {os: 'rhel 7.6'} in the site file"),
     "glibc": FactKind("version", "facts: {glibc: '2.17'} in the site file"),
     "kernel": FactKind("version", "facts: {kernel: '4.18'} in the site file"),

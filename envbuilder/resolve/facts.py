@@ -62,6 +62,7 @@ def stated_facts(
         "arch": arch,
         "backend": recipe.backend,
         "container": recipe.backend == "container",
+        "system_site_packages": recipe.system_site_packages,
         "scheduler": site.scheduler,
         "uses": frozenset(recipe.uses),
         "glibc": snapshot.glibc,

@@ -1,0 +1,143 @@
+"""Whatever is asked: no error row holds for a plan unless it is lifted or waived, and shown.
+
+The rows are evaluated by ``model.matching``, which shares nothing with the resolver's grounding.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from envbuilder import data
+from envbuilder.commands.choose import ChosenSite
+from envbuilder.commands.load import Material, request
+from envbuilder.detect.merge import merged
+from envbuilder.documents import Loaded, load_knowledge, load_site
+from envbuilder.documents.snapshots import load_snapshot
+from envbuilder.errors import NoSolutionError
+from envbuilder.model.condition import Value
+from envbuilder.model.matching import Given, match
+from envbuilder.model.recipe import Recipe
+from envbuilder.resolve import Request, Resolution, resolve
+from envbuilder.resolve.facts import Facts, stated_facts
+
+SITES = ("taurus-ml", "taurus-alpha", "summit")
+RANGES = {
+    "tensorflow": ["*", "==1.14.*", "<2.3", ">=2"],
+    "pytorch": ["*", "<1.8", ">=1.9"],
+    "nccl": ["*", ">=2.3.7", "==2.4.2"],
+    "openmpi": ["*", "==3.1.3", "<3.1.3", ">=3.1.4", "!=3.1.4"],
+    "cudnn": ["*", "<8"],
+    "cmake": ["*", ">=3.12", "<3.12"],
+}
+FLAGS = {
+    "HOROVOD_GPU_ALLREDUCE": ["NCCL", "MPI"],
+    "HOROVOD_GPU_BROADCAST": ["NCCL", "MPI"],
+    "HOROVOD_GPU_OPERATIONS": ["NCCL"],
+    "HOROVOD_WITH_MPI": ["1"],
+    "HOROVOD_WITHOUT_MPI": ["1"],
+    "HOROVOD_WITHOUT_GLOO": ["1"],
+    "HOROVOD_NCCL_LINK": ["SHARED", "STATIC"],
+}
+
+
+@cache
+def knowledge() -> Any:
+    return load_knowledge([data.RECIPES])
+
+
+@cache
+def place(name: str) -> tuple[Any, Any, tuple[Any, ...]]:
+    path = data.RECIPES / "sites" / f"{name}.yaml"
+    site = load_site(path, knowledge().value)
+    snapshot = load_snapshot(path.parent / (site.value.snapshot or ""))
+    modules, _ = merged(site.value, snapshot)
+    return site, snapshot.model_copy(update={"modules": modules}), modules
+
+
+@st.composite
+def recipes(draw: st.DrawFn) -> dict[str, Any]:
+    names = draw(st.lists(st.sampled_from(sorted(RANGES)), unique=True, max_size=4))
+    stack = {"python": "*", **{name: draw(st.sampled_from(RANGES[name])) for name in names}}
+    flags = draw(st.lists(st.sampled_from(sorted(FLAGS)), unique=True, max_size=3))
+    runtime: dict[str, Any] = {}
+    if draw(st.booleans()):
+        version = draw(st.sampled_from(["*", "<0.20", "==0.18.2", ">=0.21", "==0.28.1"]))
+        values = {flag: draw(st.sampled_from(FLAGS[flag])) for flag in flags}
+        runtime = {"package": "horovod", "version": version, "flags": values}
+    return {
+        "schema": 1,
+        "name": "demo",
+        "summary": "A demo",
+        "arch": ["ppc64le", "x86_64"],
+        "stack": stack,
+        "runtime": runtime,
+        "uses": draw(st.lists(st.sampled_from(["alltoall", "elastic"]), unique=True)),
+        "allow": draw(st.sampled_from([{}, {"OMPI-001": "a test"}])),
+    }
+
+
+def asked(plain: dict[str, Any], site_name: str) -> Request:
+    site, snapshot, _ = place(site_name)
+    recipe = Recipe.model_validate(yaml.safe_load(yaml.safe_dump(plain)))
+    loaded = Loaded(recipe, Path("demo.yaml"), "0" * 64, {(): None})  # type: ignore[dict-item]
+    material = Material(
+        recipe=loaded,
+        chosen=ChosenSite(site.value, "asked for", site.sha256, site.path),
+        arch=site.value.arch[0],
+        knowledge=knowledge(),
+        snapshot=snapshot,
+        snapshot_sha256="0" * 64,
+        runtime_source=data.RUNTIME,
+    )
+    return request(material)
+
+
+def stack_of(found: Resolution, request_: Request) -> Given:
+    pins = [*found.brought, *found.pins]
+    provided = {pin.component: pin for pin in pins}
+    modules = {module.name: module for module in request_.snapshot.modules}
+    components = request_.knowledge.components
+    facts = Facts(
+        stated_facts(
+            request_.recipe, request_.site, request_.snapshot, request_.arch, request_.facts
+        ),
+        request_.recipe.runtime.flags,
+    )
+
+    def lookup(name: str) -> Value | None:
+        owner, dot, rest = name.partition(".")
+        if not dot or owner in ("flags", "ops"):
+            return facts.lookup(name)
+        for component, pin in provided.items():
+            if component == owner or owner in components[component].fulfils:
+                module = modules.get(pin.locator)
+                return module.facts.get(rest) if module else None
+        return None
+
+    return Given(
+        versions={name: pin.version for name, pin in provided.items()},
+        lookup=lookup,
+        origins={name: pin.origin for name, pin in provided.items()},
+        complete=True,
+    )
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(plain=recipes(), site=st.sampled_from(SITES))
+def test_no_error_row_holds_for_a_plan(plain: dict[str, Any], site: str) -> None:
+    request_ = asked(plain, site)
+    try:
+        found = resolve(request_)
+    except NoSolutionError as error:
+        assert error.details["conflicts"]
+        return
+    shown = {each.id: each.status for each in found.findings}
+    for each in match(request_.knowledge, stack_of(found, request_)):
+        if each.bad:
+            assert shown.get(each.row.id) in ("lifted", "waived"), (each.row.id, shown)
