@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..errors import UsageError
-from ..model.knowledge import Remedy
+from ..model.knowledge import Advisory, Remedy
 from ..model.plan import Pin, Replacement, SourceBuild
 from .engine import solve
 from .explain import no_solution
@@ -113,7 +113,7 @@ def _builds(world: World, stack: Stack, pins: dict[str, Candidate]) -> Iterator[
             continue
         is_runtime = candidate.component == world.request.recipe.runtime.package
         flags = _flags(world, stack, candidate) if is_runtime else {}
-        remedies = list(_taken(world, stack)) if is_runtime else []
+        remedies = list(_taken(world, stack, candidate.component)) if is_runtime else []
         yield SourceBuild(
             component=candidate.component,
             version=candidate.version,
@@ -124,10 +124,18 @@ def _builds(world: World, stack: Stack, pins: dict[str, Candidate]) -> Iterator[
         )
 
 
-def _taken(world: World, stack: Stack) -> Iterator[Remedy]:
+def _taken(world: World, stack: Stack, component: str) -> Iterator[Remedy]:
+    """Yield the remedies that the build of a component takes.
+
+    A patch of something else is one that the builder of its module applied.
+    """
     rows = {each.rule.key: each.row for each in world.grounded}
     for key, taken in stack.violated:
-        yield from (each for each in rows[key].remedies if each.id == taken)
+        row = rows[key]
+        own = isinstance(row, Advisory) and row.component == component
+        for each in row.remedies:
+            if each.id == taken and (own or each.kind != "patch"):
+                yield each
 
 
 def _flags(world: World, stack: Stack, runtime: Candidate) -> dict[str, str]:
