@@ -48,7 +48,13 @@ def _pins(value: Plan) -> Iterator[str]:
         head = f"  {pin.component.ljust(names)}  {pin.version.ljust(versions)}  "
         rest = f"{pin.origin}:{pin.locator}"
         about = ", ".join(_about(pin, value.findings))
-        yield from _wrapped_after(head, [rest, pin.why, about])
+        yield from _wrapped_after(head, [rest, _asked(pin.why, value), about])
+
+
+def _asked(why: str, value: Plan) -> str:
+    """Return who asks for what, without naming the recipe at the head of the plan once more."""
+    own = why.replace(f" (recipe {value.recipe})", "")
+    return own.replace(f"(runtime {value.runtime.package})", "(runtime)")
 
 
 def _about(pin: Pin, findings: Iterable[Finding]) -> Iterator[str]:
@@ -169,6 +175,14 @@ def _wrapped_after(head: str, parts: Sequence[str]) -> Iterator[str]:
         if line is not head:
             yield line.rstrip()
             line = indent
-        *full, line = _wrapped(part, line) or [line]
+        # The head is as wide as what it is wrapped with, and stands on the first line only.
+        *full, line = textwrap.wrap(
+            part,
+            WIDTH,
+            initial_indent=line,
+            subsequent_indent=f"{indent}  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [line]
         yield from (one.rstrip() for one in full)
     yield line.rstrip()

@@ -25,9 +25,10 @@ _OPTIONS = ("-t1", "--seed=1", "--opt-strategy=usc", "--warn=none")
 
 # Levels that are not "newest" stand at these priorities in engine.lp.
 _PRIORITIES = {
-    "changes": 1009,
-    "distance": 1008,
-    "additions": 1007,
+    "changes": 1010,
+    "distance": 1009,
+    "additions": 1008,
+    "preference": 1007,
     "warnings": 1006,
     "remedies": 1005,
     "generations": 1004,

@@ -163,9 +163,10 @@ LEVELS = (
     "changes",  # of what was asked: lines widened or dropped, flags dropped, rules waived
     "distance",  # from what was asked, where a line was widened
     "additions",  # loads that nobody asked for, see below
+    "preference",  # generations among the active modules that are not the preferred one
     "warnings",  # soft rules violated and not lifted, and modules replaced
     "remedies",
-    "generations",  # 1 for each among the active modules, 1 more if it is not the preferred one
+    "generations",  # how many there are among the active modules
     "origins",  # sum of the used candidates' origin_cost
     "newest",  # rank of the candidate that each want uses
     "loads",  # how many modules are loaded explicitly

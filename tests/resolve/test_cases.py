@@ -3,8 +3,9 @@
 A case (cases/*.yaml) names a recipe and a site, shipped ones by name or written out, and what it
 changes in them (a key set to null is taken away). It expects a stack, or a refusal with its text:
 
-    expect:   loads, final, replaced, pins {component: version}, origins {component: origin},
-              findings {id: status}, absent [ids], flags (of the source build), python
+    expect:   loads (loaded: the same sorted), final, replaced, pins {component: version}, origins and locators likewise,
+              findings {id: status}, absent [ids], python, and of the builds from source: flags,
+              environment, patches, pip-options (null: not set)
     refuse:   exit-code, switches, closest [changes of each], text (the whole message)
 
 What a case does not name is not compared. ``ENVBUILD_UPDATE_GOLDENS=1`` rewrites the texts.
@@ -125,6 +126,7 @@ def _compare(expected: dict[str, Any], found: Resolution) -> None:
     pins = {pin.component: pin for pin in (*found.brought, *found.build_pins, *found.pins)}
     actual: dict[str, Any] = {
         "loads": list(found.loads),
+        "loaded": sorted(found.loads),
         "final": list(found.final),
         "replaced": {each.module: each.by for each in found.replaced},
         "pins": {name: pin.version for name, pin in pins.items()},
@@ -133,6 +135,8 @@ def _compare(expected: dict[str, Any], found: Resolution) -> None:
         "findings": {each.id: each.status for each in found.findings},
         "flags": {name: value for each in found.builds for name, value in each.flags.items()},
         "environment": {k: v for each in found.builds for k, v in each.environment.items()},
+        "patches": [name for each in found.builds for name in each.patches],
+        "pip-options": [option for each in found.builds for option in each.pip_options],
         "python": found.python,
     }
     for key, value in expected.items():

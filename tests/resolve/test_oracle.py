@@ -1,0 +1,391 @@
+"""The engine against a brute-force solver, on random small problems; and that solver itself.
+
+``instances`` makes the problems: fixed seeds, which meet everything that a stack may hold, and as
+many more as hypothesis draws, which makes a failing one small.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from random import Random
+
+import oracle
+import pytest
+from hypothesis import HealthCheck, given, settings
+from instances import problems, random_problem
+
+from envbuilder.resolve import engine
+from envbuilder.resolve.problem import (
+    LEVELS,
+    Candidate,
+    Change,
+    FlagCase,
+    Module,
+    Problem,
+    RemedyOption,
+    Rule,
+    Stack,
+    Want,
+)
+
+SEEDS = range(500)
+LOTS = [SEEDS[start : start + 100] for start in SEEDS[::100]]
+
+unhurried = settings(
+    max_examples=100,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+# --- The engine ----------------------------------------------------------------------------------
+
+
+def check_best(problem: Problem) -> None:
+    """The engine finds a stack if there is one, and it is one of the best."""
+    known, found = oracle.best(problem), engine.solve(problem)
+    assert (known is None) == (found is None), (known, found)
+    if known is None or found is None:
+        return
+    assert oracle.mistakes(problem, found) == []
+    assert found.costs == known[0]
+    assert found in {replace(each, loads=found.loads) for each in known[1]}
+
+
+def check_conflict(problem: Problem) -> None:
+    """What cannot hold together cannot, and without any part of it there is a stack."""
+    named = frozenset(engine.conflict(problem))
+    assert bool(named) == (oracle.best(problem) is None)
+    if named:
+        others = oracle.switches(problem) - named
+        assert named <= oracle.switches(problem)
+        assert not oracle.solvable(problem, others), named
+        for switch in named:
+            assert oracle.solvable(problem, others | {switch}), (switch, named)
+
+
+def check_closest(problem: Problem) -> None:
+    """The closest stacks are stacks once what they say is changed, the cheapest first."""
+    known, found = oracle.closest(problem, 3), engine.closest(problem, 3, seconds=600)
+    assert len(found) >= len(known)
+    for stack in found:
+        assert oracle.mistakes(problem, stack) == []
+    costs = [oracle.cost(stack.costs) for stack in found]
+    assert costs == sorted(costs)
+    for stack, (least, best) in zip(found, known, strict=False):
+        assert stack.costs == least
+        assert stack in {replace(each, loads=stack.loads) for each in best}
+    for n, stack in enumerate(found):
+        assert not any(set(each.changes) <= set(stack.changes) for each in found[:n])
+
+
+CHECKS = [check_best, check_conflict, check_closest]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("lot", LOTS, ids=lambda lot: f"{lot.start}-{lot.stop - 1}")
+def test_the_engine_agrees_on_known_problems(check, lot: range) -> None:
+    for seed in lot:
+        try:
+            check(random_problem(Random(seed)))
+        except AssertionError as error:
+            error.add_note(f"seed {seed}") if hasattr(error, "add_note") else None
+            raise
+
+
+@unhurried
+@given(problems)
+def test_the_engine_finds_the_best_stack(problem: Problem) -> None:
+    check_best(problem)
+
+
+@unhurried
+@given(problems)
+def test_every_conflict_is_one_and_is_minimal(problem: Problem) -> None:
+    check_conflict(problem)
+
+
+@unhurried
+@given(problems)
+def test_the_closest_stacks_are_the_closest(problem: Problem) -> None:
+    check_closest(problem)
+
+
+# --- What the known problems meet ----------------------------------------------------------------
+
+
+def features(problem: Problem, stack: Stack) -> Iterator[str]:
+    """Yield what a stack makes use of."""
+    modules = {module.name: module for module in problem.modules}
+    candidates = {each.id: each for each in problem.candidates}
+    rules = {rule.key: rule for rule in problem.rules}
+    active = [modules[name] for name in stack.final]
+    used = [candidates[k] for _, k in stack.used]
+    costs = dict(stack.costs)
+    if stack.replaced:
+        yield "a module takes another one's place"
+    if any(module.parents for module in active):
+        yield "a module has parents"
+    if {modules[name].key for name in stack.final} & {m.key for m in problem.modules if m.families}:
+        yield "a name with a family"
+    if len({module.generation for module in active} - {None}) > 1:
+        yield "generations beside each other"
+    if any(module.build_only for module in active):
+        yield "a module for building only"
+    if problem.preload:
+        yield "a preload"
+    if costs["additions"] != (0,):
+        yield "an addition"
+    if any(each.pythons is not None for each in used) and any(
+        each.component == "python" for each in used
+    ):
+        yield "a fitting Python"
+    there = {each.id for each in candidates.values() if each.module in stack.final}
+    if there - set(stack.effective):
+        yield "a shadowed candidate"
+    if any(want.component == "mpi" for want in problem.wants):
+        yield "a virtual"
+    for key, remedy in stack.violated:
+        kind = "hard" if rules[key].hard else "soft"
+        yield f"a {kind} rule {'violated' if remedy is None else 'lifted'}"
+        if rules[key].cases != (FlagCase(),):
+            yield "a rule violated in a case of flags"
+    if set(stack.effective) - there - {each.id for each in used}:
+        yield "an optional component"
+    if len(stack.loads) > len(problem.preload) + 1:
+        yield "several loads"
+    yield from {f"change: {change.kind}" for change in stack.changes}
+
+
+@cache
+def met() -> tuple[Counter[str], Counter[str]]:
+    """Count what the best stacks of the known problems meet, and what their conflicts name."""
+    stacks: Counter[str] = Counter()
+    conflicts: Counter[str] = Counter()
+    for seed in SEEDS:
+        problem = random_problem(Random(seed))
+        best = oracle.best(problem)
+        for _, found in [best] if best else oracle.closest(problem, 1):
+            stacks.update(set(features(problem, min(found, key=repr))))
+        if best is None:
+            for switch in oracle.switches(problem):
+                if oracle.solvable(problem, frozenset({switch})):
+                    conflicts[switch.partition(":")[0]] += 1
+                    conflicts[switch] += switch.startswith("law:")
+    return stacks, conflicts
+
+
+@pytest.mark.parametrize(
+    "feature",
+    [
+        "a module takes another one's place",
+        "a module has parents",
+        "a name with a family",
+        "generations beside each other",
+        "a module for building only",
+        "a preload",
+        "an addition",
+        "a fitting Python",
+        "a shadowed candidate",
+        "a virtual",
+        "a soft rule violated",
+        "a soft rule lifted",
+        "a hard rule lifted",
+        "a rule violated in a case of flags",
+        "an optional component",
+        "several loads",
+        "change: widen",
+        "change: flag",
+        "change: drop",
+        "change: waive",
+    ],
+)
+def test_the_best_of_the_known_problems_has(feature: str) -> None:
+    assert met()[0][feature] >= 3
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["line", "implied", "inner", "row", "flag", "fit"]
+    + [f"law:{law}" for law in ("generations", "provider", "replaces", "loading")],
+)
+def test_leaving_this_out_alone_helps_some_of_the_known_problems(what: str) -> None:
+    assert met()[1][what] >= 1
+
+
+# --- The oracle itself ---------------------------------------------------------------------------
+
+OLD_MPI, MPI = "OpenMPI/3.1.1-gcccuda-2018b", "OpenMPI/3.1.4-gcccuda-2018b"
+NCCL, TOOLCHAIN = "NCCL/2.3.7-fosscuda-2018b", "fosscuda/2018b"
+
+
+def candidate(name: str, module: str | None = None, **more: object) -> Candidate:
+    """Return the candidate of openmpi@3.1.1 or the like; its rank is 0."""
+    component, _, version = name.partition("@")
+    origin = "module" if module else "pip"
+    values = {"origin": origin, "locator": module or component, "rank": 0, "module": module}
+    return Candidate(id=name, component=component, version=version, **{**values, **more})  # type: ignore[arg-type]
+
+
+def want(component: str, *allowed: str, order: int = 0, **more: object) -> Want:
+    return Want(f"line:{component}", component, frozenset(allowed), order, **more)  # type: ignore[arg-type]
+
+
+def dragged(*wants: Want, **more: object) -> Problem:
+    """NCCL's toolchain brings an Open MPI; there is a newer one of the same generation."""
+    one = {"generation": "2018b"}
+    modules = (
+        Module(OLD_MPI, "OpenMPI", **one),
+        Module(MPI, "OpenMPI", replaces=frozenset({OLD_MPI}), **one),
+        Module(TOOLCHAIN, "fosscuda", loads=(OLD_MPI,), **one),
+        Module(NCCL, "NCCL", loads=(TOOLCHAIN,), **one),
+    )
+    mpi = frozenset({"mpi"})
+    candidates = (
+        candidate("openmpi@3.1.1", OLD_MPI, rank=1, roles=mpi),
+        candidate("openmpi@3.1.4", MPI, roles=mpi),
+        candidate("nccl@2.3.7", NCCL),
+    )
+    values = {"modules": modules, "candidates": candidates, "wants": wants, "preferred": "2018b"}
+    return Problem(**{**values, **more})  # type: ignore[arg-type]
+
+
+def the_best(problem: Problem) -> Stack:
+    found = oracle.best(problem)
+    assert found is not None
+    assert len(found[1]) == 1
+    return next(iter(found[1]))
+
+
+def by_level(**numbers: int) -> dict[str, tuple[int, ...]]:
+    return {level: (numbers.get(level, 0),) for level in LEVELS if level != "newest"}
+
+
+def test_what_a_toolchain_drags_in_is_used_if_nothing_speaks_against_it() -> None:
+    stack = the_best(dragged(want("nccl", "nccl@2.3.7")))
+    assert stack.loads == (NCCL,)
+    assert stack.final == tuple(sorted([NCCL, TOOLCHAIN, OLD_MPI]))
+    assert stack.used == (("line:nccl", "nccl@2.3.7"),)
+    assert stack.effective == ("nccl@2.3.7", "openmpi@3.1.1")
+    # NCCL's is the first of four names in text order.
+    costs = dict(stack.costs)
+    assert costs.pop("newest") == (0,)
+    assert costs == by_level(generations=1, loads=1)
+
+
+def test_a_wanted_mpi_takes_the_place_of_the_one_that_is_dragged_in() -> None:
+    wants = want("nccl", "nccl@2.3.7"), want("openmpi", "openmpi@3.1.4", order=1)
+    stack = the_best(dragged(*wants))
+    assert stack.loads == (NCCL, MPI)
+    assert stack.replaced == ((OLD_MPI, MPI),)
+    assert stack.final == tuple(sorted([NCCL, TOOLCHAIN, MPI]))
+    costs = dict(stack.costs)
+    assert costs.pop("newest") == (0, 0)
+    assert costs == by_level(warnings=1, generations=1, loads=2, names=2)
+
+
+def test_a_swap_that_costs_a_warning_is_worse_than_an_older_release() -> None:
+    wants = want("nccl", "nccl@2.3.7"), want("mpi", "openmpi@3.1.1", "openmpi@3.1.4", order=1)
+    stack = the_best(dragged(*wants))
+    assert dict(stack.used)["line:mpi"] == "openmpi@3.1.1"
+    assert dict(stack.costs)["newest"] == (0, 1)
+
+
+def test_a_known_bad_release_is_avoided_by_an_addition() -> None:
+    bad = Rule("OMPI-004", "OMPI-004", hard=True, slots=(frozenset({"openmpi@3.1.1"}),))
+    stack = the_best(dragged(want("nccl", "nccl@2.3.7"), rules=(bad,)))
+    assert stack.loads == (NCCL, MPI)
+    assert stack.violated == ()
+    assert dict(stack.costs)["additions"] == (1,)
+
+
+def test_a_remedy_lifts_a_hard_rule_where_it_helps() -> None:
+    bad = Rule(
+        "OMPI-004",
+        "OMPI-004",
+        hard=True,
+        slots=(frozenset({"openmpi@3.1.1"}),),
+        remedies=(
+            RemedyOption("only for 3.1.4", helps=frozenset({"openmpi@3.1.4"})),
+            RemedyOption("a patch", helps=frozenset({"openmpi@3.1.1"})),
+        ),
+    )
+    stack = the_best(dragged(want("nccl", "nccl@2.3.7"), rules=(bad,)))
+    assert stack.loads == (NCCL,)
+    assert stack.violated == (("OMPI-004", "a patch"),)
+    assert dict(stack.costs)["remedies"] == (1,)
+
+
+def test_what_is_in_the_way_can_be_left_out() -> None:
+    wants = want("nccl", "nccl@2.3.7"), want("openmpi", "openmpi@3.1.4", order=1)
+    problem = dragged(*wants)
+    stays = replace(problem.modules[1], replaces=frozenset())
+    problem = replace(problem, modules=(problem.modules[0], stays, *problem.modules[2:]))
+    assert oracle.best(problem) is None
+    assert not oracle.solvable(problem)
+    for switch in ("line:nccl", "line:openmpi", "law:replaces"):
+        assert oracle.solvable(problem, frozenset({switch})), switch
+    for switch in ("law:generations", "law:provider", "law:loading"):
+        assert not oracle.solvable(problem, frozenset({switch})), switch
+
+
+def test_the_closest_stack_is_the_cheapest_change() -> None:
+    wants = (
+        want("nccl", "nccl@2.3.7", can_drop=True),
+        want("openmpi", order=1, distance=(("openmpi@3.1.1", 2), ("openmpi@3.1.4", 1))),
+    )
+    ((costs, found), *_) = oracle.closest(dragged(*wants), 1)
+    assert [each.changes for each in found] == [(Change("widen", "line:openmpi"),)]
+    assert [dict(each.used)["line:openmpi"] for each in found] == ["openmpi@3.1.4"]
+    assert dict(costs)["changes"] == (10,)
+    assert dict(costs)["distance"] == (1,)
+
+
+def test_a_second_provider_of_a_role_is_refused_unless_it_is_shadowed() -> None:
+    spectrum = Module("SpectrumMPI/10", "SpectrumMPI")
+    other = candidate("spectrum-mpi@10", spectrum.name, roles=frozenset({"mpi"}))
+    wants = want("nccl", "nccl@2.3.7"), want("spectrum-mpi", "spectrum-mpi@10", order=1)
+    problem = dragged(*wants)
+    problem = replace(problem, modules=(*problem.modules, spectrum))
+    both = replace(problem, candidates=(*problem.candidates, other))
+    assert oracle.best(both) is None
+    assert oracle.solvable(both, frozenset({"law:provider"}))
+    shadowable = [replace(each, shadowable=True) for each in problem.candidates[:1]]
+    hidden = replace(problem, candidates=(*shadowable, *problem.candidates[1:], other))
+    assert the_best(hidden).effective == ("nccl@2.3.7", "spectrum-mpi@10")
+
+
+def test_a_wheel_fits_the_python_that_is_used() -> None:
+    wheel = candidate("torch@1", pythons=frozenset({"python@3.6"}))
+    pythons = [candidate("python@3.6", rank=1), candidate("python@3.7")]
+    wants = want("torch", "torch@1"), want("python", "python@3.6", "python@3.7", order=1)
+    problem = Problem(candidates=(wheel, *pythons), wants=wants)
+    assert dict(the_best(problem).used)["line:python"] == "python@3.6"
+    newest = replace(
+        problem, wants=(wants[0], replace(wants[1], allowed=frozenset({"python@3.7"})))
+    )
+    assert oracle.best(newest) is None
+    assert oracle.solvable(newest, frozenset({"fit:torch"}))
+
+
+def test_mistakes_of_a_stack_are_found() -> None:
+    wants = want("nccl", "nccl@2.3.7"), want("openmpi", "openmpi@3.1.4", order=1)
+    problem = dragged(*wants)
+    stack = the_best(problem)
+    assert oracle.mistakes(problem, stack) == []
+    for wrong in (
+        replace(stack, loads=(MPI, NCCL)),
+        replace(stack, loads=(NCCL,)),
+        replace(stack, final=(NCCL, TOOLCHAIN)),
+        replace(stack, replaced=()),
+        replace(stack, used=(("line:nccl", "nccl@2.3.7"), ("line:openmpi", "openmpi@3.1.1"))),
+        replace(stack, effective=("nccl@2.3.7",)),
+        replace(stack, violated=(("OMPI-004", None),)),
+        replace(stack, costs=()),
+        replace(stack, changes=(Change("drop", "line:nccl"),)),
+    ):
+        assert oracle.mistakes(problem, wrong) != []
