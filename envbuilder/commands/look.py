@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 
-from ..detect import doctor as examine
+from ..detect.doctor import doctor as examine
 from ..detect import local_site
 from ..errors import UsageError
 from ..model.doctor import DoctorReport

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from ..model.knowledge import Knowledge, Row
 from ..model.ranges import ANY_VERSION, matches, series, version
 from ..model.recipe import names_module
 from ..model.site import StatedModule
@@ -55,7 +54,19 @@ def world(request: Request, strict: bool) -> World:
     """
     shelf = _shelf(request)
     wanted = dict(_wanted(request))
-    helpers = _helpers(request.knowledge)
+    found = _world(request, shelf, wanted, frozenset(), strict)
+    helpers = _helpers(found)
+    return _world(request, shelf, wanted, helpers, strict) if helpers else found
+
+
+def _world(
+    request: Request,
+    shelf: Shelf,
+    wanted: Mapping[str, Wanted],
+    helpers: frozenset[str],
+    strict: bool,
+) -> World:
+    """Return the world with these components that only a remedy may add."""
     components = {each.component for each in wanted.values()} | helpers
     components |= {c for each in components for c in request.knowledge.fulfilling(each)}
     seeds = [name for each in components for name in shelf.providing(each)]
@@ -82,7 +93,7 @@ def world(request: Request, strict: bool) -> World:
         preload=request.preload,
         preferred=request.recipe.toolchain or request.site.toolchain,
         flags=tuple(request.recipe.runtime.flags),
-        optional=frozenset(helpers - {each.component for each in wanted.values()}),
+        optional=helpers,
     )
     return World(request, shelf, all_of_them, facts, grounded, wanted, problem)
 
@@ -122,19 +133,17 @@ def _is_build_only(request: Request, component: str) -> bool:
     return bool(known and known.build_only)
 
 
-def _helpers(knowledge: Knowledge) -> set[str]:
-    """Return the components that some remedy may add."""
-    rows: tuple[Row, ...] = (
-        *knowledge.advisories,
-        *knowledge.couplings,
-        *knowledge.flag_rules,
-    )
-    return {
+def _helpers(found: World) -> frozenset[str]:
+    """Return the components that a remedy of some rule may add and that are not wanted anyway."""
+    wanted = {each.component for each in found.wanted.values()}
+    return frozenset(
         remedy.name
-        for row in rows
-        for remedy in row.remedies
-        if remedy.kind == "component" and remedy.name in knowledge.components
-    }
+        for grounded in found.grounded
+        for remedy in grounded.row.remedies
+        if remedy.kind == "component"
+        and remedy.name in found.request.knowledge.components
+        and remedy.name not in wanted
+    )
 
 
 def _constraints(wanted: Mapping[str, Wanted], component: str) -> list[str]:
