@@ -7,10 +7,19 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from . import views_plan
 from .model.doctor import DoctorReport, Item
 from .model.evidence import Evidence, SmokeResult, Timing
-from .model.outcome import Changed, Created, DocumentEntry, Info, Listing, Removed
-from .model.site import Site, Snapshot
+from .model.outcome import (
+    Changed,
+    Created,
+    DocumentEntry,
+    Info,
+    Listed,
+    Listing,
+    LockCheck,
+    Removed,
+)
 
 
 def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
@@ -73,6 +82,7 @@ def created(value: Created) -> str:
         [
             f"proved: {result.tier} on {value.evidence.arch}; {len(result.checks)} checks passed",
             *_speed(result.timings),
+            *_risks(value.evidence),
             f"prefix: {value.prefix}",
             "",
             "use it:",
@@ -84,6 +94,11 @@ def created(value: Created) -> str:
             f"{value.environment}/{value.number} is ready and the default",
         ]
     )
+
+
+def _risks(evidence: Evidence) -> list[str]:
+    waived = [each.id for each in evidence.findings if each.status == "waived"]
+    return _wrapped("risks that were taken: ", ", ".join(waived)) if waived else []
 
 
 def _without_its_module(value: Created) -> list[str]:
@@ -110,11 +125,22 @@ def listing(value: Listing) -> str:
         if item.last_failed:
             note = f"{note} newest test FAILED".strip()
         rows.append((name, item.tier or "-", moment(item.proved), note))
-    parts.append(columns(rows) if value.environments else "  no environment is published here yet")
+    head, *lines = columns(rows).split("\n")
+    parts.append(head if lines else "  no environment is published here yet")
+    for item, line in zip(value.environments, lines, strict=True):
+        parts += [line, *_known(item)]
     if value.unfinished:
         parts.append("not published (failed, interrupted, or being built):")
         parts += [f"  {item.environment} {item.id}" for item in value.unfinished]
     return "\n".join(parts)
+
+
+def _known(item: Listed) -> list[str]:
+    """Return the mark of an environment of which something is known, waived risks by their ids."""
+    marks = [f"waived: {', '.join(item.waived)}"] if item.waived else []
+    if item.warnings:
+        marks.append(f"{item.warnings} warning{'s' * (item.warnings > 1)}: envbuild info tells")
+    return _wrapped("    ! ", "; ".join(marks)) if marks else []
 
 
 def info(value: Info) -> str:
@@ -134,6 +160,10 @@ def info(value: Info) -> str:
         "components",
         columns((p.component, p.version, f"{p.origin}:{p.locator}") for p in value.lock.plan.pins),
     ]
+    findings = value.lock.plan.findings
+    if findings:
+        parts += ["", "known of this stack"]
+        parts += [line for each in findings for line in views_plan.finding_lines(each)]
     for evidence in value.evidence:
         parts += ["", f"smoke test of {moment(evidence.time)}"]
         parts += [f"  {line}" for line in proof(evidence.result)]
@@ -141,6 +171,18 @@ def info(value: Info) -> str:
     if passed and passed[-1].result.timings:
         parts += ["", "allreduce of float32, newest test", timings(passed[-1].result.timings)]
     return "\n".join(parts)
+
+
+def lock_check(value: LockCheck) -> str:
+    """Return what has changed since a lock was made."""
+    if not value.changed:
+        return f"{value.file} ({value.id}): nothing has changed since it was made"
+    return "\n".join(
+        [
+            f"{value.file} ({value.id}): changed since it was made:",
+            *(f"  {e}" for e in value.changed),
+        ]
+    )
 
 
 def smoke(value: Evidence) -> str:
@@ -164,18 +206,6 @@ def removed(value: Removed) -> str:
 def documents(entries: Sequence[DocumentEntry]) -> str:
     """Return recipes or sites, a line each."""
     return columns((entry.name, entry.summary) for entry in entries) or "  none was found"
-
-
-def site(value: Site, found: Snapshot) -> str:
-    """Return a detected site."""
-    rows = [
-        ("site", f"{value.name}: {value.summary}"),
-        ("architecture", ", ".join(value.arch)),
-        ("modules", value.module_system),
-        ("glibc", found.glibc or "unknown"),
-    ]
-    rows += [("python", f"{each.version} {each.path}") for each in found.interpreters]
-    return columns(rows, indent="")
 
 
 MARKS = {"ok": "ok", "missing": "--", "problem": "!!", "note": ".."}

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import building, deciding, documents, environments, streams
+from . import advisories, building, deciding, documents, environments, streams
 
 EXIT_CODES = """Exit codes: 0 ok, 2 usage or document, 3 no solution, 4 known bad, 5 build,
 6 smoke test, 7 speed, 8 drift, 9 missing tool, 70 a bug of envbuild."""
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.add_typer(building.app)
 app.add_typer(deciding.app)
 app.add_typer(environments.app)
+app.add_typer(advisories.app, name="advisories")
 app.add_typer(documents.recipes, name="recipes")
 app.add_typer(documents.sites, name="sites")
 

@@ -1,14 +1,27 @@
-"""The commands on the way to an environment: create, plan, lock, render; and doctor."""
+"""The commands on the way to an environment: create, lock, render; and doctor."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import ArchOption, Json, RecipeName, Recipes, RootOption, SiteOption
-from .session import open_session, run_verb
+from .options import (
+    Allow,
+    ArchOption,
+    Json,
+    Partition,
+    RecipeName,
+    Recipes,
+    RootOption,
+    SiteOption,
+    recipe_names,
+)
+from .session import Session, open_session, run_verb
+
+if TYPE_CHECKING:
+    from ..commands.load import Choice
 
 app = typer.Typer()
 
@@ -18,6 +31,8 @@ def create(
     recipe: RecipeName,
     site: SiteOption = None,
     arch: ArchOption = None,
+    partition: Partition = None,
+    allow: Allow = None,
     root: RootOption = None,
     recipes: Recipes = None,
     resume: Annotated[
@@ -26,6 +41,10 @@ def create(
     relock: Annotated[
         bool, typer.Option("--relock", help="Ask the package index again, take newer files.")
     ] = False,
+    locked: Annotated[
+        Path | None,
+        typer.Option("--locked", metavar="FILE", help="Build just this lock: nothing is solved."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Build an environment, prove it with a smoke test, publish it (uses the network)."""
@@ -35,9 +54,10 @@ def create(
         from .. import views
         from ..commands.create import CreateOptions
         from ..commands.create import create as run
-        from ..commands.load import Choice
+        from ..commands.load import choice
 
-        options = CreateOptions(Choice(recipe, site, arch), root, resume, relock)
+        chosen = choice(recipe, site, arch, partition, allow)
+        options = CreateOptions(chosen, root, resume, relock, locked)
         done = run(options, session.context)
         session.report.show(done, views.created(done))
 
@@ -46,30 +66,68 @@ def create(
 
 @app.command(epilog="Example: envbuild lock allreduce --output allreduce.lock.json")
 def lock(
-    recipe: RecipeName,
+    recipe: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RECIPE",
+            help="A recipe's name, or the path of its file. With --check: else the lock's.",
+            autocompletion=recipe_names,
+        ),
+    ] = None,
     site: SiteOption = None,
     arch: ArchOption = None,
+    partition: Partition = None,
+    allow: Allow = None,
     recipes: Recipes = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write. Else standard output.")
     ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            "--check",
+            metavar="FILE",
+            help="Only say what has changed since this lock was made; exit code 8 if something "
+            "has. No network.",
+        ),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Decide every file that would be fetched, with its hash; prints JSON (uses the network)."""
-    session = open_session(as_json=False, recipes=recipes)
+    session = open_session(as_json, recipes)
 
-    def verb() -> None:
-        from ..commands.load import Choice
+    def verb() -> int:
+        from ..commands.load import choice
+
+        chosen = choice(recipe or "", site, arch, partition, allow)
+        if check is not None:
+            return _check_lock(session, chosen, check)
         from ..commands.render import make
+        from ..errors import UsageError
 
-        text = make(Choice(recipe, site, arch), session.context).text()
+        if recipe is None:
+            raise UsageError("lock needs a recipe", "envbuild recipes list shows them")
+
+        text = make(chosen, session.context).text()
         if output is None:
             session.report.raw(text)
         else:
             from ..root.files import write_atomically
 
             write_atomically(session.context.path(output), text)
+        return 0
 
     run_verb(session, verb)
+
+
+def _check_lock(session: Session, chosen: Choice, file: Path) -> int:
+    from .. import views
+    from ..commands.render import check
+    from ..errors import ExitCode
+
+    value = check(chosen, file, session.context)
+    session.report.show(value, views.lock_check(value))
+    return int(ExitCode.DRIFT if value.changed else ExitCode.OK)
 
 
 @app.command(epilog="Example: envbuild render allreduce --output here --root /scratch/me/env")
@@ -78,6 +136,8 @@ def render(
     output: Annotated[Path, typer.Option("--output", "-o", help="New folder to write to.")],
     site: SiteOption = None,
     arch: ArchOption = None,
+    partition: Partition = None,
+    allow: Allow = None,
     root: RootOption = None,
     recipes: Recipes = None,
     as_json: Json = False,
@@ -86,10 +146,11 @@ def render(
     session = open_session(as_json, recipes)
 
     def verb() -> None:
-        from ..commands.load import Choice
+        from ..commands.load import choice
         from ..commands.render import render as run
 
-        written = run(Choice(recipe, site, arch), root, output, session.context)
+        chosen = choice(recipe, site, arch, partition, allow)
+        written = run(chosen, root, output, session.context)
         session.report.show({"written": list(written)}, "\n".join(written))
 
     run_verb(session, verb)

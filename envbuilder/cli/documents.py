@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -77,17 +77,79 @@ recipes = _group("recipe")
 sites = _group("site")
 
 
+@sites.command("snapshot")
+def snapshot(
+    site: Annotated[
+        str, typer.Argument(metavar="SITE", help="A site's name or file; local: this machine.")
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write it there, not to the screen."),
+    ] = None,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Also load modules and ask what they bring.")
+    ] = False,
+    tree: Annotated[
+        list[str] | None,
+        typer.Option("--tree", metavar="DIR", help="Look there instead; may be repeated."),
+    ] = None,
+    recipes: Recipes = None,
+    as_json: Json = False,
+) -> None:
+    """Record what a site's module trees hold, for planning on any machine.
+
+    Run it on a login node of the site. It loads the site's preloads and shows every module;
+    nothing is changed there.
+
+    Example: envbuild sites snapshot our-site.yaml --output our-site.snapshot.json
+    """
+    session = open_session(as_json, recipes)
+
+    def verb() -> None:
+        from .. import views_sites
+        from ..commands import sites as run
+
+        found = run.take_snapshot(site, session.context, probe=probe, trees=tree)
+        for note in found.notes:
+            session.report.warn(note)
+        if output is None:
+            session.report.raw(run.snapshot_text(found.snapshot))
+            return
+        path = run.save(run.snapshot_text(found.snapshot), output, session.context)
+        plain = {"file": str(path), "notes": found.notes, "snapshot": found.snapshot.plain()}
+        session.report.show(
+            plain, views_sites.snapshot(str(path), found.snapshot, len(found.notes))
+        )
+
+    run_verb(session, verb)
+
+
 @sites.command("detect")
-def detect(as_json: Json = False) -> None:
-    """Show the site that this machine is when no other is named."""
+def detect(
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write it to our-site.yaml."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Draft a site document from what this machine has; with --json all that was found.
+
+    Example: envbuild sites detect --output our-site.yaml
+    """
     session = open_session(as_json)
 
     def verb() -> None:
-        from .. import views
-        from ..commands.library import detect_site
+        from ..commands import sites as run
 
-        site, found = detect_site(session.context)
-        plain: dict[str, Any] = {"site": site.plain(), "snapshot": found.plain()}
-        session.report.show(plain, views.site(site, found))
+        text = run.draft_site(session.context, output)
+        if output is not None:
+            path = run.save(text, output, session.context)
+            session.report.say(f"wrote {path}: a draft, read it and fill in what is missing")
+        if as_json:
+            site, found = run.detect_site(session.context)
+            plain = {"site": site.plain(), "snapshot": found.plain(), "draft": text}
+            session.report.show(plain, "")
+        elif output is None:
+            session.report.raw(text)
 
     run_verb(session, verb)

@@ -1,4 +1,4 @@
-"""The commands over what a root holds: list, info, smoke, rollback, remove."""
+"""The commands over what a root holds: list, info, diff, smoke, rollback, remove."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import ArchOption, Environment, Json, RootOption, SiteOption
+from .options import (
+    Allow,
+    ArchOption,
+    Environment,
+    Json,
+    Partition,
+    Recipes,
+    RootOption,
+    SiteOption,
+)
 from .session import Session, open_session, run_verb
 
 if TYPE_CHECKING:
@@ -59,6 +68,48 @@ def info(
 
         value = run(_root(session, root, site, arch), environment)
         session.report.show(value, views.info(value))
+
+    run_verb(session, verb)
+
+
+@app.command(epilog="Example: envbuild diff allreduce/1 live --root /scratch/me/env")
+def diff(
+    before: Annotated[
+        str, typer.Argument(metavar="LOCK", help="A lock's file, or an environment NAME[/N].")
+    ],
+    after: Annotated[
+        str,
+        typer.Argument(
+            metavar="LOCK|live", help="Another one; live: what a plan made now would be."
+        ),
+    ],
+    root: RootOption = None,
+    recipe: Annotated[
+        str | None, typer.Option("--recipe", help="For live: the recipe's file. Else by its name.")
+    ] = None,
+    site: SiteOption = None,
+    arch: ArchOption = None,
+    partition: Partition = None,
+    allow: Allow = None,
+    recipes: Recipes = None,
+    as_json: Json = False,
+) -> None:
+    """Show what two locks decide differently; exit code 8 if they do. No network.
+
+    Inputs that changed without changing a decision are shown, and do not count.
+    """
+    session = open_session(as_json, recipes)
+
+    def verb() -> int:
+        from .. import views_diff
+        from ..commands.diff import Where, compare
+        from ..commands.load import choice
+        from ..errors import ExitCode
+
+        where = Where(root, choice(recipe or "", site, arch, partition, allow))
+        value = compare(before, after, where, session.context)
+        session.report.show(value, views_diff.diff(value))
+        return int(ExitCode.OK if value.same else ExitCode.DRIFT)
 
     run_verb(session, verb)
 

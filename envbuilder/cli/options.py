@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 
-def _recipe_names(incomplete: str) -> list[str]:
+def recipe_names(incomplete: str) -> list[str]:
     """Return the recipes that begin so, for the shell's completion; never fails."""
     from ..documents import catalogue, search_path
 
@@ -31,7 +31,7 @@ RecipeName = Annotated[
     typer.Argument(
         metavar="RECIPE",
         help="A recipe's name, or the path of its file.",
-        autocompletion=_recipe_names,
+        autocompletion=recipe_names,
     ),
 ]
 SiteOption = Annotated[

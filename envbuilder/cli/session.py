@@ -66,13 +66,16 @@ def _working_folder(report: Report) -> Path:
         raise typer.Exit(int(error.code)) from None
 
 
-def run_verb(session: Session, verb: Callable[[], None]) -> None:
-    """Run one verb; the one place that turns errors into messages and exit codes."""
+def run_verb(session: Session, verb: Callable[[], int | None]) -> None:
+    """Run one verb; the one place that turns errors into messages and exit codes.
+
+    A verb whose answer is a finding hands back the exit code of that.
+    """
     from ..errors import EnvbuildError, ExitCode, os_error
 
     _listen()
     try:
-        verb()
+        code = verb()
         _hand_over()
     except EnvbuildError as error:
         session.report.error(error)
@@ -94,6 +97,8 @@ def run_verb(session: Session, verb: Callable[[], None]) -> None:
 
         session.report.bug(traceback.format_exc())
         raise typer.Exit(int(ExitCode.BUG)) from None
+    if code:
+        raise typer.Exit(code)
 
 
 def _hand_over() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ..build import BuildPlaces, build, prepare, tidy
-from ..errors import BuildError, SmokeError
+from ..errors import BuildError, SmokeError, UsageError
 from ..model.evidence import Evidence
 from ..model.outcome import Created
 from ..model.places import Places
@@ -15,19 +16,20 @@ from ..render import launch_by_hand, render_build, render_default, render_module
 from ..root import files, locks, publish, store
 from .context import Context
 from .load import Choice, Material, load, plan
-from .locked import obtain_lock
+from .locked import LOCKS, changed_inputs, check_is_for, check_runtime, obtain_lock
 from .places import root_path
 from .prove import prove
 
 
 @dataclass(frozen=True)
 class CreateOptions:
-    """What a user may say to ``create`` beside the recipe."""
+    """What a user may say to ``create`` beside the recipe. ``locked``: build just this lock."""
 
     choice: Choice
     root: str | None = None
     resume: bool = False
     relock: bool = False
+    locked: Path | None = None
 
 
 def create(options: CreateOptions, context: Context) -> Created:
@@ -37,13 +39,15 @@ def create(options: CreateOptions, context: Context) -> Created:
     published before is as it was.
     """
     material = load(options.choice, context)
-    planned = plan(material)
     path = root_path(options.root, material.site, material.arch, context)
+    given = _given_lock(options, material, path, context)
+    planned = given.plan if given else plan(material)
     root = store.open_root(path, material.site.name, material.arch)
     home = store.open_home(root, planned.recipe)
     with locks.hold(home.lock_file, say=context.tell.say) as held:
         context = replace(context, environ=held.environ(context.environ))
-        lock = _lock_for(options, material, planned, home, context)
+        lock = given or _lock_for(options, material, planned, home, context)
+        files.write_atomically(home.last_lock, lock.text())
         there = _already_published(home, lock)
         if there:
             context.tell.say(f"{home.name}/{there.number} holds exactly this already")
@@ -53,6 +57,31 @@ def create(options: CreateOptions, context: Context) -> Created:
         return _created(home, there, lock)
 
 
+def _given_lock(
+    options: CreateOptions, material: Material, root: Path, context: Context
+) -> Lock | None:
+    """Return the lock of ``--locked``, and say what has changed since it was made.
+
+    Raises UsageError for a lock that is for something else or cannot be built here; nothing has
+    been written then.
+    """
+    if options.locked is None:
+        return None
+    if options.relock or options.choice.allow:
+        other = "--relock" if options.relock else "--allow"
+        raise UsageError(f"--locked takes a lock as it is: {other} would change it")
+    file = context.path(options.locked)
+    lock = LOCKS.load(file)
+    check_is_for(lock, file, material)
+    check_runtime(lock, file, material)
+    home = store.Home(root, lock.plan.recipe)
+    render_build(lock, Places(prefix=home.prefix(lock.id()), build=home.build(lock.id())))
+    changed = changed_inputs(lock, material)
+    if changed:
+        context.tell.warn(f"changed since {file} was locked: {', '.join(changed)}; built as locked")
+    return lock
+
+
 def _lock_for(
     options: CreateOptions,
     material: Material,
@@ -60,15 +89,13 @@ def _lock_for(
     home: store.Home,
     context: Context,
 ) -> Lock:
-    """Return the last lock if it decides the same, else a new one, which is kept as the last."""
+    """Return the last lock if it decides the same, else a new one."""
     if not options.relock:
         last = _last_lock(home)
         if last and _same_decisions(last.plan, planned):
             context.tell.say("the lock of the last create still fits (--relock asks pip again)")
             return last
-    lock = obtain_lock(material, planned, context, home.scratch)
-    files.write_atomically(home.last_lock, lock.text())
-    return lock
+    return obtain_lock(material, planned, context, home.scratch)
 
 
 def _last_lock(home: store.Home) -> Lock | None:

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from ..detect import local_site, snapshot
 from ..documents import catalogue, find, load_recipe, load_site, schemas
 from ..errors import DocumentError, EnvbuildError, Problem
 from ..model.knowledge import Knowledge
 from ..model.outcome import DocumentEntry
 from ..model.recipe import Recipe
-from ..model.site import Site, Snapshot
+from ..model.site import Site
 from .context import Context
 from .load import folders_and_knowledge
 
@@ -49,7 +48,10 @@ def show(kind: Kind, name: str, context: Context) -> tuple[Recipe | Site, str]:
 
 
 def check(kind: Kind, files: Sequence[Path], context: Context) -> tuple[str, ...]:
-    """Check files; raises one DocumentError with the problems of all of them."""
+    """Check files; raises one DocumentError with the problems of all of them.
+
+    Of a site its snapshot is checked too; what should be known of that is told.
+    """
     _, knowledge = folders_and_knowledge(context)
     problems: list[Problem] = []
     for file in files:
@@ -59,15 +61,14 @@ def check(kind: Kind, files: Sequence[Path], context: Context) -> tuple[str, ...
             problems.extend(error.problems)
     if problems:
         raise DocumentError(tuple(problems))
+    if kind == "site":
+        from .sites import site_notes
+
+        for note in site_notes(files, context):
+            context.tell.warn(note)
     return tuple(str(file) for file in files)
 
 
 def schema(kind: Kind) -> str:
     """Return the JSON schema of a kind of document."""
     return schemas()[kind]
-
-
-def detect_site(context: Context) -> tuple[Site, Snapshot]:
-    """Return the site that this machine is, and what was found on it."""
-    site = local_site(context.environ)
-    return site, snapshot(site, context.environ).snapshot

@@ -1,4 +1,7 @@
-"""plan -> lock: pip is asked inside the plan's own environment; what it refuses is barred."""
+"""plan -> lock: pip is asked inside the plan's own environment; what it refuses is barred.
+
+And locks that are there already: read, and held against what is there now.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .. import process
-from ..errors import NoSolutionError
+from ..documents.json_file import JsonFile
+from ..errors import NoSolutionError, Place, UsageError
 from ..locking import Refusal, make_lock
 from ..model.places import Places
 from ..model.plan import Lock, Plan
 from ..render import render_build
 from ..root import files
 from .context import Context
-from .load import Material, plan
+from .load import Material, inputs, plan, runtime_plan
 
 # How often pip may refuse a pin before the stack is given up.
 MAX_REFUSALS = 8
@@ -87,3 +91,49 @@ def _ask_pip(
         )
 
     return make_lock(planned, run, scratch, imports)
+
+
+LOCKS = JsonFile(
+    model=Lock,
+    called="lock",
+    again="locks are made, not written by hand: envbuild lock RECIPE --output FILE",
+    max_bytes=64 * 1024 * 1024,
+)
+
+
+def changed_inputs(lock: Lock, material: Material) -> tuple[str, ...]:
+    """Return what the lock was made of and is not as it was: ``recipe allreduce``."""
+    before = {each.kind: each for each in lock.plan.inputs}
+    now = {each.kind: each for each in inputs(material, runtime_plan(material))}
+    kinds = dict.fromkeys((*before, *now))
+    return tuple(
+        " ".join(dict.fromkeys((kind, (before.get(kind) or now[kind]).name)))
+        for kind in kinds
+        if before.get(kind) != now.get(kind)
+    )
+
+
+def check_is_for(lock: Lock, file: Path, material: Material) -> None:
+    """Raise UsageError if a lock is for another recipe, site or architecture."""
+    plan = lock.plan
+    for what, asked, locked in (
+        ("recipe", material.recipe.value.name, plan.recipe),
+        ("site", material.site.name, plan.site),
+        ("architecture", material.arch, plan.arch),
+    ):
+        if asked != locked:
+            raise UsageError(
+                f"the lock is for {what} {locked}, not for {asked}", place=Place(str(file))
+            )
+
+
+def check_runtime(lock: Lock, file: Path, material: Material) -> None:
+    """Raise UsageError unless the runtime's sources are those that were locked."""
+    now = runtime_plan(material)
+    if now.source_sha256 != lock.plan.runtime.source_sha256:
+        raise UsageError(
+            f"the lock is for {now.package} {lock.plan.runtime.version} from other sources than "
+            f"those in {material.runtime_source}",
+            "build it with the envbuild that made it, or make it anew: envbuild lock",
+            place=Place(str(file)),
+        )

@@ -28,6 +28,19 @@ def gpu_section(host: Host) -> Section:
     return Section(id="gpu", title="GPU", items=tuple(items))
 
 
+def driver_version(host: Host) -> str | None:
+    """Return the version of the NVIDIA driver on this node, None where there is none."""
+    text = host.read("/proc/driver/nvidia/version")
+    if text is None:
+        smi = host.which("nvidia-smi")
+        answer = (
+            host.ask(smi, "--query-gpu=driver_version", "--format=csv,noheader") if smi else None
+        )
+        text = f"Kernel Module {answer.stdout}" if answer and answer.trouble is None else ""
+    match = _DRIVER.search(text)
+    return match.group(1) if match else None
+
+
 def _from_proc(host: Host, driver: str) -> list[Item]:
     match = _DRIVER.search(driver)
     version = match.group(1) if match else "unknown"

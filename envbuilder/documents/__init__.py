@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 from .library import catalogue, find, search_path
 
 if TYPE_CHECKING:
-    from .load import Loaded, LoadedKnowledge, load_knowledge, load_recipe, load_site
+    from .knowledge import LoadedKnowledge, load_knowledge
+    from .load import Loaded, load_recipe, load_site
     from .schema import schemas
 
 __all__ = [
@@ -21,11 +22,21 @@ __all__ = [
 ]
 
 
+_MODULES = {
+    "Loaded": "load",
+    "LoadedKnowledge": "knowledge",
+    "load_knowledge": "knowledge",
+    "load_recipe": "load",
+    "load_site": "load",
+    "schemas": "schema",
+}
+
+
 def __getattr__(name: str) -> Any:
     # Reading documents needs pydantic and PyYAML. Finding them does not, and a shell that completes
     # a recipe's name waits for it.
-    if name not in __all__:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import load, schema
+    from importlib import import_module
 
-    return getattr(schema if name == "schemas" else load, name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

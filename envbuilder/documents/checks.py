@@ -14,7 +14,8 @@ from .tree import Items, Node, Pairs, Refused, Scalar
 _PACKAGES_HINT = (
     "a package that envbuild need not know goes under 'packages:', as a pip requirement"
 )
-_OWN_COMPONENTS_HINT = (
+_FLAGS_HINT = "what programs read when they run goes under 'env:'"
+OWN_COMPONENTS_HINT = (
     "a folder of your own can add it, in knowledge/components.yaml: see docs/recipes.md"
 )
 
@@ -40,7 +41,22 @@ def components_are_known(root: Pairs, known: Knowledge) -> Iterator[Problem]:
     yield from _unknown_names(_child(root, "stack"), known, _PACKAGES_HINT)
     modules = _child(root, "modules")
     for module in modules.items if isinstance(modules, Items) else ():
-        yield from _unknown_names(_child(module, "provides"), known, _OWN_COMPONENTS_HINT)
+        yield from _unknown_names(_child(module, "provides"), known, OWN_COMPONENTS_HINT)
+
+
+def flags_are_known(root: Pairs, known: Knowledge) -> Iterator[Problem]:
+    """Yield a problem for every flag of a recipe's runtime that the runtime does not know.
+
+    A runtime of which no flags are recorded takes any.
+    """
+    runtime = _child(root, "runtime")
+    package = _child(runtime, "package")
+    of = package.text if isinstance(package, Scalar) else ""
+    names = [name for name, flag in known.flags.items() if flag.runtime == of]
+    flags = _child(runtime, "flags")
+    for key, _ in flags.pairs if isinstance(flags, Pairs) and names else ():
+        if key.text not in names:
+            yield Problem(unknown(f"flag of {of}", key.text, names), key.place, (_FLAGS_HINT,))
 
 
 def _child(node: Node, key: str) -> Node:

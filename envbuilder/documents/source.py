@@ -35,13 +35,13 @@ class Source:
     sha256: str
 
 
-def read(path: Path) -> Source:
-    """Read a document.
+def read(path: Path, limit: int = MAX_BYTES) -> Source:
+    """Read a document of at most *limit* bytes.
 
     Raises UsageError when *path* cannot be read at all, DocumentError when it holds no text.
     """
     file = shown(str(path), limit=4096)
-    data = _bytes(path, file)
+    data = _bytes(path, file, limit)
     text = _text(data.removeprefix(_BOM), file)
     odd = _ODD.search(text)
     if odd:
@@ -61,7 +61,7 @@ def place_of(text: str, index: int, file: str) -> Place:
     return Place(file, len(breaks) + 1, len(before) - start + 1)
 
 
-def _bytes(path: Path, file: str) -> bytes:
+def _bytes(path: Path, file: str, limit: int) -> bytes:
     place = Place(file)
     try:
         # Without O_NONBLOCK the open itself would wait for a writer when the path is a FIFO.
@@ -72,7 +72,7 @@ def _bytes(path: Path, file: str) -> bytes:
                 raise UsageError(f"not a file but {_kind(mode)}", place=place)
             # The size that the file claims is not to be trusted: some under /proc say 0.
             with os.fdopen(descriptor, "rb", closefd=False) as opened:
-                data = opened.read(MAX_BYTES + 1)
+                data = opened.read(limit + 1)
         finally:
             os.close(descriptor)
     except FileNotFoundError:
@@ -81,9 +81,9 @@ def _bytes(path: Path, file: str) -> bytes:
         raise UsageError(f"cannot be read: {error.strerror}", place=place) from error
     except ValueError as error:  # a NUL in the path
         raise UsageError(f"not a path: {error}", place=place) from error
-    if len(data) > MAX_BYTES:
+    if len(data) > limit:
         raise UsageError(
-            f"too large for a document: more than {MAX_BYTES} bytes",
+            f"too large for a document: more than {limit} bytes",
             "is this the right file?",
             place=place,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -14,7 +14,7 @@ from ..errors import Place, Problem
 from ..model.base import kebab
 from .scalars import in_words, kind
 from .text import LONG, nearest, shown, unknown
-from .tree import Items, Keys, Node, Pairs, Refused, Scalar
+from .tree import Items, Keys, Node, Pairs, Scalar, find, key_place
 
 # What a version looks like that YAML takes for a number.
 _SERIES = re.compile(r"[0-9]+(\.[0-9]+)?")
@@ -30,7 +30,7 @@ PATTERNS = {
     r"^(https?|file)://[^\s'\"`$\\<>|;&]+$": (
         "must be an http, https or file URL without spaces, quotes or shell characters"
     ),
-    r"^[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*$": (
+    r"^[A-Za-z0-9][A-Za-z0-9._+-]*(/\.?[A-Za-z0-9][A-Za-z0-9._+-]*)*$": (
         "must be a module name such as OpenMPI/3.1.4-gcccuda-2018b"
     ),
     r"^[0-9][A-Za-z0-9.+_-]*$": "must be a version such as 3.1.4",
@@ -52,15 +52,22 @@ _TYPES = {
 }
 
 
+def problems(errors: Sequence[ErrorDetails], root: Pairs, model: type[BaseModel]) -> list[Problem]:
+    """Put pydantic's findings into words; of the ways to read one value, the likeliest counts."""
+    said = [problem(each, root, model) for each in _likeliest(errors, root)]
+    return [each for each in said if each]
+
+
 def problem(error: ErrorDetails, root: Pairs, model: type[BaseModel]) -> Problem | None:
     """Put one of pydantic's findings into words; None: it follows from what is reported already."""
     keys: Keys = tuple(error["loc"])
     in_key = keys[-1:] == (_KEY,)
     if in_key:
         keys = keys[:-1]
+    keys = _written(keys, root, missing=error["type"] == "missing")
     if error["type"] == "missing":
         return _missing(keys, root)
-    node = _find(root, keys)
+    node = find(root, keys)
     if node is None:
         return None
     if error["type"] == "extra_forbidden" or (in_key and error["type"] == "literal_error"):
@@ -68,7 +75,7 @@ def problem(error: ErrorDetails, root: Pairs, model: type[BaseModel]) -> Problem
     if error["type"] == "too_short" and _length(node) >= error["ctx"]["min_length"]:
         return None  # pydantic counts what is left when the wrong items are gone
     if in_key:
-        return Problem(f"{_label(keys[:-1])}: {_name(error, _last(keys))}", _key(root, keys))
+        return Problem(f"{_label(keys[:-1])}: {_name(error, _last(keys))}", key_place(root, keys))
     if error["type"] in _TYPES:
         return _type(error["type"], keys, node)
     if error["type"] == "literal_error":
@@ -76,22 +83,39 @@ def problem(error: ErrorDetails, root: Pairs, model: type[BaseModel]) -> Problem
     return Problem(f"{_label(keys)}{_value(error, _text(node))}", node.place)
 
 
-def _find(root: Pairs, keys: Keys) -> Node | None:
-    """Return the node at *keys*, or None if it, or what it is in, was refused."""
-    node: Node = root
-    for key in keys:
+def _written(keys: Keys, root: Pairs, missing: bool) -> Keys:
+    """Leave out what pydantic puts among the keys where a value may be read in several ways.
+
+    ``missing``: the last one is a key that the document lacks.
+    """
+    kept: list[str | int] = []
+    node: Node | None = root
+    for n, key in enumerate(keys):
         if isinstance(node, Pairs):
-            node = node.index[str(key)][1]
-        elif not isinstance(node, Refused | Scalar) and isinstance(key, int):
-            node = node.items[key]
-    return None if isinstance(node, Refused) else node
+            if key not in node.index and not (missing and n == len(keys) - 1):
+                continue
+        elif not (isinstance(node, Items) and isinstance(key, int)):
+            continue
+        kept.append(key)
+        node = find(root, tuple(kept))
+    return tuple(kept)
 
 
-def _key(root: Pairs, keys: Keys) -> Place:
-    around = _find(root, keys[:-1])
-    if not isinstance(around, Pairs):
-        return root.place
-    return around.index[str(keys[-1])][0].place
+def _likeliest(errors: Sequence[ErrorDetails], root: Pairs) -> list[ErrorDetails]:
+    """Where a value may be read in several ways, keep what is said of the one that fits its form.
+
+    ``affected: ">=x"`` is a bad range, and besides no list: the second is no news.
+    """
+    best: dict[Keys, ErrorDetails] = {}
+    for error in errors:
+        loc: Keys = tuple(error["loc"])
+        keys = _written(loc, root, missing=error["type"] == "missing")
+        place = (*keys, _KEY) if loc[-1:] == (_KEY,) else keys
+        if place not in best or (error["type"] not in _TYPES and best[place]["type"] in _TYPES):
+            best[place] = error
+    below = {keys[:n] for keys in best for n in range(len(keys))}
+    # No list, says one reading of a mapping; the other one looked into it and found a fault there.
+    return [e for keys, e in best.items() if not (keys in below and e["type"] in _TYPES)]
 
 
 def _label(keys: Keys) -> str:
@@ -115,7 +139,7 @@ def _length(node: Node) -> int:
 
 
 def _missing(keys: Keys, root: Pairs) -> Problem | None:
-    around = _find(root, keys[:-1])
+    around = find(root, keys[:-1])
     if not isinstance(around, Pairs) or around.partial:
         return None
     hints = ("begin with 'schema: 1'",) if keys == ("schema",) else ()
@@ -127,7 +151,7 @@ def _unknown_key(
     error: ErrorDetails, keys: Keys, root: Pairs, model: type[BaseModel]
 ) -> Problem | None:
     names = _choices(error) if "ctx" in error else field_names(model, keys[:-1])
-    return _unknown("key", str(keys[-1]), names, _key(root, keys))
+    return _unknown("key", str(keys[-1]), names, key_place(root, keys))
 
 
 def _unknown(what: str, word: str, names: list[str], place: Place) -> Problem:
@@ -159,9 +183,10 @@ def _inner(annotation: Any, key: str | int) -> Any:
 
 
 def _not_none(annotation: Any) -> Any:
-    if get_origin(annotation) in (Union, types.UnionType):
-        return next(part for part in get_args(annotation) if part is not type(None))
-    return annotation
+    if get_origin(annotation) not in (Union, types.UnionType):
+        return annotation
+    parts = [part for part in get_args(annotation) if part is not type(None)]
+    return next((part for part in parts if _is_model(part)), parts[0])
 
 
 def _type(error: str, keys: Keys, node: Node) -> Problem:

@@ -68,10 +68,10 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 ModuleName = Annotated[
     str,
     StringConstraints(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*$", max_length=200
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*(/\.?[A-Za-z0-9][A-Za-z0-9._+-]*)*$", max_length=200
     ),
 ]
-"""``Name/version`` as it is given to ``module load``."""
+"""``Name/version`` as it is given to ``module load``; a hidden one is ``Name/.version``."""
 
 Day = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 """A day, ``2021-12-01``."""

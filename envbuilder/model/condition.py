@@ -55,6 +55,9 @@ FACTS: Mapping[str, FactKind] = {
 ``ops.allreduce`` and its like (which library does that operation on GPUs, 'CPU' for none), and
 ``COMPONENT.fact`` (what is stated of the module that provides it, such as ``mpi.cuda_aware``)."""
 
+OPERATIONS = ("allreduce", "allgather", "broadcast", "alltoall", "reducescatter")
+"""What ``ops.`` may be followed by."""
+
 _COMPARISONS: Mapping[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",

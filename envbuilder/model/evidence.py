@@ -7,7 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from .base import Document, Line, Name, Sha256
-from .recipe import Arch
+from .plan import FindingStatus
+from .recipe import AdvisoryId, Arch
 
 Tier = Literal["rendered", "built", "imported", "one rank", "several ranks", "several nodes"]
 TIERS: tuple[Tier, ...] = (
@@ -87,6 +88,13 @@ class SmokeResult(Document):
         return tuple(lines)
 
 
+class Noted(Document):
+    """A row of knowledge that said something about what was proved, and what came of it."""
+
+    id: AdvisoryId
+    status: FindingStatus
+
+
 class Evidence(Document):
     """The record of one smoke test. Appended beside the prefix, never changed."""
 
@@ -99,4 +107,7 @@ class Evidence(Document):
     execution: Literal["native", "emulated"]
     time: Line = Field(description="When it ended, ISO 8601 in UTC.")
     log: Line = Field(description="File name of the log, beside this record.")
+    findings: tuple[Noted, ...] = Field(
+        default=(), description="Those of the plan; the lock has them in full."
+    )
     result: SmokeResult

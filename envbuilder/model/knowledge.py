@@ -71,6 +71,9 @@ class Existing(Document):
 
     source: Line
     versions: tuple[PlainVersion, ...] = Field(min_length=1)
+    announced: tuple[PlainVersion, ...] = Field(
+        default=(), description="Not out yet, but a row may speak of them."
+    )
 
 
 class Components(Document):

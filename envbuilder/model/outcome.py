@@ -6,7 +6,9 @@ from pydantic import Field
 
 from .base import Document, Line, Name, Sha256
 from .evidence import Evidence, Tier
+from .matching import Verdict
 from .plan import Lock
+from .recipe import AdvisoryId, Severity
 
 
 class Created(Document):
@@ -35,6 +37,8 @@ class Listed(Document):
     tier: Tier | None = Field(description="The highest tier ever proved; None: no proof left.")
     proved: str | None = Field(description="When it was last proved, ISO 8601 in UTC.")
     last_failed: bool = Field(description="Whether the newest smoke test failed.")
+    waived: tuple[AdvisoryId, ...] = Field(default=(), description="Risks that were taken.")
+    warnings: int = Field(default=0, description="Known problems, and those not ruled out.")
 
 
 class Unfinished(Document):
@@ -88,3 +92,38 @@ class DocumentEntry(Document):
     name: Name
     summary: str
     file: Line
+
+
+class RowMatch(Document):
+    """What a row of knowledge says of versions that were asked about."""
+
+    id: AdvisoryId
+    kind: Line
+    verdict: Verdict
+    severity: Severity = Field(description="What it weighs here.")
+    summary: Line
+    about: tuple[Line, ...] = Field(description="component@version")
+    open: tuple[Line, ...] = Field(
+        default=(), description="Facts, or components beside it, that it hangs on."
+    )
+    fix: Line | None = None
+    link: Line
+
+
+class Checked(Document):
+    """What is known of versions together.
+
+    ``bad``: a row holds that is an error, or one may hold that says it counts all the same.
+    """
+
+    asked: tuple[Line, ...]
+    rows: tuple[RowMatch, ...]
+    bad: bool
+
+
+class LockCheck(Document):
+    """Whether a lock is still made of what is there now."""
+
+    file: Line
+    id: Line
+    changed: tuple[Line, ...] = Field(description="Inputs that are not what they were.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .. import data
 from ..errors import UsageError
 from ..model.places import Places
 from ..model.plan import Lock, Modules
@@ -89,6 +90,12 @@ def _module_functions(modules: Modules) -> str:
 
 
 def _steps(lock: Lock) -> list[dict[str, str | Quoted]]:
+    for step in lock.plan.steps:
+        if not (data.TEMPLATES / "bash" / "steps" / f"{step.id}.sh.j2").is_file():
+            raise UsageError(
+                f"the lock has a step that this envbuild does not know: {step.id}",
+                "make the lock anew: envbuild lock",
+            )
     return [
         {
             "id": step.id,

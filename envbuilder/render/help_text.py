@@ -1,14 +1,22 @@
-"""What a modulefile's help says: what the environment is, and what was proved on what."""
+"""What a modulefile's help says: what the environment is, what is known and was proved of it."""
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..model.evidence import Evidence, SmokeResult
-from ..model.plan import Lock, Modules
+from ..model.plan import Finding, FindingStatus, Lock, Modules
 from .launch import launch_by_hand
+
+# In this order; what is only information is left to ``envbuild info``.
+_HEADS: Mapping[FindingStatus, str] = {
+    "waived": "Risks that were taken:",
+    "lifted": "Known problems that a remedy lifts:",
+    "warning": "Known problems:",
+    "unknown": "Not ruled out, for facts that nobody stated:",
+}
 
 
 def help_lines(lock: Lock, number: int, evidence: Evidence | None) -> tuple[str, ...]:
@@ -22,6 +30,7 @@ def help_lines(lock: Lock, number: int, evidence: Evidence | None) -> tuple[str,
         "Components:",
         *_indented(str(pin) for pin in plan.pins),
         f"  {plan.runtime.package}@{plan.runtime.version} <- built in this environment",
+        *_known(plan.findings),
         "",
         *_proved(evidence),
         "",
@@ -55,22 +64,47 @@ def _checks(result: SmokeResult) -> tuple[str, ...]:
     return tuple(f"{name}: {passed[name]} of {total[name]} checks passed" for name in total)
 
 
-def _module_notes(modules: Modules) -> tuple[str, ...]:
-    notes: tuple[str, ...] = ()
-    if modules.loads:
-        notes += ("", "Loads the site's modules:", *_indented(modules.loads))
-    if modules.loads and modules.trees:
-        notes += ("If one is unknown, first: module use", *_indented(modules.trees))
+def _known(findings: Sequence[Finding]) -> Iterator[str]:
+    for status, head in _HEADS.items():
+        found = [each for each in findings if each.status == status]
+        if found:
+            yield from ("", head)
+        for each in found:
+            yield f"  {each.id}: {each.summary} ({', '.join(each.components)})"
+            yield from _indented(_consequence(each), "    ")
+
+
+def _consequence(finding: Finding) -> Iterator[str]:
+    """Yield what came of it, with what to do, then where to read on."""
+    if finding.status == "waived":
+        yield f"waived: {finding.reason}"
+    elif finding.status == "lifted":
+        yield f"lifted by {finding.remedy}"
+    else:
+        if finding.facts:
+            yield f"depends on: {', '.join(finding.facts)}"
+        if finding.fix:
+            yield f"fix: {finding.fix}"
+    yield finding.link
+
+
+def _module_notes(modules: Modules) -> Iterator[str]:
+    if not modules.loads:
+        return
+    yield from ("", "Loads the site's modules:")
+    yield from _indented(f"{what} {name}" for what, name in modules.actions())
+    if modules.trees:
+        yield "If one is unknown, first: module use"
+        yield from _indented(modules.trees)
     if modules.replaced:
-        notes += (
+        names = ", ".join(each.module for each in modules.replaced)
+        yield from (
             "",
-            "Loading replaces what its own modules bring:",
-            *_indented(f"{each.module} by {each.by}" for each in modules.replaced),
-            "so unloading does not give back exactly what was loaded before: module reset,",
-            "or a new shell, does.",
+            f"The module system then warns that {names} is missing: that is meant.",
+            "Unloading this module does not bring it back, and what had brought it may stay:",
+            "module purge, or a new shell, begins afresh.",
         )
-    return notes
 
 
-def _indented(lines: Iterable[str]) -> tuple[str, ...]:
-    return tuple(f"  {line}" for line in lines)
+def _indented(lines: Iterable[str], indent: str = "  ") -> tuple[str, ...]:
+    return tuple(f"{indent}{line}" for line in lines)

@@ -64,6 +64,7 @@ def _whatis(plan: Plan, number: int, evidence: Evidence | None) -> tuple[str, ..
         "Category: deep learning environment",
         f"Description: {plan.summary}",
         f"Proved: {proved}",
+        *(f"Waived: {each.id}" for each in plan.findings if each.status == "waived"),
     )
 
 
@@ -85,7 +86,7 @@ def _csh_messages(plan: Plan, places: Places, dialect: Dialect) -> tuple[str, ..
 
 
 def _missing_messages(plan: Plan) -> tuple[str, ...]:
-    """What is loaded already is not loaded again, so it cannot bring what it brought in the build."""
+    """A module that is loaded already is not loaded again, and does not bring what it brought."""
     if not plan.modules.loads:
         return ()
     return (f"{plan.recipe}: not proved like this, first: module purge; not loaded:",)

@@ -242,6 +242,15 @@ class Encoded:
             yield f"barred({i})."
             yield " ".join(f"in_barred({i},{self._module_number[name]})." for name in barred)
 
+    def bar(self, loads: Iterable[str]) -> str:
+        """Return a constraint against loading exactly these, while the law of loading is on."""
+        there = frozenset(loads)
+        atoms = [
+            f"{'' if name in there else 'not '}load({number})"
+            for name, number in self._module_number.items()
+        ]
+        return f":- {', '.join(atoms)}, on(law(loading))."
+
     def used(
         self, candidates: frozenset[str], dropped: frozenset[int]
     ) -> tuple[tuple[str, str], ...]:

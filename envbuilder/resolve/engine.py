@@ -29,14 +29,16 @@ _PRIORITIES = {
     "distance": 1009,
     "additions": 1008,
     "preference": 1007,
-    "warnings": 1006,
-    "remedies": 1005,
-    "generations": 1004,
-    "origins": 1003,
+    "origins": 1006,
+    "warnings": 1005,
+    "remedies": 1004,
+    "generations": 1003,
     "loads": 2,
     "names": 1,
 }
 _NEWEST = 1000
+
+_LOADING = "law:loading"
 
 
 @dataclass(frozen=True)
@@ -84,32 +86,73 @@ def conflicts(problem: Problem, count: int) -> tuple[tuple[str, ...], ...]:
     stack, problem = _best(problem, relaxing=False, blocked=())
     if stack is not None:
         return ()
-    encoded = encode(problem)
-    control = _grounded(encoded, objective=False)
+    cores = _Cores(encode(problem))
     found: list[tuple[str, ...]] = []
-    left = list(encoded.switches)
+    left = list(cores.encoded.switches)
     while len(found) < count:
-        one = _minimal(control, encoded, left)
-        if not one:
+        one = cores.minimal(left)
+        if one is None:
             break
         found.append(one)
         left = [name for name in left if name not in one or name.startswith("law:")]
+        if not one:
+            break
     return tuple(found)
 
 
-def _minimal(control: clingo.Control, encoded: Encoded, switches: list[str]) -> tuple[str, ...]:
-    """Return a minimal set of those among *switches* that cannot hold together.
+class _Cores:
+    """Sets of switches that cannot hold together, found in one grounded program."""
 
-    Laws, fits and rows are tried first for leaving out, so that what a user wrote is what remains
-    where there is a choice.
-    """
-    order_of = encoded.switches.index
-    kept = _core(control, encoded, switches) or []
-    for switch in sorted(kept, key=lambda name: (_stays(name), order_of(name))):
-        if switch in kept:
-            rest = [name for name in kept if name != switch]
-            kept = _core(control, encoded, rest) or kept
-    return tuple(sorted(kept, key=order_of))
+    def __init__(self, encoded: Encoded) -> None:
+        self.encoded = encoded
+        self._control = _grounded(encoded, objective=False)
+        self._bars = 0
+
+    def minimal(self, switches: list[str]) -> tuple[str, ...] | None:
+        """Return a minimal set of those among *switches*; None: they hold together.
+
+        Laws, fits and rows are tried first for leaving out, so that what a user wrote is what
+        remains where there is a choice. Empty: nothing can be, whatever is left out.
+        """
+        order_of = self.encoded.switches.index
+        kept = self._core(switches)
+        if kept is None:
+            return None
+        for switch in sorted(kept, key=lambda name: (_stays(name), order_of(name))):
+            if switch in kept:
+                smaller = self._core([name for name in kept if name != switch])
+                kept = kept if smaller is None else smaller
+        return tuple(sorted(kept, key=order_of))
+
+    def _core(self, switches: list[str]) -> list[str] | None:
+        """Return switches among these that cannot hold together, or None: they can."""
+        while True:
+            core, stack = self._solve(switches)
+            if stack is None:
+                return core
+            if _LOADING not in switches or _ordered(self.encoded, stack) is not None:
+                return None
+            self._bar(stack)
+
+    def _solve(self, switches: list[str]) -> tuple[list[str], Stack | None]:
+        names = {self._literal(symbol): name for name, symbol in self.encoded.symbols.items()}
+        assumptions = _assumptions(self.encoded, switches)
+        with self._control.solve(assumptions=assumptions, yield_=True) as handle:
+            for model in handle:
+                answer = _Answer(tuple(model.symbols(shown=True)), {})
+                return [], _read(self.encoded, answer)
+            return [names[number] for number in handle.core() if number in names], None
+
+    def _literal(self, symbol: clingo.Symbol) -> int:
+        atom = self._control.symbolic_atoms[symbol]
+        return 0 if atom is None else atom.literal
+
+    def _bar(self, stack: Stack) -> None:
+        """Bar the loads of a stack that has no order, as long as the law of loading is on."""
+        self._bars += 1
+        part = f"bar{self._bars}"
+        self._control.add(part, [], self.encoded.bar(stack.loads))
+        self._control.ground([(part, [])])
 
 
 def _stays(switch: str) -> int:
@@ -181,20 +224,6 @@ def _optimum(
 def _block(encoded: Encoded, changes: Sequence[Change]) -> str:
     """Return a constraint against all of *changes* together."""
     return f":- {', '.join(encoded.changed(each) for each in changes)}."
-
-
-def _core(control: clingo.Control, encoded: Encoded, switches: Iterable[str]) -> list[str] | None:
-    """Return switches among these that cannot hold together, or None: they can."""
-    assumptions = _assumptions(encoded, switches)
-    literals = {
-        control.symbolic_atoms[symbol].literal: name  # type: ignore[union-attr]
-        for name, symbol in encoded.symbols.items()
-        if control.symbolic_atoms[symbol] is not None
-    }
-    with control.solve(assumptions=assumptions, yield_=True) as handle:
-        if handle.get().satisfiable:
-            return None
-        return [literals[number] for number in handle.core() if number in literals]
 
 
 def _read(encoded: Encoded, answer: _Answer) -> Stack:

@@ -97,7 +97,7 @@ class _Session:
         return tuple(name for name, active in self.state.values() if active)
 
     def is_loaded(self, name: str) -> bool:
-        return self.state.get(self._module(name).key) == (name, True)
+        return (name, True) in self.state.values()
 
     def act(self, action: Action) -> None:
         """Carry out one action; after a LoadError the session is of no more use."""
@@ -122,7 +122,7 @@ class _Session:
             self._unload(there)
         if not self._found(module):
             raise LoadError(f"{name} is not found before {', '.join(module.parents[0])}")
-        self._require_no_conflict(module)
+        _refuse_conflict(module, self.state)
         self.state[module.key] = (name, False)
         for below in module.loads:
             # Pending counts as loaded: a circle of loads ends here.
@@ -152,11 +152,6 @@ class _Session:
         active = frozenset(self.loaded())
         return any(active.issuperset(each) for each in module.parents)
 
-    def _require_no_conflict(self, module: Module) -> None:
-        for key, (other, active) in self.state.items():
-            if active and (other in module.conflicts or key in module.conflicts):
-                raise LoadError(f"{module.name} is not loaded beside {other}")
-
     def _join_families(self, module: Module) -> list[str]:
         """Enter the module into its families; return the keys of those that held them."""
         held = [self.holders.get(family) for family in module.families]
@@ -177,6 +172,12 @@ class _Session:
                     self._unload(there)
             self._load(module.name)
         self.reloading.discard(module.name)
+
+
+def _refuse_conflict(module: Module, state: Mapping[str, tuple[str, bool]]) -> None:
+    for key, (other, active) in state.items():
+        if active and (other in module.conflicts or key in module.conflicts):
+            raise LoadError(f"{module.name} is not loaded beside {other}")
 
 
 @dataclass

@@ -164,10 +164,10 @@ LEVELS = (
     "distance",  # from what was asked, where a line was widened
     "additions",  # loads that nobody asked for, see below
     "preference",  # generations among the active modules that are not the preferred one
+    "origins",  # sum of the used candidates' origin_cost
     "warnings",  # soft rules violated and not lifted, and modules replaced
     "remedies",
     "generations",  # how many there are among the active modules
-    "origins",  # sum of the used candidates' origin_cost
     "newest",  # rank of the candidate that each want uses
     "loads",  # how many modules are loaded explicitly
     "names",  # sum of the places of the loads in the text order of all modules' names

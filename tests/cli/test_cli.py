@@ -14,9 +14,11 @@ from envbuilder.cli import app
 from tests.documents import hostile
 
 COMMANDS = (
-    ["create", "plan", "lock", "render", "list", "info", "smoke", "rollback", "remove", "doctor"]
+    ["create", "plan", "why", "why-not", "lock", "render", "doctor"]
+    + ["list", "info", "diff", "smoke", "rollback", "remove"]
+    + [f"advisories {verb}" for verb in ("list", "show", "check")]
     + [f"recipes {verb}" for verb in ("list", "show", "check", "schema")]
-    + [f"sites {verb}" for verb in ("list", "show", "check", "schema", "detect")]
+    + [f"sites {verb}" for verb in ("list", "show", "check", "schema", "detect", "snapshot")]
 )
 
 

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envbuilder.documents import tree
+from envbuilder.documents import yaml_nodes
 from envbuilder.documents.load import load_recipe, load_site
 from envbuilder.errors import EnvbuildError, ExitCode, Problem
 from envbuilder.model.knowledge import Knowledge
@@ -46,7 +46,7 @@ def test_the_bases_are_right(tmp_path: Path, known: Knowledge) -> None:
 def test_refused(
     case: Case, loader: str, tmp_path: Path, known: Knowledge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tree, "_loader", lambda: LOADERS[loader])
+    monkeypatch.setattr(yaml_nodes, "_loader", lambda: LOADERS[loader])
     path = write(tmp_path, case)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(EnvbuildError) as caught:

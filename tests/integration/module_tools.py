@@ -167,7 +167,8 @@ class Cluster:
 
     def recipe(self, name: str, **stack: str) -> Path:
         """Write the recipe under a name, with further components in its stack."""
-        text = (DATA / "recipe.yaml").read_text(encoding="utf-8").replace("@NAME@", name)
+        values = {"NAME": name, "OPENMPI": self.module("OpenMPI")}
+        text = _filled((DATA / "recipe.yaml").read_text(encoding="utf-8"), values)
         more = "".join(f'  {component}: "{wanted}"\n' for component, wanted in stack.items())
         path = self.folder / f"{name}.yaml"
         path.write_text(text.replace("smoke:\n", f"{more}smoke:\n"), encoding="utf-8")

@@ -7,7 +7,19 @@ from pathlib import Path
 
 from envbuilder.model.evidence import Check, Evidence, LoadedLibrary, SmokeResult, Timing
 from envbuilder.model.places import Places
-from envbuilder.model.plan import Artifact, Edit, Lock, Modules, Pin, Plan, RuntimePlan, Step
+from envbuilder.model.plan import (
+    Artifact,
+    Edit,
+    Finding,
+    FindingStatus,
+    Lock,
+    Modules,
+    Pin,
+    Plan,
+    Replacement,
+    RuntimePlan,
+    Step,
+)
 from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher
 from envbuilder.render import (
@@ -178,14 +190,13 @@ def _modules() -> Case:
             system="lmod",
             init="/apps/lmod/init/bash",
             trees=("/apps/modules/all", "/apps/modules/extra"),
-            loads=("Python/3.11.3-GCCcore-12.3.0", "OpenMPI/4.1.4-GCC-12.2.0"),
+            loads=("Python/3.11.3-GCCcore-12.3.0", "OpenMPI/4.1.5-GCC-12.3.0"),
             final=(
-                "GCC/12.2.0",
-                "GCCcore/12.2.0",
-                "OpenMPI/4.1.4-GCC-12.2.0",
+                "GCC/12.3.0",
+                "GCCcore/12.3.0",
+                "OpenMPI/4.1.5-GCC-12.3.0",
                 "Python/3.11.3-GCCcore-12.3.0",
             ),
-            replaced=("GCCcore/12.3.0",),
         ),
         environment=(
             *standard_edits(OMP_NUM_THREADS="1"),
@@ -201,8 +212,70 @@ def _modules() -> Case:
     return Case("modules", lock, places, None)
 
 
+# What a flat EasyBuild tree loads: the toolchain comes with NCCL, and brings an MPI of its own.
+TAURUS = Modules(
+    system="lmod",
+    init="/apps/lmod/init/bash",
+    trees=("/sw/modules/env",),
+    loads=("modenv/ml", "NCCL/2.3.7-fosscuda-2018b", "OpenMPI/3.1.4-gcccuda-2018b"),
+    final=(
+        "CUDA/9.2.88-GCC-7.3.0-2.30",
+        "GCC/7.3.0-2.30",
+        "GCCcore/7.3.0",
+        "NCCL/2.3.7-fosscuda-2018b",
+        "OpenMPI/3.1.4-gcccuda-2018b",
+        "fosscuda/2018b",
+        "gcccuda/2018b",
+        "modenv/ml",
+    ),
+    replaced=(Replacement(module="OpenMPI/3.1.1-gcccuda-2018b", by="OpenMPI/3.1.4-gcccuda-2018b"),),
+)
+
+
+def make_finding(status: FindingStatus, **changes: object) -> Finding:
+    finding = Finding(
+        id=f"TEST-{status.upper()}",
+        status=status,
+        severity="info" if status == "info" else "warning",
+        summary=f"What is {status}",
+        components=("openmpi@3.1.4", "nccl@2.3.7"),
+        fix="take another",
+        link="https://example.org/issues/1",
+        facts=("network",) if status == "unknown" else (),
+        remedy="variable OMPI_MCA_btl=^vader" if status == "lifted" else None,
+        reason="measured on our fabric" if status == "waived" else None,
+    )
+    return finding.model_copy(update=changes)
+
+
+FINDINGS = tuple(
+    make_finding(status) for status in ("waived", "lifted", "warning", "unknown", "info")
+)
+
+
+def _swap() -> Case:
+    plan = make_plan(
+        recipe="allreduce-swap",
+        site="taurus-ml",
+        arch="ppc64le",
+        modules=TAURUS,
+        findings=FINDINGS,
+        launcher=Launcher(kind="openmpi", command=("mpiexec",)),
+        steps=make_steps("modules", *STEPS),
+    )
+    lock = Lock(plan=plan, artifacts=ARTIFACTS)
+    places = Places(Path("/software/ml/env/abc"), Path("/software/ml/env/abc.build"))
+    return Case("swap", lock, places, make_evidence(lock))
+
+
 def _hostile() -> Case:
     plan = make_plan(
+        findings=tuple(
+            make_finding(
+                status, summary=HOSTILE, fix=HOSTILE, link=HOSTILE, remedy=HOSTILE, reason=HOSTILE
+            )
+            for status in ("waived", "lifted", "warning")
+        ),
         recipe="hostile",
         summary=HOSTILE,
         environment=standard_edits(HOSTILE=HOSTILE, EMPTY="", SPACE="  "),
@@ -214,4 +287,4 @@ def _hostile() -> Case:
     return Case("hostile", lock, places, make_evidence(lock))
 
 
-CASES = (_plain(), _modules(), _hostile())
+CASES = (_plain(), _modules(), _hostile(), _swap())

@@ -167,9 +167,9 @@ def test_lmod_says_that_pythonpath_comes_first(tmp_path: Path) -> None:
 def site_tree(tmp_path: Path) -> Path:
     """Return a tree that holds what case "modules" was built with."""
     tree = tmp_path / "tree"
-    modules = {"GCCcore/12.3.0": "", "GCCcore/12.2.0": "", "GCC/12.2.0": 'load("GCCcore/12.2.0")'}
+    modules = {"GCCcore/12.3.0": "", "GCC/12.3.0": 'load("GCCcore/12.3.0")'}
     modules["Python/3.11.3-GCCcore-12.3.0"] = 'depends_on("GCCcore/12.3.0")'
-    modules["OpenMPI/4.1.4-GCC-12.2.0"] = 'depends_on("GCC/12.2.0")\nsetenv("MPI", "4.1.4")'
+    modules["OpenMPI/4.1.5-GCC-12.3.0"] = 'depends_on("GCC/12.3.0")\nsetenv("MPI", "4.1.5")'
     for name, text in modules.items():
         path = tree / f"{name}.lua"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -181,29 +181,16 @@ def site_tree(tmp_path: Path) -> Path:
 def test_lmod_loads_and_unloads_what_it_depends_on(
     shell: str, tmp_path: Path, site_tree: Path
 ) -> None:
-    loads = ("OpenMPI/4.1.4-GCC-12.2.0",)
+    loads = ("OpenMPI/4.1.5-GCC-12.3.0",)
     plan = make_plan(modules=Modules(system="lmod", init="/init", loads=loads))
     publish(site_tree, Lock(plan=plan, artifacts=()), (1,), "lua")
     lines = ["env -0 >before", "module load allreduce", "env -0 >loaded", "module unload allreduce"]
     in_shell(shell, [*lines, "env -0 >after"], tmp_path)
     loaded = read_environment(tmp_path / "loaded")
-    assert loaded["MPI"] == "4.1.4"
+    assert loaded["MPI"] == "4.1.5"
     assert "allreduce/1" in loaded["LOADEDMODULES"]
     before, after = (snapshot(tmp_path / name, LMOD_KEEPS) for name in ("before", "after"))
     assert after == before
-
-
-def test_what_a_swap_leaves_is_what_the_help_says(tmp_path: Path, site_tree: Path) -> None:
-    publish(site_tree, CASES[1].lock, (1,), "lua")
-    lines = ["module load allreduce-modules", 'echo "$LOADEDMODULES"']
-    lines += ["module unload allreduce-modules", 'echo "$LOADEDMODULES"']
-    said, _ = in_shell("bash", [*lines, "module help allreduce-modules 2>&1"], tmp_path)
-    loaded, left = said.split("\n")[:2]
-    assert sorted(loaded.split(":")) == sorted(
-        ["allreduce-modules/1", *CASES[1].lock.plan.modules.final]
-    )
-    assert "so unloading does not give back exactly what was loaded before" in said
-    assert "allreduce-modules" not in left
 
 
 def test_lmod_names_a_dependency_that_is_not_in_any_tree(tmp_path: Path) -> None:

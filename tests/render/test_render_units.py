@@ -13,7 +13,7 @@ from render_cases import ARTIFACTS, CASES, make_artifact, make_plan
 from envbuilder import data
 from envbuilder.errors import UsageError
 from envbuilder.model.places import Places
-from envbuilder.model.plan import Edit, Lock, Modules
+from envbuilder.model.plan import Edit, Lock, Modules, Step
 from envbuilder.model.site import Launcher
 from envbuilder.render import render_build, render_modulefile, templates
 from envbuilder.render.dialects import bash_edit, lua_edit, tcl_edit
@@ -188,5 +188,68 @@ def test_words_about_pythonpath_only_where_no_module_sets_it() -> None:
     plain, modules = (
         render_modulefile(case.lock, case.places, 1, None, "lua") for case in CASES[:2]
     )
-    assert "LmodMessage" in plain
-    assert "LmodMessage" not in modules
+    assert 'os.getenv("PYTHONPATH")' in plain
+    assert 'os.getenv("PYTHONPATH")' not in modules
+
+
+def known(text: str) -> str:
+    """Return what the help says between components and proof."""
+    return text.partition("<- built in this environment")[2].partition("Proved: ")[0]
+
+
+def test_help_tells_the_risks_first_and_why_they_were_taken() -> None:
+    case = next(case for case in CASES if case.name == "swap")
+    for dialect in ("lua", "tcl"):
+        told = known(render_modulefile(case.lock, case.places, 1, None, dialect))
+        heads = ["Risks that were taken:", "Known problems that a remedy lifts:"]
+        heads += ["Known problems:", "Not ruled out, for facts that nobody stated:"]
+        places = [told.index(head) for head in heads]
+        assert places == sorted(places)
+        assert "TEST-WAIVED: What is waived (openmpi@3.1.4, nccl@2.3.7)" in told
+        assert "waived: measured on our fabric" in told
+        assert "lifted by variable OMPI_MCA_btl=^vader" in told
+        assert "depends on: network" in told
+        assert told.count("fix: take another") == 2
+        assert "TEST-INFO" not in told
+    text = render_modulefile(case.lock, case.places, 1, None, "lua")
+    assert 'whatis("Waived: TEST-WAIVED")' in text
+
+
+def test_help_without_anything_known_has_no_such_part() -> None:
+    text = render_modulefile(CASES[0].lock, PLACES, 1, None, "lua")
+    assert [line for line in known(text).splitlines() if line.strip(' ",')] == []
+    assert "Waived" not in text
+
+
+def test_a_step_that_no_template_is_for_is_refused() -> None:
+    steps = (Step(id="evil", title="x"),)
+    with pytest.raises(UsageError, match="a step that this envbuild does not know: evil"):
+        render_build(Lock(plan=make_plan(steps=steps), artifacts=()), PLACES)
+
+
+def test_a_swap_is_spelt_out_in_every_language() -> None:
+    case = next(case for case in CASES if case.name == "swap")
+    files = case.files()
+    expected = {
+        "environment.sh": [
+            "  load_module modenv/ml || return 1",
+            "  load_module NCCL/2.3.7-fosscuda-2018b || return 1",
+            "  unload_module OpenMPI/3.1.1-gcccuda-2018b || return 1",
+            "  load_module OpenMPI/3.1.4-gcccuda-2018b || return 1",
+            "  compare_modules",
+        ],
+        "modulefile.lua": [
+            'depends_on("modenv/ml")',
+            'depends_on("NCCL/2.3.7-fosscuda-2018b")',
+            'if mode() ~= "unload" then unload("OpenMPI/3.1.1-gcccuda-2018b") end',
+            'depends_on("OpenMPI/3.1.4-gcccuda-2018b")',
+        ],
+        "modulefile.tcl": [
+            'depends-on "modenv/ml"',
+            'depends-on "NCCL/2.3.7-fosscuda-2018b"',
+            'if {[module-info mode load]} { module unload "OpenMPI/3.1.1-gcccuda-2018b" }',
+            'depends-on "OpenMPI/3.1.4-gcccuda-2018b"',
+        ],
+    }
+    for name, lines in expected.items():
+        assert "\n".join(lines) in files[name]

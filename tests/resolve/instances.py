@@ -77,13 +77,13 @@ def random_modules(random: Random) -> tuple[Module, ...]:
         number = sum(each.key == key for each in found) + 1
         others = [each for each in found if each.key != key]
         loads = random.sample(others, min(len(others), random.choice([0, 1, 1, 2])))
-        loads = list({each.key: each.name for each in loads}.values())
+        names = tuple({each.key: each.name for each in loads}.values())
         found.append(
             Module(
                 name=f"{key}/{number}",
                 key=key,
-                loads=tuple(loads),
-                parents=random_parents(random, others, loads),
+                loads=names,
+                parents=random_parents(random, others, names),
                 conflicts=random_conflicts(random, found, key),
                 families=random_families(random, key),
                 generation=random.choice([None, *GENERATIONS, GENERATIONS[0]]),

@@ -3,9 +3,9 @@
 A case (cases/*.yaml) names a recipe and a site, shipped ones by name or written out, and what it
 changes in them (a key set to null is taken away). It expects a stack, or a refusal with its text:
 
-    expect:   loads (loaded: the same sorted), final, replaced, pins {component: version}, origins and locators likewise,
-              findings {id: status}, absent [ids], python, and of the builds from source: flags,
-              environment, patches, pip-options (null: not set)
+    expect:   loads (loaded: sorted), final, replaced, pins {component: version}, origins and
+              locators likewise, findings {id: status}, absent [ids], python, and of the builds
+              from source: flags, environment (null: not set), patches, pip-options
     refuse:   exit-code, switches, closest [changes of each], text (the whole message)
 
 What a case does not name is not compared. ``ENVBUILD_UPDATE_GOLDENS=1`` rewrites the texts.

@@ -6,13 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from resolve_fixture import asked, module, plain, renamed
 
 from envbuilder.errors import KnownBadError, NoSolutionError
 from envbuilder.resolve import Resolution, resolve
 from envbuilder.resolve.engine import conflict, solve
 from envbuilder.resolve.world import world
-
-from resolve_fixture import asked, module, plain, renamed
 
 
 def answer(found: Resolution) -> dict[str, Any]:

@@ -8,10 +8,10 @@ import pytest
 
 from envbuilder.errors import NoSolutionError, Place
 from envbuilder.model.knowledge import Component, Knowledge, Release
+from envbuilder.model.ranges import matches
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.site import Interpreter, Site, Snapshot, StatedModule
 from envbuilder.resolve import Request, Wanted, resolve
-from envbuilder.model.ranges import matches
 
 
 def component(pip: str | None = None, fulfils: tuple[str, ...] = ()) -> Component:

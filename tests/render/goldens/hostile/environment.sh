@@ -1,4 +1,4 @@
-# Environment hostile, id 9073ca2a0c1d, lock sha256 9073ca2a0c1db6ea9cb81a6cec4f3c7c4a07bf35ac6bc5467444900911e5df1e
+# Environment hostile, id 5ebdc534dac0, lock sha256 5ebdc534dac033e47a4618d7e661fc2db624e8639a4af8f73aee204b364644c5
 # shellcheck shell=bash disable=SC2034
 # Sourced by the other scripts here, after `set -euo pipefail`. Their one environment is made by
 # clean_environment, load_modules and enter_environment, in this order.

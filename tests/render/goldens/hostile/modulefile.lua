@@ -1,13 +1,28 @@
--- Environment hostile, id 9073ca2a0c1d, lock sha256 9073ca2a0c1db6ea9cb81a6cec4f3c7c4a07bf35ac6bc5467444900911e5df1e
+-- Environment hostile, id 5ebdc534dac0, lock sha256 5ebdc534dac033e47a4618d7e661fc2db624e8639a4af8f73aee204b364644c5
 help(table.concat({
   "hostile/3: $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\",
-  "For site local, x86_64. Environment 9073ca2a0c1d.",
+  "For site local, x86_64. Environment 5ebdc534dac0.",
   "",
   "Components:",
   "  python@3.11.7 <- system:/usr/bin/python3.11",
   "  numpy@1.26.4 <- pip:numpy",
   "  mpich@5.0.2 <- pip:mpich",
   "  distributed-dl-training@0.1.0 <- built in this environment",
+  "",
+  "Risks that were taken:",
+  "  TEST-WAIVED: $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\ (openmpi@3.1.4, nccl@2.3.7)",
+  "    waived: $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\",
+  "    $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\",
+  "",
+  "Known problems that a remedy lifts:",
+  "  TEST-LIFTED: $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\ (openmpi@3.1.4, nccl@2.3.7)",
+  "    lifted by $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\",
+  "    $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\",
+  "",
+  "Known problems:",
+  "  TEST-WARNING: $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\ (openmpi@3.1.4, nccl@2.3.7)",
+  "    fix: $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\",
+  "    $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\",
   "",
   "Proved: several ranks, native, 2025-01-31T12:00:00Z",
   "  smoke test passed: 2 ranks in 12.3 s",
@@ -25,6 +40,7 @@ whatis("Version: 3")
 whatis("Category: deep learning environment")
 whatis("Description: $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\")
 whatis("Proved: several ranks, 2025-01-31T12:00:00Z")
+whatis("Waived: TEST-WAIVED")
 
 if mode() == "load" and myShellType() == "csh" then
   LmodError("hostile: load it in bash or zsh; module systems cannot hand csh and tcsh the characters ! { } in HOSTILE, PATH, VIRTUAL_ENV")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment hostile, id 9073ca2a0c1d, lock sha256 9073ca2a0c1db6ea9cb81a6cec4f3c7c4a07bf35ac6bc5467444900911e5df1e
+# Environment hostile, id 5ebdc534dac0, lock sha256 5ebdc534dac033e47a4618d7e661fc2db624e8639a4af8f73aee204b364644c5
 #
 #   bash shell.sh             open a shell in the environment and folder of the build's steps
 #   bash shell.sh COMMAND...  run a command there

@@ -1,4 +1,4 @@
-# Environment allreduce-modules, id e41656b7e1fd, lock sha256 e41656b7e1fdf0e1a0c68b9e6065c369a7d454a0c5a892e629b0e51ae4503c3b
+# Environment allreduce-modules, id 8a28155b1ff1, lock sha256 8a28155b1ff199251b1ecde2b989c4457c0d9381475fd0899ba5016a7519f38e
 # shellcheck shell=bash disable=SC2034
 # Sourced by the other scripts here, after `set -euo pipefail`. Their one environment is made by
 # clean_environment, load_modules and enter_environment, in this order.
@@ -58,7 +58,7 @@ load_all_modules() {
   use_tree /apps/modules/extra || return 1
   use_tree /apps/modules/all || return 1
   load_module Python/3.11.3-GCCcore-12.3.0 || return 1
-  load_module OpenMPI/4.1.4-GCC-12.2.0 || return 1
+  load_module OpenMPI/4.1.5-GCC-12.3.0 || return 1
   compare_modules
 }
 
@@ -78,6 +78,20 @@ load_module() {
   fi
 }
 
+# Take out what another module brought, right before the one that takes its place is loaded.
+went_along=
+unload_module() {
+  local before
+  before=$(loaded_modules)
+  module unload "$1"
+  if loaded_modules | grep -qxF -e "$1"; then
+    say "error: the module $1 could not be unloaded (what the module system said stands above)"
+    return 1
+  fi
+  # What went with it may come back with the next load.
+  went_along+=$(LC_ALL=C comm -23 <(printf '%s\n' "$before") <(loaded_modules))$'\n'
+}
+
 # One line for each loaded module, sorted. Both module systems keep this variable; what
 # `module -t list` prints differs between them, and it leaves hidden modules out in one.
 loaded_modules() {
@@ -86,9 +100,9 @@ loaded_modules() {
 
 planned_modules() {
   cat <<'END'
-GCC/12.2.0
-GCCcore/12.2.0
-OpenMPI/4.1.4-GCC-12.2.0
+GCC/12.3.0
+GCCcore/12.3.0
+OpenMPI/4.1.5-GCC-12.3.0
 Python/3.11.3-GCCcore-12.3.0
 END
 }
@@ -104,6 +118,9 @@ compare_modules() {
   say "error: the loaded modules are not those of the plan"
   say_each "missing, unloaded or replaced by a later load" <<<"$missing"
   say_each "loaded, not in the plan" <<<"$extra"
+  if grep -qxF -e "${missing:-none}" <<<"$went_along"; then
+    say "hint: the module system unloads with a module what needs it, so none can be swapped here"
+  fi
   say "hint: the site's modules have changed, or the site file states them wrongly; plan again"
   return 1
 }

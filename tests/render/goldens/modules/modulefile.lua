@@ -1,7 +1,7 @@
--- Environment allreduce-modules, id e41656b7e1fd, lock sha256 e41656b7e1fdf0e1a0c68b9e6065c369a7d454a0c5a892e629b0e51ae4503c3b
+-- Environment allreduce-modules, id 8a28155b1ff1, lock sha256 8a28155b1ff199251b1ecde2b989c4457c0d9381475fd0899ba5016a7519f38e
 help(table.concat({
   "allreduce-modules/3: An allreduce over MPI, and nothing else",
-  "For site cluster, x86_64. Environment e41656b7e1fd.",
+  "For site cluster, x86_64. Environment 8a28155b1ff1.",
   "",
   "Components:",
   "  python@3.11.7 <- system:/usr/bin/python3.11",
@@ -15,16 +15,11 @@ help(table.concat({
   "  mpiexec -n 2 python PROGRAM.py",
   "",
   "Loads the site's modules:",
-  "  Python/3.11.3-GCCcore-12.3.0",
-  "  OpenMPI/4.1.4-GCC-12.2.0",
+  "  load Python/3.11.3-GCCcore-12.3.0",
+  "  load OpenMPI/4.1.5-GCC-12.3.0",
   "If one is unknown, first: module use",
   "  /apps/modules/all",
   "  /apps/modules/extra",
-  "",
-  "Loading replaces what its own modules bring:",
-  "  GCCcore/12.3.0",
-  "so unloading does not give back exactly what was loaded before: module reset,",
-  "or a new shell, does.",
 }, "\n"))
 whatis("Name: allreduce-modules")
 whatis("Version: 3")
@@ -35,10 +30,27 @@ whatis("Proved: rendered, nothing was run")
 -- Two environments of envbuild exclude each other.
 family("envbuild")
 depends_on("Python/3.11.3-GCCcore-12.3.0")
-depends_on("OpenMPI/4.1.4-GCC-12.2.0")
+depends_on("OpenMPI/4.1.5-GCC-12.3.0")
 pushenv("VIRTUAL_ENV", "/software/cluster/env/abc")
 pushenv("PYTHONNOUSERSITE", "1")
 prepend_path("PATH", "/software/cluster/env/abc/bin")
 pushenv("OMP_NUM_THREADS", "1")
 pushenv("PYTHONHOME", false)
 append_path("MANPATH", "/software/cluster/env/abc/share/man")
+
+if mode() == "load" then
+  local missing = {}
+  for _, name in ipairs({
+    "GCC/12.3.0",
+    "GCCcore/12.3.0",
+    "OpenMPI/4.1.5-GCC-12.3.0",
+    "Python/3.11.3-GCCcore-12.3.0",
+  }) do
+    if not isloaded(name) then
+      missing[#missing + 1] = name
+    end
+  end
+  if #missing > 0 then
+    LmodMessage("allreduce-modules: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+  end
+end

@@ -1,8 +1,8 @@
 #%Module1.0
-# Environment allreduce-modules, id e41656b7e1fd, lock sha256 e41656b7e1fdf0e1a0c68b9e6065c369a7d454a0c5a892e629b0e51ae4503c3b
+# Environment allreduce-modules, id 8a28155b1ff1, lock sha256 8a28155b1ff199251b1ecde2b989c4457c0d9381475fd0899ba5016a7519f38e
 proc ModulesHelp {} {
   puts stderr "allreduce-modules/3: An allreduce over MPI, and nothing else"
-  puts stderr "For site cluster, x86_64. Environment e41656b7e1fd."
+  puts stderr "For site cluster, x86_64. Environment 8a28155b1ff1."
   puts stderr ""
   puts stderr "Components:"
   puts stderr "  python@3.11.7 <- system:/usr/bin/python3.11"
@@ -16,16 +16,11 @@ proc ModulesHelp {} {
   puts stderr "  mpiexec -n 2 python PROGRAM.py"
   puts stderr ""
   puts stderr "Loads the site's modules:"
-  puts stderr "  Python/3.11.3-GCCcore-12.3.0"
-  puts stderr "  OpenMPI/4.1.4-GCC-12.2.0"
+  puts stderr "  load Python/3.11.3-GCCcore-12.3.0"
+  puts stderr "  load OpenMPI/4.1.5-GCC-12.3.0"
   puts stderr "If one is unknown, first: module use"
   puts stderr "  /apps/modules/all"
   puts stderr "  /apps/modules/extra"
-  puts stderr ""
-  puts stderr "Loading replaces what its own modules bring:"
-  puts stderr "  GCCcore/12.3.0"
-  puts stderr "so unloading does not give back exactly what was loaded before: module reset,"
-  puts stderr "or a new shell, does."
 }
 module-whatis "Name: allreduce-modules"
 module-whatis "Version: 3"
@@ -48,10 +43,25 @@ if {[info commands depends-on] eq ""} {
 }
 
 depends-on "Python/3.11.3-GCCcore-12.3.0"
-depends-on "OpenMPI/4.1.4-GCC-12.2.0"
+depends-on "OpenMPI/4.1.5-GCC-12.3.0"
 pushenv VIRTUAL_ENV "/software/cluster/env/abc"
 pushenv PYTHONNOUSERSITE "1"
 prepend-path PATH "/software/cluster/env/abc/bin"
 pushenv OMP_NUM_THREADS "1"
 unsetenv PYTHONHOME
 append-path MANPATH "/software/cluster/env/abc/share/man"
+
+if {[module-info mode load]} {
+  set missing {}
+  foreach name [list \
+    "GCC/12.3.0" \
+    "GCCcore/12.3.0" \
+    "OpenMPI/4.1.5-GCC-12.3.0" \
+    "Python/3.11.3-GCCcore-12.3.0" \
+  ] {
+    if {![is-loaded $name]} { lappend missing $name }
+  }
+  if {[llength $missing]} {
+    puts stderr [concat "allreduce-modules: not proved like this, first: module purge; not loaded:" $missing]
+  }
+}

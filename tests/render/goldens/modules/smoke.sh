@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment allreduce-modules, id e41656b7e1fd, lock sha256 e41656b7e1fdf0e1a0c68b9e6065c369a7d454a0c5a892e629b0e51ae4503c3b
+# Environment allreduce-modules, id 8a28155b1ff1, lock sha256 8a28155b1ff199251b1ecde2b989c4457c0d9381475fd0899ba5016a7519f38e
 #
 #   bash smoke.sh [OPTION...]  start smoke.py with these options on ENVBUILD_RANKS ranks
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment allreduce, id 714df254a5ab, lock sha256 714df254a5ab71fe09f1b1fc19bfca2064b35c3371c32c10c92106a0512985c1
+# Environment allreduce, id 9e26e32cb15e, lock sha256 9e26e32cb15e3e9e3331b4f2c3ec68ded6bc5837a6768a3baf2c9499541d3a9f
 #
 #   bash build.sh          run every step that is not done yet
 #   bash build.sh STEP...  run just these, done or not
@@ -12,7 +12,7 @@ HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=/dev/null
 source "$HERE/environment.sh"
 
-LOCK=714df254a5ab71fe09f1b1fc19bfca2064b35c3371c32c10c92106a0512985c1
+LOCK=9e26e32cb15e3e9e3331b4f2c3ec68ded6bc5837a6768a3baf2c9499541d3a9f
 STEPS=(
   venv
   fetch

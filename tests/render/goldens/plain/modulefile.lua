@@ -1,7 +1,7 @@
--- Environment allreduce, id 714df254a5ab, lock sha256 714df254a5ab71fe09f1b1fc19bfca2064b35c3371c32c10c92106a0512985c1
+-- Environment allreduce, id 9e26e32cb15e, lock sha256 9e26e32cb15e3e9e3331b4f2c3ec68ded6bc5837a6768a3baf2c9499541d3a9f
 help(table.concat({
   "allreduce/3: An allreduce over MPI, and nothing else",
-  "For site local, x86_64. Environment 714df254a5ab.",
+  "For site local, x86_64. Environment 9e26e32cb15e.",
   "",
   "Components:",
   "  python@3.11.7 <- system:/usr/bin/python3.11",

@@ -1,0 +1,189 @@
+"""What differs between two plans, or two locks: every decision, each once.
+
+Both are taken apart into leaves by the fields they have, so that a field that is added to the
+models later is compared as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from .base import Document
+from .plan import Lock, Plan
+
+# What tells the entries of a list apart, by the list's key.
+_IDENTITY: Mapping[str, tuple[str, ...]] = {
+    "pins": ("component",),
+    "build-pins": ("component",),
+    "brought": ("component", "version"),
+    "builds": ("component",),
+    "findings": ("id",),
+    "environment": ("kind", "name"),
+    "steps": ("id",),
+    "replaced": ("module",),
+    "inputs": ("kind", "name"),
+    "artifacts": ("name",),
+}
+
+# What an entry is in a few words; the other fields are told only where they alone differ.
+_WORDS: Mapping[str, str] = {
+    "pins": "{version} <- {origin}:{locator}",
+    "build-pins": "{version} <- {origin}:{locator}",
+    "brought": "{version} <- {origin}:{locator}",
+    "builds": "{version}",
+    "findings": "{status}: {summary} {remedy}{reason}",
+    "environment": "{value}",
+    "steps": "{title}",
+    "replaced": "by {by}",
+    "inputs": "{sha256}",
+    "artifacts": "{filename}",
+}
+
+# Their fields are told even where the words differ: a flag that changed with the release.
+_DETAILED = frozenset({"builds"})
+
+_SECTIONS: Mapping[str, str] = {
+    "pins": "components",
+    "build-pins": "components to build with",
+    "brought": "components that come along",
+    "builds": "builds and their flags",
+    "findings": "what is known",
+    "pip-indexes": "package indexes",
+    "find-links": "package indexes",
+    "artifacts": "files",
+}
+
+INPUTS = "inputs"
+
+
+class Difference(Document):
+    """One thing that is not the same. None: it is not there on that side."""
+
+    section: str
+    name: str
+    before: str | None
+    after: str | None
+
+
+class Diff(Document):
+    """All that differs.
+
+    ``same``: nothing that was decided does; inputs that changed without effect are told all the
+    same. Files are compared between two locks only: a plan has none yet.
+    """
+
+    before: str = Field(description="What was compared, in words.")
+    after: str
+    same: bool
+    differences: tuple[Difference, ...]
+
+
+def diff(before: Lock | Plan, after: Lock | Plan, names: tuple[str, str]) -> Diff:
+    """Return what differs; *names* say what the two are."""
+    both = isinstance(before, Lock) and isinstance(after, Lock)
+    one, other = (_leaves_of(each, with_files=both) for each in (before, after))
+    found = [_difference(path, one, other) for path in _changed(one, other)]
+    sections = list(dict.fromkeys(each.section for each in found))
+    found.sort(key=lambda each: (sections.index(each.section), each.name))
+    return Diff(
+        before=names[0],
+        after=names[1],
+        same=all(each.section == INPUTS for each in found),
+        differences=tuple(found),
+    )
+
+
+Path = tuple[str, ...]
+
+
+def _leaves_of(value: Lock | Plan, *, with_files: bool) -> dict[Path, str]:
+    plan = value.plan if isinstance(value, Lock) else value
+    found = dict(_leaves(plan.plain(), ()))
+    if isinstance(value, Lock) and with_files:
+        files = [each.plain() for each in value.artifacts]
+        found.update(_leaves({"artifacts": files, "lock-schema": value.schema_}, ()))
+    return found
+
+
+def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from _leaves(below, (*path, key))
+    elif isinstance(value, list) and path and path[-1] in _IDENTITY:
+        yield from _entries(value, path)
+    elif isinstance(value, list):
+        yield from _items(value, path)
+    elif value is not None:
+        yield path, value if isinstance(value, str) else json.dumps(value)
+
+
+def _entries(entries: Sequence[dict[str, Any]], path: Path) -> Iterator[tuple[Path, str]]:
+    keys, template = _IDENTITY[path[-1]], _WORDS[path[-1]]
+    # Once where kind and name are the same word: "knowledge".
+    names = _distinct([" ".join(dict.fromkeys(str(each[key]) for key in keys)) for each in entries])
+    yield from _order(names, path)
+    for name, each in zip(names, entries, strict=True):
+        words = {key: "" if text is None else text for key, text in each.items()}
+        yield (*path, name), template.format_map(words).strip()
+        more = each
+        if path[-1] in _DETAILED:
+            more = {key: below for key, below in each.items() if f"{{{key}}}" not in template}
+        yield from _leaves(more, (*path, name))
+
+
+def _items(items: Sequence[Any], path: Path) -> Iterator[tuple[Path, str]]:
+    texts = [each if isinstance(each, str) else json.dumps(each, sort_keys=True) for each in items]
+    names = _distinct(texts)
+    yield from _order(names, path)
+    for name, text in zip(names, texts, strict=True):
+        yield (*path, name), text
+
+
+_ORDER = "(order)"
+
+
+def _order(names: Sequence[str], path: Path) -> Iterator[tuple[Path, str]]:
+    yield (*path, _ORDER), ", ".join(names)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Return the names, those that come again with a number behind them."""
+    seen: dict[str, int] = {}
+    found = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        found.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
+    return found
+
+
+def _changed(one: Mapping[Path, str], other: Mapping[Path, str]) -> Iterator[Path]:
+    """Yield what differs, without what follows from another difference."""
+    paths = [path for path in dict.fromkeys((*one, *other)) if one.get(path) != other.get(path)]
+    changed = frozenset(paths)
+    for path in paths:
+        inside = any(
+            above in changed
+            and (above[0] not in _DETAILED or above not in one or above not in other)
+            for above in (path[:length] for length in range(1, len(path)))
+        )
+        moved = path[-1] == _ORDER and any(
+            each[:-1] == path[:-1] and (each in one) != (each in other)
+            for each in changed
+            if each != path
+        )
+        if not inside and not moved:
+            yield path
+
+
+def _difference(path: Path, one: Mapping[Path, str], other: Mapping[Path, str]) -> Difference:
+    first, *rest = path
+    return Difference(
+        section=_SECTIONS.get(first, first) if rest else "about",
+        name=" ".join(rest) or first,
+        before=one.get(path),
+        after=other.get(path),
+    )

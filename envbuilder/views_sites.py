@@ -1,0 +1,25 @@
+"""Snapshots of sites as text for people."""
+
+from __future__ import annotations
+
+from .model.site import Snapshot
+
+
+def snapshot(path: str, value: Snapshot, notes: int) -> str:
+    """Return what was recorded, and in which file."""
+    modules, trees = _count(len(value.modules), "module"), _count(len(value.trees), "tree")
+    interpreters = _count(len(value.interpreters), "interpreter")
+    lines = [
+        f"{value.module_system}: {modules} in {trees}",
+        *(f"  {tree.path}" for tree in value.trees),
+        f"{interpreters} outside the modules, glibc {value.glibc or 'unknown'}",
+    ]
+    if value.preload:
+        lines.append(f"with {', '.join(value.preload)} loaded")
+    if notes:
+        lines.append(f"{_count(notes, 'warning')} about it above")
+    return "\n".join([*lines, f"wrote {path}"])
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

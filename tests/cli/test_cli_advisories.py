@@ -1,0 +1,295 @@
+"""What is known, as the command line tells it: list, show and check."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from envbuilder import data, views_advisories
+from envbuilder.cli import app
+from envbuilder.documents import load_knowledge
+from envbuilder.model.matching import rows
+
+COMPONENTS = """\
+schema: 1
+components:
+  alpha: {summary: Talks, modules: [Alpha], fulfils: [talk]}
+  beta: {summary: Talks too, fulfils: [talk]}
+  gamma: {summary: Counts}
+"""
+ADVISORIES = """\
+schema: 1
+advisories:
+  - id: TEST-001
+    severity: error
+    summary: hangs beside gamma
+    fix: take alpha 1.3
+    component: alpha
+    affected: "==1.2"
+    beside: {gamma: ">=2"}
+    evidence: issue-report
+    sources: ["https://example.org/issues/1", "https://example.org/issues/2"]
+  - id: TEST-002
+    severity: error
+    unknown: error
+    summary: loses data over Infiniband on Power machines, now and then, which nobody sees at first
+    component: alpha
+    affected: ["<1", "==1.4"]
+    when: "'infiniband' in network and arch == 'ppc64le'"
+    evidence: run
+    note: Seen once.
+    demoted: Nobody else saw it.
+    symptom: "data lost"
+    sources: ["https://example.org/issues/3"]
+    remedies:
+      - {id: no-loss, kind: variable, name: ALPHA_LOSS, value: "0", when: "os == 'x'",
+         affected: "==1.4", source: "https://example.org/faq"}
+  - id: TEST-003
+    severity: warning
+    summary: is slow
+    component: beta
+    affected: "*"
+    when: flags.HOROVOD_TEST == '1' and ops.allreduce == 'NCCL'
+    evidence: packager
+    sources: ["https://example.org/issues/4"]
+"""
+COUPLINGS = """\
+schema: 1
+couplings:
+  - id: TEST-004
+    severity: warning
+    summary: alpha 2 counts with gamma 3
+    given: {alpha: {range: ">=2", origin: [pip]}}
+    needs: {gamma: ">=3"}
+    evidence: derived
+    sources: ["https://example.org/issues/5"]
+"""
+FLAGS = """\
+schema: 1
+flags:
+  HOROVOD_TEST: {summary: A test, kind: one, sources: ["https://example.org"]}
+rules:
+  - id: TEST-005
+    severity: error
+    summary: cannot be set
+    runtime: gamma
+    when: flags.HOROVOD_TEST == '1'
+    evidence: source-statement
+    sources: ["https://example.org/issues/6"]
+"""
+VERSIONS = """\
+schema: 1
+recorded: "2026-01-01"
+source: made up
+existing:
+  alpha: {source: made up, versions: ["0.9", "1.2", "1.3", "1.4", "2.0"]}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with knowledge of its own, in front of what is shipped."""
+    (tmp_path / "knowledge").mkdir()
+    texts = {"components": COMPONENTS, "advisories": ADVISORIES, "couplings": COUPLINGS}
+    for name, text in {**texts, "flags": FLAGS, "versions": VERSIONS}.items():
+        (tmp_path / "knowledge" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def run(*words: str, folder: Path | None = None) -> Result:
+    more = ["--recipes", str(folder)] if folder else []
+    return CliRunner().invoke(app, ["advisories", *words, *more], env={"COLUMNS": "80"})
+
+
+def ids(answer: Result) -> set[str]:
+    assert answer.exit_code in (0, 4), answer.stderr
+    return {each["id"] for each in json.loads(answer.stdout)["rows"]}
+
+
+def fits(text: str) -> bool:
+    """Whether every line fits a terminal; a link may reach out of it, to be copied whole."""
+    lines = [line for line in text.splitlines() if len(line) > 80]
+    return all(max(line.split(), key=len).startswith("https://") for line in lines)
+
+
+def test_list_has_a_line_for_each_row(folder: Path) -> None:
+    answer = run("list", folder=folder)
+    assert answer.exit_code == 0
+    lines = [line for line in answer.stdout.splitlines() if line.startswith("TEST-")]
+    assert [line.split()[0] for line in lines] == [f"TEST-00{n}" for n in range(1, 6)]
+    assert lines[0].split(maxsplit=2)[1:] == ["error", "alpha: hangs beside gamma"]
+    assert lines[1].endswith("...")
+    assert max(len(line) for line in answer.stdout.splitlines()) <= 80
+
+
+def test_list_by_component_by_its_kind_and_by_severity(folder: Path) -> None:
+    def mine(*words: str) -> set[str]:
+        found = ids(run("list", *words, "--json", folder=folder))
+        return {each.removeprefix("TEST-") for each in found if each.startswith("TEST-")}
+
+    assert mine("--component", "gamma") == {"001", "004", "005"}
+    assert mine("--component", "beta") == {"003"}
+    assert mine("--severity", "warning") == {"003", "004"}
+    assert mine("--component", "alpha", "--severity", "error") == {"001", "002"}
+    told = run("list", "--component", "gamma", "--severity", "info", folder=folder)
+    assert told.stdout == "  no row is like that\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("list", "--component", "alhpa"), "unknown component 'alhpa': did you mean 'alpha'?"),
+        (("list", "--severity", "eror"), "unknown severity 'eror': did you mean 'error'?"),
+        (("show", "TEST-02"), "unknown advisory 'TEST-02': did you mean 'TEST-002'?"),
+        (("show", "\x1b[31m"), "unknown advisory '\\x1b[31m'"),
+        (("check", "alpah==1.2"), "unknown component 'alpah': did you mean 'alpha'?"),
+        (("check", "alpha"), "'alpha' is not COMPONENT==VERSION"),
+        (("check", "alpha=1.2"), "'alpha=1.2' is not COMPONENT==VERSION"),
+        (("check", "alpha=="), "'alpha==' is not COMPONENT==VERSION"),
+        (("check", "alpha==*"), "'alpha==*' is not COMPONENT==VERSION"),
+        (("check", "alpha==" + "1" * 65), "is not COMPONENT==VERSION"),
+        (("check", "==1.2"), "unknown component ''"),
+        (("check", "alpha==1.2", "alpha==1.3"), "two versions of alpha: 1.2 and 1.3"),
+        (("check", "alpha==1.2", "--arch", "ppc64"), "did you mean 'ppc64le'?"),
+        (("check", "alpha==1.2", "--fact", "network"), "'network' is not NAME=VALUE"),
+        (("check", "alpha==1.2", "--fact", "netwrk=x"), "did you mean 'network'?"),
+        (("check", "alpha==1.2", "--fact", "offline=maybe"), "is true or false"),
+        (("check", "alpha==1.2", "--fact", "alpah.cuda=true"), "did you mean 'alpha'?"),
+        (("check", "alpha==1.2", "--fact", "alpha.origin=pyp"), "did you mean 'pip'?"),
+        (("check", "alpha==1.2", "--fact", "ops.alreduce=NCCL"), "did you mean 'allreduce'?"),
+        (("check", "alpha==1.2", "--fact", "flags.HOROVOD_TST=1"), "did you mean 'HOROVOD_TEST'?"),
+    ],
+)
+def test_what_is_not_there_is_told_with_the_nearest(
+    words: tuple[str, ...], said: str, folder: Path
+) -> None:
+    answer = run(*words, folder=folder)
+    assert answer.exit_code == 2, answer.stdout
+    assert said in answer.stderr
+    assert answer.stdout == ""
+    assert "\x1b" not in answer.stderr
+
+
+def test_show_tells_everything(folder: Path) -> None:
+    answer = run("show", "TEST-002", folder=folder)
+    assert answer.exit_code == 0
+    text = " ".join(answer.stdout.split())
+    for part in (
+        "loses data over Infiniband on Power machines, now and then, which nobody sees at first",
+        "kind advisory",
+        "severity error",
+        "affected alpha <1 or ==1.4",
+        "condition 'infiniband' in network and arch == 'ppc64le'",
+        "where a fact of the condition is not known: error",
+        "symptom data lost",
+        "note Seen once.",
+        "demoted Nobody else saw it.",
+        "evidence run",
+        "sources https://example.org/issues/3",
+        "remedy no-loss: variable ALPHA_LOSS = 0",
+        "for ==1.4",
+        "where os == 'x'",
+        "source https://example.org/faq",
+    ):
+        assert part in text
+    assert fits(answer.stdout)
+    plain = json.loads(run("show", "TEST-002", "--json", folder=folder).stdout)
+    assert (plain["kind"], plain["remedies"][0]["value"]) == ("advisory", "0")
+
+
+def test_show_a_coupling_and_a_rule_of_flags(folder: Path) -> None:
+    coupling = " ".join(run("show", "TEST-004", folder=folder).stdout.split())
+    assert "given alpha >=2 from pip needs gamma >=3" in coupling
+    assert "what is needed and not there is fine" in coupling
+    rule = " ".join(run("show", "TEST-005", folder=folder).stdout.split())
+    assert "kind flag rule severity error runtime gamma *" in rule
+
+
+def test_check_of_versions_that_break_each_other_has_its_own_exit_code(folder: Path) -> None:
+    answer = run("check", "alpha==1.2", "gamma==2.0", folder=folder)
+    assert answer.exit_code == 4
+    lines = answer.stdout.splitlines()
+    assert lines[:4] == ["alpha==1.2 and gamma==2.0", "", "known:", lines[3]]
+    assert lines[3].split() == ["TEST-001", "error", "hangs", "beside", "gamma"]
+    assert "fix: take alpha 1.3" in answer.stdout
+    assert "https://example.org/issues/1" in answer.stdout
+    assert fits(answer.stdout)
+    assert run("check", "alpha==1.3", "gamma==2.0", folder=folder).exit_code == 0
+    assert run("check", "alpha==1.2", "gamma==1.9", folder=folder).exit_code == 0
+
+
+def test_check_names_what_would_stand_beside(folder: Path) -> None:
+    answer = run("check", "alpha==1.2", folder=folder)
+    assert answer.exit_code == 0
+    assert "nothing is known that holds for certain" in answer.stdout
+    beside = answer.stdout.partition("would hold beside what was not given:\n")[2]
+    assert (
+        " ".join(beside.splitlines()[0].split()) == "TEST-001 error gamma >=2: hangs beside gamma"
+    )
+
+
+def test_check_names_the_facts_that_a_condition_hangs_on(folder: Path) -> None:
+    answer = run("check", "alpha==1.4", folder=folder)
+    # The row says that it counts where it is not known whether it holds.
+    assert answer.exit_code == 4
+    assert "depends on: arch, network" in answer.stdout
+    answer = run("check", "alpha==1.4", "--arch", "ppc64le", folder=folder)
+    assert "depends on: network" in answer.stdout
+    assert run("check", "alpha==1.4", "--arch", "x86_64", folder=folder).exit_code == 0
+    words = ("check", "alpha==1.4", "--arch", "ppc64le", "--fact")
+    answer = run(*words, "network=ethernet,infiniband", "--json", folder=folder)
+    assert answer.exit_code == 4
+    plain = json.loads(answer.stdout)
+    assert plain["bad"] is True
+    assert plain["asked"] == ["alpha==1.4"]
+    (mine,) = [each for each in plain["rows"] if each["id"] == "TEST-002"]
+    assert (mine["verdict"], mine["severity"], mine["open"]) == ("holds", "error", [])
+    assert run(*words, "network=", folder=folder).exit_code == 0
+
+
+def test_flags_are_unknown_until_one_is_stated(folder: Path) -> None:
+    def verdicts(*facts: str) -> dict[str, str]:
+        words = [word for fact in facts for word in ("--fact", fact)]
+        answer = run("check", "beta==1", "gamma==1", *words, "--json", folder=folder)
+        rows = json.loads(answer.stdout)["rows"]
+        return {each["id"][-1]: each["verdict"] for each in rows if each["id"][:4] == "TEST"}
+
+    # TEST-004 would hold beside an alpha, whatever the flags.
+    assert verdicts() == {"3": "unknown", "5": "unknown", "4": "beside"}
+    assert verdicts("flags.HOROVOD_TEST=1") == {"5": "holds", "4": "beside"}
+    assert verdicts("flags.HOROVOD_TEST=0") == {"4": "beside"}
+    both = verdicts("flags.HOROVOD_TEST=1", "ops.allreduce=NCCL")
+    assert both == {"3": "holds", "5": "holds", "4": "beside"}
+
+
+def test_an_origin_can_be_stated(folder: Path) -> None:
+    def verdict(*words: str) -> list[str]:
+        answer = run("check", "alpha==2.0", "gamma==1.0", *words, "--json", folder=folder)
+        rows = json.loads(answer.stdout)["rows"]
+        return [each["verdict"] for each in rows if each["id"] == "TEST-004"]
+
+    assert verdict() == ["unknown"]
+    assert verdict("--fact", "alpha.origin=pip") == ["holds"]
+    assert verdict("--fact", "alpha.origin=module") == []
+
+
+def test_a_release_that_does_not_exist_is_told(folder: Path) -> None:
+    answer = run("check", "alpha==1.22", folder=folder)
+    assert answer.exit_code == 0
+    assert "warning: no release 1.22 of alpha is known; the newest is 2.0" in answer.stderr
+    assert "warning" not in run("check", "alpha==1.3-gcc-2018b", folder=folder).stderr
+
+
+def test_all_that_is_shipped_can_be_shown() -> None:
+    listed = run("list")
+    assert listed.exit_code == 0
+    assert max((len(line) for line in listed.stdout.splitlines()), default=0) <= 80
+    shipped = rows(load_knowledge([data.RECIPES]).value)
+    assert len(listed.stdout.splitlines()) == len(shipped) or not shipped
+    for each in shipped:
+        text = views_advisories.row(each)
+        assert text.startswith(f"{each.id}: ")
+        assert fits(text), text

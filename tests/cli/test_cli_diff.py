@@ -1,0 +1,255 @@
+"""Locks on the command line: diff, lock --check and create --locked, as far as no network goes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from envbuilder.cli import app
+from envbuilder.model.base import canonical_json
+
+Edit = Callable[[dict[str, Any]], None]
+
+
+def run(*words: str | Path, **env: str) -> Result:
+    strings = [str(word) for word in words]
+    return CliRunner().invoke(app, strings, env={"COLUMNS": "80", **env})
+
+
+@pytest.fixture(scope="module")
+def plain() -> dict[str, Any]:
+    """Return a lock of recipe allreduce as it would be planned now, without files."""
+    answer = run("plan", "allreduce", "--json")
+    assert answer.exit_code == 0, answer.stderr
+    return {"schema": 1, "plan": json.loads(answer.stdout), "artifacts": []}
+
+
+@pytest.fixture
+def lock(plain: dict[str, Any], tmp_path: Path) -> Callable[..., Path]:
+    """Return what writes the lock to a file, changed by some edits."""
+
+    def write(name: str, *edits: Edit) -> Path:
+        value = json.loads(json.dumps(plain))
+        for edit in edits:
+            edit(value)
+        path = tmp_path / f"{name}.json"
+        path.write_text(canonical_json(value), encoding="utf-8")
+        return path
+
+    return write
+
+
+def in_plan(key: str, value: Any) -> Edit:
+    def edit(lock: dict[str, Any]) -> None:
+        lock["plan"][key] = value
+
+    return edit
+
+
+def older(*kinds: str) -> Edit:
+    """Return an edit that makes these inputs others than those of now."""
+
+    def edit(lock: dict[str, Any]) -> None:
+        for each in lock["plan"]["inputs"]:
+            if each["kind"] in kinds:
+                each["sha256"] = "0" * 64
+
+    return edit
+
+
+def newer_numpy(lock: dict[str, Any]) -> None:
+    for pin in lock["plan"]["pins"]:
+        if pin["component"] == "numpy":
+            pin["version"] = "99.1"
+
+
+Write = Callable[..., Path]
+
+
+def test_the_same_lock_twice(lock: Write) -> None:
+    answer = run("diff", lock("one"), lock("two"))
+    assert answer.exit_code == 0
+    assert answer.stdout.endswith("\nnothing differs\n")
+
+
+def test_another_version_is_drift(lock: Write, plain: dict[str, Any]) -> None:
+    answer = run("diff", lock("one"), lock("two", newer_numpy))
+    assert answer.exit_code == 8
+    (old,) = [pin["version"] for pin in plain["plan"]["pins"] if pin["component"] == "numpy"]
+    assert f"\ncomponents\n  - numpy: {old} <- pip:numpy\n  + numpy: 99.1 <- pip:numpy\n" in (
+        answer.stdout
+    )
+    told = json.loads(run("diff", lock("one"), lock("two", newer_numpy), "--json").stdout)
+    assert told["same"] is False
+    assert [(each["section"], each["name"]) for each in told["differences"]] == [
+        ("components", "numpy")
+    ]
+
+
+def test_a_lock_and_what_a_plan_made_now_would_be(lock: Write) -> None:
+    assert run("diff", lock("one"), "live").exit_code == 0
+    answer = run("diff", lock("two", newer_numpy), "live")
+    assert answer.exit_code == 8
+    assert "  - numpy: 99.1 <- pip:numpy\n  + numpy: " in answer.stdout
+    answer = run("diff", lock("three", older("knowledge", "recipe")), "live")
+    assert answer.exit_code == 0
+    assert "\ninputs\n  knowledge: changed\n  recipe allreduce: changed\n" in answer.stdout
+    assert answer.stdout.endswith("\nthe inputs above decide the same\n")
+
+
+def test_a_recipe_that_is_not_found_by_name_is_named_by_its_file(
+    lock: Write, tmp_path: Path
+) -> None:
+    file = lock("one", in_plan("recipe", "mine"))
+    answer = run("diff", file, "live")
+    assert answer.exit_code == 2
+    assert "unknown recipe 'mine'" in answer.stderr
+    text = run("recipes", "show", "allreduce").stdout
+    (tmp_path / "mine.yaml").write_text(text.replace("name: allreduce", "name: mine"))
+    answer = run("diff", file, "live", "--recipe", tmp_path / "mine.yaml")
+    # The pins say which recipe asked for them.
+    assert answer.exit_code in (0, 8), answer.stderr
+    assert "components\n  - numpy: " not in answer.stdout
+
+
+def hostile(lock: dict[str, Any]) -> None:
+    for edit in lock["plan"]["environment"]:
+        if edit["name"] == "PYTHONNOUSERSITE":
+            edit["value"] = "\x1b[2J\n$(touch CANARY)\u202e" + "x" * 2000
+
+
+def test_what_a_lock_holds_is_shown_safely_and_within_the_terminal(lock: Write) -> None:
+    answer = run("diff", lock("one"), lock("two", hostile))
+    assert answer.exit_code in (2, 8)
+    shown = answer.stdout + answer.stderr
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert len(shown) < 2000
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("", ":1:1", "the lock is empty"),
+        ("{", ":1:2", "the lock ends in the middle"),
+        ("[]", ":1:1", "a lock must be keys with values"),
+        ('{"schema": 1,\n "plan": 3}', ":2:10", ""),
+        ("[" * 100_000, "", "nested too deeply"),
+    ],
+)
+def test_what_is_no_lock_is_refused_with_its_place(
+    text: str, place: str, said: str, lock: Write, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text(text, encoding="utf-8")
+    for words in (
+        ("diff", lock("one"), broken),
+        ("diff", broken, "live"),
+        ("lock", "allreduce", "--check", broken),
+        ("create", "allreduce", "--locked", broken, "--root", tmp_path / "root"),
+    ):
+        answer = run(*words)
+        assert answer.exit_code == 2, answer.stderr
+        assert f"{broken}{place}: error: {said}" in answer.stderr or not place
+        assert said in answer.stderr
+        assert "Traceback" not in answer.stderr
+    assert not (tmp_path / "root").exists()
+
+
+def unknown_key(lock: dict[str, Any]) -> None:
+    lock["plan"]["pins"][0]["verson"] = "1"
+
+
+def wrong_backend(lock: dict[str, Any]) -> None:
+    lock["plan"]["backend"] = "virtuolenv"
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (unknown_key, "unknown key 'verson': did you mean 'version'?"),
+        (wrong_backend, "unknown backend 'virtuolenv': did you mean 'virtualenv'?"),
+        (in_plan("schema", 2), "schema"),
+        (in_plan("arch", "ppc64le"), "the lock is for architecture ppc64le, not for "),
+        (in_plan("recipe", "other"), "the lock is for recipe other, not for allreduce"),
+        (in_plan("site", "elsewhere"), "the lock is for site elsewhere, not for local"),
+        (
+            lambda lock: lock["plan"]["runtime"].update({"source-sha256": "1" * 64}),
+            "from other sources than",
+        ),
+        (
+            lambda lock: lock["plan"]["steps"].append({"id": "evil", "title": "x"}),
+            "a step that this envbuild does not know: evil",
+        ),
+    ],
+)
+def test_create_refuses_a_lock_that_was_edited_or_is_for_something_else(
+    edit: Edit, said: str, lock: Write, tmp_path: Path
+) -> None:
+    file = lock("edited", edit)
+    answer = run("create", "allreduce", "--locked", file, "--root", tmp_path / "root")
+    assert answer.exit_code == 2, answer.stderr
+    assert said in answer.stderr
+    assert not (tmp_path / "root").exists(), "nothing was written"
+
+
+def test_create_locked_goes_with_nothing_that_would_change_the_lock(
+    lock: Write, tmp_path: Path
+) -> None:
+    words = ("create", "allreduce", "--locked", lock("one"), "--root", tmp_path / "root")
+    for more in (("--relock",), ("--allow", "OMPI-001=because")):
+        answer = run(*words, *more)
+        assert answer.exit_code == 2
+        assert f"--locked takes a lock as it is: {more[0]} would change it" in answer.stderr
+    assert not (tmp_path / "root").exists()
+
+
+def test_lock_check_names_the_inputs_that_changed(lock: Write) -> None:
+    fresh, stale = lock("fresh"), lock("stale", older("knowledge", "site"))
+    answer = run("lock", "allreduce", "--check", fresh)
+    assert answer.exit_code == 0
+    assert "nothing has changed since it was made" in answer.stdout
+    answer = run("lock", "--check", stale)
+    assert answer.exit_code == 8
+    assert answer.stdout.splitlines()[1:] == ["  site local", "  knowledge"]
+    told = json.loads(run("lock", "allreduce", "--check", stale, "--json").stdout)
+    assert told["changed"] == ["site local", "knowledge"]
+
+
+@pytest.mark.parametrize("kind", ["recipe", "site", "snapshot", "knowledge", "runtime"])
+def test_lock_check_knows_every_kind_of_input(kind: str, lock: Write) -> None:
+    answer = run("lock", "allreduce", "--check", lock("stale", older(kind)), "--json")
+    assert answer.exit_code == 8
+    assert [each.split()[0] for each in json.loads(answer.stdout)["changed"]] == [kind]
+
+
+def test_lock_check_of_another_recipe_is_refused(lock: Write) -> None:
+    answer = run("lock", "allreduce", "--check", lock("one", in_plan("recipe", "other")))
+    assert answer.exit_code == 2
+    assert "the lock is for recipe other, not for allreduce" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("diff", "live", "LOCK"), "'live' comes second"),
+        (("diff", "LOCK", "nothing.json"), "no such file"),
+        (("diff", "LOCK", "allreduce/1", "--root", "/nowhere/at/all"), "there is no root at"),
+        (("diff", "/dev/null", "live"), "not a file but a device"),
+        (("diff", "LOCK", "live", "--allow", "X"), "'X' gives no reason"),
+        (("lock", "allreduce", "--check", "nothing.json"), "no such file"),
+        (("lock",), "lock needs a recipe"),
+        (("create", "allreduce", "--locked", "nothing.json"), "no such file"),
+    ],
+)
+def test_what_is_no_lock_at_all(words: tuple[str, ...], said: str, lock: Write) -> None:
+    file = lock("one")
+    answer = run(*(file if word == "LOCK" else word for word in words))
+    assert answer.exit_code == 2, answer.stdout
+    assert said in answer.stderr
+    assert answer.stdout == ""

@@ -1,0 +1,34 @@
+help([==[
+
+Description
+===========
+GNU compilers that all other toolchains of this generation stand on
+
+
+More information
+================
+ - Homepage: https://gcc.gnu.org/
+]==])
+
+whatis([==[Name: GCCcore]==])
+whatis([==[Version: 10.2.0]==])
+whatis([==[Description: GNU compilers that all other toolchains of this generation stand on]==])
+whatis([==[Homepage: https://gcc.gnu.org/]==])
+
+local root = "/sw/installed/GCCcore/10.2.0"
+
+conflict("GCCcore")
+
+local trees = myFileName():gsub("/hiera/all/.*$", "/hiera/all")
+prepend_path("MODULEPATH", pathJoin(trees, "Compiler/GCCcore/10.2.0"))
+
+prepend_path("CPATH", pathJoin(root, "include"))
+prepend_path("LD_LIBRARY_PATH", pathJoin(root, "lib"))
+prepend_path("LD_LIBRARY_PATH", pathJoin(root, "lib64"))
+prepend_path("MANPATH", pathJoin(root, "share/man"))
+prepend_path("PATH", pathJoin(root, "bin"))
+setenv("EBROOTGCCCORE", root)
+setenv("EBVERSIONGCCCORE", "10.2.0")
+setenv("EBDEVELGCCCORE", pathJoin(root, "easybuild/GCCcore-10.2.0-easybuild-devel"))
+
+-- Built with EasyBuild version 4.3.4

@@ -1,0 +1,36 @@
+help([==[
+
+Description
+===========
+Linear algebra for distributed memory
+
+
+More information
+================
+ - Homepage: https://www.netlib.org/scalapack/
+]==])
+
+whatis([==[Name: ScaLAPACK]==])
+whatis([==[Version: 2.0.2-gompic-2019b]==])
+whatis([==[Description: Linear algebra for distributed memory]==])
+whatis([==[Homepage: https://www.netlib.org/scalapack/]==])
+
+local root = "/sw/installed/ScaLAPACK/2.0.2-gompic-2019b"
+
+conflict("ScaLAPACK")
+
+if not ( isloaded("gompic/2019b") ) then
+    load("gompic/2019b")
+end
+
+if not ( isloaded("OpenBLAS/0.3.7-GCC-8.3.0") ) then
+    load("OpenBLAS/0.3.7-GCC-8.3.0")
+end
+
+prepend_path("LD_LIBRARY_PATH", pathJoin(root, "lib"))
+prepend_path("LIBRARY_PATH", pathJoin(root, "lib"))
+setenv("EBROOTSCALAPACK", root)
+setenv("EBVERSIONSCALAPACK", "2.0.2")
+setenv("EBDEVELSCALAPACK", pathJoin(root, "easybuild/ScaLAPACK-2.0.2-gompic-2019b-easybuild-devel"))
+
+-- Built with EasyBuild version 4.1.0

@@ -1,0 +1,161 @@
+# Environment allreduce-swap, id e921390fac4b, lock sha256 e921390fac4b5933a0973ac45c07d33ed4c4461592f27144bb1456f1bc0cb0f4
+# shellcheck shell=bash disable=SC2034
+# Sourced by the other scripts here, after `set -euo pipefail`. Their one environment is made by
+# clean_environment, load_modules and enter_environment, in this order.
+
+PREFIX=/software/ml/env/abc
+
+say() {
+  printf '%s\n' "$*" >&2
+}
+
+# Forget what the caller's shell carries in: other packages, pip's options, start-up files. What
+# says how to reach an index (address, proxy, certificates, cache) stays.
+clean_environment() {
+  local name
+  for name in "${!PYTHON@}" "${!VIRTUAL_ENV@}" __PYVENV_LAUNCHER__ BASH_ENV ENV CDPATH; do
+    unset "$name"
+  done
+  for name in "${!PIP_@}"; do
+    case $name in
+      PIP_INDEX_URL | PIP_EXTRA_INDEX_URL | PIP_TRUSTED_HOST | PIP_KEYRING_PROVIDER) ;;
+      PIP_PROXY | PIP_CERT | PIP_CLIENT_CERT | PIP_RETRIES | PIP_TIMEOUT | PIP_DEFAULT_TIMEOUT) ;;
+      PIP_CACHE_DIR | PIP_NO_CACHE_DIR | PIP_CONFIG_FILE) ;;
+      *) unset "$name" ;;
+    esac
+  done
+}
+
+MODULES_INIT=/apps/lmod/init/bash
+modules_loaded=
+
+# Load the modules of the plan, once, and compare with what it says is loaded then.
+load_modules() {
+  if [[ -n $modules_loaded ]]; then
+    return 0
+  fi
+  # The module system's own shell code is not written for these options.
+  set +eu
+  load_all_modules
+  local code=$?
+  set -eu
+  if [[ $code -ne 0 ]]; then
+    return 1
+  fi
+  modules_loaded=yes
+}
+
+load_all_modules() {
+  if [[ ! -r $MODULES_INIT ]]; then
+    say "error: the module system cannot be reached: there is no $MODULES_INIT"
+    return 1
+  fi
+  # shellcheck source=/dev/null
+  source "$MODULES_INIT"
+  module --force purge
+  # Unloading gave back what the loaded modules had covered.
+  clean_environment
+  use_tree /sw/modules/env || return 1
+  load_module modenv/ml || return 1
+  load_module NCCL/2.3.7-fosscuda-2018b || return 1
+  unload_module OpenMPI/3.1.1-gcccuda-2018b || return 1
+  load_module OpenMPI/3.1.4-gcccuda-2018b || return 1
+  compare_modules
+}
+
+use_tree() {
+  if [[ ! -d $1 ]]; then
+    say "error: the module tree $1 is not there"
+    return 1
+  fi
+  module use "$1"
+}
+
+load_module() {
+  # Old module systems return 0 whatever happens, so look at what is loaded as well.
+  if ! module load "$1" || ! loaded_modules | grep -qxF -e "$1"; then
+    say "error: the module $1 could not be loaded (what the module system said stands above)"
+    return 1
+  fi
+}
+
+# Take out what another module brought, right before the one that takes its place is loaded.
+went_along=
+unload_module() {
+  local before
+  before=$(loaded_modules)
+  module unload "$1"
+  if loaded_modules | grep -qxF -e "$1"; then
+    say "error: the module $1 could not be unloaded (what the module system said stands above)"
+    return 1
+  fi
+  # What went with it may come back with the next load.
+  went_along+=$(LC_ALL=C comm -23 <(printf '%s\n' "$before") <(loaded_modules))$'\n'
+}
+
+# One line for each loaded module, sorted. Both module systems keep this variable; what
+# `module -t list` prints differs between them, and it leaves hidden modules out in one.
+loaded_modules() {
+  tr ':' '\n' <<<"${LOADEDMODULES:-}" | sed '/^$/d' | LC_ALL=C sort -u
+}
+
+planned_modules() {
+  cat <<'END'
+CUDA/9.2.88-GCC-7.3.0-2.30
+GCC/7.3.0-2.30
+GCCcore/7.3.0
+NCCL/2.3.7-fosscuda-2018b
+OpenMPI/3.1.4-gcccuda-2018b
+fosscuda/2018b
+gcccuda/2018b
+modenv/ml
+END
+}
+
+# A module may silently replace another one or bring more along than the plan knows.
+compare_modules() {
+  local missing extra
+  missing=$(LC_ALL=C comm -23 <(planned_modules) <(loaded_modules))
+  extra=$(LC_ALL=C comm -13 <(planned_modules) <(loaded_modules))
+  if [[ -z $missing && -z $extra ]]; then
+    return 0
+  fi
+  say "error: the loaded modules are not those of the plan"
+  say_each "missing, unloaded or replaced by a later load" <<<"$missing"
+  say_each "loaded, not in the plan" <<<"$extra"
+  if grep -qxF -e "${missing:-none}" <<<"$went_along"; then
+    say "hint: the module system unloads with a module what needs it, so none can be swapped here"
+  fi
+  say "hint: the site's modules have changed, or the site file states them wrongly; plan again"
+  return 1
+}
+
+say_each() {
+  local name
+  while read -r name; do
+    if [[ -n $name ]]; then
+      say "  $1: $name"
+    fi
+  done
+}
+
+# For each loaded module a line "== NAME" and what `module show` says of it.
+show_modules() {
+  local name
+  set +eu
+  while read -r name; do
+    printf '== %s\n' "$name"
+    module show "$name" 2>&1 </dev/null
+  done < <(loaded_modules)
+  set -eu
+}
+
+# What loading the environment changes, and what every step wants besides. It comes after the
+# modules: what they set must not win.
+enter_environment() {
+  export VIRTUAL_ENV=/software/ml/env/abc
+  export PYTHONNOUSERSITE=1
+  export PATH=/software/ml/env/abc/bin"${PATH:+:$PATH}"
+  export PYTHONNOUSERSITE=1 PYTHONDONTWRITEBYTECODE=1
+  export PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
+}

@@ -1,0 +1,103 @@
+#%Module1.0
+# Environment allreduce-swap, id e921390fac4b, lock sha256 e921390fac4b5933a0973ac45c07d33ed4c4461592f27144bb1456f1bc0cb0f4
+proc ModulesHelp {} {
+  puts stderr "allreduce-swap/3: An allreduce over MPI, and nothing else"
+  puts stderr "For site taurus-ml, ppc64le. Environment e921390fac4b."
+  puts stderr ""
+  puts stderr "Components:"
+  puts stderr "  python@3.11.7 <- system:/usr/bin/python3.11"
+  puts stderr "  numpy@1.26.4 <- pip:numpy"
+  puts stderr "  mpich@5.0.2 <- pip:mpich"
+  puts stderr "  distributed-dl-training@0.1.0 <- built in this environment"
+  puts stderr ""
+  puts stderr "Risks that were taken:"
+  puts stderr "  TEST-WAIVED: What is waived (openmpi@3.1.4, nccl@2.3.7)"
+  puts stderr "    waived: measured on our fabric"
+  puts stderr "    https://example.org/issues/1"
+  puts stderr ""
+  puts stderr "Known problems that a remedy lifts:"
+  puts stderr "  TEST-LIFTED: What is lifted (openmpi@3.1.4, nccl@2.3.7)"
+  puts stderr "    lifted by variable OMPI_MCA_btl=^vader"
+  puts stderr "    https://example.org/issues/1"
+  puts stderr ""
+  puts stderr "Known problems:"
+  puts stderr "  TEST-WARNING: What is warning (openmpi@3.1.4, nccl@2.3.7)"
+  puts stderr "    fix: take another"
+  puts stderr "    https://example.org/issues/1"
+  puts stderr ""
+  puts stderr "Not ruled out, for facts that nobody stated:"
+  puts stderr "  TEST-UNKNOWN: What is unknown (openmpi@3.1.4, nccl@2.3.7)"
+  puts stderr "    depends on: network"
+  puts stderr "    fix: take another"
+  puts stderr "    https://example.org/issues/1"
+  puts stderr ""
+  puts stderr "Proved: several ranks, native, 2025-01-31T12:00:00Z"
+  puts stderr "  smoke test passed: 2 ranks in 12.3 s"
+  puts stderr "  site taurus-ml, ppc64le, nodes: node1"
+  puts stderr "  MPI: MPICH 5.0.2"
+  puts stderr "  libmpi: /software/mpich/lib/libmpi.so.12 (from prefix)"
+  puts stderr "  allreduce: 2 of 2 checks passed"
+  puts stderr "  broadcast: 1 of 1 checks passed"
+  puts stderr ""
+  puts stderr "Start a program on two ranks:"
+  puts stderr "  mpiexec -n 2 python PROGRAM.py"
+  puts stderr ""
+  puts stderr "Loads the site's modules:"
+  puts stderr "  load modenv/ml"
+  puts stderr "  load NCCL/2.3.7-fosscuda-2018b"
+  puts stderr "  unload OpenMPI/3.1.1-gcccuda-2018b"
+  puts stderr "  load OpenMPI/3.1.4-gcccuda-2018b"
+  puts stderr "If one is unknown, first: module use"
+  puts stderr "  /sw/modules/env"
+  puts stderr ""
+  puts stderr "The module system then warns that OpenMPI/3.1.1-gcccuda-2018b is missing: that is meant."
+  puts stderr "Unloading this module does not bring it back, and what had brought it may stay:"
+  puts stderr "module purge, or a new shell, begins afresh."
+}
+module-whatis "Name: allreduce-swap"
+module-whatis "Version: 3"
+module-whatis "Category: deep learning environment"
+module-whatis "Description: An allreduce over MPI, and nothing else"
+module-whatis "Proved: several ranks, 2025-01-31T12:00:00Z"
+module-whatis "Waived: TEST-WAIVED"
+
+# Module systems before Environment Modules 5.1 know neither family nor pushenv and depends-on:
+# there this conflicts with itself only, and unloading unsets what was set before.
+if {[info commands family] ne ""} {
+  family envbuild
+} else {
+  conflict "allreduce-swap"
+}
+if {[info commands pushenv] eq ""} {
+  interp alias {} pushenv {} setenv
+}
+if {[info commands depends-on] eq ""} {
+  interp alias {} depends-on {} prereq
+}
+
+depends-on "modenv/ml"
+depends-on "NCCL/2.3.7-fosscuda-2018b"
+if {[module-info mode load]} { module unload "OpenMPI/3.1.1-gcccuda-2018b" }
+depends-on "OpenMPI/3.1.4-gcccuda-2018b"
+pushenv VIRTUAL_ENV "/software/ml/env/abc"
+pushenv PYTHONNOUSERSITE "1"
+prepend-path PATH "/software/ml/env/abc/bin"
+
+if {[module-info mode load]} {
+  set missing {}
+  foreach name [list \
+    "CUDA/9.2.88-GCC-7.3.0-2.30" \
+    "GCC/7.3.0-2.30" \
+    "GCCcore/7.3.0" \
+    "NCCL/2.3.7-fosscuda-2018b" \
+    "OpenMPI/3.1.4-gcccuda-2018b" \
+    "fosscuda/2018b" \
+    "gcccuda/2018b" \
+    "modenv/ml" \
+  ] {
+    if {![is-loaded $name]} { lappend missing $name }
+  }
+  if {[llength $missing]} {
+    puts stderr [concat "allreduce-swap: not proved like this, first: module purge; not loaded:" $missing]
+  }
+}

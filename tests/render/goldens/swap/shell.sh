@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Environment allreduce-swap, id e921390fac4b, lock sha256 e921390fac4b5933a0973ac45c07d33ed4c4461592f27144bb1456f1bc0cb0f4
+#
+#   bash shell.sh             open a shell in the environment and folder of the build's steps
+#   bash shell.sh COMMAND...  run a command there
+set -euo pipefail
+unset CDPATH
+HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=/dev/null
+source "$HERE/environment.sh"
+
+clean_environment
+if ! load_modules; then
+  if [[ $# -gt 0 ]]; then
+    exit 1
+  fi
+  say "this shell has what was loaded up to there"
+fi
+enter_environment
+cd -- "$HERE"
+if [[ $# -gt 0 ]]; then
+  exec "$@"
+fi
+# Without it there is no `module` command in the new shell.
+if declare -F module >/dev/null; then
+  export -f module
+fi
+export PS1='(allreduce-swap) \w\$ '
+exec bash --noprofile --norc -i

@@ -1,0 +1,124 @@
+"""The draft of a site document: what a machine shows, in a document that loads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from envbuilder import data
+from envbuilder.detect import local_site
+from envbuilder.detect.draft import draft
+from envbuilder.documents import load_knowledge, load_site
+from envbuilder.model.knowledge import Knowledge
+from envbuilder.model.site import Launcher, Site
+
+from .site_tools import base_tree, environ, lmod_init
+
+
+@pytest.fixture(scope="module")
+def known() -> Knowledge:
+    return load_knowledge([data.RECIPES]).value
+
+
+def tool(folder: Path, name: str, script: str) -> None:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def drafted(folder: Path, known: Knowledge, variables: dict[str, str]) -> tuple[str, Site]:
+    text = draft(local_site(variables), variables, "our-cluster")
+    path = folder / "our-cluster.yaml"
+    path.write_text(text)
+    return text, load_site(path, known).value
+
+
+def test_it_loads_and_holds_what_was_found(tmp_path: Path, known: Knowledge) -> None:
+    text, site = drafted(tmp_path, known, environ())
+    assert site.name == "our-cluster"
+    assert site.facts.kernel is not None
+    assert site.facts.glibc is not None
+    assert "# base: " in text
+
+
+def test_a_comment_is_a_key_once_its_mark_is_gone(tmp_path: Path, known: Knowledge) -> None:
+    text, _ = drafted(tmp_path, known, environ())
+    marked = ("#   gpu: ", "#   network: ")
+    lines = [
+        line.removeprefix("# ") if line.startswith(marked) else line for line in text.splitlines()
+    ]
+    plain = yaml.safe_load("\n".join(lines))
+    assert plain["facts"]["gpu"] == ["sm_70"]
+    assert "network" in plain["facts"]
+
+
+def test_slurm_and_what_its_srun_offers(tmp_path: Path, known: Knowledge) -> None:
+    tool(tmp_path / "bin", "sbatch", "echo slurm 22.05")
+    tool(tmp_path / "bin", "srun", "echo 'MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix' >&2")
+    variables = environ(PATH=f"{tmp_path}/bin:/usr/bin:/bin")
+    _, site = drafted(tmp_path, known, variables)
+    assert site.scheduler == "slurm"
+    assert site.launcher == Launcher(kind="srun", command=("srun", "--mpi=pmix"))
+
+
+def test_an_srun_without_a_protocol(tmp_path: Path, known: Knowledge) -> None:
+    tool(tmp_path / "bin", "sbatch", "exit 0")
+    tool(tmp_path / "bin", "srun", "exit 1")
+    variables = environ(PATH=f"{tmp_path}/bin:/usr/bin:/bin")
+    _, site = drafted(tmp_path, known, variables)
+    assert site.launcher == Launcher(kind="srun", command=("srun",))
+
+
+def test_lsf_with_jsrun(tmp_path: Path, known: Knowledge) -> None:
+    tool(tmp_path / "bin", "bsub", "exit 0")
+    tool(tmp_path / "bin", "jsrun", "exit 0")
+    variables = environ(PATH=f"{tmp_path}/bin:/usr/bin:/bin")
+    _, site = drafted(tmp_path, known, variables)
+    assert site.scheduler == "lsf"
+    assert site.launcher == Launcher(kind="custom", command=("jsrun",))
+
+
+def test_a_scheduler_that_cannot_be_used(tmp_path: Path, known: Knowledge) -> None:
+    tool(tmp_path / "bin", "qsub", "exit 0")
+    variables = environ(PATH=f"{tmp_path}/bin:/usr/bin:/bin")
+    text, site = drafted(tmp_path, known, variables)
+    assert site.scheduler is None
+    assert "# scheduler: PBS is here" in text
+
+
+def test_the_gpu_of_this_node(tmp_path: Path, known: Knowledge) -> None:
+    tool(
+        tmp_path / "bin",
+        "nvidia-smi",
+        'case "$*" in *compute_cap*) printf "7.0\\n7.0\\n";; *) echo 440.33.01;; esac',
+    )
+    variables = environ(PATH=f"{tmp_path}/bin:/usr/bin:/bin")
+    text, site = drafted(tmp_path, known, variables)
+    assert "#   gpu: [sm_70]  # of the compute nodes" in text
+    if not Path("/proc/driver/nvidia/version").exists():
+        assert site.facts.driver == "440.33.01"
+
+
+@pytest.mark.integration
+def test_the_trees_before_any_module_is_loaded(tmp_path: Path, known: Knowledge) -> None:
+    init = lmod_init()
+    base, opened = base_tree("taurus-ml"), base_tree("taurus-ml").parents[1] / "ml" / "all"
+    # As the environment of a shell in which modenv/ml is loaded.
+    variables = environ(MODULEPATH=f"{base}", LOADEDMODULES="modenv/ml")
+    text, site = drafted(tmp_path, known, variables)
+    assert site.module_system == "lmod"
+    assert site.module_init == init
+    assert site.module_trees == (str(base),)
+    assert str(opened) not in text
+    assert "# snapshot: our-cluster.snapshot.json" in text
+
+
+@pytest.mark.integration
+def test_without_trees_it_says_so(tmp_path: Path, known: Knowledge) -> None:
+    lmod_init()
+    text, site = drafted(tmp_path, known, environ(MODULEPATH=""))
+    assert site.module_trees == ()
+    assert "# module-trees: [/path]  # MODULEPATH is empty here" in text
