@@ -107,6 +107,9 @@ class SourceBuild(Document):
         default_factory=dict, description="Further variables of its build: remedies."
     )
     pip_options: tuple[Line, ...] = ()
+    build_requires: tuple[Line, ...] = Field(
+        default=(), description="What its build needs in a release of its own: setuptools<60."
+    )
     patches: tuple[Line, ...] = ()
 
 

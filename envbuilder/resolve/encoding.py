@@ -8,7 +8,7 @@ from functools import cached_property
 
 import clingo
 
-from .problem import Change, Module, Problem, Want
+from .problem import Candidate, Change, Module, Problem, Want
 
 LAWS = ("generations", "provider", "replaces", "loading")
 """What holds whatever a user asks: one generation, one provider of a role, no release in another's
@@ -161,13 +161,13 @@ class Encoded:
     def _candidate_facts(self) -> Iterator[str]:
         components = {name: n for n, name in enumerate(self.components)}
         roles = _numbers(role for c in self.problem.candidates for role in c.roles | {c.component})
-        versions = _numbers(f"{c.component} {c.version}" for c in self.problem.candidates)
+        versions = _numbers(_identity(c) for c in self.problem.candidates)
         for name in self.components:
             yield f"component({components[name]})."
         for each in self.problem.candidates:
             k = self._candidate_number[each.id]
             yield f"candidate({k},{components[each.component]}). rank({k},{each.rank})."
-            yield f"version({k},{versions[f'{each.component} {each.version}']})."
+            yield f"version({k},{versions[_identity(each)]})."
             yield " ".join(f"role({k},{roles[r]})." for r in sorted(each.roles | {each.component}))
             if each.module is not None:
                 yield f"in_module({k},{self._module_number[each.module]})."
@@ -197,8 +197,8 @@ class Encoded:
             yield " ".join(f"distance({s},{number[k]},{far})." for k, far in want.distance)
             if want.distance:
                 yield f"widenable({s})."
-            if want.kind == "line":
-                yield f"line({s})."
+            if want.kind in ("line", "role"):
+                yield f"{want.kind}({s})."
             if want.can_drop:
                 yield f"can_drop({s})."
 
@@ -300,6 +300,12 @@ class Encoded:
             "flag": f"not {symbol}",
             "waive": f"not {symbol}",
         }[change.kind]
+
+
+def _identity(candidate: Candidate) -> str:
+    """Return what two effective candidates of one role have in common."""
+    place = "outside" if candidate.module is None else "module"
+    return f"{candidate.component} {candidate.version} {place}"
 
 
 def _numbers(names: Iterable[str]) -> dict[str, int]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import clingo
 
 from .. import data
-from .encoding import LAWS, Encoded, encode
+from .encoding import LAWS, Encoded, closures, encode
 from .loading import order
 from .problem import CHANGE_COSTS, LEVELS, Change, Problem, Stack
 
@@ -54,7 +55,7 @@ def solve(problem: Problem) -> Stack | None:
     return _best(problem, relaxing=False, blocked=())[0]
 
 
-def closest(problem: Problem, count: int = 3, seconds: float = 2.0) -> tuple[Stack, ...]:
+def closest(problem: Problem, count: int = 3, seconds: float = 20.0) -> tuple[Stack, ...]:
     """Return stacks that work once something asked for is changed, the cheapest change first.
 
     No stack's changes hold all the changes of an earlier one. Ends after *count* stacks, or when
@@ -184,10 +185,29 @@ def _ordered(encoded: Encoded, stack: Stack) -> Stack | None:
         encoded.problem.preload,
         frozenset(stack.final),
         dict(stack.replaced),
+        _behind(encoded, stack),
     )
     if actions is None:
         return None
     return replace(stack, loads=tuple(name for kind, name in actions if kind == "load"))
+
+
+def _behind(encoded: Encoded, stack: Stack) -> dict[str, frozenset[str]]:
+    """Return for each load those before it, so that what shadows a provider comes first on PATH."""
+    brings = closures(encoded.modules)
+    final = frozenset(stack.final)
+    there = [c for c in encoded.problem.candidates if c.module is not None and c.module in final]
+    found: dict[str, frozenset[str]] = {}
+    for one, other in product(there, there):
+        if one.id in stack.effective or other.id not in stack.effective:
+            continue
+        if not (one.roles | {one.component}) & (other.roles | {other.component}):
+            continue
+        first = frozenset(name for name in stack.loads if one.module in brings[name])
+        for later in stack.loads:
+            if other.module in brings[later] and later not in first:
+                found[later] = found.get(later, frozenset()) | first
+    return found
 
 
 def _grounded(encoded: Encoded, objective: bool, more: str = "") -> clingo.Control:

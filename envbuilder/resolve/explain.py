@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import KnownBadError, NoSolutionError, Place, Problem
+from ..model import matching
+from ..model.knowledge import Advisory, Row
 from ..model.ranges import ANY_VERSION
 from ..model.recipe import names_module
 from ..text import nearest
@@ -20,6 +23,8 @@ CLOSEST = 3
 ALL_CLOSEST = 10
 CONFLICTS = 2
 ALL_CONFLICTS = 5
+
+WIDTH = 80
 
 _LAWS = {
     "generations": "what runs together is of one toolchain generation",
@@ -37,10 +42,12 @@ class Member:
     text: str
     place: Place | None = None
     link: str | None = None
+    fix: str | None = None
 
     def plain(self) -> dict[str, object]:
         place = str(self.place) if self.place else None
-        return {"switch": self.switch, "text": self.text, "place": place, "link": self.link}
+        known = {"switch": self.switch, "text": self.text, "place": place, "link": self.link}
+        return {**known, "fix": self.fix}
 
 
 def no_solution(request: Request, verbose: bool = False) -> NoSolutionError:
@@ -54,7 +61,7 @@ def no_solution(request: Request, verbose: bool = False) -> NoSolutionError:
     message = "\n".join(_lines(whole, first, others, stacks))
     error = kind(message)
     place = next((each.place for each in members if each.place), None)
-    error.problems = (Problem(message, place, tuple(_hints(members))),)
+    error.problems = (Problem(message, place, tuple(_hints(whole, members))),)
     error.details = {
         "conflicts": [[each.plain() for each in one] for one in (first, *others)],
         "closest": [
@@ -89,19 +96,36 @@ def _lines(
     if stacks:
         yield "closest stacks that work:"
         for n, stack in enumerate(stacks, start=1):
-            yield f"  {n}. {'; '.join(_changes(world, stack))}"
+            text = "; ".join(_changes(world, stack))
+            yield from _wrapped(text, f"  {n}. ", "     ")
 
 
 def _listed(members: Sequence[Member]) -> Iterator[str]:
     for each in members:
-        yield f"  - {each.text}"
-        beside = [str(part) for part in (each.place, each.link) if part]
-        if beside:
-            yield f"      {', '.join(beside)}"
+        yield from _wrapped(each.text, "  - ", "    ")
+        for part in (each.place, each.link):
+            if part:
+                yield f"      {part}"
+        if each.fix:
+            yield from _wrapped(f"fix: {each.fix}", "      ", "        ")
 
 
-def _hints(members: Sequence[Member]) -> Iterator[str]:
+def _wrapped(text: str, first: str, later: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=later,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _hints(whole: World, members: Sequence[Member]) -> Iterator[str]:
+    # What the table of flags says has no row of its own to show.
+    known = {each.id for each in matching.rows(whole.request.knowledge)}
     rows = [each.switch.removeprefix("row:") for each in members if each.switch[:4] == "row:"]
+    rows = [each for each in rows if each in known]
     if rows:
         yield f"envbuild advisories show {rows[0]} says more"
 
@@ -113,13 +137,22 @@ def member(world: World, switch: str) -> Member:
         return _wanted_member(world, switch)
     if kind == "row":
         row = next(each.row for each in world.grounded if each.row.id == name)
-        return Member(switch, f"{name}: {row.summary}", link=row.sources[0])
+        about = f" ({_subject(row)})" if _subject(row) else ""
+        return Member(switch, f"{name}{about}: {row.summary}", link=row.sources[0], fix=row.fix)
     if kind == "flag":
         value = request.recipe.runtime.flags[name]
         return Member(switch, f"{name}={value}", request.places.get(f"flags.{name}"))
     if kind == "fit":
-        return Member(switch, f"the Pythons that the releases of {name} are for")
+        return Member(switch, f"each release of {name} is for certain Pythons only")
     return Member(switch, _LAWS[name])
+
+
+def _subject(row: Row) -> str:
+    """Return what a row is about: ``openmpi ==3.1.3``; '' where its words say it."""
+    if not isinstance(row, Advisory):
+        return ""
+    ranges = (row.affected,) if isinstance(row.affected, str) else row.affected
+    return row.component if ranges == ("*",) else f"{row.component} {' or '.join(ranges)}"
 
 
 def _wanted_member(world: World, switch: str) -> Member:
@@ -141,11 +174,12 @@ def _nothing_there(world: World, members: Sequence[Member]) -> Iterator[str]:
         if names_module(constraint):
             near = nearest(constraint, world.shelf.modules)
             yield f"there is no module {constraint}" + (f": did you mean {near}?" if near else "")
-        there = sorted(world.pool.of(want.component), key=lambda each: each.rank)
+        there = sorted(world.pool.of(want.component), key=lambda each: (not each.module, each.rank))
         if there:
             listing = ", ".join(f"{c.version} ({c.origin})" for c in there[:5])
-            yield f"of {want.component} there is {listing}"
-        else:
+            more = f" and {len(there) - 5} more" if len(there) > 5 else ""
+            yield f"of {want.component} there is {listing}{more}"
+        elif len(members) > 1:
             yield f"nothing provides {want.component} there at all"
         for name, refused in sorted(world.request.refused):
             if name == want.component:
@@ -162,7 +196,8 @@ def _changes(world: World, stack: Stack) -> Iterator[str]:
         name = change.switch.partition(":")[2]
         if change.kind == "widen":
             candidate = world.candidate(used[change.switch])
-            yield f"{candidate.component} {candidate.version} ({candidate.locator})"
+            source = candidate.locator if candidate.module else candidate.origin
+            yield f"{candidate.component} {candidate.version} ({source})"
         elif change.kind == "drop" or change.kind == "flag":
             yield f"without {name}"
         else:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from ..model.knowledge import Flag, FlagRule, Knowledge
 from ..model.ranges import matches, version
 from .pool import Pool
-from .problem import FlagCase, Rule
+from .problem import Candidate, FlagCase, Rule
 from .rules import Grounded
 
 _INTEGERS = re.compile(r"[0-9]+(,[0-9]+)*")
@@ -30,21 +30,38 @@ def flag_table(
 def _rules(
     name: str, value: str, flag: Flag, pool: Pool, allow: Mapping[str, str]
 ) -> Iterator[Grounded]:
-    releases = pool.of(flag.runtime)
-    unread = frozenset(each.id for each in releases if not reads(flag, each.version))
-    wrong = frozenset(
-        each.id
-        for each in releases
-        if reads(flag, each.version) and not takes(flag, each.version, value)
-    )
-    if unread:
-        said = f"{name} is not read by these releases of {flag.runtime}: setting it does nothing"
-        yield _grounded("UNREAD", name, flag, "warning", said, (unread,), allow)
+    releases = [each for each in pool.of(flag.runtime) if each.origin == "build"]
+    read = [each for each in releases if reads(flag, each.version)]
+    takes_it = [each for each in read if takes(flag, each.version, value)]
+    early = [each for each in releases if each not in read and not known_yet(flag, each.version)]
+    late = [each for each in releases if each not in read and each not in early]
+    # A value that no release takes is no better where the flag is not read at all.
+    wrong = [each for each in (read if takes_it else releases) if each not in takes_it]
+    if early:
+        said = f"{name} is read from {flag.runtime} {flag.since} on: before, it does nothing"
+        yield _grounded("EARLY", name, flag, "error", said, (_ids(early),), allow)
+    if late:
+        said = f"{name} is read up to {flag.runtime} {flag.until}: since then it does nothing"
+        yield _grounded("LATE", name, flag, "warning", said, (_ids(late),), allow)
     if wrong:
-        said = f"{name}={value} is no value that these releases of {flag.runtime} take"
-        yield _grounded("VALUE", name, flag, "error", said, (wrong,), allow)
+        said = f"{name}={value} is no value of it; it takes {_values(flag, wrong[0].version)}"
+        yield _grounded("VALUE", name, flag, "error", said, (_ids(wrong),), allow)
     if flag.home_of is not None:
         yield from _home(name, value, flag, flag.home_of, pool, allow)
+
+
+def _ids(candidates: Sequence[Candidate]) -> frozenset[str]:
+    return frozenset(each.id for each in candidates)
+
+
+def _values(flag: Flag, release: str) -> str:
+    """Return in words what a flag takes."""
+    if flag.kind == "one":
+        return "1"
+    if flag.kind == "integers":
+        return "whole numbers with commas between them"
+    known = [each.values for each in flag.values if matches(release, each.range)]
+    return " or ".join(dict.fromkeys(value for values in known for value in values)) or "none here"
 
 
 def _home(
@@ -87,19 +104,23 @@ def _grounded(
 
 
 _FIXES = {
-    "UNREAD": "leave it out, or take a release that reads it",
-    "VALUE": "see envbuild advisories for what each release takes",
+    "EARLY": "leave it out, or take a release that reads it",
+    "LATE": "leave it out",
+    "VALUE": None,
     "HOME": "leave it out: it is derived from the module that is chosen",
 }
 
 
 def reads(flag: Flag, release: str) -> bool:
     """Whether a release of the runtime reads the flag at all."""
-    this = version(release)
-    since, until = (version(each) if each else None for each in (flag.since, flag.until))
-    if this is None:
-        return True
-    return (since is None or this >= since) and (until is None or this <= until)
+    this, until = version(release), version(flag.until) if flag.until else None
+    return known_yet(flag, release) and (this is None or until is None or this <= until)
+
+
+def known_yet(flag: Flag, release: str) -> bool:
+    """Whether the flag is as old as the release."""
+    this, since = version(release), version(flag.since) if flag.since else None
+    return this is None or since is None or this >= since
 
 
 def takes(flag: Flag, release: str, value: str) -> bool:

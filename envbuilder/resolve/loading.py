@@ -60,18 +60,20 @@ def order(
     preload: tuple[str, ...],
     final: frozenset[str],
     replaced: Mapping[str, str],
+    behind: Mapping[str, frozenset[str]] | None = None,
 ) -> tuple[Action, ...] | None:
     """Return the actions after which exactly *final* is loaded, with and without autoswap.
 
     *preload* comes first; a module of *replaced* is unloaded right before the one that takes its
     place is loaded. Of all such orders it is the smallest in text order among those that load
-    nothing twice and load all that brings a replaced module before what takes its place; if there
-    is none, the smallest of all. None: there is no order (more than seven loads: none was found).
+    nothing twice, load all that brings a replaced module before what takes its place, and load
+    what *behind* names behind those (what is loaded later comes first on PATH); if there is none,
+    the smallest of all. None: there is no order (more than seven loads: none was found).
     """
     first = tuple(dict.fromkeys(preload))
     rest = tuple(sorted(loads - frozenset(first)))
     for careful in (True, False):
-        found = _Search(modules, final, replaced, rest, careful).run(first)
+        found = _Search(modules, final, replaced, rest, careful, behind or {}).run(first)
         if found is not None:
             return found
     return None
@@ -194,6 +196,7 @@ class _Search:
     replaced: Mapping[str, str]
     rest: tuple[str, ...]
     careful: bool
+    behind: Mapping[str, frozenset[str]]
     tried: set[tuple[tuple[str, ...], frozenset[str]]] = field(default_factory=set)
     steps: int = 0
 
@@ -219,10 +222,10 @@ class _Search:
         yield "load", name
 
     def _bringers(self) -> Mapping[str, frozenset[str]]:
-        """Return for each load that replaces something the loads that bring what it replaces."""
+        """Return for each load those that come before it: what brings what it replaces, mostly."""
         brought = {name: _closure(self.modules, name) for name in self.rest}
         return {
-            name: frozenset(
+            name: self.behind.get(name, frozenset()).union(
                 other
                 for other in self.rest
                 if other != name and any(self.replaced.get(each) == name for each in brought[other])

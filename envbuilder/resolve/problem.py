@@ -16,7 +16,8 @@ loads end like that (``loading``).
 Providers. A candidate of an active module is active; one of no module is active where it is used.
 A shadowable active candidate is *shadowed* by one that is active, not shadowable and shares a role
 (its component, or a virtual that the component fulfils). Active and not shadowed is *effective*.
-Two effective candidates of one role are the same component in the same version. Each want is met
+Two effective candidates of one role are the same component in the same version, and both of
+modules or both not. Each want is met
 by one used, effective candidate of its component (or virtual) that it allows. A candidate outside
 all modules (pip, system, build) that names Pythons fits the used one.
 
@@ -83,7 +84,9 @@ class Candidate:
     pythons: frozenset[CandidateId] | None = None
 
 
-SwitchKind = Literal["line", "implied", "rule", "flag", "fit", "inner"]
+WantKind = Literal["line", "role", "implied"]
+"""Who wants it: a line of the recipe; the runtime, any provider of a role such as mpi; the runtime,
+a component for which no module is loaded that would not be there anyway."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ class Want:
     component: str
     allowed: frozenset[CandidateId]
     order: int
-    kind: SwitchKind = "line"
+    kind: WantKind = "line"
     distance: tuple[tuple[CandidateId, int], ...] = ()
     can_drop: bool = False
 
@@ -163,19 +166,20 @@ LEVELS = (
     "changes",  # of what was asked: lines widened or dropped, flags dropped, rules waived
     "distance",  # from what was asked, where a line was widened
     "additions",  # loads that nobody asked for, see below
-    "preference",  # generations among the active modules that are not the preferred one
+    "preference",  # run-time generations that are not the preferred one
     "origins",  # sum of the used candidates' origin_cost
     "warnings",  # soft rules violated and not lifted, and modules replaced
     "remedies",
     "generations",  # how many there are among the active modules
     "newest",  # rank of the candidate that each want uses
     "loads",  # how many modules are loaded explicitly
-    "names",  # sum of the places of the loads in the text order of all modules' names
+    "names",  # places of the loads in the text order of all modules' names, of the remedies among
+    # those of their rules, and ranks of what only remedies use: nothing is left to chance
 )
 
 # An addition is a module loaded explicitly that is no preload, no parent of an active one and not
-# the module of a candidate that a want of kind "line" uses, and that either is not the module of
-# any used candidate or replaces another module.
+# the module of a candidate that a want of kind "line" uses, and that either is not the module of a
+# candidate that a want of kind "role" uses or replaces another module.
 
 # What a change costs in a closest stack. Advice of the cheapest first; to do without something
 # that was asked for, or to take a known risk, is advice of the last resort.

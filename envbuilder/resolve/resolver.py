@@ -40,7 +40,7 @@ def _resolution(world: World, stack: Stack) -> Resolution:
     pins = {switch: world.candidate(name) for switch, name in stack.used}
     run_time = [(s, c) for s, c in pins.items() if s not in build_only]
     return Resolution(
-        pins=tuple(_pins(world, run_time)),
+        pins=(*_pins(world, run_time), *_remedial(world, stack)),
         build_pins=tuple(_pins(world, [(s, pins[s]) for s in pins if s in build_only])),
         brought=tuple(_brought(world, stack)),
         python=_python(world, pins),
@@ -85,9 +85,27 @@ def _brought(world: World, stack: Stack) -> Iterator[Pin]:
     used = {world.candidate(name).component for _, name in stack.used}
     for name in stack.effective:
         candidate = world.candidate(name)
-        if candidate.component not in used:
+        if candidate.component not in used and candidate.module is not None:
             used.add(candidate.component)
             yield _pin(candidate, f"comes with {candidate.locator}")
+
+
+def _remedial(world: World, stack: Stack) -> Iterator[Pin]:
+    """Yield what is there only because a remedy needs it: installed like what is asked for."""
+    used = {name for _, name in stack.used}
+    for name in stack.effective:
+        candidate = world.candidate(name)
+        if name not in used and candidate.module is None:
+            rows = ", ".join(sorted(_lifted_by(world, stack, name)))
+            yield _pin(candidate, f"remedy of {rows}")
+
+
+def _lifted_by(world: World, stack: Stack, candidate: str) -> Iterator[str]:
+    rules = {each.rule.key: each for each in world.grounded}
+    for key, taken in stack.violated:
+        for remedy in rules[key].rule.remedies:
+            if remedy.id == taken and candidate in (remedy.needs or ()):
+                yield rules[key].row.id
 
 
 def _python(world: World, pins: dict[str, Candidate]) -> str:
@@ -120,6 +138,9 @@ def _builds(world: World, stack: Stack, pins: dict[str, Candidate]) -> Iterator[
             flags=flags | {r.name: r.value or "" for r in remedies if r.kind == "flag"},
             environment={r.name: r.value or "" for r in remedies if r.kind == "variable"},
             pip_options=tuple(r.value or r.name for r in remedies if r.kind == "pip-option"),
+            build_requires=tuple(
+                f"{r.name}{r.value or ''}" for r in remedies if r.kind == "build-version"
+            ),
             patches=tuple(r.name for r in remedies if r.kind == "patch"),
         )
 

@@ -15,7 +15,7 @@ from .facts import Facts, stated_facts
 from .flag_table import flag_table
 from .names import names
 from .pool import Pool
-from .problem import Candidate, Problem, SwitchKind, Want
+from .problem import Candidate, Problem, Want, WantKind
 from .providers import pool
 from .reach import Shelf, reachable, solver_modules
 from .request import Request, Wanted
@@ -187,7 +187,7 @@ def _wants(
         allowed = frozenset(
             c.id for c in candidates if allows(each.constraint, c.version, c.module)
         )
-        kind: SwitchKind = "line" if switch.startswith("line:") else "implied"
+        kind = _kind(switch, each, request)
         known = request.knowledge.components.get(each.component)
         parts = (known.series if known else None) or _SERIES
         line = kind == "line" and not strict
@@ -200,6 +200,12 @@ def _wants(
             distance=_distances(candidates, allowed, each.constraint, parts) if line else (),
             can_drop=line and each.component not in ("python", request.recipe.runtime.package),
         )
+
+
+def _kind(switch: str, wanted: Wanted, request: Request) -> WantKind:
+    if switch.startswith("line:"):
+        return "line"
+    return "implied" if wanted.component in request.knowledge.components else "role"
 
 
 def _distances(

@@ -208,7 +208,7 @@ def random_wants(random: Random, candidates: Sequence[Candidate]) -> tuple[Want,
         filling = [each.id for each in candidates if role in (each.component, *each.roles)]
         allowed = frozenset(name for name in filling if random.random() < 0.75)
         rest = [name for name in filling if name not in allowed and random.random() < 0.8]
-        kind = random.choice(["line", "line", "line", "implied", "inner"])
+        kind = random.choice(["line", "line", "line", "implied", "role"])
         asked = kind == "line"
         wants.append(
             Want(

@@ -184,8 +184,7 @@ def _one_provider(asked: Asked, effective: frozenset[str]) -> bool:
         return True
     there = [asked.candidates[k] for k in effective]
     return not any(
-        roles(one) & roles(other)
-        and (one.component, one.version) != (other.component, other.version)
+        roles(one) & roles(other) and _same(one) != _same(other)
         for one, other in combinations(there, 2)
     )
 
@@ -277,7 +276,10 @@ def _costs(asked: Asked, choice: Choice) -> dict[str, tuple[int, ...]]:
     ]
     generations = {modules[name].generation for name in loaded.final} - {None}
     preferred = asked.problem.preferred
-    strange = generations - {preferred} if preferred else set()
+    run_time = asked.world.run_time_generations(loaded)
+    strange = run_time - {preferred} if preferred else frozenset()
+    chosen = [rule.remedies.index(one) for rule, one in choice.violated if one is not None]
+    extra = choice.used - set(by_want.values())
     ranks = {want.order: asked.candidates[by_want[want.switch]].rank for _, want, _ in asked.wants}
     places = sorted(modules)
     return {
@@ -291,8 +293,16 @@ def _costs(asked: Asked, choice: Choice) -> dict[str, tuple[int, ...]]:
         "origins": (sum(asked.candidates[k].origin_cost for k in choice.used),),
         "newest": tuple(ranks.get(place, 0) for place in range(len(asked.problem.wants))),
         "loads": (len(loaded.loads),),
-        "names": (sum(places.index(name) for name in loaded.loads),),
+        "names": (
+            sum(places.index(name) for name in loaded.loads)
+            + sum(chosen)
+            + sum(asked.candidates[k].rank for k in extra),
+        ),
     }
+
+
+def _same(one: Candidate) -> tuple[str, str, bool]:
+    return one.component, one.version, one.module is None
 
 
 def _is_addition(asked: Asked, choice: Choice, name: str) -> bool:
@@ -301,5 +311,6 @@ def _is_addition(asked: Asked, choice: Choice, name: str) -> bool:
     lines = [want.switch for _, want, _ in asked.wants if want.kind == "line"]
     if any(asked.candidates[choice.by_want[switch]].module == name for switch in lines):
         return False
-    provides = any(asked.candidates[k].module == name for k in choice.used)
+    roles = [want.switch for _, want, _ in asked.wants if want.kind == "role"]
+    provides = any(asked.candidates[choice.by_want[switch]].module == name for switch in roles)
     return not provides or name in choice.loaded.replaced.values()
