@@ -112,14 +112,25 @@ class _Cores:
     def minimal(self, switches: list[str]) -> tuple[str, ...] | None:
         """Return a minimal set of those among *switches*; None: they hold together.
 
-        Laws, fits and rows are tried first for leaving out, so that what a user wrote is what
-        remains where there is a choice. Empty: nothing can be, whatever is left out.
+        Laws or rows are tried first for leaving out, then fits and what is implied, so that what a
+        user wrote is what remains where there is a choice; of the two sets the one with fewer
+        things that a user wrote is the better reason, and then a law rather than a row. Empty:
+        nothing can be, whatever is left out.
         """
-        order_of = self.encoded.switches.index
-        kept = self._core(switches)
-        if kept is None:
+        core = self._core(switches)
+        if core is None:
             return None
-        for switch in sorted(kept, key=lambda name: (_stays(name), order_of(name))):
+        found = [self._smaller(core, _ORDERS[0])]
+        without_rows = self._core([name for name in switches if _kind(name) != "row"])
+        if without_rows is not None:
+            found.append(self._smaller(without_rows, _ORDERS[1]))
+        return min(found, key=lambda each: (_written(each), _rows(each), len(each), each))
+
+    def _smaller(self, core: list[str], kinds: Sequence[str]) -> tuple[str, ...]:
+        order_of = self.encoded.switches.index
+        places = {kind: n for n, kind in enumerate(kinds)}
+        kept = core
+        for switch in sorted(core, key=lambda name: (places[_kind(name)], order_of(name))):
             if switch in kept:
                 smaller = self._core([name for name in kept if name != switch])
                 kept = kept if smaller is None else smaller
@@ -156,10 +167,25 @@ class _Cores:
         self._control.ground([(part, [])])
 
 
-def _stays(switch: str) -> int:
-    """When a switch is tried for leaving out: laws first, a user's own lines last."""
+_ORDERS = (
+    ("law", "fit", "implied", "row", "flag", "line"),
+    ("row", "fit", "implied", "law", "flag", "line"),
+)
+"""In which order the kinds of switches are tried for leaving out."""
+
+
+def _kind(switch: str) -> str:
     kind = switch.partition(":")[0]
-    return {"law": 0, "fit": 1, "implied": 2, "row": 3, "flag": 4}.get(kind, 5)
+    return kind if kind in _ORDERS[0] else "line"
+
+
+def _written(switches: Sequence[str]) -> int:
+    """Return how many of these a user wrote."""
+    return sum(_kind(switch) in ("line", "flag") for switch in switches)
+
+
+def _rows(switches: Sequence[str]) -> int:
+    return sum(_kind(switch) == "row" for switch in switches)
 
 
 def _best(

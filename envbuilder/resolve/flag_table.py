@@ -23,20 +23,29 @@ def flag_table(
     for name, value in flags.items():
         flag = knowledge.flags.get(name)
         if flag is not None:
-            found += _rules(name, value, flag, pool, allow)
+            found += _rules(name, value, flag, pool, knowledge, allow)
     return tuple(found)
 
 
 def _rules(
-    name: str, value: str, flag: Flag, pool: Pool, allow: Mapping[str, str]
+    name: str,
+    value: str,
+    flag: Flag,
+    pool: Pool,
+    knowledge: Knowledge,
+    allow: Mapping[str, str],
 ) -> Iterator[Grounded]:
-    releases = [each for each in pool.of(flag.runtime) if each.origin == "build"]
+    releases = pool.of(flag.runtime)
     read = [each for each in releases if reads(flag, each.version)]
     takes_it = [each for each in read if takes(flag, each.version, value)]
+    ever = any(
+        reads(flag, each.version) and takes(flag, each.version, value)
+        for each in knowledge.releases.get(flag.runtime, ())
+    )
     early = [each for each in releases if each not in read and not known_yet(flag, each.version)]
     late = [each for each in releases if each not in read and each not in early]
     # A value that no release takes is no better where the flag is not read at all.
-    wrong = [each for each in (read if takes_it else releases) if each not in takes_it]
+    wrong = [each for each in (read if ever else releases) if each not in takes_it]
     if early:
         said = f"{name} is read from {flag.runtime} {flag.since} on: before, it does nothing"
         yield _grounded("EARLY", name, flag, "error", said, (_ids(early),), allow)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -13,7 +14,7 @@ from ..model.recipe import names_module
 from ..model.site import StatedModule
 from .facts import Facts, stated_facts
 from .flag_table import flag_table
-from .names import names
+from .names import names, version_part
 from .pool import Pool
 from .problem import Candidate, Problem, Want, WantKind
 from .providers import pool
@@ -212,25 +213,34 @@ def _distances(
     candidates: tuple[Candidate, ...], allowed: frozenset[str], constraint: str, parts: int
 ) -> tuple[tuple[str, int], ...]:
     """Return how far each candidate is from what was asked: same series first, newer first."""
-    target = _asked_version(candidates, constraint)
+    target = _asked_version(constraint)
     others = [each for each in candidates if each.id not in allowed]
-    others.sort(key=lambda each: _distance(each, target, parts))
+    others.sort(key=lambda each: _distance(each, target, parts, constraint))
     return tuple((each.id, n) for n, each in enumerate(others, start=1))
 
 
-def _distance(each: Candidate, target: str | None, parts: int) -> tuple[object, ...]:
+def _distance(
+    each: Candidate, target: str | None, parts: int, constraint: str
+) -> tuple[object, ...]:
     if target is None:
         return (0, 0, each.rank)
+    if names_module(constraint) and each.module is not None:
+        # Who names a module and misses it by a letter means the one that is written most like it.
+        alike = SequenceMatcher(None, constraint, each.module).ratio()
+        same = each.version == target
+        return (not same, -alike if same else 0.0, *_distance(each, target, parts, "*"))
+    if names_module(constraint):
+        return (True, 0.0, *_distance(each, target, parts, "*"))
     mine, asked = version(each.version) or _NOTHING, version(target) or _NOTHING
     other_series = series(each.version, parts) != series(target, parts)
     # Among the newer ones the nearest is the lowest, among the older ones the highest.
     return (other_series, mine < asked, -each.rank if mine >= asked else each.rank)
 
 
-def _asked_version(candidates: tuple[Candidate, ...], constraint: str) -> str | None:
+def _asked_version(constraint: str) -> str | None:
     """Return the version that a constraint is about: the module's, or the first one it names."""
     if names_module(constraint):
-        return next((each.version for each in candidates if each.module == constraint), None)
+        return version_part(constraint).split("-", 1)[0]
     if constraint == ANY_VERSION:
         return None
     named = sorted(each.version.removesuffix(".*") for each in SpecifierSet(constraint))

@@ -57,7 +57,16 @@ def solvable(problem: Problem, switched_off: frozenset[str] = frozenset()) -> bo
 
 def _reinstated(problem: Problem) -> frozenset[str]:
     """Return the switches of what can help to find a stack by being there."""
-    flagged = frozenset().union(*(case.dropped for rule in problem.rules for case in rule.cases))
+    # A flag may also be what violates a rule whose remedy adds something.
+    flagged = frozenset().union(
+        *(case.dropped for rule in problem.rules for case in rule.cases),
+        *(
+            case.kept
+            for rule in problem.rules
+            if any(remedy.needs for remedy in rule.remedies)
+            for case in rule.cases
+        ),
+    )
     return frozenset(
         [
             *(want.switch for want in problem.wants),

@@ -215,7 +215,7 @@ def test_the_best_of_the_known_problems_has(feature: str) -> None:
 
 @pytest.mark.parametrize(
     "what",
-    ["line", "implied", "inner", "row", "flag", "fit"]
+    ["line", "implied", "role", "row", "flag", "fit"]
     + [f"law:{law}" for law in ("generations", "provider", "replaces", "loading")],
 )
 def test_leaving_this_out_alone_helps_some_of_the_known_problems(what: str) -> None:
