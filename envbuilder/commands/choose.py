@@ -64,6 +64,9 @@ def choose_site(
     if from_environ:
         return _named(from_environ, "from ENVBUILD_SITE", context, folders, knowledge)
     here = _sites_here(folders, knowledge)
+    documented = recipe.documented_for.get(_arch_of(recipe, arch)) if recipe else None
+    if len(here) > 1:
+        here = _narrowed(here, arch or platform.machine(), documented)
     if len(here) > 1:
         names = ", ".join(each.value.name for each in here)
         raise UsageError(
@@ -71,11 +74,17 @@ def choose_site(
         )
     if here:
         return ChosenSite(here[0].value, "its modules are here", here[0].sha256, here[0].path)
-    documented = recipe.documented_for.get(_arch_of(recipe, arch)) if recipe else None
     if documented:
         why = "the recipe is documented for it"
         return _named(documented, why, context, folders, knowledge)
     return _named(LOCAL, "this machine", context, folders, knowledge)
+
+
+def _narrowed(here: list[Loaded[Site]], arch: str, documented: str | None) -> list[Loaded[Site]]:
+    """Return of the sites that share trees those of the architecture, then the recipe's own."""
+    fitting = [each for each in here if arch in each.value.arch] or here
+    own = [each for each in fitting if each.value.name == documented]
+    return own or fitting
 
 
 def _arch_of(recipe: Recipe, asked: str | None) -> Arch:

@@ -17,12 +17,15 @@ from ..documents import (
     search_path,
 )
 from ..errors import UsageError
+from ..model import matching
 from ..model.base import canonical_json, sha256_text
+from ..model.knowledge import Knowledge
 from ..model.plan import Input, Plan, RuntimePlan
 from ..model.recipe import Arch, Recipe
 from ..model.site import Site, Snapshot
 from ..planning import PlanRequest, make_plan
-from ..resolve import Request, Wanted, resolve
+from ..resolve import TABLE_ROWS, Request, Wanted, resolve
+from ..text import shown, unknown
 from .choose import ChosenSite, choose_arch, choose_site, with_partition
 from .context import Context
 
@@ -52,9 +55,12 @@ def choice(
     waivers = []
     for each in allow or ():
         name, equals, reason = each.partition("=")
+        if not reason.isprintable() or len(reason) > 500:
+            raise UsageError(f"the reason for --allow {shown(name)} must be one short line of text")
         if not (name and equals and reason.strip()):
             raise UsageError(
-                f"'{each}' gives no reason", f"write --allow '{name or 'ID'}=why it is fine here'"
+                f"'{shown(each)}' gives no reason",
+                f"write --allow '{shown(name) or 'ID'}=why it is fine here'",
             )
         waivers.append((name, reason.strip()))
     return Choice(recipe, site, arch, partition, tuple(waivers))
@@ -92,8 +98,10 @@ def load(choice: Choice, context: Context) -> Material:
     found, digest, notes = _snapshot(chosen, context)
     for note in notes:
         context.tell.say(f"note: {note}")
+    recipe = _allowing(recipe, choice.allow)
+    _waivers_are_known(recipe, knowledge.value)
     return Material(
-        recipe=_allowing(recipe, choice.allow),
+        recipe=recipe,
         chosen=chosen,
         arch=arch,
         knowledge=knowledge,
@@ -114,6 +122,18 @@ def _allowing(recipe: Loaded[Recipe], allow: tuple[tuple[str, str], ...]) -> Loa
     return replace(recipe, value=recipe.value.model_copy(update={"allow": waivers}))
 
 
+def _waivers_are_known(recipe: Loaded[Recipe], knowledge: Knowledge) -> None:
+    """Raise UsageError for a waiver of what is no row: a slip would otherwise waive nothing."""
+    known = {row.id for row in matching.rows(knowledge)}
+    for name in recipe.value.allow:
+        if name not in known and not name.startswith(TABLE_ROWS):
+            raise UsageError(
+                unknown("advisory to allow", name, known),
+                "envbuild advisories list shows all of them",
+                place=recipe.place("allow", name),
+            )
+
+
 def _snapshot(chosen: ChosenSite, context: Context) -> tuple[Snapshot, str, tuple[str, ...]]:
     """Return what the site holds, its hash, and what is odd.
 
@@ -127,13 +147,19 @@ def _snapshot(chosen: ChosenSite, context: Context) -> tuple[Snapshot, str, tupl
         found = snapshot(site, context.environ)
         return found.snapshot, sha256_text(canonical_json(found.snapshot.plain())), ()
     from ..detect.merge import merged
+    from ..detect.module_trees import age_note
     from ..documents.snapshots import load_snapshot
 
     file = chosen.path.parent / site.snapshot
     recorded = load_snapshot(file)
     modules, notes = merged(site, recorded)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    return recorded.model_copy(update={"modules": modules}), digest, notes
+    age = age_note(recorded, context.clock().date())
+    return (
+        recorded.model_copy(update={"modules": modules}),
+        digest,
+        notes if age is None else (age, *notes),
+    )
 
 
 def plan(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import platform
 
-from ..detect.doctor import doctor as examine
 from ..detect import local_site
+from ..detect.doctor import doctor as examine
 from ..errors import UsageError
 from ..model.doctor import DoctorReport
 from .context import Context

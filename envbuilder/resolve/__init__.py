@@ -1,7 +1,8 @@
 """Choosing who provides each component, and in which version."""
 
+from .flag_table import TABLE_ROWS
 from .request import Request, Resolution, Wanted
 from .resolver import resolve
 from .why import why, why_not
 
-__all__ = ["Request", "Resolution", "Wanted", "resolve", "why", "why_not"]
+__all__ = ["TABLE_ROWS", "Request", "Resolution", "Wanted", "resolve", "why", "why_not"]

@@ -12,6 +12,9 @@ from .pool import Pool
 from .problem import Candidate, FlagCase, Rule
 from .rules import Grounded
 
+TABLE_ROWS = ("FLAG-EARLY-", "FLAG-LATE-", "FLAG-VALUE-", "FLAG-HOME-")
+"""How the ids begin that the table of flags gives to what it finds."""
+
 _INTEGERS = re.compile(r"[0-9]+(,[0-9]+)*")
 
 

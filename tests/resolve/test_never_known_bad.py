@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -28,6 +29,8 @@ from envbuilder.resolve import Request, Resolution, resolve
 from envbuilder.resolve.engine import solve
 from envbuilder.resolve.facts import Facts, stated_facts
 from envbuilder.resolve.world import world
+
+pytestmark = pytest.mark.thorough
 
 SITES = ("taurus-ml", "taurus-alpha", "summit")
 RANGES = {

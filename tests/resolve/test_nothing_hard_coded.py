@@ -96,7 +96,7 @@ def test_a_known_bad_module_is_refused_with_its_row_and_place() -> None:
     with pytest.raises(KnownBadError) as caught:
         resolve(asked(documents))
     (problem,) = caught.value.problems
-    assert "BAD-1: what BAD-1 says" in problem.message
+    assert "BAD-1 (openmpi ==3.1.3): what BAD-1 says" in problem.message
     assert "source of BAD-1" in problem.message
     assert "1. openmpi 3.1.4 (OpenMPI/3.1.4-gcccuda-2018b)" in problem.message
     assert (problem.place and problem.place.line) == 11

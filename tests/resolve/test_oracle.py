@@ -35,6 +35,8 @@ from envbuilder.resolve.problem import (
 SEEDS = range(500)
 LOTS = [SEEDS[start : start + 100] for start in SEEDS[::100]]
 
+pytestmark = pytest.mark.thorough
+
 unhurried = settings(
     max_examples=60,
     deadline=None,

@@ -161,7 +161,7 @@ def test_if_only_that_module_is_there_all_that_cannot_hold_together_is_named() -
         "      demo.yaml:7:3",
         "  - numpy >=2",
         "      demo.yaml:9:3",
-        "  - the Pythons that the releases of numpy are for",
+        "  - each release of numpy is for certain Pythons only",
         "closest stacks that work:",
         "  1. numpy 1.22.3 (Python/3.10.4-GCCcore-11.3.0)",
         "  2. without numpy",
@@ -177,7 +177,7 @@ def test_a_version_that_does_not_exist_is_said_with_those_that_do() -> None:
         "nothing provides mpich >=6 at site here for x86_64",
         "  of mpich there is 5.0.2 (pip), 4.3.2 (pip)",
         "closest stacks that work:",
-        "  1. mpich 5.0.2 (mpich)",
+        "  1. mpich 5.0.2 (pip)",
         "  2. without mpich",
     ]
     assert problem.place == Place("demo.yaml", 8, 3)

@@ -39,7 +39,7 @@ def test_a_version_that_is_only_worse_says_at_which_level() -> None:
 def test_a_version_that_cannot_be_says_what_stands_against_it() -> None:
     found = why_not(asked(plain()), "openmpi", "3.1.3")
     assert not found.possible
-    assert "BAD-1: what BAD-1 says" in found.because
+    assert "BAD-1 (openmpi ==3.1.3): what BAD-1 says" in found.because
     assert "source of BAD-1" in found.links
 
 
