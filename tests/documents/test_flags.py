@@ -39,7 +39,7 @@ RULES: dict[str, tuple[Flags, Flags, str, str | None]] = {
     "FLAG-007": (
         MIXED,
         {**MIXED, "HOROVOD_ALLOW_MIXED_GPU_IMPL": "1"},
-        *("0.14.0", "0.13.11"),
+        *("0.14.0", None),
     ),
     "FLAG-008": ({**MIXED, "HOROVOD_ALLOW_MIXED_GPU_IMPL": "1"}, MIXED, "0.14.0", "0.13.11"),
     "FLAG-009": (
@@ -79,22 +79,22 @@ RULES: dict[str, tuple[Flags, Flags, str, str | None]] = {
     "FLAG-017": (
         {"HOROVOD_WITHOUT_MPI": "1", "HOROVOD_WITHOUT_GLOO": "1"},
         {"HOROVOD_WITHOUT_MPI": "1"},
-        *("0.17.0", "0.16.4"),
+        *("0.17.0", None),
     ),
     "FLAG-018": (
         EVERYTHING_OUT,
         without(EVERYTHING_OUT, "HOROVOD_WITHOUT_PYTORCH"),
-        *("0.16.0", "0.15.2"),
+        *("0.16.0", None),
     ),
     "FLAG-019": (
         {"HOROVOD_CPU_OPERATIONS": "MPI", "HOROVOD_WITHOUT_MPI": "1"},
         {"HOROVOD_CPU_OPERATIONS": "GLOO", "HOROVOD_WITHOUT_MPI": "1"},
-        *("0.17.0", "0.16.4"),
+        *("0.17.0", None),
     ),
     "FLAG-020": (
         {"HOROVOD_CPU_OPERATIONS": "GLOO", "HOROVOD_WITHOUT_GLOO": "1"},
         {"HOROVOD_CPU_OPERATIONS": "MPI", "HOROVOD_WITHOUT_GLOO": "1"},
-        *("0.17.0", "0.16.4"),
+        *("0.17.0", None),
     ),
     "FLAG-021": (
         {"HOROVOD_CPU_OPERATIONS": "CCL"},
@@ -104,7 +104,7 @@ RULES: dict[str, tuple[Flags, Flags, str, str | None]] = {
     "FLAG-024": (
         {"HOROVOD_GPU_ALLREDUCE": "MPI", "HOROVOD_WITHOUT_MPI": "1"},
         {"HOROVOD_GPU_ALLREDUCE": "NCCL", "HOROVOD_WITHOUT_MPI": "1"},
-        *("0.28.1", "0.16.4"),
+        *("0.28.1", None),
     ),
     "FLAG-025": (
         {"HOROVOD_GPU_ALLREDUCE": "DDL"},
@@ -129,7 +129,7 @@ RULES: dict[str, tuple[Flags, Flags, str, str | None]] = {
     "FLAG-038": (
         {"HOROVOD_WITHOUT_GLOO": "1"},
         {"HOROVOD_WITHOUT_MPI": "1"},
-        *("0.20.0", "0.19.5"),
+        *("0.20.0", None),
     ),
 }
 USES: dict[str, Value] = {"uses": frozenset({"elastic"})}
