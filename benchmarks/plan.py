@@ -69,9 +69,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
     return found
 
 
-def rounds(
-    wanted: dict[str, list[str]], runs: int
-) -> dict[str, tuple[list[float], list[float]]]:
+def rounds(wanted: dict[str, list[str]], runs: int) -> dict[str, tuple[list[float], list[float]]]:
     """Measure each command once in every round, so that a noisy moment meets all of them."""
     times: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in wanted}
     for number in range(runs + 1):
