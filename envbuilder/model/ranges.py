@@ -6,6 +6,8 @@ A range is ``*`` or PEP 440 specifiers. Versions are read as far as PEP 440 know
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Annotated
 
@@ -57,16 +59,54 @@ def _specifiers(constraint: str) -> SpecifierSet:
     return SpecifierSet(constraint)
 
 
+# Bounds of plain releases are compared as tuples: a plan asks some five thousand times, and a
+# SpecifierSet answers ten times as slowly. Whatever is not plain goes to the SpecifierSet.
+_Release = tuple[int, ...]
+_COMPARE: Mapping[str, Callable[[_Release, _Release], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+def _plain(parsed: Version) -> _Release | None:
+    """Return a release without the zeros at its end; None where it is more than a release."""
+    if parsed.is_prerelease or parsed.is_postrelease or parsed.local or parsed.epoch:
+        return None
+    release = parsed.release
+    while release and release[-1] == 0:
+        release = release[:-1]
+    return release
+
+
+@lru_cache(maxsize=8192)
+def _bounds(constraint: str) -> tuple[tuple[str, _Release], ...] | None:
+    """Return the bounds of a range of plain releases; None: it has others."""
+    found = []
+    for each in _specifiers(constraint):
+        bound = _plain(Version(each.version)) if not each.version.endswith(".*") else None
+        if bound is None or each.operator not in _COMPARE:
+            return None
+        found.append((each.operator, bound))
+    return tuple(found)
+
+
 @lru_cache(maxsize=65536)
 def matches(text: str, constraint: str) -> bool:
     """Whether the version lies in the range; pre-releases only where the range names one."""
     if constraint == ANY_VERSION:
         return True
     parsed = version(text)
+    if parsed is None:
+        return False
+    bounds, release = _bounds(constraint), _plain(parsed)
+    if bounds is not None and release is not None:
+        return all(_COMPARE[word](release, bound) for word, bound in bounds)
     specifiers = _specifiers(constraint)
-    return parsed is not None and specifiers.contains(
-        parsed, prereleases=bool(specifiers.prereleases)
-    )
+    return specifiers.contains(parsed, prereleases=bool(specifiers.prereleases))
 
 
 def series(text: str, parts: int) -> tuple[int, ...]:
