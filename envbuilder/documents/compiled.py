@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ..model.base import Document, Sha256
+from ..model.base import CHECKED, Document, Sha256
 from ..model.knowledge import Knowledge
 
 NAMES = (
@@ -52,7 +52,9 @@ def current(folder: Path) -> Current | None:
     except OSError:
         return None
     try:
-        read = _File.model_validate_json(text, strict=True, by_alias=True, by_name=False)
+        read = _File.model_validate_json(
+            text, strict=True, by_alias=True, by_name=False, context=CHECKED
+        )
     except ValidationError:
         return None  # of another release of envbuild, or cut off: the YAML is there
     if read.sources != {path.name: sha256 for path, sha256 in hashes.items()}:

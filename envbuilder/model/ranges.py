@@ -13,9 +13,9 @@ from typing import Annotated
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
-from pydantic import AfterValidator
+from pydantic import AfterValidator, ValidationInfo
 
-from .base import Line
+from .base import Line, is_checked
 
 ANY_VERSION = "*"
 
@@ -42,7 +42,11 @@ def refuse_arbitrary_equality(specifiers: SpecifierSet) -> None:
         raise ValueError("'===' compares text, not versions: write '=='")
 
 
-VersionRange = Annotated[Line, AfterValidator(check_range)]
+def _range(text: str, info: ValidationInfo) -> str:
+    return text if is_checked(info) else check_range(text)
+
+
+VersionRange = Annotated[Line, AfterValidator(_range)]
 
 
 @lru_cache(maxsize=65536)
