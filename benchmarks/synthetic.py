@@ -99,14 +99,21 @@ def write_site(folder: Path, count: int) -> Path:
 def write_advisories(folder: Path, count: int) -> None:
     """Write so many advisories, on components that the synthetic stack holds, in turn."""
     (folder / "knowledge").mkdir(parents=True, exist_ok=True)
-    components = ("openmpi", "nccl", "cudnn", "cmake", "python", "tensorflow")
+    # Each range holds some releases that exist and not all of them, else it is refused.
+    ranges = {
+        "openmpi": lambda n: f"<{n % 3 + 2}.{n % 2 + 1}",
+        "nccl": lambda n: f"<2.{n % 20 + 4}",
+        "cmake": lambda n: f"<3.{n % 20 + 5}",
+        "tensorflow": lambda n: f"<2.{n % 14 + 1}",
+    }
+    components = tuple(ranges)
     rows = [
         {
             "id": f"SYN-{n}",
             "severity": "warning",
             "summary": "a synthetic advisory",
             "component": components[n % len(components)],
-            "affected": f">={n % 5}.{n % 9},<{n % 5 + 1}.{n % 9 + 1}",
+            "affected": ranges[components[n % len(components)]](n),
             "evidence": "derived",
             "sources": ["benchmarks/synthetic.py"],
         }

@@ -242,6 +242,13 @@ class Encoded:
             yield f"barred({i})."
             yield " ".join(f"in_barred({i},{self._module_number[name]})." for name in barred)
 
+    def replacements(
+        self, replaced: Iterable[str], active: Iterable[str]
+    ) -> tuple[tuple[str, str], ...]:
+        """Return each replaced module with the active one of its key, sorted."""
+        winners = {self.modules[name].key: name for name in active}
+        return tuple(sorted((name, winners[self.modules[name].key]) for name in replaced))
+
     def bar(self, loads: Iterable[str]) -> str:
         """Return a constraint against loading exactly these, while the law of loading is on."""
         there = frozenset(loads)

@@ -286,7 +286,10 @@ def _read(encoded: Encoded, answer: _Answer) -> Stack:
     return Stack(
         loads=tuple(sorted(names[m] for (m,) in of.get("load", ()))),
         final=tuple(sorted(names[m] for (m,) in of.get("active", ()))),
-        replaced=tuple(sorted((names[r], names[w]) for r, w in of.get("by", ()))),
+        replaced=encoded.replacements(
+            [names[r] for (r,) in of.get("replaced", ())],
+            [names[m] for (m,) in of.get("active", ())],
+        ),
         used=encoded.used(frozenset(used), frozenset(s for (s,) in of.get("dropped", ()))),
         effective=tuple(sorted(candidates[k] for (k,) in of.get("effective", ()))),
         violated=tuple(
