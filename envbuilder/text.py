@@ -23,15 +23,18 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-def nearest(word: str, names: Iterable[str]) -> str | None:
-    """Return the one of *names* that *word* most likely stands for, or None."""
+def nearest(word: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the one of *names* that *word* most likely stands for, or None.
+
+    *cutoff*: how alike they must be, from 0 to 1 for the same.
+    """
     from difflib import get_close_matches
 
     if len(word) > _COMPARABLE:
         return None
     # Case and the kind of hyphen are the most common slips and count for nothing here.
     spelt = {_folded(name): name for name in sorted(names, reverse=True)}
-    found = get_close_matches(_folded(word), spelt, n=1, cutoff=0.6)
+    found = get_close_matches(_folded(word), spelt, n=1, cutoff=cutoff)
     return spelt[found[0]] if found else None
 
 

@@ -15,10 +15,10 @@ from ..detect.probe import probe as look_closer
 from ..detect.site_snapshot import snapshot_text, take
 from ..documents import find, load_site
 from ..documents.snapshots import load_snapshot
-from ..documents.text import shown
 from ..errors import DocumentError, EnvbuildError, Problem, UsageError
 from ..model.site import Site, Snapshot
 from ..root.files import write_atomically
+from ..text import shown
 from .choose import LOCAL
 from .context import Context
 from .load import folders_and_knowledge

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ..errors import Problem
 from ..model.knowledge import Knowledge
+from ..text import nearest, shown, unknown
 from .scalars import kind
-from .text import shown, unknown
 from .tree import Items, Node, Pairs, Refused, Scalar
 
 _PACKAGES_HINT = (
@@ -42,6 +42,28 @@ def components_are_known(root: Pairs, known: Knowledge) -> Iterator[Problem]:
     modules = _child(root, "modules")
     for module in modules.items if isinstance(modules, Items) else ():
         yield from _unknown_names(_child(module, "provides"), known, OWN_COMPONENTS_HINT)
+
+
+# What starts ranks on machines that this project knows of. One program of these has been written
+# ddlrn and ddllrun in one and the same guide.
+LAUNCHERS = (
+    *("mpiexec", "mpirun", "mpiexec.hydra", "orterun", "prterun", "srun", "jsrun", "ddlrun"),
+    *("horovodrun", "aprun", "ibrun", "blaunch"),
+)
+
+
+def launcher_is_spelt_right(root: Pairs) -> Iterator[Problem]:
+    """Yield a problem for a launcher that is nearly, but not quite, one of those that are known.
+
+    A site may have a launcher of its own: then its name is unlike these, or it is given by path.
+    """
+    words = _child(_child(root, "launcher"), "command")
+    first = words.items[0] if isinstance(words, Items) and words.items else None
+    if not isinstance(first, Scalar) or "/" in first.text or first.text in LAUNCHERS:
+        return
+    if nearest(first.text, LAUNCHERS, cutoff=0.85):
+        message = unknown("launcher", first.text, LAUNCHERS)
+        yield Problem(message, first.place, ("give the path of a program of your own",))
 
 
 def flags_are_known(root: Pairs, known: Knowledge) -> Iterator[Problem]:

@@ -15,9 +15,9 @@ from typing import Generic, NoReturn, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ..errors import DocumentError, Problem
+from ..text import shown
 from .json_nodes import nodes
 from .source import Source, place_of, read
-from .text import shown
 from .tree import Node, Pairs
 from .wording import problem
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from .. import data
 from ..errors import UsageError
-from .text import SHORT, shown, unknown
+from ..text import SHORT, shown, unknown
 
 Kind = Literal["recipe", "site"]
 

@@ -13,7 +13,13 @@ from ..errors import DocumentError, Place, Problem
 from ..model.knowledge import Knowledge
 from ..model.recipe import Recipe
 from ..model.site import Site
-from .checks import components_are_known, flags_are_known, name_fits, schema_is_a_number
+from .checks import (
+    components_are_known,
+    flags_are_known,
+    launcher_is_spelt_right,
+    name_fits,
+    schema_is_a_number,
+)
 from .scalars import value
 from .source import read
 from .tree import Keys, Pairs, key_places
@@ -83,7 +89,7 @@ def _read(path: Path, model: type[M], known: Knowledge | None) -> Document[M]:
     checks = [*schema_is_a_number(root)]
     if known is not None:
         checks += [*name_fits(root, path), *components_are_known(root, known)]
-        checks += flags_are_known(root, known)
+        checks += [*flags_are_known(root, known), *launcher_is_spelt_right(root)]
     wrong = _first_at_each_place(found, faults, checks)
     if result is None or wrong:
         raise all_of(wrong)

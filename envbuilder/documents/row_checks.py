@@ -29,8 +29,8 @@ from ..model.knowledge import (
     Versions,
 )
 from ..model.ranges import ANY_VERSION, check_range, matches, version
+from ..text import nearest, shown, unknown
 from .checks import OWN_COMPONENTS_HINT
-from .text import nearest, shown, unknown
 from .tree import Keys, Pairs, find, key_place
 
 _NOTHING = Version("0")

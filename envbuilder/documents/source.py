@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from ..errors import DocumentError, Place, Problem, UsageError
-from .text import shown
+from ..text import shown
 
 # The largest document that is read, in bytes. The largest shipped one has 14 kB.
 MAX_BYTES = 1024 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import Place, Problem
-from .text import shown
+from ..text import shown
 
 # The parser's words (those of its C part, then those of its Python part) and ours: message, hint.
 _WORDS: tuple[tuple[tuple[str, ...], str, str], ...] = (

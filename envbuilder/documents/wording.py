@@ -12,8 +12,8 @@ from pydantic_core import ErrorDetails
 
 from ..errors import Place, Problem
 from ..model.base import kebab
+from ..text import LONG, nearest, shown, unknown
 from .scalars import in_words, kind
-from .text import LONG, nearest, shown, unknown
 from .tree import Items, Keys, Node, Pairs, Scalar, find, key_place
 
 # What a version looks like that YAML takes for a number.

@@ -12,9 +12,9 @@ from typing import Any
 import yaml
 
 from ..errors import DocumentError, Place, Problem
+from ..text import shown
 from .source import Source
 from .syntax import in_plain_words
-from .text import shown
 from .tree import Items, Node, Pairs, Refused, Scalar
 
 MAX_DEPTH = 24

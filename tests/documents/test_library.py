@@ -8,8 +8,8 @@ import pytest
 
 from envbuilder import data, documents
 from envbuilder.documents import catalogue, find, search_path
-from envbuilder.documents.text import nearest, shown
 from envbuilder.errors import EnvbuildError, UsageError
+from envbuilder.text import nearest, shown
 
 
 @pytest.fixture

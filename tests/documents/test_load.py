@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -438,3 +439,20 @@ def test_release_of_an_unknown_component(tmp_path: Path) -> None:
     (problem,) = caught.value.problems
     assert problem.place == Place(str(path), 5, 3)
     assert problem.message == "unknown component 'numpi': did you mean 'numpy'?"
+
+
+@pytest.mark.parametrize("word", ["ddlrn", "ddllrun", "mpirn", "srrun"])
+def test_a_launcher_that_is_nearly_known_is_a_slip(
+    tmp_path: Path, known: Knowledge, word: str
+) -> None:
+    text = re.sub(r"command: \[.*?\]", f"command: [{word}, -np, 2]", SITE)
+    found = rows(written(tmp_path, text, "broken.yaml"), known, "site")
+    assert any(f"unknown launcher '{word}': did you mean" in each[1] for each in found), found
+
+
+@pytest.mark.parametrize("word", ["ddlrun", "/opt/bin/ddlrn", "our-own-starter"])
+def test_a_launcher_of_ones_own_is_fine(tmp_path: Path, known: Knowledge, word: str) -> None:
+    text = re.sub(r"command: \[.*?\]", f"command: [{word}]", SITE)
+    site = load_site(written(tmp_path, text, "broken.yaml"), known).value
+    assert site.launcher is not None
+    assert site.launcher.command == (word,)
