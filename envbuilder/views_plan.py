@@ -103,6 +103,8 @@ def _costs(value: Plan) -> Iterator[str]:
     yield from _wrapped(f"to compile: {', '.join(compiled) or 'nothing'}", indent="")
     for each in value.builds:
         yield from _build(each)
+    if value.builds:
+        yield "planned only: envbuild does not build from source yet"
 
 
 def _build(each: SourceBuild) -> Iterator[str]:

@@ -113,11 +113,14 @@ def _versions(words: Sequence[str], knowledge: Knowledge) -> dict[str, str]:
 
 def _warn_of_no_release(component: str, asked: str, knowledge: Knowledge, context: Context) -> None:
     """Say so where all releases of a component are recorded and this is none of them."""
-    if component not in knowledge.existing:
-        return
-    known = knowledge.existing[component].versions
-    if version(asked) not in {version(each) for each in known}:
-        context.tell.warn(f"no release {asked} of {component} is known; the newest is {known[-1]}")
+    existing = knowledge.existing.get(component)
+    known = [
+        *(existing.versions if existing else ()),
+        *(each.version for each in knowledge.releases.get(component, ())),
+    ]
+    parsed = sorted(each for each in map(version, known) if each is not None)
+    if parsed and version(asked) not in parsed:
+        context.tell.warn(f"no release {asked} of {component} is known; the newest is {parsed[-1]}")
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,7 @@ def age_note(snapshot: Snapshot, today: date) -> str | None:
     """Return in words that a snapshot is old, or from documentation; None: neither."""
     if snapshot.kind == "documented":
         day = f" of {snapshot.taken}" if snapshot.taken else ""
-        source = f" ({snapshot.source})" if snapshot.source else ""
-        return f"the site's modules are known from documentation{day}{source}, not by looking"
+        return f"the site's modules are known from documentation{day}, not by looking at them"
     if snapshot.taken is None:
         return None
     days = (today - date.fromisoformat(snapshot.taken)).days
