@@ -55,6 +55,11 @@ RULES: dict[str, tuple[Flags, Flags, str, str | None]] = {
     "FLAG-011": ({"HOROVOD_GPU_OPERATIONS": "NCCL"}, NOTHING, "0.19.5", "0.20.0"),
     "FLAG-012": ({"HOROVOD_GPU_ALLTOALL": "MPI"}, NOTHING, "0.19.5", "0.20.0"),
     "FLAG-041": ({"HOROVOD_GPU_REDUCESCATTER": "MPI"}, NOTHING, "0.24.3", "0.25.0"),
+    "FLAG-043": (
+        {"HOROVOD_GPU_ALLREDUCE": "NCCL", "HOROVOD_GPU_BROADCAST": "NCCL"},
+        {"HOROVOD_GPU_OPERATIONS": "NCCL"},
+        *("0.19.5", None),
+    ),
     "FLAG-014": (
         {"HOROVOD_GPU": "CUDA"},
         {"HOROVOD_GPU": "CUDA", "HOROVOD_GPU_OPERATIONS": "NCCL"},
