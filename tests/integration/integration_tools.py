@@ -158,7 +158,7 @@ def small_recipe(
 def small_lock(built_root: Path, name: str, summary: str = SUMMARY) -> Lock:
     """Return the lock of a small recipe, made from that of allreduce: the files are the same."""
     text = (built_root / "allreduce" / "lock.json").read_text(encoding="utf-8")
-    text = text.replace("recipe allreduce asks", f"recipe {name} asks")
+    text = text.replace("(recipe allreduce)", f"(recipe {name})")
     lock = Lock.model_validate_json(text)
     smoke = lock.plan.smoke.model_copy(update={"max_bytes": SMALL_BYTES})
     changes = {"recipe": name, "summary": summary, "smoke": smoke}

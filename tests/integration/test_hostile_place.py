@@ -185,7 +185,7 @@ def test_a_path_without_bash(envbuild: Envbuild, tmp_path: Path) -> None:
 def test_a_path_without_anything(envbuild: Envbuild, tmp_path: Path) -> None:
     env = {"PATH": str(tmp_path)}
     done = envbuild("create", "allreduce", "--root", tmp_path / "root", env=env)
-    expect(done, 3, "no Python >=3.8", "hint: envbuild doctor lists the interpreters")
+    expect(done, 3, "nothing provides python >=3.8", "hint: envbuild doctor lists the interpreters")
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
