@@ -122,6 +122,8 @@ def _wrapped(text: str, first: str, later: str) -> list[str]:
 
 
 def _hints(whole: World, members: Sequence[Member]) -> Iterator[str]:
+    if {each.switch for each in members} & set(_without_candidates(whole)) & {"line:python"}:
+        yield "envbuild doctor lists the interpreters and what each lacks"
     # What the table of flags says has no row of its own to show.
     known = {each.id for each in matching.rows(whole.request.knowledge)}
     rows = [each.switch.removeprefix("row:") for each in members if each.switch[:4] == "row:"]
