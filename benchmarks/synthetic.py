@@ -65,7 +65,7 @@ def _stack(number: int, generation: str) -> Iterator[dict[str, Any]]:
     yield _module(f"cuDNN/7.{number}.1-{whole.replace('/', '-')}", generation, whole)
     for minor in (1, 2):
         yield _module(f"CMake/3.{number}.{minor}-GCCcore-{gcc}", generation, core)
-    python = f"Python/3.{number % 12 + 1}.{number}-{whole.replace('/', '-')}"
+    python = f"Python/3.{number % 6 + 8}.{number}-{whole.replace('/', '-')}"
     yield _module(python, generation, whole)
     name = f"TensorFlow/2.{number}.0-{whole.replace('/', '-')}"
     yield _module(name, generation, python)
