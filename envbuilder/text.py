@@ -8,6 +8,9 @@ from collections.abc import Iterable
 SHORT = 60
 LONG = 240
 
+# Columns of a terminal.
+WIDTH = 80
+
 # Longer texts are no misspelt names, and comparing them is slow.
 _COMPARABLE = 64
 
@@ -47,3 +50,20 @@ def unknown(what: str, word: str, names: Iterable[str]) -> str:
     near = nearest(word, names)
     message = f"unknown {what} '{shown(word)}'"
     return f"{message}: did you mean '{near}'?" if near else message
+
+
+def filled(begin: str, text: str, indent: int | None = None) -> list[str]:
+    """Return *text* behind *begin* in lines of 80 columns; *indent*: of the later lines.
+
+    Longer words, such as paths and links, stay whole to be copied.
+    """
+    import textwrap
+
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=begin,
+        subsequent_indent=" " * (len(begin) if indent is None else indent),
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [begin.rstrip()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import textwrap
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -20,6 +19,7 @@ from .model.outcome import (
     LockCheck,
     Removed,
 )
+from .text import filled
 
 
 def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
@@ -98,7 +98,7 @@ def created(value: Created) -> str:
 
 def _risks(evidence: Evidence) -> list[str]:
     waived = [each.id for each in evidence.findings if each.status == "waived"]
-    return _wrapped("risks that were taken: ", ", ".join(waived)) if waived else []
+    return filled("risks that were taken: ", ", ".join(waived)) if waived else []
 
 
 def _without_its_module(value: Created) -> list[str]:
@@ -140,7 +140,7 @@ def _known(item: Listed) -> list[str]:
     marks = [f"waived: {', '.join(item.waived)}"] if item.waived else []
     if item.warnings:
         marks.append(f"{item.warnings} warning{'s' * (item.warnings > 1)}: envbuild info tells")
-    return _wrapped("    ! ", "; ".join(marks)) if marks else []
+    return filled("    ! ", "; ".join(marks)) if marks else []
 
 
 def info(value: Info) -> str:
@@ -218,31 +218,17 @@ def doctor(report: DoctorReport) -> str:
         parts += [section.title, *(line for item in section.items for line in _item(item)), ""]
     parts.append("What this machine can do now")
     for ability in report.abilities:
-        parts += _wrapped(
-            f"{'yes' if ability.can else 'no':>5}  ", f"{ability.title}: {ability.why}"
-        )
+        parts += filled(f"{'yes' if ability.can else 'no':>5}  ", f"{ability.title}: {ability.why}")
     return "\n".join(parts)
 
 
 def _item(item: Item) -> list[str]:
-    lines = _wrapped(f"   {MARKS[item.status]}  ", f"{item.title}: {item.found}")
+    lines = filled(f"   {MARKS[item.status]}  ", f"{item.title}: {item.found}")
     for detail in item.details:
-        lines += _wrapped("         ", detail)
+        lines += filled("         ", detail)
     if item.status in {"missing", "problem"}:
         for label, text in (("for", item.needed_for), ("get", item.without_root)):
-            lines += _wrapped(f"         {label}: ", text) if text else []
+            lines += filled(f"         {label}: ", text) if text else []
         if item.debian:
-            lines += _wrapped("         as root on Debian: ", f"apt-get install {item.debian}")
+            lines += filled("         as root on Debian: ", f"apt-get install {item.debian}")
     return lines
-
-
-def _wrapped(begin: str, text: str) -> list[str]:
-    """Fill to 80 columns; words longer than that, such as paths, stay whole to be copied."""
-    return textwrap.wrap(
-        text,
-        width=80,
-        initial_indent=begin,
-        subsequent_indent=" " * len(begin),
-        break_long_words=False,
-        break_on_hyphens=False,
-    ) or [begin.rstrip()]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from .model.knowledge import Advisory, Coupling, FlagRule, Remedy, Row
 from .model.matching import Verdict, kind, selection_words, subjects
 from .model.outcome import Checked, RowMatch
-from .text import shown
-
-WIDTH = 80
+from .text import WIDTH, filled, shown
 
 
 def listing(rows: Sequence[Row]) -> str:
@@ -31,9 +28,9 @@ def _cut(text: str, width: int) -> str:
 
 def row(value: Row) -> str:
     """Return everything that a row says."""
-    lines = [*_filled("", f"{value.id}: {value.summary}"), ""]
+    lines = [*filled("", f"{value.id}: {value.summary}"), ""]
     for label, text in _fields(value):
-        lines += _filled(f"{label:<11}", text)
+        lines += filled(f"{label:<11}", text)
     for each in value.remedies:
         lines += ["", *_remedy(each)]
     return "\n".join(lines)
@@ -78,13 +75,13 @@ def _labelled(label: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 def _remedy(each: Remedy) -> list[str]:
     value = f" = {each.value}" if each.value else ""
-    lines = _filled("remedy     ", f"{each.id}: {each.kind} {each.name}{value}")
+    lines = filled("remedy     ", f"{each.id}: {each.kind} {each.name}{value}")
     if each.affected:
         ranges = (each.affected,) if isinstance(each.affected, str) else each.affected
-        lines += _filled("  for      ", " or ".join(ranges))
+        lines += filled("  for      ", " or ".join(ranges))
     if each.when:
-        lines += _filled("  where    ", each.when)
-    return [*lines, *_filled("  source   ", each.source)]
+        lines += filled("  where    ", each.when)
+    return [*lines, *filled("  source   ", each.source)]
 
 
 _HEADS: dict[Verdict, str] = {
@@ -97,7 +94,7 @@ _HEADS: dict[Verdict, str] = {
 def checked(value: Checked) -> str:
     """Return what is known of versions together, what holds first."""
     asked = " and ".join(value.asked)
-    lines = _filled("", asked)
+    lines = filled("", asked)
     if not any(each.verdict == "holds" for each in value.rows):
         lines.append("nothing is known that holds for certain")
     for verdict, head in _HEADS.items():
@@ -112,21 +109,9 @@ def _match(each: RowMatch) -> Iterator[str]:
     if each.verdict == "beside":
         yield head + _cut(f"{', '.join(each.open)}: {each.summary}", WIDTH - len(head))
         return
-    yield from _filled(head, each.summary, indent=6)
+    yield from filled(head, each.summary, indent=6)
     if each.open:
-        yield from _filled("      ", f"depends on: {', '.join(each.open)}")
+        yield from filled("      ", f"depends on: {', '.join(each.open)}")
     if each.fix:
-        yield from _filled("      ", f"fix: {each.fix}")
+        yield from filled("      ", f"fix: {each.fix}")
     yield f"      {each.link}"
-
-
-def _filled(begin: str, text: str, indent: int | None = None) -> list[str]:
-    """Fill to 80 columns behind *begin*; longer words, such as links, stay whole to be copied."""
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=begin,
-        subsequent_indent=" " * (len(begin) if indent is None else indent),
-        break_long_words=False,
-        break_on_hyphens=False,
-    ) or [begin.rstrip()]

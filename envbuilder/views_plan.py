@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from .model.plan import Edit, Finding, Pin, Plan, SourceBuild
 from .model.why import Why, WhyNot
-
-WIDTH = 80
+from .text import WIDTH, filled
 
 # So many findings fit beside the rest of a plan on a screen; --verbose shows all.
 _MOST_FINDINGS = 8
@@ -27,9 +25,9 @@ def _plan_lines(value: Plan, verbose: bool) -> Iterator[str]:
     yield from _pins(value)
     if value.brought:
         along = ", ".join(f"{pin.component} {pin.version}" for pin in value.brought)
-        yield from _wrapped(f"along with the modules: {along}")
+        yield from filled("  ", f"along with the modules: {along}", 4)
     if value.packages:
-        yield from _wrapped(f"and what pip chooses for: {', '.join(value.packages)}")
+        yield from filled("  ", f"and what pip chooses for: {', '.join(value.packages)}", 4)
     yield from _known(value.findings, verbose)
     if value.modules.loads:
         yield from ("", "modules, in this order")
@@ -99,8 +97,8 @@ def _costs(value: Plan) -> Iterator[str]:
     fetched = [pin for pin in (*value.pins, *value.build_pins) if pin.origin in ("pip", "build")]
     compiled = [f"{each.component} {each.version}" for each in value.builds]
     names = ", ".join(f"{pin.component} {pin.version}" for pin in fetched)
-    yield from _wrapped(f"to fetch: {names or 'nothing'}", indent="")
-    yield from _wrapped(f"to compile: {', '.join(compiled) or 'nothing'}", indent="")
+    yield from filled("", f"to fetch: {names or 'nothing'}", 2)
+    yield from filled("", f"to compile: {', '.join(compiled) or 'nothing'}", 2)
     for each in value.builds:
         yield from _build(each)
     if value.builds:
@@ -129,7 +127,7 @@ def why(value: Why) -> str:
     """Return what a component is, who asks for it, and what is not there in its place."""
     lines = [f"{value.component} {value.version} <- {value.provider}"]
     for each in value.asked:
-        lines += _wrapped(each)
+        lines += filled("  ", each, 4)
     if value.findings:
         lines += ["", "known of it"]
         lines += [line for each in value.findings for line in finding_lines(each)]
@@ -150,20 +148,9 @@ def _why_not_lines(value: WhyNot, indent: str) -> Iterator[str]:
     verdict = "possible, but not the best" if value.possible else "cannot be, together with"
     if value.possible and not value.because:
         verdict = "is what the plan has"
-    yield from _wrapped(f"{value.what}: {verdict}", indent)
+    yield from filled(indent, f"{value.what}: {verdict}", len(indent) + 2)
     for each in (*value.because, *value.links):
-        yield from _wrapped(each, f"{indent}  ")
-
-
-def _wrapped(text: str, indent: str = "  ") -> list[str]:
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+        yield from filled(f"{indent}  ", each, len(indent) + 4)
 
 
 def _wrapped_after(head: str, parts: Sequence[str]) -> Iterator[str]:
@@ -178,13 +165,6 @@ def _wrapped_after(head: str, parts: Sequence[str]) -> Iterator[str]:
             yield line.rstrip()
             line = indent
         # The head is as wide as what it is wrapped with, and stands on the first line only.
-        *full, line = textwrap.wrap(
-            part,
-            WIDTH,
-            initial_indent=line,
-            subsequent_indent=f"{indent}  ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        ) or [line]
+        *full, line = filled(line, part, len(indent) + 2)
         yield from (one.rstrip() for one in full)
     yield line.rstrip()

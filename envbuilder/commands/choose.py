@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
 from ..documents import Loaded, catalogue, find, load_site
-from ..errors import UsageError
+from ..errors import EnvbuildError, UsageError
 from ..model.base import canonical_json, sha256_text
 from ..model.knowledge import Knowledge
 from ..model.recipe import Arch, Recipe
@@ -105,14 +106,10 @@ def _named(
 
 
 def _sites_here(folders: Sequence[Path], knowledge: Knowledge) -> list[Loaded[Site]]:
-    """Return the sites all of whose module trees are on this machine.
-
-    A site's text is searched for the trees first: most are of other machines, and checking them
-    all takes longer than the rest of a plan.
-    """
+    """Return the sites all of whose module trees are on this machine; a broken one is none."""
     found = []
     for _, path in catalogue("site", folders):
-        if _may_be_here(path):
+        with contextlib.suppress(EnvbuildError):
             loaded = load_site(path, knowledge)
             trees = loaded.value.module_trees
             if trees and all(Path(tree).is_dir() for tree in trees):
@@ -120,20 +117,8 @@ def _sites_here(folders: Sequence[Path], knowledge: Knowledge) -> list[Loaded[Si
     return found
 
 
-def _may_be_here(path: Path) -> bool:
-    try:
-        words = path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    _, _, rest = words.partition("module-trees:")
-    first = rest.strip(" \n\t[-\"'").split("\n", 1)[0].split(",", 1)[0].strip(" ]\"'")
-    return first.startswith("/") and Path(first).is_dir()
-
-
 def with_partition(chosen: ChosenSite, name: str | None) -> ChosenSite:
     """Return the site with one of its partitions; UsageError where it has none of that name."""
-    from dataclasses import replace
-
     if name is None:
         return chosen
     partitions = chosen.site.partitions

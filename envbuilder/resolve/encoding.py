@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import clingo
 
+from .loading import closure
 from .problem import Candidate, Change, Module, Problem, Want
 
 LAWS = ("generations", "provider", "replaces", "loading")
 """What holds whatever a user asks: one generation, one provider of a role, no release in another's
 place unless it may stand in for it, and what the module system refuses."""
-
-
-def closures(modules: Mapping[str, Module]) -> dict[str, frozenset[str]]:
-    """Return for each module what it brings: itself and all that is loaded along with it."""
-    known: dict[str, frozenset[str]] = {}
-
-    def visit(name: str, above: frozenset[str]) -> frozenset[str]:
-        if name in known:
-            return known[name]
-        found = {name}
-        for below in modules[name].loads:
-            if below in modules and below not in above:
-                found |= visit(below, above | {name})
-        result = frozenset(found)
-        if not above:
-            known[name] = result
-        return result
-
-    for name in sorted(modules):
-        visit(name, frozenset())
-    return known
 
 
 @dataclass(frozen=True)
@@ -45,6 +25,11 @@ class Encoded:
     @cached_property
     def modules(self) -> dict[str, Module]:
         return {module.name: module for module in self.problem.modules}
+
+    @cached_property
+    def brings(self) -> dict[str, frozenset[str]]:
+        """What each module brings: itself and all that is loaded along with it."""
+        return {name: closure(self.modules, name) for name in self.modules}
 
     @cached_property
     def module_names(self) -> tuple[str, ...]:
@@ -120,14 +105,13 @@ class Encoded:
 
     def _module_facts(self) -> Iterator[str]:
         number = self._module_number
-        brings = closures(self.modules)
         keys = _numbers(module.key for module in self.modules.values())
         families = _numbers(f for module in self.modules.values() for f in module.families)
         generations = _numbers(self._generations())
         for name, module in sorted(self.modules.items()):
             m = number[name]
             yield f"module({m}). key({m},{keys[module.key]}). name_place({m},{m})."
-            yield " ".join(f"brings({m},{number[each]})." for each in sorted(brings[name]))
+            yield " ".join(f"brings({m},{number[each]})." for each in sorted(self.brings[name]))
             yield " ".join(f"family({m},{families[each]})." for each in module.families)
             if module.generation is not None:
                 yield f"generation({m},{generations[module.generation]})."
@@ -317,8 +301,3 @@ def _identity(candidate: Candidate) -> str:
 
 def _numbers(names: Iterable[str]) -> dict[str, int]:
     return {name: n for n, name in enumerate(sorted(set(names)))}
-
-
-def encode(problem: Problem) -> Encoded:
-    """Return the problem ready for the solver."""
-    return Encoded(problem)

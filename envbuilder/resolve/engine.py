@@ -14,7 +14,7 @@ from itertools import product
 import clingo
 
 from .. import data
-from .encoding import LAWS, Encoded, closures, encode
+from .encoding import Encoded
 from .loading import order
 from .problem import CHANGE_COSTS, LEVELS, Change, Problem, Stack
 
@@ -87,7 +87,7 @@ def conflicts(problem: Problem, count: int) -> tuple[tuple[str, ...], ...]:
     stack, problem = _best(problem, relaxing=False, blocked=())
     if stack is not None:
         return ()
-    cores = _Cores(encode(problem))
+    cores = _Cores(Encoded(problem))
     found: list[tuple[str, ...]] = []
     left = list(cores.encoded.switches)
     while len(found) < count:
@@ -108,6 +108,8 @@ class _Cores:
         self.encoded = encoded
         self._control = _grounded(encoded, objective=False)
         self._bars = 0
+        # Literals stay what they are when bars are added.
+        self._names = {self._literal(symbol): name for name, symbol in encoded.symbols.items()}
 
     def minimal(self, switches: list[str]) -> tuple[str, ...] | None:
         """Return a minimal set of those among *switches*; None: they hold together.
@@ -147,13 +149,13 @@ class _Cores:
             self._bar(stack)
 
     def _solve(self, switches: list[str]) -> tuple[list[str], Stack | None]:
-        names = {self._literal(symbol): name for name, symbol in self.encoded.symbols.items()}
         assumptions = _assumptions(self.encoded, switches)
         with self._control.solve(assumptions=assumptions, yield_=True) as handle:
             for model in handle:
                 answer = _Answer(tuple(model.symbols(shown=True)), {})
                 return [], _read(self.encoded, answer)
-            return [names[number] for number in handle.core() if number in names], None
+            named = [self._names.get(number) for number in handle.core()]
+            return [name for name in named if name is not None], None
 
     def _literal(self, symbol: clingo.Symbol) -> int:
         atom = self._control.symbolic_atoms[symbol]
@@ -193,7 +195,7 @@ def _best(
 ) -> tuple[Stack | None, Problem]:
     """Return the best stack whose loads can be ordered, and the problem with what was barred."""
     while True:
-        encoded = encode(problem)
+        encoded = Encoded(problem)
         answer = _optimum(encoded, blocked, relaxing)
         if answer is None:
             return None, problem
@@ -220,7 +222,7 @@ def _ordered(encoded: Encoded, stack: Stack) -> Stack | None:
 
 def _behind(encoded: Encoded, stack: Stack) -> dict[str, frozenset[str]]:
     """Return for each load those before it, so that what shadows a provider comes first on PATH."""
-    brings = closures(encoded.modules)
+    brings = encoded.brings
     final = frozenset(stack.final)
     there = [c for c in encoded.problem.candidates if c.module is not None and c.module in final]
     found: dict[str, frozenset[str]] = {}
@@ -306,6 +308,3 @@ def _by_level(problem: Problem, costs: dict[int, int]) -> tuple[tuple[str, tuple
         (level, newest if level == "newest" else (costs.get(_PRIORITIES[level], 0),))
         for level in LEVELS
     )
-
-
-__all__ = ["LAWS", "closest", "conflict", "conflicts", "solve"]

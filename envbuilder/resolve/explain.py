@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,7 +10,7 @@ from ..model import matching
 from ..model.knowledge import Advisory, Row
 from ..model.ranges import ANY_VERSION
 from ..model.recipe import names_module
-from ..text import nearest
+from ..text import filled, nearest
 from .engine import closest, conflicts, solve
 from .problem import Change, FlagCase, Rule, Stack, Want
 from .problem import Problem as StackProblem
@@ -23,8 +22,6 @@ CLOSEST = 3
 ALL_CLOSEST = 10
 CONFLICTS = 2
 ALL_CONFLICTS = 5
-
-WIDTH = 80
 
 _LAWS = {
     "generations": "what runs together is of one toolchain generation",
@@ -97,28 +94,17 @@ def _lines(
         yield "closest stacks that work:"
         for n, stack in enumerate(stacks, start=1):
             text = "; ".join(_changes(world, stack))
-            yield from _wrapped(text, f"  {n}. ", "     ")
+            yield from filled(f"  {n}. ", text, 5)
 
 
 def _listed(members: Sequence[Member]) -> Iterator[str]:
     for each in members:
-        yield from _wrapped(each.text, "  - ", "    ")
+        yield from filled("  - ", each.text)
         for part in (each.place, each.link):
             if part:
                 yield f"      {part}"
         if each.fix:
-            yield from _wrapped(f"fix: {each.fix}", "      ", "        ")
-
-
-def _wrapped(text: str, first: str, later: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=later,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+            yield from filled("      ", f"fix: {each.fix}", 8)
 
 
 def _hints(whole: World, members: Sequence[Member]) -> Iterator[str]:

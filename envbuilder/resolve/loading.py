@@ -223,7 +223,7 @@ class _Search:
 
     def _bringers(self) -> Mapping[str, frozenset[str]]:
         """Return for each load those that come before it: what brings what it replaces, mostly."""
-        brought = {name: _closure(self.modules, name) for name in self.rest}
+        brought = {name: closure(self.modules, name) for name in self.rest}
         return {
             name: self.behind.get(name, frozenset()).union(
                 other
@@ -263,7 +263,8 @@ class _Search:
         return None
 
 
-def _closure(modules: Mapping[str, Module], name: str) -> frozenset[str]:
+def closure(modules: Mapping[str, Module], name: str) -> frozenset[str]:
+    """Return what a module brings: itself and what it loads, directly or not."""
     found: set[str] = set()
     ahead = [name]
     while ahead:

@@ -12,7 +12,7 @@ from ..model.condition import Value
 from ..model.knowledge import Component, Knowledge, Release
 from ..model.ranges import matches, version
 from ..model.site import Origin
-from .names import natural
+from .names import key, natural
 from .pool import Pool
 from .problem import Candidate
 from .reach import Shelf
@@ -67,11 +67,7 @@ def _of_module(request: Request, shelf: Shelf, name: str) -> Iterator[Candidate]
     if "module" not in request.site.origins and name not in request.preload:
         return
     module = shelf.modules[name]
-    defaults = {
-        each
-        for each in shelf.by_key[name.rpartition("/")[0] or name]
-        if shelf.modules[each].default
-    }
+    defaults = {each for each in shelf.by_key[key(name)] if shelf.modules[each].default}
     for component, found in shelf.provides(name).items():
         yield Candidate(
             id=f"{component}@{found} <- module:{name}",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..errors import UsageError
+from ..model.condition import Condition
 from ..model.knowledge import Advisory, Remedy
 from ..model.plan import Pin, Replacement, SourceBuild
 from .engine import solve
@@ -176,6 +177,4 @@ def _flags(world: World, stack: Stack, runtime: Candidate) -> dict[str, str]:
 
 
 def _wanted(world: World, condition: str) -> bool:
-    from ..model.condition import Condition
-
     return Condition(condition).evaluate(world.facts.lookup) is True
