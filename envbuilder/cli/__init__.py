@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
 from typing import Annotated
 
@@ -46,8 +48,17 @@ def _main(
     pass
 
 
+def _start_fast() -> None:
+    """Save what a short command spends on nothing: about a tenth of a plan's CPU time."""
+    # Nearly all that is made while models are imported stays; to look at it again is of no use.
+    gc.set_threshold(100_000, 50, 50)
+    # Pydantic would read the metadata of every installed package to look for plugins of its own.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
+
 def main() -> None:
     """Run the command line."""
+    _start_fast()
     # Until a verb runs there is nothing to clean up, and Python would show a traceback.
     if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
