@@ -45,6 +45,13 @@ class Component(Document):
     from_source: bool = Field(
         default=False, description="The index has its sources, and envbuild can build them."
     )
+    needs: dict[Name, VersionRange] = Field(
+        default_factory=dict, description="What it needs to run, where it is built from source."
+    )
+    build_needs: dict[Name, VersionRange] = Field(
+        default_factory=dict,
+        description="What building it from source needs beside the stack; the newest that fits.",
+    )
 
 
 class Release(Document):

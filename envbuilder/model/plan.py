@@ -113,6 +113,29 @@ class SourceBuild(Document):
     patches: tuple[Line, ...] = ()
 
 
+Api = Literal["numpy", "mpi4py", "torch.distributed", "horovod.torch", "horovod.tensorflow"]
+"""What a program talks through: the bundled runtime (numpy), or one that the environment has."""
+
+Transport = Literal["mpi", "nccl", "gloo"]
+
+
+class Proof(Document):
+    """One smoke test that the environment must pass: who starts the ranks, what they talk through,
+    and what must carry the data then.
+    """
+
+    api: Api
+    transport: Transport
+    launcher: Launcher
+
+
+class Patch(Document):
+    """A file of recipes/patches that the plan applies."""
+
+    name: Name
+    sha256: Sha256
+
+
 class RuntimePlan(Document):
     """The runtime that is built inside the environment."""
 
@@ -162,7 +185,9 @@ class Plan(Document):
     findings: tuple[Finding, ...] = ()
     environment: tuple[Edit, ...] = ()
     runtime: RuntimePlan
+    patches: tuple[Patch, ...] = ()
     launcher: Launcher
+    proofs: tuple[Proof, ...] = ()
     smoke: Smoke
     pip_indexes: tuple[CleanUrl, ...] = ()
     find_links: tuple[CleanUrl, ...] = ()
@@ -175,10 +200,11 @@ class Plan(Document):
 
 
 class Artifact(Document):
-    """One file that the build fetches."""
+    """One file that the build fetches: a wheel, or the sources of what the plan builds (sdist)."""
 
     name: Name = Field(description="Normalised distribution name.")
     version: Line
+    kind: Literal["wheel", "sdist"] = "wheel"
     filename: Line
     url: Line
     sha256: Sha256

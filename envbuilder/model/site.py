@@ -11,7 +11,17 @@ from .recipe import Arch, CleanUrl
 
 ModuleSystem = Literal["lmod", "tcl", "none"]
 Origin = Literal["module", "system", "pip", "build"]
-LauncherKind = Literal["hydra", "openmpi", "srun", "custom"]
+LauncherKind = Literal[
+    "hydra",
+    "openmpi",
+    "spectrum-mpi",
+    "srun",
+    "jsrun",
+    "ddlrun",
+    "horovodrun",
+    "torchrun",
+    "custom",
+]
 
 
 def _absolute(path: str) -> str:
@@ -174,6 +184,15 @@ class Interpreter(Document):
     can_make_venv: bool
 
 
+class SystemComponent(Document):
+    """A component that the machine itself has, outside modules: a compiler, CMake, an MPI."""
+
+    component: Name
+    version: PlainVersion
+    locator: Line = Field(description="The program that said so: /usr/bin/g++.")
+    facts: dict[FactName, bool | Line] = Field(default_factory=dict)
+
+
 class Tree(Document):
     """One module tree as a snapshot found it.
 
@@ -199,5 +218,6 @@ class Snapshot(Document):
     preload: tuple[ModuleName, ...] = ()
     trees: tuple[Tree, ...] = ()
     interpreters: tuple[Interpreter, ...] = ()
+    system: tuple[SystemComponent, ...] = ()
     modules: tuple[StatedModule, ...] = ()
     glibc: Line | None = None
