@@ -17,7 +17,9 @@ def _folder(name: str) -> Path:
 
 RECIPES = _folder("recipes")
 SCHEMAS = RECIPES / "schema"
+PATCHES = RECIPES / "patches"
 TEMPLATES = _folder("templates")
 RUNTIME = _folder("runtime")
-SMOKE_PROGRAM = _PACKAGE / "smoke" / "program.py"
+# A folder: smoke.py and the package smoke_program, to be copied together.
+SMOKE_PROGRAM = _PACKAGE / "smoke" / "program"
 ENGINE = _PACKAGE / "resolve" / "engine.lp"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from pathlib import PurePath
 
 from . import views_plan
 from .model.doctor import DoctorReport, Item
-from .model.evidence import Evidence, SmokeResult, Timing
+from .model.evidence import Evidence, Proved, SmokeResult, Timing
 from .model.outcome import (
+    Bundled,
     Changed,
     Created,
     DocumentEntry,
@@ -59,10 +61,17 @@ def proof(result: SmokeResult) -> list[str]:
     lines = [
         f"{result.verdict}: {result.tier}, {result.ranks} ranks on {where} in {seconds} s",
         f"launched by: {result.launch}",
+        f"talked through: {result.api}" + (f" ({result.framework})" if result.framework else ""),
+    ]
+    lines += [
+        f"{each.operation} carried by: {each.transport} ({each.source})" for each in result.carried
     ]
     lines += [f"{library.kind} library: {library.path}" for library in result.libraries]
     good = sum(check.passed for check in result.checks)
     lines.append(f"{good} of {len(result.checks)} checks passed")
+    for each in result.left_out:
+        name = f"{each.name} {each.dtype}" if each.dtype else each.name
+        lines.append(f"left out: {name}: {each.why}")
     return [*lines, *result.told()]
 
 
@@ -80,7 +89,7 @@ def created(value: Created) -> str:
     result = value.evidence.result
     return "\n".join(
         [
-            f"proved: {result.tier} on {value.evidence.arch}; {len(result.checks)} checks passed",
+            *(_proved(each) for each in value.proofs or (value.evidence,)),
             *_speed(result.timings),
             *_risks(value.evidence),
             f"prefix: {value.prefix}",
@@ -92,6 +101,33 @@ def created(value: Created) -> str:
             *_without_its_module(value),
             "",
             f"{value.environment}/{value.number} is ready and the default",
+        ]
+    )
+
+
+def _proved(evidence: Evidence) -> str:
+    result = evidence.result
+    over = f" over {result.transport}" if result.transport else ""
+    return (
+        f"proved: {result.api}{over}: {result.tier} on {evidence.arch}; "
+        f"{len(result.checks)} checks passed"
+    )
+
+
+def bundled(value: Bundled) -> str:
+    """Return what a bundle holds and how it is installed; the last line says its tier."""
+    compiled = ", ".join(value.builds) or "nothing"
+    return "\n".join(
+        [
+            f"{value.files} files for {value.arch}; compiled there: {compiled}",
+            f"bundle: {value.folder}",
+            f"packed: {value.archive} ({value.bytes / 1e6:.0f} MB)",
+            "",
+            f"on a {value.arch} machine of {value.site}, without network:",
+            f"  tar -xzf '{PurePath(value.archive).name}'",
+            f"  bash '{PurePath(value.folder).name}/install.sh' ROOT",
+            "",
+            f"bundle only: tier {value.tier}, nothing was built",
         ]
     )
 
@@ -185,9 +221,10 @@ def lock_check(value: LockCheck) -> str:
     )
 
 
-def smoke(value: Evidence) -> str:
-    """Return one smoke test."""
-    return "\n".join([*proof(value.result), timings(value.result.timings)])
+def smoke(value: Proved) -> str:
+    """Return one round of smoke tests."""
+    results = [evidence.result for evidence in value.evidence]
+    return "\n\n".join("\n".join([*proof(each), timings(each.timings)]) for each in results)
 
 
 def changed(value: Changed) -> str:

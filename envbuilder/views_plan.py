@@ -101,8 +101,6 @@ def _costs(value: Plan) -> Iterator[str]:
     yield from filled("", f"to compile: {', '.join(compiled) or 'nothing'}", 2)
     for each in value.builds:
         yield from _build(each)
-    if value.builds:
-        yield "planned only: envbuild does not build from source yet"
 
 
 def _build(each: SourceBuild) -> Iterator[str]:

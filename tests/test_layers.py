@@ -15,6 +15,7 @@ STAGES = {
     "resolve",
     "planning",
     "locking",
+    "launching",
     "render",
     "build",
     "smoke",
@@ -24,9 +25,9 @@ STAGES = {
 # Importable by every layer.
 GROUND = {"model", "errors", "data", "sources", "process", "text", "__init__"}
 # Runs inside the environment that is built; data of the tool, not code of it.
-PROGRAMS = {PACKAGE / "smoke" / "program.py"}
+PROGRAMS = PACKAGE / "smoke" / "program"
 
-FILES = sorted(path for path in PACKAGE.rglob("*.py") if path not in PROGRAMS)
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if not path.is_relative_to(PROGRAMS))
 
 
 def layer(path: Path) -> str:

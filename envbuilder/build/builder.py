@@ -51,7 +51,7 @@ def prepare(places: BuildPlaces, files: Mapping[str, str], runtime_source: Path)
         path = places.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    shutil.copyfile(data.SMOKE_PROGRAM, places.folder / "smoke.py")
+    sources.add(data.SMOKE_PROGRAM, places.folder)
     sources.copy(runtime_source, places.folder / "runtime")
 
 

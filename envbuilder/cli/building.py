@@ -16,6 +16,7 @@ from .options import (
     Recipes,
     RootOption,
     SiteOption,
+    TierName,
     recipe_names,
 )
 from .session import Session, open_session, run_verb
@@ -45,9 +46,22 @@ def create(
         Path | None,
         typer.Option("--locked", metavar="FILE", help="Build just this lock: nothing is solved."),
     ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", metavar="DIR", help="Where a bundle for another architecture is put."
+        ),
+    ] = None,
+    require_tier: Annotated[
+        TierName | None,
+        typer.Option("--require-tier", help="Publish nothing unless so much was proved."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Build an environment, prove it with a smoke test, publish it (uses the network)."""
+    """Build an environment, prove it with a smoke test, publish it (uses the network).
+
+    For an architecture that this machine is not, make a bundle that is built there offline.
+    """
     session = open_session(as_json, recipes)
 
     def verb() -> None:
@@ -55,11 +69,14 @@ def create(
         from ..commands.create import CreateOptions
         from ..commands.create import create as run
         from ..commands.load import choice
+        from ..model.outcome import Created
 
         chosen = choice(recipe, site, arch, partition, allow)
-        options = CreateOptions(chosen, root, resume, relock, locked)
+        tier = require_tier.tier() if require_tier else None
+        options = CreateOptions(chosen, root, resume, relock, locked, output, tier)
         done = run(options, session.context)
-        session.report.show(done, views.created(done))
+        text = views.created(done) if isinstance(done, Created) else views.bundled(done)
+        session.report.show(done, text)
 
     run_verb(session, verb)
 
@@ -130,10 +147,28 @@ def _check_lock(session: Session, chosen: Choice, file: Path) -> int:
     return int(ExitCode.DRIFT if value.changed else ExitCode.OK)
 
 
-@app.command(epilog="Example: envbuild render allreduce --output here --root /scratch/me/env")
+@app.command(epilog="Example: envbuild render allreduce --as environment.yml")
 def render(
     recipe: RecipeName,
-    output: Annotated[Path, typer.Option("--output", "-o", help="New folder to write to.")],
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="FORM",
+            help="script, environment.yml, requirements, lua, tcl, def, dockerfile, slurm, lsf; "
+            "all: each of them; image: what an image is built from. Else the build folder.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="File or new folder to write. One form: else standard output."
+        ),
+    ] = None,
+    locked: Annotated[
+        Path | None,
+        typer.Option("--locked", metavar="FILE", help="Render just this lock: with its hashes."),
+    ] = None,
     site: SiteOption = None,
     arch: ArchOption = None,
     partition: Partition = None,
@@ -142,16 +177,24 @@ def render(
     recipes: Recipes = None,
     as_json: Json = False,
 ) -> None:
-    """Write the build folder without building: bash build.sh there does it (uses the network)."""
+    """Render a plan to another form, or write the build folder, without building.
+
+    One form, and all, are made from the plan and need no network. The build folder and image need
+    a lock: of --locked, else a new one (uses the network).
+    """
     session = open_session(as_json, recipes)
 
     def verb() -> None:
         from ..commands.load import choice
+        from ..commands.render import FOLDER, RenderOptions
         from ..commands.render import render as run
 
         chosen = choice(recipe, site, arch, partition, allow)
-        written = run(chosen, root, output, session.context)
-        session.report.show({"written": list(written)}, "\n".join(written))
+        done = run(RenderOptions(chosen, form or FOLDER, root, output, locked), session.context)
+        if done.text is not None and not as_json:
+            session.report.raw(done.text)
+        else:
+            session.report.show(done, "\n".join(done.written))
 
     run_verb(session, verb)
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ..model.evidence import Tier
 
 
 def recipe_names(incomplete: str) -> list[str]:
@@ -19,6 +23,27 @@ def recipe_names(incomplete: str) -> list[str]:
         names = [name for name, _ in catalogue("recipe", folders)]
         return [name for name in names if name.startswith(incomplete)]
     return []
+
+
+class TierName(str, Enum):
+    """What can be asked for with ``--require-tier``, lowest first."""
+
+    BUILT = "built"
+    IMPORTED = "imported"
+    RANK = "rank"
+    RANKS = "ranks"
+    NODES = "nodes"
+
+    def tier(self) -> Tier:
+        """Return its name in the evidence."""
+        names: dict[str, Tier] = {
+            "built": "built",
+            "imported": "imported",
+            "rank": "one rank",
+            "ranks": "several ranks",
+            "nodes": "several nodes",
+        }
+        return names[self.value]
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..build import BuildPlaces, build, prepare, tidy
 from ..errors import BuildError, SmokeError, UsageError
-from ..model.evidence import Evidence
-from ..model.outcome import Created
+from ..model.evidence import TIERS, Evidence, Tier
+from ..model.outcome import Bundled, Created
 from ..model.places import Places
 from ..model.plan import Lock, Plan
 from ..record import read_all
 from ..render import launch_by_hand, render_build, render_default, render_modulefile
 from ..root import files, locks, publish, store
+from .bundle import make_bundle
 from .context import Context
 from .load import Choice, Material, load, plan
 from .locked import LOCKS, changed_inputs, check_is_for, check_runtime, obtain_lock
+from .patches import patch_files
 from .places import root_path
 from .prove import prove
 
@@ -30,15 +34,20 @@ class CreateOptions:
     resume: bool = False
     relock: bool = False
     locked: Path | None = None
+    output: Path | None = None
+    require_tier: Tier | None = None
 
 
-def create(options: CreateOptions, context: Context) -> Created:
+def create(options: CreateOptions, context: Context) -> Created | Bundled:
     """Build, prove and publish an environment; or find that it is there already.
 
-    Raises NoSolutionError, BuildError or SmokeError; then nothing was published and what was
-    published before is as it was.
+    For an architecture that this machine is not: make a bundle, which is built there. Raises
+    NoSolutionError, BuildError or SmokeError; then nothing was published and what was published
+    before is as it was.
     """
     material = load(options.choice, context)
+    if material.arch != platform.machine():
+        return _bundle(options, material, context)
     path = root_path(options.root, material.site, material.arch, context)
     given = _given_lock(options, material, path, context)
     planned = given.plan if given else plan(material)
@@ -55,6 +64,25 @@ def create(options: CreateOptions, context: Context) -> Created:
             there = _build(options, material, lock, home, context)
         _make_default(home, there, context)
         return _created(home, there, lock)
+
+
+def _bundle(options: CreateOptions, material: Material, context: Context) -> Bundled:
+    tier = options.require_tier
+    if tier is not None and TIERS.index(tier) > TIERS.index("rendered"):
+        raise BuildError(
+            f"this machine is {platform.machine()}: for {material.arch} it can make a bundle, of "
+            f"tier rendered, and not {tier}",
+            "run envbuild on a machine of that architecture, or without --require-tier",
+        )
+    target = context.path(options.output or Path())
+    scratch = target / f".{material.recipe.value.name}.locking"
+    lock = (
+        LOCKS.load(context.path(options.locked))
+        if options.locked
+        else obtain_lock(material, plan(material), context, scratch)
+    )
+    check_is_for(lock, options.locked or Path("lock"), material)
+    return make_bundle(lock, material, target, context)
 
 
 def _given_lock(
@@ -126,16 +154,33 @@ def _build(
         files.remove_tree(places.prefix)
         files.remove_tree(places.folder)
     rendered = render_build(lock, Places(prefix=places.prefix, build=places.folder))
-    prepare(places, {**rendered, "lock.json": lock.text()}, material.runtime_source)
+    patches = patch_files(lock.plan, material.folders)
+    files_of_it = {**rendered, **patches, "lock.json": lock.text()}
+    prepare(places, files_of_it, material.runtime_source)
     symptoms = material.knowledge.value.symptoms
     with context.tell.steps(lock.plan.steps) as listener:
         build(lock, places, context.environ, listener, symptoms)
     with context.tell.working(f"smoke test on {lock.plan.smoke.ranks} ranks"):
-        evidence = prove(lock, home, context)
-    if evidence.result.verdict != "passed":
-        raise _smoke_error(home, lock, evidence)
+        proved = prove(lock, home, context)
+    if proved[-1].result.verdict != "passed":
+        raise _smoke_error(home, lock, proved[-1])
+    _reached(options.require_tier, proved)
     tidy(places)
-    return _publish(material, lock, home, evidence)
+    return _publish(material, lock, home, _telling(proved))
+
+
+def _reached(required: Tier | None, proved: Sequence[Evidence]) -> None:
+    lowest = min((each.result.tier for each in proved), key=TIERS.index)
+    if required is not None and TIERS.index(lowest) < TIERS.index(required):
+        raise BuildError(
+            f"what was proved is of tier {lowest}, and {required} is required",
+            "nothing was published; a job over several nodes proves more",
+        )
+
+
+def _telling(proved: Sequence[Evidence]) -> Evidence:
+    """Return the proof that says most: the recipe's own runtime, if it is not the bundled one."""
+    return next((each for each in proved if each.result.api != "numpy"), proved[0])
 
 
 def _publish(material: Material, lock: Lock, home: store.Home, evidence: Evidence) -> store.Version:
@@ -165,7 +210,7 @@ def _smoke_error(home: store.Home, lock: Lock, evidence: Evidence) -> SmokeError
 
 
 def _created(home: store.Home, version: store.Version, lock: Lock) -> Created:
-    proofs = [e for e in read_all(home.evidence(version.id)) if e.result.verdict == "passed"]
+    proofs = _newest(e for e in read_all(home.evidence(version.id)) if e.result.verdict == "passed")
     if not proofs:
         raise BuildError(
             f"{home.name}/{version.number} is published but its evidence is gone",
@@ -181,5 +226,12 @@ def _created(home: store.Home, version: store.Version, lock: Lock) -> Created:
         modulefiles=str(home.root / "modulefiles"),
         loads=lock.plan.modules.loads,
         launch=launch_by_hand(lock.plan.launcher, "2", ("python", "my_program.py")),
-        evidence=proofs[-1],
+        evidence=_telling(proofs),
+        proofs=proofs,
     )
+
+
+def _newest(proofs: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """Return the newest of each kind of proof, in the order in which they were first made."""
+    kinds = {(each.result.api, each.result.transport): each for each in proofs}
+    return tuple(kinds.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ..errors import BuildError, SmokeError, UsageError
-from ..model.evidence import TIERS, Evidence
+from ..model.evidence import TIERS, Proved
 from ..model.outcome import Changed, Info, Listed, Listing, Removed, Unfinished
 from ..model.plan import Lock
 from ..record import read_all
@@ -92,19 +92,20 @@ def info(root: store.Root, environment: str) -> Info:
     )
 
 
-def smoke(root: store.Root, environment: str, ranks: int | None, context: Context) -> Evidence:
+def smoke(root: store.Root, environment: str, ranks: int | None, context: Context) -> Proved:
     """Prove a published environment again and append the evidence. Raises SmokeError."""
     home, version = find(root, environment)
     lock = read_lock(home, version)
     with context.tell.working(f"smoke test on {ranks or lock.plan.smoke.ranks} ranks"):
-        evidence = prove(lock, home, context, ranks=ranks)
+        proved = prove(lock, home, context, ranks=ranks)
+    evidence = proved[-1]
     if evidence.result.verdict != "passed":
         raise SmokeError(
             f"{home.name}/{version.number} failed its smoke test:\n"
             + "\n".join(f"  {line}" for line in evidence.result.told()),
             f"log and records of every rank: {home.evidence(version.id) / evidence.log}",
         )
-    return evidence
+    return Proved(evidence=proved)
 
 
 def rollback(root: store.Root, name: str, number: int | None, context: Context) -> Changed:

@@ -24,12 +24,13 @@ from ..model.plan import Input, Plan, RuntimePlan
 from ..model.recipe import Arch, Recipe
 from ..model.site import Site, Snapshot
 from ..planning import PlanRequest, make_plan
-from ..resolve import TABLE_ROWS, Request, Wanted, resolve
+from ..resolve import TABLE_ROWS, Request, resolve
 from ..text import shown, unknown
 from .choose import ChosenSite, choose_arch, choose_site, with_partition
 from .context import Context
+from .needs import BUNDLED, needed, needed_to_build
+from .patches import patches_of
 
-BUNDLED = "distributed-dl-training"
 RUNTIME_PACKAGE = "distributed_dl_training"
 
 
@@ -70,7 +71,7 @@ def choice(
 class Material:
     """Everything read for a plan, before anything is decided.
 
-    ``notes``: what is odd about the snapshot, in words.
+    ``notes``: what is odd about the snapshot, in words. ``folders``: those that were searched.
     """
 
     recipe: Loaded[Recipe]
@@ -81,6 +82,7 @@ class Material:
     snapshot_sha256: str
     runtime_source: Path
     notes: tuple[str, ...] = ()
+    folders: tuple[Path, ...] = (data.RECIPES,)
 
     @property
     def site(self) -> Site:
@@ -109,6 +111,7 @@ def load(choice: Choice, context: Context) -> Material:
         snapshot_sha256=digest,
         runtime_source=_runtime_source(recipe),
         notes=notes,
+        folders=folders,
     )
 
 
@@ -178,6 +181,7 @@ def plan(
             found=found,
             runtime=runtime,
             inputs=inputs(loaded, runtime),
+            patches=patches_of(found.builds, loaded.folders),
         )
     )
 
@@ -194,16 +198,15 @@ def runtime_plan(loaded: Material) -> RuntimePlan:
 
 def request(loaded: Material, refused: frozenset[tuple[str, str]] = frozenset()) -> Request:
     """Return what the resolver is asked."""
-    recipe = loaded.recipe
-    why = f"runtime {BUNDLED}"
+    recipe, knowledge = loaded.recipe, loaded.knowledge.value
     return Request(
         recipe=recipe.value,
         site=loaded.site,
         arch=loaded.arch,
         snapshot=loaded.snapshot,
-        knowledge=loaded.knowledge.value,
-        implied=(Wanted("numpy", "*", why), Wanted("mpi4py", "*", why), Wanted("mpi", "*", why)),
-        build_only=(Wanted("flit-core", ">=3.2", f"building {why}"),),
+        knowledge=knowledge,
+        implied=needed(recipe.value, knowledge),
+        build_only=needed_to_build(recipe.value, knowledge, loaded.snapshot),
         facts=loaded.chosen.facts,
         preload=loaded.chosen.preload,
         places={

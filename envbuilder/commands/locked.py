@@ -1,4 +1,5 @@
-"""plan -> lock: pip is asked inside the plan's own environment; what it refuses is barred.
+"""plan -> lock: pip is asked inside the plan's own environment, or, where that is not on this
+machine or too old, for it; what it refuses is barred.
 
 And locks that are there already: read, and held against what is there now.
 """
@@ -6,15 +7,18 @@ And locks that are there already: read, and held against what is there now.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import os
+import platform
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from .. import process
 from ..documents.json_file import JsonFile
 from ..errors import NoSolutionError, Place, UsageError
-from ..locking import Refusal, make_lock
+from ..locking import OLDEST_GLIBC, Known, Refusal, Where, make_lock
 from ..model.places import Places
-from ..model.plan import Lock, Plan
+from ..model.plan import Lock, Modules, Plan
 from ..render import render_build
 from ..root import files
 from .context import Context
@@ -24,6 +28,11 @@ from .load import Material, inputs, plan, runtime_plan
 MAX_REFUSALS = 8
 
 PIP_SECONDS = 600.0
+
+# A constraint that leaves one release: ==1.2.3, not ==1.2.*
+EXACT = re.compile(r"={2,3}[^,*]+")
+
+Run = Callable[[Sequence[str]], process.Finished]
 
 
 def obtain_lock(
@@ -43,8 +52,8 @@ def obtain_lock(
                 _made_and_removed(scratch),
                 context.tell.working("ask the package index which files these are"),
             ):
-                imports = _imports(material)
-                return _ask_pip(planned, scratch, imports, context)
+                where = _where(planned, scratch, material, context)
+                return make_lock(planned, where, _known(material))
         except Refusal as refusal:
             context.tell.say(
                 f"the index does not offer {refusal.component} {refusal.version}: solving again"
@@ -68,29 +77,83 @@ def _made_and_removed(folder: Path) -> Iterator[None]:
         files.remove_tree(folder)
 
 
-def _imports(material: Material) -> dict[str, str]:
-    """Return what Python imports each known distribution as."""
-    known = material.knowledge.value.components.values()
-    return {each.pip: each.python_import for each in known if each.pip and each.python_import}
+def _known(material: Material) -> Known:
+    components = material.knowledge.value.components
+    recipe = material.recipe.value
+    wanted = {**recipe.stack, recipe.runtime.package: recipe.runtime.version}
+    return Known(
+        imports={
+            each.pip: each.python_import
+            for each in components.values()
+            if each.pip and each.python_import
+        },
+        distributions={name: each.pip for name, each in components.items() if each.pip},
+        exact=frozenset(name for name, asked in wanted.items() if EXACT.fullmatch(asked)),
+    )
 
 
-def _ask_pip(
-    planned: Plan,
-    scratch: Path,
-    imports: dict[str, str],
-    context: Context,
-) -> Lock:
-    """Run pip inside the plan's modules, in a virtualenv that is thrown away."""
-    places = Places(prefix=scratch / "venv", build=scratch)
+def _where(planned: Plan, scratch: Path, material: Material, context: Context) -> Where:
+    here = _is_here(planned)
+    known = (*_glibc_stated(material), OLDEST_GLIBC)
+    return Where(
+        inside=_shell(planned, scratch / "inside", scratch / "venv", context),
+        outside=_shell(_bare(planned), scratch / "outside", scratch / "venv", context),
+        scratch=scratch,
+        here=here,
+        glibc=(here and _glibc_here()) or known[0],
+        environ=context.environ,
+        say=context.tell.say,
+    )
+
+
+def _is_here(planned: Plan) -> bool:
+    """Whether the plan's interpreter and modules can be asked on this machine."""
+    init = planned.modules.init
+    return (
+        platform.machine() == planned.arch
+        and Path(planned.python).exists()
+        and (init is None or Path(init).exists())
+    )
+
+
+def _glibc_here() -> str | None:
+    try:
+        said = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (OSError, ValueError):
+        return None  # another C library: no wheel of the index is for it
+    return said.removeprefix("glibc ") or None
+
+
+def _glibc_stated(material: Material) -> Iterator[str]:
+    for stated in (
+        material.chosen.facts.glibc,
+        material.site.facts.glibc,
+        material.snapshot.glibc,
+    ):
+        if stated:
+            yield stated
+
+
+def _bare(planned: Plan) -> Plan:
+    """Return the plan without what would change the environment of a Python that is not its own."""
+    return planned.model_copy(update={"modules": Modules(), "environment": ()})
+
+
+def _shell(planned: Plan, folder: Path, venv: Path, context: Context) -> Run:
+    """Return what starts a command as the build's steps do, its virtualenv being *venv*."""
+    # Only its environment is wanted: nothing is built here.
+    planned = planned.model_copy(update={"builds": (), "patches": (), "proofs": (), "steps": ()})
+    folder.mkdir()
+    places = Places(prefix=venv, build=folder)
     for name, text in render_build(Lock(plan=planned, artifacts=()), places).items():
-        (scratch / name).write_text(text, encoding="utf-8")
+        (folder / name).write_text(text, encoding="utf-8")
 
     def run(command: Sequence[str]) -> process.Finished:
         return process.run(
-            ["bash", str(scratch / "shell.sh"), *command], env=context.environ, timeout=PIP_SECONDS
+            ["bash", str(folder / "shell.sh"), *command], env=context.environ, timeout=PIP_SECONDS
         )
 
-    return make_lock(planned, run, scratch, imports)
+    return run
 
 
 LOCKS = JsonFile(

@@ -2,43 +2,64 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
-from .. import data
-from ..model.evidence import Evidence, Noted
+from .. import data, sources
+from ..model.evidence import Evidence, Noted, SmokeResult
 from ..model.places import Places
-from ..model.plan import Lock
+from ..model.plan import Lock, Proof
+from ..model.proofs import mpi_of, proofs_of
 from ..record import append, next_run
 from ..render import launch, render_smoke
 from ..root.store import Home
-from ..smoke import SmokeRequest, run_smoke
+from ..smoke import MpiFrom, SmokeRequest, run_smoke
 from .context import Context
 
 LOG = "smoke.log"
-MPI = ("mpich", "openmpi", "spectrum-mpi")
 
 
-def prove(lock: Lock, home: Home, context: Context, *, ranks: int | None = None) -> Evidence:
-    """Run the smoke test in a folder of its own beside the prefix and keep its record there."""
-    asked = ranks or lock.plan.smoke.ranks
+def prove(
+    lock: Lock, home: Home, context: Context, *, ranks: int | None = None
+) -> tuple[Evidence, ...]:
+    """Run every smoke test of the plan and keep each one's record, in a folder of its own.
+
+    The first that fails is the last that is run: the others would say nothing new of an
+    environment that is refused. There is always at least one record.
+    """
+    proved: list[Evidence] = []
+    for proof in proofs_of(lock.plan):
+        proved.append(_prove(proof, lock, home, context, ranks or lock.plan.smoke.ranks))
+        if proved[-1].result.verdict != "passed":
+            break
+    return tuple(proved)
+
+
+def _prove(proof: Proof, lock: Lock, home: Home, context: Context, ranks: int) -> Evidence:
     run = next_run(home.evidence(lock.id()))
     prefix = home.prefix(lock.id())
-    _write_run(lock, prefix, run)
+    _write_run(proof, lock, prefix, run)
     result = run_smoke(
         SmokeRequest(
             command=("bash", "smoke.sh"),
             folder=run,
-            ranks=asked,
+            ranks=ranks,
             timeout=lock.plan.smoke.timeout,
             max_bytes=lock.plan.smoke.max_bytes,
             prefix=prefix,
-            mpi_owner=_mpi_owner(lock),
+            api=proof.api,
+            transport=proof.transport,
+            mpi_from=_mpi_from(lock),
             env=context.environ,
-            launch=launch(lock.plan.launcher, str(asked), ("python", "smoke.py")),
+            launch=launch(proof.launcher, str(ranks), ("python", "smoke.py"), proof.transport),
         )
     )
-    evidence = Evidence(
+    evidence = _evidence(result, lock, home, context, run)
+    append(run, evidence)
+    return evidence
+
+
+def _evidence(result: SmokeResult, lock: Lock, home: Home, context: Context, run: Path) -> Evidence:
+    return Evidence(
         environment=home.name,
         id=lock.id(),
         lock_sha256=lock.sha256(),
@@ -50,19 +71,17 @@ def prove(lock: Lock, home: Home, context: Context, *, ranks: int | None = None)
         findings=tuple(Noted(id=each.id, status=each.status) for each in lock.plan.findings),
         result=result,
     )
-    append(run, evidence)
-    return evidence
 
 
-def _write_run(lock: Lock, prefix: Path, run: Path) -> None:
-    for name, text in render_smoke(lock, Places(prefix=prefix, build=run)).items():
+def _write_run(proof: Proof, lock: Lock, prefix: Path, run: Path) -> None:
+    for name, text in render_smoke(lock, Places(prefix=prefix, build=run), proof).items():
         (run / name).write_text(text, encoding="utf-8")
-    shutil.copyfile(data.SMOKE_PROGRAM, run / "smoke.py")
+    sources.add(data.SMOKE_PROGRAM, run)
 
 
-def _mpi_owner(lock: Lock) -> str | None:
-    """Return where libmpi must come from: the prefix where pip brought the MPI; None: anywhere."""
-    for pin in lock.plan.pins:
-        if pin.component in MPI:
-            return "prefix" if pin.origin == "pip" else None
-    return None
+def _mpi_from(lock: Lock) -> MpiFrom | None:
+    """Return who knows where libmpi must lie: for pip and our own builds it is the prefix."""
+    pin = mpi_of(lock.plan)
+    if pin is None:
+        return None
+    return "wrapper" if pin.origin in ("module", "system") else "prefix"

@@ -156,6 +156,11 @@ ADVICE: dict[str, Advice] = {
     "gpu.driver": Advice(
         "recipes with NCCL or CUDA", "ask the site: the driver does not answer on this node"
     ),
+    "gpu.gpudirect": Advice(
+        "NCCL between nodes without a copy through the host's memory",
+        "ask the site to load nvidia-peermem, which NVIDIA's driver has from 470 on, or to use its "
+        "open kernel modules with Linux 5.12 or later; NCCL runs without, but slower",
+    ),
     "places.home": Advice(
         "the cache and the configuration, unless they are moved",
         "move the cache with XDG_CACHE_HOME=FOLDER, give --root FOLDER on a file system that can "

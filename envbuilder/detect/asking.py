@@ -70,13 +70,17 @@ def ask(
     *,
     cwd: Path | None = None,
     patience: float = PATIENCE,
+    enough: int = ENOUGH,
 ) -> Answer:
-    """Run *command* for at most *patience* seconds. Whatever goes wrong is in the answer."""
+    """Run *command* for at most *patience* seconds. Whatever goes wrong is in the answer.
+
+    *enough*: how many characters of each output are kept.
+    """
     try:
         finished = run(command, env=quiet_environment(environ), cwd=cwd, timeout=patience)
     except (EnvbuildError, OSError, ValueError) as error:
         return Answer("", "", clean(f"cannot be started: {error}", 200))
-    out, err = finished.stdout[:ENOUGH], finished.stderr[:ENOUGH]
+    out, err = finished.stdout[:enough], finished.stderr[:enough]
     if finished.code is None:
         return Answer(out, err, f"did not answer within {patience:g} s")
     if finished.code < 0:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from ..errors import EnvbuildError
 from ..model.doctor import DoctorReport, Section
+from ..model.knowledge import Advisory
 from ..model.site import Site
 from .abilities import abilities
 from .asking import ENDING, PATIENCE, clean, together
@@ -37,19 +38,21 @@ def doctor(
     cache: Path | None = None,
     patience: float = PATIENCE,
     files: Path = Path("/"),
+    advisories: Sequence[Advisory] = (),
 ) -> DoctorReport:
     """Return what this machine has, what is missing, and how one gets it.
 
     *site*: whose interpreters and modules to look at; None: those of this machine. *root* and
     *cache*: the folders that would be used. *patience*: seconds that a program gets to answer.
-    *files*: where /etc, /proc and /sys are found. Never raises for what it finds.
+    *files*: where /etc, /proc and /sys are found. *advisories*: what is known to be bad. Never
+    raises for what it finds.
     """
     host = Host(environ, cwd, files, patience)
     looks: list[tuple[str, Callable[[], tuple[Section, ...]]]] = [
         ("Pythons", lambda: _python_sections(host, site)),
         ("Machine", _one(machine_section, host)),
         ("Module system", _one(modules_section, host)),
-        ("MPI", _one(mpi_section, host)),
+        ("MPI", lambda: (mpi_section(host, advisories),)),
         ("Compilers and build tools", _one(compilers_section, host)),
         ("Conda family", _one(conda_section, host)),
         ("Containers", _one(containers_section, host)),

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from ..errors import EnvbuildError
 from ..model.site import PlainVersion, Scheduler, Site, SitePath
 from .gpu import driver_version
+from .gpudirect import GpuDirect, gpudirect, rdma_networks
 from .host import Host, is_folder
 from .interpreters import glibc_version
 from .machine import os_release
@@ -51,6 +52,7 @@ def draft(site: Site, environ: Mapping[str, str], name: str) -> str:
         _Entry("facts", _facts(host), "of this node; the compute nodes may have another system"),
         *_gpu(host),
         *_network(host),
+        *_gpudirect(gpudirect(host)),
         *_scheduler(host),
         _Entry("base", None, "base: /path  # a folder for environments that all nodes see"),
     ]
@@ -109,8 +111,21 @@ def _gpu(host: Host) -> Iterator[_Entry]:
 
 
 def _network(host: Host) -> Iterator[_Entry]:
-    shown = "infiniband" if is_folder(host.at("/sys/class/infiniband")) else ""
+    shown = ", ".join(rdma_networks(host))
     yield _Entry("facts", None, f"  network: [{shown}]  # between the compute nodes; [] for none")
+
+
+def _gpudirect(found: GpuDirect) -> Iterator[_Entry]:
+    shown = "nvidia_peermem" if found.peer_memory is None else ", ".join(found.peer_memory)
+    yield _Entry(
+        "facts",
+        None,
+        f"  peer-memory: [{shown}]  # kernel modules of the compute nodes: nv_peer_mem, "
+        "nvidia_peermem; [] for none",
+    )
+    if found.usable is not None:
+        shown = "true" if found.usable else "false"
+        yield _Entry("facts", None, f"  gpudirect: {shown}  # as on this node; by DMA-BUF too")
 
 
 def _scheduler(host: Host) -> Iterator[_Entry]:

@@ -6,6 +6,7 @@ import re
 
 from ..model.doctor import Fact, Item, Section
 from .asking import first_line
+from .gpudirect import gpudirect_items
 from .host import Host, is_there
 from .items import make
 
@@ -25,6 +26,7 @@ def gpu_section(host: Host) -> Section:
         items.append(make("gpu.amd", "AMD GPU", "note", "the kernel offers one (/dev/kfd)"))
     if not items:
         items = [make("gpu", "GPU", "missing", "no NVIDIA driver on this node")]
+    items += gpudirect_items(host)
     return Section(id="gpu", title="GPU", items=tuple(items))
 
 

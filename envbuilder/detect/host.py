@@ -7,7 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .asking import PATIENCE, Answer, ask
+from .asking import ENOUGH, PATIENCE, Answer, ask
+
+# What a program may print that is asked for everything it knows, in characters: ompi_info --all
+# prints some 600,000.
+_EVERYTHING = 4_000_000
 
 # What is read of a file under /etc, /proc or /sys, in characters.
 FILE_LIMIT = 1_000_000
@@ -124,7 +128,14 @@ class Host:
 
     def ask(self, *command: str) -> Answer:
         """Run *command* and return what it says about itself."""
-        return ask(command, self.environ, cwd=self.cwd, patience=self.patience)
+        return self._ask(command, ENOUGH)
+
+    def ask_all(self, *command: str) -> Answer:
+        """Run *command* and return all that it says, not only the beginning."""
+        return self._ask(command, _EVERYTHING)
+
+    def _ask(self, command: tuple[str, ...], enough: int) -> Answer:
+        return ask(command, self.environ, cwd=self.cwd, patience=self.patience, enough=enough)
 
     def home(self) -> Path | None:
         """Return $HOME where it is set to an absolute path."""

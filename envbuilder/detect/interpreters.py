@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,15 +14,19 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 from pydantic import ValidationError
 
-from ..model.site import Interpreter, Site, Snapshot, StatedModule
+from ..model.site import Interpreter, Site, Snapshot, StatedModule, SystemComponent
 from .asking import ENDING, WORKERS, Answer, clean, together
 from .host import Host, arch_name, is_file, runs
+from .system import system_components
 
 # Seconds an interpreter gets to answer: a cold one on a parallel file system needs several.
 PYTHON_PATIENCE = 10.0
 
 # Virtualenvs made from virtualenvs, at most this many deep.
 NESTED = 4
+
+# Seconds for a look at everything. Each program has its own limit, which ends it long before.
+_ALTOGETHER = 600.0
 
 _NAME = re.compile(r"^python(3(\.\d+)?)?$")
 
@@ -86,19 +90,61 @@ def snapshot(
     environ: Mapping[str, str],
     cwd: Path | None = None,
     patience: float = PYTHON_PATIENCE,
+    components: Collection[str] | None = None,
 ) -> Detected:
     """Look at the machine as *site* says: its interpreters, the modules that the site states.
 
-    Starts each interpreter once for at most *patience* seconds; writes nothing and never raises
-    for what it finds: what is broken is skipped and named in the notes.
+    Where the site has the origin ``system``, also at what else the machine has; *components*: of
+    these only (canonical names); None: of all. Starts each program for at most *patience* seconds;
+    writes nothing and never raises for what it finds: what is broken is skipped and named in the
+    notes.
     """
-    return look_at(Host(environ, cwd, patience=patience), site.pythons, site.modules)
+    wanted = components if "system" in site.origins else ()
+    return look_at(Host(environ, cwd, patience=patience), site.pythons, site.modules, wanted)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What one of the looks that are taken at the same time found."""
+
+    interpreters: tuple[Interpreter, ...] = ()
+    system: tuple[SystemComponent, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def look_at(
-    host: Host, pythons: Sequence[str] = (), modules: Sequence[StatedModule] = ()
+    host: Host,
+    pythons: Sequence[str] = (),
+    modules: Sequence[StatedModule] = (),
+    components: Collection[str] | None = (),
+    taken: Sequence[str] = (),
 ) -> Detected:
-    """Return the snapshot of *host* with these modules; no *pythons* given: those on PATH."""
+    """Return the snapshot of *host* with these modules; no *pythons* given: those on PATH.
+
+    *components*: the system's components to look for; None: all of them. *taken*: folders of
+    modules, whose programs are not the system's, beside the homes of *modules*.
+    """
+    homes = [*taken, *(module.home for module in modules if module.home)]
+    looks = [
+        lambda: _interpreters(host, pythons, modules),
+        lambda: _Seen(system=system_components(host, components, homes)),
+    ]
+    late = _Seen(notes=("the machine was not looked at as a whole: no end in time",))
+    seen = [each or late for each in together(looks, _ALTOGETHER)]
+    notes = [note for each in seen for note in each.notes]
+    return Detected(
+        Snapshot(
+            interpreters=tuple(one for each in seen for one in each.interpreters),
+            system=tuple(one for each in seen for one in each.system),
+            modules=tuple(modules),
+            glibc=glibc_version(),
+        ),
+        tuple(dict.fromkeys(notes)),
+    )
+
+
+def _interpreters(host: Host, pythons: Sequence[str], modules: Sequence[StatedModule]) -> _Seen:
+    """Return the interpreters of the modules and the others, the newest first."""
     of_modules, notes = _of_modules(host, modules)
     claimed = {os.path.realpath(interpreter.path) for interpreter in of_modules}
     found = {interpreter.path: interpreter for interpreter in of_modules}
@@ -111,13 +157,8 @@ def look_at(
         if interpreter is not None and interpreter.path not in claimed:
             found.setdefault(interpreter.path, interpreter)
     by_path = sorted(found.values(), key=lambda interpreter: interpreter.path)
-    return Detected(
-        Snapshot(
-            interpreters=tuple(sorted(by_path, key=_version, reverse=True)),
-            modules=tuple(modules),
-            glibc=glibc_version(),
-        ),
-        tuple(dict.fromkeys(notes)),
+    return _Seen(
+        interpreters=tuple(sorted(by_path, key=_version, reverse=True)), notes=tuple(notes)
     )
 
 

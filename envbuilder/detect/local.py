@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from ..errors import UsageError
 from ..model.recipe import Arch
-from ..model.site import Site
+from ..model.site import Site, SiteFacts
+from .gpudirect import gpudirect
 from .host import Host, machine_arch
 from .modules import ModuleTool, find_modules
 from .tools import scheduler_name
@@ -27,9 +28,11 @@ def local_site(environ: Mapping[str, str]) -> Site:
             f"this machine's architecture is {arch}, envbuild knows {', '.join(get_args(Arch))}",
             "use a machine of one of these, or name a site with --site to plan for it",
         )
-    tool = find_modules(Host(environ)).tool
+    host = Host(environ)
+    tool = find_modules(host).tool
     summary = f"This machine ({arch}), as detected"
-    plain = Site(schema_=1, name="local", summary=summary, arch=(cast("Arch", arch),))
+    facts = _facts(host)
+    plain = Site(schema_=1, name="local", summary=summary, arch=(cast("Arch", arch),), facts=facts)
     if tool is None or tool.init is None:
         return plain
     try:
@@ -40,10 +43,19 @@ def local_site(environ: Mapping[str, str]) -> Site:
             arch=plain.arch,
             module_system=tool.system,
             module_init=tool.init,
+            facts=facts,
         )
     except ValidationError:
         # A folder whose name no document admits: go without modules, doctor still shows it.
         return plain
+
+
+def _facts(host: Host) -> SiteFacts:
+    """Return what this node shows for certain. What it does not show other nodes may still have."""
+    found = gpudirect(host)
+    return SiteFacts(
+        network=found.networks or None, peer_memory=found.peer_memory, gpudirect=found.usable
+    )
 
 
 def local_notes(environ: Mapping[str, str]) -> tuple[str, ...]:

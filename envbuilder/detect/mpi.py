@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
-
-from ..model.base import Document, Line, Name
+from ..model.condition import Condition, Value
 from ..model.doctor import Item, Section
+from ..model.knowledge import Advisory
+from ..model.ranges import matches
 from .asking import ENDING, first_line, together
 from .host import Host
 from .items import make
 
-# In the order of the report. mpicc is a compiler wrapper, the others start ranks.
+# In the order of the report. The wrappers call a compiler, the others start ranks.
 LAUNCHERS = ("mpiexec", "mpirun", "srun", "jsrun", "ddlrun")
 COMMANDS = (*LAUNCHERS, "mpicc")
+WRAPPERS = ("mpicc", "mpicxx")
+
+# What the commands say they are -> the component's canonical name.
+COMPONENTS = {
+    "openmpi": "openmpi",
+    "spectrum-mpi": "spectrum-mpi",
+    "mpich": "mpich",
+    "mvapich": "mvapich2",
+    "intel-mpi": "impi",
+}
 
 # What only these starters can be: they belong to a scheduler or a product, whatever MPI is there.
 _BY_COMMAND = {"srun": "slurm", "jsrun": "jsm", "ddlrun": "ddl"}
@@ -55,13 +62,11 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
 _ANY_VERSION = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+\w*)")
 
 
-class KnownBad(Document):
-    """A version of an MPI that must not be used, why, and who says so."""
-
-    component: Name
-    versions: Line
-    reason: Line
-    source: Line
+# Lines of ompi_info --parsable. What its parts stand on shows in their names: pmix3x and hwloc201
+# came with Open MPI, ext3x and external are of another package (3.x and 4.x; 5 has no such parts).
+_CUDA = re.compile(r"built_with_cuda_support:value:(true|false)")
+_HWLOC = re.compile(r"^mca:hwloc:(?:(external)|hwloc\d+):", re.MULTILINE)
+_PMIX = re.compile(r"^mca:pmix:(?:(ext\w+)|pmix\w+):", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -87,43 +92,72 @@ def identify(command: str, text: str) -> tuple[str | None, str | None]:
     return None, None
 
 
-def known_bad() -> tuple[KnownBad, ...]:
-    """Return the rows of known_bad.json, each with its source."""
-    path = Path(__file__).with_name("known_bad.json")
-    return tuple(KnownBad.model_validate(row) for row in json.loads(path.read_text("utf-8")))
-
-
-def why_bad(found: FoundMpi, rows: Sequence[KnownBad]) -> KnownBad | None:
-    """Return the row that speaks against *found*, None when none does."""
-    try:
-        version = Version(found.version or "")
-    except InvalidVersion:
-        return None
+def why_bad(found: FoundMpi, rows: Sequence[Advisory]) -> Advisory | None:
+    """Return the row that forbids *found* whatever else is there, None when none does."""
+    component = COMPONENTS.get(found.implementation or "")
     for row in rows:
-        if row.component == found.implementation and version in SpecifierSet(row.versions):
+        if row.severity != "error" or row.component != component or row.beside:
+            continue
+        if found.version and _matches_any(found.version, row) and _holds_plainly(row):
             return row
     return None
 
 
+def _matches_any(version: str, row: Advisory) -> bool:
+    """Return whether *version* is one that the row is about."""
+    ranges = (row.affected,) if isinstance(row.affected, str) else row.affected
+    return any(matches(version, each) for each in ranges)
+
+
+def _holds_plainly(row: Advisory) -> bool:
+    """Return whether the row holds where no flag is set and nothing else is known."""
+
+    def nothing_set(name: str) -> Value | None:
+        return "" if name.startswith("flags.") else None
+
+    return Condition(row.when).evaluate(nothing_set) is True
+
+
 def look(host: Host, command: str, path: str) -> FoundMpi:
     """Ask one command what it is."""
-    answer = host.ask(path, "--version")
-    implementation, version = identify(command, answer.text)
+    # A wrapper hands --version to its compiler. Open MPI and its kin know --showme:version, MPICH
+    # and its kin name themselves under -v.
+    options = ("--showme:version", "-v") if command in WRAPPERS else ("--version",)
+    for option in options:
+        answer = host.ask(path, option)
+        implementation, version = identify(command, answer.text)
+        if implementation is not None:
+            break
     trouble = answer.trouble
-    if command == "mpicc":
-        # mpicc hands --version to its compiler. Open MPI and its kin know --showme:version,
-        # MPICH and its kin name themselves under -v.
-        for option in ("--showme:version", "-v"):
-            if implementation is None:
-                answer = host.ask(path, option)
-                implementation, version = identify(command, answer.text)
-    if implementation is None and trouble is None and command != "mpicc":
+    if implementation is None and trouble is None and command not in WRAPPERS:
         trouble = f"says no version that is known: {first_line(answer.text) or 'nothing'}"
     return FoundMpi(command, path, implementation, version, trouble)
 
 
-def mpi_section(host: Host) -> Section:
-    """Return every MPI command on PATH."""
+def compiler_line(host: Host, wrapper: str) -> tuple[str, ...]:
+    """Return the command that a compiler wrapper would run; () where it does not say."""
+    answer = host.ask(wrapper, "-show")
+    return tuple(answer.stdout.split()) if answer.trouble is None else ()
+
+
+def open_mpi_facts(text: str) -> dict[str, bool]:
+    """Return what ``ompi_info --parsable --all`` says that conditions ask: cuda_aware, ucx, ...
+
+    What it does not say is left out.
+    """
+    facts: dict[str, bool] = {}
+    if cuda := _CUDA.search(text):
+        facts["cuda_aware"] = cuda[1] == "true"
+    if "\nmca:pml:" in text:
+        facts["ucx"] = "\nmca:pml:ucx:" in text
+    for name, pattern in (("external_hwloc", _HWLOC), ("external_pmix", _PMIX)):
+        if match := pattern.search(text):
+            facts[name] = match[1] is not None
+    return facts
+
+
+def mpi_section(host: Host, advisories: Sequence[Advisory] = ()) -> Section:
+    """Return every MPI command on PATH; *advisories* tell which of them are known to be bad."""
     places = [(command, path) for command in COMMANDS for path in host.every(command)]
     answers = together(
         [partial(look, host, command, path) for command, path in places],
@@ -134,13 +168,13 @@ def mpi_section(host: Host) -> Section:
         answer or FoundMpi(command, path, None, None, late)
         for (command, path), answer in zip(places, answers, strict=True)
     ]
-    items = _command_items(found, known_bad())
+    items = _command_items(found, advisories)
     if not any(mpi.command in {"mpiexec", "mpirun"} for mpi in found):
         items.insert(0, make("mpi", "MPI", "missing", "neither mpiexec nor mpirun is on PATH"))
     return Section(id="mpi", title="MPI", items=(*items, *_mixed(found)))
 
 
-def _command_items(found: Sequence[FoundMpi], rows: Sequence[KnownBad]) -> list[Item]:
+def _command_items(found: Sequence[FoundMpi], rows: Sequence[Advisory]) -> list[Item]:
     items = []
     count: dict[str, int] = {}
     for mpi in found:
@@ -151,7 +185,7 @@ def _command_items(found: Sequence[FoundMpi], rows: Sequence[KnownBad]) -> list[
     return items
 
 
-def _item(item_id: str, mpi: FoundMpi, rows: Sequence[KnownBad], *, first: bool) -> Item:
+def _item(item_id: str, mpi: FoundMpi, rows: Sequence[Advisory], *, first: bool) -> Item:
     bad = why_bad(mpi, rows)
     name = TITLES.get(mpi.implementation or "", "unknown")
     details = [mpi.path]
@@ -160,7 +194,9 @@ def _item(item_id: str, mpi: FoundMpi, rows: Sequence[KnownBad], *, first: bool)
     if mpi.trouble:
         details.append(mpi.trouble)
     if bad:
-        details += [bad.reason, f"source: {bad.source}"]
+        details.append(f"{bad.id}: {bad.summary}")
+        details += [f"fix: {bad.fix}"] if bad.fix else []
+        details.append(f"source: {bad.sources[0]}")
     # One that tells its version in spite of an exit code is in order.
     trouble = bad is not None or (mpi.version is None and mpi.trouble is not None)
     return make(

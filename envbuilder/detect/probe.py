@@ -23,6 +23,7 @@ from .effects import Effects
 from .host import is_folder, runs
 from .interpreters import Detected
 from .module_shell import PATIENCE
+from .mpi import open_mpi_facts
 from .site_snapshot import Taken
 
 _VERSION: TypeAdapter[str] = TypeAdapter(PlainVersion)
@@ -39,7 +40,6 @@ _PYTHON = re.compile(r"Python (\d[\w.+]*)")
 _OPEN_MPI = re.compile(r"^ompi:version:full:(\d[\w.+-]*)", re.MULTILINE)
 _SPECTRUM = re.compile(r"(?:Spectrum MPI|spectrum_mpi:version:full:) ?v?:?\s*(\d[\w.+-]*)")
 _MPICH = re.compile(r"MPICH Version:\s*(\d[\w.+-]*)")
-_CUDA = re.compile(r"built_with_cuda_support:value:(true|false)")
 # NAME-VERSION.dist-info, NAME-VERSION-py3.7.egg-info; hyphens of the name are written "_".
 _METADATA = re.compile(r"^([^-]+)-(\d[^-]*)(?:-.*)?\.(?:dist|egg)-info$")
 
@@ -130,14 +130,13 @@ def _look_at_mpi(effects: Effects, environ: Mapping[str, str], found: _Found) ->
     info = _program(effects, "ompi_info")
     if info is not None:
         text = _say(environ, info, "--parsable", "--all")
-        spectrum, open_mpi, cuda = (p.search(text) for p in (_SPECTRUM, _OPEN_MPI, _CUDA))
+        spectrum, open_mpi = (pattern.search(text) for pattern in (_SPECTRUM, _OPEN_MPI))
         # Spectrum MPI is made from Open MPI's code and says that version too.
         if spectrum is not None:
             found.provides["spectrum-mpi"] = spectrum[1]
         elif open_mpi is not None:
             found.provides["openmpi"] = open_mpi[1]
-        if cuda is not None:
-            found.facts["cuda_aware"] = cuda[1] == "true"
+        found.facts |= open_mpi_facts(text)
     mpich = _program(effects, "mpichversion")
     match = _MPICH.search(_say(environ, mpich)) if mpich else None
     if match is not None:

@@ -64,7 +64,9 @@ def take(
     _sort_in(look, modulefiles(shell))
     look.effects = show(shell, tuple(look.by_name.values()))
     modules = tuple(_modules(look))
-    machine = look_at(Host(environ), site.pythons)
+    taken = [each.home for each in modules if each.home]
+    taken += [folder for each in look.effects.values() for folder in each.folders("PATH")]
+    machine = look_at(Host(environ), site.pythons, components=None, taken=taken)
     snapshot = Snapshot(
         schema_=1,
         kind="live",
@@ -74,6 +76,7 @@ def take(
         preload=site.preload,
         trees=_trees(shell, look),
         interpreters=machine.snapshot.interpreters,
+        system=machine.snapshot.system,
         modules=modules,
         glibc=machine.snapshot.glibc,
     )

@@ -44,6 +44,20 @@ def components_are_known(root: Pairs, known: Knowledge) -> Iterator[Problem]:
         yield from _unknown_names(_child(module, "provides"), known, OWN_COMPONENTS_HINT)
 
 
+def pip_names_are_known(root: Pairs, known: Knowledge) -> Iterator[Problem]:
+    """Yield a problem for every ``pip-names`` entry that is no distribution of its component."""
+    names = _child(root, "pip-names")
+    yield from _unknown_names(names, known, _PACKAGES_HINT)
+    for component in known.components if isinstance(names, Pairs) else ():
+        value = _child(names, component)
+        if isinstance(value, Scalar):
+            of_it = known.components[component]
+            there = [name for name in (of_it.pip, *of_it.pip_variants) if name]
+            if value.text not in there:
+                what = f"distribution of {component}"
+                yield Problem(unknown(what, value.text, there), value.place, ())
+
+
 # What starts ranks on machines that this project knows of. One program of these has been written
 # ddlrn and ddllrun in one and the same guide.
 LAUNCHERS = (

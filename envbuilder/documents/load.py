@@ -18,6 +18,7 @@ from .checks import (
     flags_are_known,
     launcher_is_spelt_right,
     name_fits,
+    pip_names_are_known,
     schema_is_a_number,
 )
 from .scalars import value
@@ -89,6 +90,7 @@ def _read(path: Path, model: type[M], known: Knowledge | None) -> Document[M]:
     checks = [*schema_is_a_number(root)]
     if known is not None:
         checks += [*name_fits(root, path), *components_are_known(root, known)]
+        checks += pip_names_are_known(root, known)
         checks += [*flags_are_known(root, known), *launcher_is_spelt_right(root)]
     wrong = _first_at_each_place(found, faults, checks)
     if result is None or wrong:

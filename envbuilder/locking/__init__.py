@@ -1,6 +1,7 @@
-"""From a plan to a lock: pip is asked, with the plan's pins, which files it would take."""
+"""From a plan to a lock: which files its pins are, wheels and sources, with hash and size."""
 
 from .failures import Refusal
-from .locker import make_lock
+from .locker import Known, Where, make_lock
+from .target import OLDEST_GLIBC
 
-__all__ = ["Refusal", "make_lock"]
+__all__ = ["OLDEST_GLIBC", "Known", "Refusal", "Where", "make_lock"]

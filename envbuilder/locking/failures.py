@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from packaging.utils import canonicalize_name
 
-from ..errors import BuildError
+from ..errors import BuildError, MissingToolError
 from ..model.plan import Pin, Plan
 from ..process import Finished
 
@@ -21,10 +21,17 @@ UNREACHABLE = re.compile(
     r"problem confirming the ssl certificate|Max retries exceeded|40[13] Client Error"
 )
 REFUSED = re.compile(r"No matching distribution found for ([A-Za-z0-9._-]+)==(\S+)")
+_LACKING = re.compile(r"No matching distribution found for ([A-Za-z0-9._-]+)")
 # pip's word for a package of which no file fits this Python and platform.
 LACKING = "(from versions: none)"
 FULL = "No space left on device"
 FULL_HINT = "the file system is full: free some space, or use another --root"
+
+
+_NOT_REACHED = (
+    "the package index cannot be reached, so the files to install cannot be locked",
+    "where the node has no network, create it on one that has, or let pip-indexes name a mirror",
+)
 
 
 class Refusal(Exception):  # noqa: N818 - an answer that the solver works with, no error of the user's
@@ -72,12 +79,7 @@ def pip_failure(plan: Plan, pins: Sequence[Pin], answer: Finished) -> Exception:
     unreachable = UNREACHABLE.search(text)
     if unreachable:
         said = next(line for line in text.splitlines() if unreachable[0] in line)
-        return BuildError(
-            "the package index cannot be reached, so the files to install cannot be locked",
-            "on a node without network create it where there is one, or set pip-indexes in the "
-            "site file to a mirror",
-            f"pip said: {said.strip()[:300]}",
-        )
+        return BuildError(*_NOT_REACHED, f"pip said: {said.strip()[:300]}")
     refused = REFUSED.search(text)
     by_name = {canonicalize_name(pin.locator): pin for pin in pins}
     if refused and canonicalize_name(refused[1]) in by_name:
@@ -92,6 +94,32 @@ def pip_failure(plan: Plan, pins: Sequence[Pin], answer: Finished) -> Exception:
     return BuildError(
         f"pip finds no set of packages for recipe {plan.recipe}: {_last_line(answer)}",
         *(line for line in text.splitlines() if line.startswith("ERROR:")),
+        *_sources_only(text),
+    )
+
+
+def _sources_only(text: str) -> Iterator[str]:
+    """Say what may be done about a package that no wheel fits, where pip wants no other."""
+    lacking = _LACKING.search(text)
+    if lacking:
+        yield (
+            f"{lacking[1]} may have sources alone there: envbuild builds it if the recipe's stack "
+            "names it and knowledge says from-source of it"
+        )
+
+
+def index_unreachable(place: str, reason: str) -> BuildError:
+    """Return what to say when a place that may have a file does not answer."""
+    return BuildError(*_NOT_REACHED, f"{place}: {reason[:300]}")
+
+
+def pip_is_missing(python: str, said: Finished) -> MissingToolError:
+    """Return what to say when the tool's own Python has no pip that can report."""
+    found = said.stdout.partition(" from ")[0].strip() if said.ok else "none"
+    return MissingToolError(
+        "to choose files for another Python or machine, the Python that envbuild runs on needs "
+        f"pip >= 22.2; it has {found}",
+        f"{python} -m pip install 'pip>=22.2' (or {python} -m ensurepip --upgrade first)",
     )
 
 

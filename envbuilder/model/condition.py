@@ -47,6 +47,10 @@ FACTS: Mapping[str, FactKind] = {
     "driver": FactKind("version", "facts: {driver: '440.33'} in the site file"),
     "network": FactKind("set", "facts: {network: [infiniband]} in the site file; [] for none"),
     "gpu": FactKind("set", "facts: {gpu: [sm_70]} in the site file; [] for none"),
+    "peer_memory": FactKind(
+        "set", "facts: {peer-memory: [nvidia_peermem]} in the site file; [] for none"
+    ),
+    "gpudirect": FactKind("bool", "facts: {gpudirect: true} in the site file"),
     "scheduler": FactKind("text", "scheduler: slurm in the site file"),
     "offline": FactKind("bool", "facts: {offline: true} in the site file"),
     "uses": FactKind("set", "uses: [alltoall] in the recipe; [] for nothing special"),

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from .base import Document, Line, Name, Sha256
-from .plan import FindingStatus
+from .plan import Api, FindingStatus, Transport
 from .recipe import AdvisoryId, Arch
 
 Tier = Literal["rendered", "built", "imported", "one rank", "several ranks", "several nodes"]
@@ -33,6 +33,28 @@ class Check(Document):
     passed: bool
     ranks: int = Field(description="Ranks that ran it to its end.")
     detail: Line | None = None
+    said: Line | None = Field(
+        default=None, description="What the ranks said: versions that were imported, a greeting."
+    )
+
+
+class LeftOut(Document):
+    """A check that was not made, because what the ranks talk through cannot do it."""
+
+    name: Line
+    dtype: Line | None = None
+    why: Line
+
+
+class Carried(Document):
+    """Which transport carried the data of an operation, and who says so.
+
+    ``negotiation`` is the operation by which Horovod's ranks agree on what to send.
+    """
+
+    operation: Line = Field(description="allreduce, allgather, broadcast, negotiation.")
+    transport: Line = Field(description="mpi, nccl, gloo, or one that no plan asks for (ddl).")
+    source: Line = Field(description="A runtime's own timeline, log or answer.")
 
 
 class Timing(Document):
@@ -62,11 +84,18 @@ class SmokeResult(Document):
     ranks: int = Field(description="Ranks asked for.")
     nodes: tuple[Line, ...] = ()
     launch: Line = Field(description="The command that started the ranks.")
+    api: Api = Field(default="numpy", description="What the ranks talked through.")
+    transport: Transport | None = Field(
+        default=None, description="What was to carry the data; None: that was not asked."
+    )
+    carried: tuple[Carried, ...] = Field(default=(), description="What did carry the data.")
     runtime: Line | None = None
+    framework: Line | None = Field(default=None, description="Whose tensors were sent.")
     mpi: Line | None = None
     python: Line | None = None
     libraries: tuple[LoadedLibrary, ...] = ()
     checks: tuple[Check, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     timings: tuple[Timing, ...] = ()
     stacks: dict[str, str] = Field(default_factory=dict, description="Stack of each hung rank.")
 
@@ -111,3 +140,9 @@ class Evidence(Document):
         default=(), description="Those of the plan; the lock has them in full."
     )
     result: SmokeResult
+
+
+class Proved(Document):
+    """The records of one round of smoke tests, in order; a failed one is the last."""
+
+    evidence: tuple[Evidence, ...] = Field(min_length=1)

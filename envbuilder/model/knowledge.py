@@ -17,6 +17,13 @@ from .recipe import AdvisoryId, Arch, Severity
 from .site import Origin, PlainVersion
 
 
+class Need(Document):
+    """What releases of a component need, by canonical name; ``range``: of the component itself."""
+
+    range: VersionRange = "*"
+    components: dict[Name, VersionRange] = Field(min_length=1)
+
+
 class Component(Document):
     """One canonical name and what the package worlds call it."""
 
@@ -45,12 +52,16 @@ class Component(Document):
     from_source: bool = Field(
         default=False, description="The index has its sources, and envbuild can build them."
     )
-    needs: dict[Name, VersionRange] = Field(
-        default_factory=dict, description="What it needs to run, where it is built from source."
+    needs: tuple[Need, ...] = Field(
+        default=(), description="What it needs to run, where it is built from source."
     )
-    build_needs: dict[Name, VersionRange] = Field(
-        default_factory=dict,
+    build_needs: tuple[Need, ...] = Field(
+        default=(),
         description="What building it from source needs beside the stack; the newest that fits.",
+    )
+    pip_variants: tuple[Line, ...] = Field(
+        default=(),
+        description="Distributions that hold the same in the same releases: tensorflow-cpu.",
     )
 
 

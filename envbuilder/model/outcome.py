@@ -23,7 +23,26 @@ class Created(Document):
     modulefiles: Line = Field(description="Folder for ``module use``.")
     loads: tuple[Line, ...] = Field(default=(), description="Modules of the site that it loads.")
     launch: tuple[Line, ...] = Field(description="What starts a program on two ranks.")
-    evidence: Evidence
+    evidence: Evidence = Field(description="What was proved of the recipe's own runtime.")
+    proofs: tuple[Evidence, ...] = Field(
+        default=(), description="The newest proof of each runtime and way of talking."
+    )
+
+
+class Bundled(Document):
+    """A bundle for a machine that this one is not. Nothing of it was built."""
+
+    environment: Name
+    id: Line
+    lock_sha256: Sha256
+    site: Name
+    arch: Line
+    tier: Tier = "rendered"
+    folder: Line
+    archive: Line
+    bytes: int = Field(description="Size of the archive in bytes.")
+    files: int = Field(description="Files that the lock names, all of them inside.")
+    builds: tuple[Line, ...] = Field(default=(), description="What will be compiled there.")
 
 
 class Listed(Document):

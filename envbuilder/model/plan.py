@@ -111,6 +111,9 @@ class SourceBuild(Document):
         default=(), description="What its build needs in a release of its own: setuptools<60."
     )
     patches: tuple[Line, ...] = ()
+    frameworks: tuple[Name, ...] = Field(
+        default=(), description="What it is built for: torch, tensorflow, mxnet."
+    )
 
 
 Api = Literal["numpy", "mpi4py", "torch.distributed", "horovod.torch", "horovod.tensorflow"]
@@ -229,10 +232,13 @@ class Lock(Document):
 
         The inputs are left out: they say where the decisions came from and are compared to tell a
         stale lock. Two locks that decide the same are the same environment, so a knowledge file
-        that changed without effect must not cause a rebuild.
+        that changed without effect must not cause a rebuild. So are the files' sizes: whether a
+        server says them decides nothing.
         """
         plain = self.plain()
         del plain["plan"]["inputs"]
+        for artifact in plain["artifacts"]:
+            artifact.pop("size", None)
         return sha256_text(canonical_json(plain))
 
     def id(self) -> str:

@@ -188,6 +188,11 @@ class Recipe(Document):
     allow: dict[AdvisoryId, Line] = Field(
         default_factory=dict, description="Advisories that are waived, each with the reason."
     )
+    pip_names: dict[Name, Line] = Field(
+        default_factory=dict,
+        description="Another distribution of the same component, such as tensorflow: "
+        "tensorflow-cpu.",
+    )
     packages: tuple[PipRequirement, ...] = Field(
         default=(), description="Further pip requirements that no knowledge is kept about."
     )

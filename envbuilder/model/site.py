@@ -51,6 +51,9 @@ SitePath = Annotated[AbsolutePath, AfterValidator(_site_path)]
 PlainVersion = Annotated[str, StringConstraints(pattern=r"^[0-9][A-Za-z0-9.+_-]*$", max_length=64)]
 
 
+PeerMemory = Literal["nv_peer_mem", "nvidia_peermem"]
+"""Kernel modules by which a network card reaches GPU memory, spelt as the kernel does."""
+
 FactName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)]
 
 
@@ -117,6 +120,20 @@ class SiteFacts(Document):
     offline: bool | None = Field(
         default=None, description="Whether builds run where no package index is reached."
     )
+    gpus_per_node: int | None = Field(
+        default=None, ge=0, le=1024, description="GPUs of one node; 0 for none."
+    )
+    cores_per_node: int | None = Field(
+        default=None, ge=1, le=65536, description="Physical cores of one node that jobs may use."
+    )
+    peer_memory: tuple[PeerMemory, ...] | None = Field(
+        default=None,
+        description="Kernel modules that let network cards reach GPU memory; [] for none.",
+    )
+    gpudirect: bool | None = Field(
+        default=None,
+        description="Whether network cards reach GPU memory at all, by such a module or DMA-BUF.",
+    )
 
 
 class Partition(Document):
@@ -163,7 +180,7 @@ class Site(Document):
         default=(), description="Interpreters to consider; none given: those found on PATH."
     )
     origins: tuple[Origin, ...] = Field(
-        default=("module", "system", "pip"), min_length=1, description="Whom to ask first."
+        default=("module", "system", "pip", "build"), min_length=1, description="Whom to ask first."
     )
     launcher: Launcher | None = Field(
         default=None, description="None: the launcher of the MPI that the plan holds."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from ..model.plan import (
     Finding,
     Input,
     Modules,
+    Patch,
     Pin,
     Plan,
     Replacement,
@@ -21,6 +22,7 @@ from ..model.plan import (
 )
 from ..model.recipe import Arch, Recipe
 from ..model.site import Launcher, Site
+from .proofs import frameworks, proofs
 
 # What starts the ranks of each MPI that an environment may hold.
 LAUNCHERS: Mapping[str, Launcher] = {
@@ -62,6 +64,7 @@ class PlanRequest:
     found: Found
     runtime: RuntimePlan
     inputs: tuple[Input, ...]
+    patches: tuple[Patch, ...] = ()
 
 
 def make_plan(request: PlanRequest) -> Plan:
@@ -72,6 +75,7 @@ def make_plan(request: PlanRequest) -> Plan:
             f"recipe {recipe.name} asks for backend {recipe.backend}, which is not built yet",
             "backend: virtualenv is",
         )
+    launcher = site.launcher or _launcher(request.found.pins)
     return Plan(
         recipe=recipe.name,
         summary=recipe.summary,
@@ -85,16 +89,34 @@ def make_plan(request: PlanRequest) -> Plan:
         brought=request.found.brought,
         packages=recipe.packages,
         modules=_modules(request),
-        builds=request.found.builds,
+        builds=_builds(request),
         findings=request.found.findings,
         environment=_environment(recipe),
         runtime=request.runtime,
-        launcher=site.launcher or _launcher(request.found.pins),
+        patches=request.patches,
+        launcher=launcher,
+        proofs=proofs(
+            request.found.pins,
+            request.found.builds,
+            launcher,
+            alone=site.launcher is None,
+        ),
         smoke=recipe.smoke,
         pip_indexes=recipe.pip_indexes or site.pip_indexes,
         find_links=(*recipe.find_links, *site.find_links),
         steps=_steps(request),
         inputs=request.inputs,
+    )
+
+
+def _builds(request: PlanRequest) -> tuple[SourceBuild, ...]:
+    """Return the builds, Horovod's with the frameworks that it is built for."""
+    components = [pin.component for pin in request.found.pins]
+    return tuple(
+        build.model_copy(update={"frameworks": frameworks(build.flags, components)})
+        if build.component == "horovod"
+        else build
+        for build in request.found.builds
     )
 
 
@@ -145,6 +167,15 @@ def _steps(request: PlanRequest) -> tuple[Step, ...]:
         Step(id="venv", title="make the virtualenv"),
         Step(id="fetch", title="fetch the locked packages", needs_network=True),
         Step(id="install", title="install them"),
+        Step(id="tools", title="unpack the build tools"),
+        *_source_steps(request.found.builds),
         Step(id="runtime", title="build the collective runtime"),
         Step(id="check", title="import every package and compare"),
     )
+
+
+def _source_steps(builds: Sequence[SourceBuild]) -> Iterator[Step]:
+    for build in builds:
+        yield Step(id=f"build-{build.component}", title=f"build {build.component} {build.version}")
+    if builds:
+        yield Step(id="verify", title="look at the libraries that were built")

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from ..errors import UsageError
 from ..model.base import canonical_json
 from ..model.plan import Artifact, Lock, RuntimePlan
+
+if TYPE_CHECKING:
+    from packaging.version import Version
 
 # RFC 3986 without what a requirements file gives a meaning of its own: '#', ';', '$', quotes,
 # spaces, backslashes.
@@ -20,28 +24,40 @@ _IMPORT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
 def requirement_files(lock: Lock) -> Mapping[str, str]:
-    """Return the lists of *lock* by file name. Raises UsageError for a lock that holds no wheels
-    or whose names, versions, file names and URLs do not agree.
+    """Return the lists of *lock* by file name. Raises UsageError for a lock whose artifacts'
+    names, versions, file names and URLs do not agree.
     """
     artifacts = sorted(lock.artifacts, key=lambda artifact: (artifact.name, artifact.version))
     for artifact in artifacts:
         _check(artifact)
-    installed = [artifact for artifact in artifacts if not artifact.build_only]
-    tools = [artifact for artifact in artifacts if artifact.build_only]
+    wheels = [artifact for artifact in artifacts if artifact.kind == "wheel"]
+    # An own pip is too old for the other wheels: it is fetched without it and takes its place.
+    pip = [artifact for artifact in wheels if artifact.name == "pip"]
+    sources = [artifact for artifact in artifacts if artifact.kind == "sdist"]
+    installed = [artifact for artifact in wheels if not artifact.build_only]
+    tools = [artifact for artifact in wheels if artifact.build_only and artifact not in pip]
     return {
         # The plain URL: "NAME @ URL" is taken for a file name by pip 18.1 and 19.0.
-        "fetch.txt": _lines(f"{each.url} --hash=sha256:{each.sha256}" for each in artifacts),
+        "fetch.txt": _urls(artifact for artifact in wheels if artifact not in pip),
+        "sources.txt": _urls((*sources, *pip)),
+        "pip.txt": _pins(pip),
         "requirements.txt": _pins(installed),
         "build-requirements.txt": _pins(tools),
         # Two spaces and no star: checked as binary or text alike, as sha256sum writes it.
         "SHA256SUMS": _lines(f"{each.sha256}  wheelhouse/{each.filename}" for each in artifacts),
-        "expected.json": _expected(installed, lock.plan.runtime),
+        "expected.json": _expected(
+            [artifact for artifact in artifacts if not artifact.build_only], lock.plan.runtime
+        ),
     }
 
 
 def import_name(runtime: RuntimePlan) -> str:
     """Return the name under which Python imports the runtime."""
     return runtime.package.replace("-", "_")
+
+
+def _urls(artifacts: Iterable[Artifact]) -> str:
+    return _lines(f"{each.url} --hash=sha256:{each.sha256}" for each in artifacts)
 
 
 def _pins(artifacts: Iterable[Artifact]) -> str:
@@ -66,21 +82,37 @@ def _expected(installed: Iterable[Artifact], runtime: RuntimePlan) -> str:
 
 def _check(artifact: Artifact) -> None:
     # Late: 25 ms.
-    from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
-    from packaging.version import InvalidVersion, Version
+    from packaging.utils import canonicalize_name
+    from packaging.version import Version
 
-    try:
-        name, version, _, _ = parse_wheel_filename(artifact.filename)
-        same = (name, version) == (canonicalize_name(artifact.name), Version(artifact.version))
-    except (InvalidWheelFilename, InvalidVersion) as error:
-        raise _refusal(artifact, f"{artifact.filename!r} is not the name of a wheel") from error
-    if not same:
+    name, version = _named_by_file(artifact)
+    if (name, version) != (canonicalize_name(artifact.name), Version(artifact.version)):
         raise _refusal(artifact, f"its file {artifact.filename!r} is another name or version")
     if not re.fullmatch(r"[A-Za-z0-9._+!-]+", artifact.filename):
         raise _refusal(artifact, f"the file name {artifact.filename!r} is not safe")
     _check_url(artifact)
     if artifact.imports is not None and not _IMPORT.fullmatch(artifact.imports):
         raise _refusal(artifact, f"{artifact.imports!r} is nothing that Python can import")
+
+
+def _named_by_file(artifact: Artifact) -> tuple[str, Version]:
+    """Return name and version that the name of the artifact's file tells."""
+    from packaging.utils import (
+        InvalidSdistFilename,
+        InvalidWheelFilename,
+        parse_sdist_filename,
+        parse_wheel_filename,
+    )
+    from packaging.version import InvalidVersion, Version
+
+    what = {"wheel": "a wheel", "sdist": "sources"}[artifact.kind]
+    try:
+        Version(artifact.version)
+        if artifact.kind == "sdist":
+            return parse_sdist_filename(artifact.filename)
+        return parse_wheel_filename(artifact.filename)[:2]
+    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion) as error:
+        raise _refusal(artifact, f"{artifact.filename!r} is not the name of {what}") from error
 
 
 def _check_url(artifact: Artifact) -> None:

@@ -1,17 +1,16 @@
-"""The candidates of a request: the site's modules, its interpreters, the index, our builds."""
+"""The candidates of a request: the site's modules, what its system has, the index, our builds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from packaging.specifiers import InvalidSpecifier
 from packaging.version import Version
 
-from ..model.condition import Value
 from ..model.knowledge import Component, Knowledge, Release
 from ..model.ranges import matches, version
-from ..model.site import Origin
+from ..model.site import Origin, SystemComponent
 from .names import key, natural
 from .pool import Pool
 from .problem import Candidate
@@ -19,6 +18,13 @@ from .reach import Shelf
 from .request import Request
 
 _NOTHING = Version("0")
+
+# Facts of a system's component that say where it lies, and what machine it is for.
+_HOME = "home"
+_ARCH = "arch"
+
+# What the package index may turn out not to have.
+_INDEXED = ("pip", "build")
 
 
 @dataclass(frozen=True)
@@ -46,21 +52,23 @@ def pool(
     outside = [
         each for name in sorted(set(components)) for each in _of_index(request, name, known, strict)
     ]
-    all_of_them = [*inside, *(p for p in pythons if p.module is None), *outside]
-    offered = [c for c in all_of_them if (c.component, c.version) not in request.refused]
+    system = dict(_of_system(request, set(components)))
+    own = [*(p for p in pythons if p.module is None), *system]
+    offered = [
+        each
+        for each in (*inside, *own, *outside)
+        if each.origin not in _INDEXED or (each.component, each.version) not in request.refused
+    ]
+    facts = {each.id: shelf.modules[each.module].facts for each in offered if each.module}
+    homes = {each.id: shelf.modules[each.module].home for each in offered if each.module}
+    for each, stated in system.items():
+        facts[each.id] = stated.facts
+        homes[each.id] = str(stated.facts[_HOME]) if _HOME in stated.facts else None
     return Pool(
         tuple(_ranked(offered, request)),
-        {each.id: _facts(shelf, each) for each in offered if each.module},
-        {
-            each.id: home
-            for each in offered
-            if each.module and (home := shelf.modules[each.module].home)
-        },
+        facts,
+        {name: home for name, home in homes.items() if home},
     )
-
-
-def _facts(shelf: Shelf, candidate: Candidate) -> Mapping[str, Value]:
-    return shelf.modules[candidate.module].facts if candidate.module else {}
 
 
 def _of_module(request: Request, shelf: Shelf, name: str) -> Iterator[Candidate]:
@@ -95,6 +103,21 @@ def _interpreters(request: Request) -> Iterator[Candidate]:
     for each in request.snapshot.interpreters:
         if each.can_make_venv and each.arch == request.arch and each.path not in claimed:
             yield _outside(request, "python", each.version, "system", each.path, None)
+
+
+def _of_system(
+    request: Request, components: set[str]
+) -> Iterator[tuple[Candidate, SystemComponent]]:
+    """Yield what the system has beside interpreters, with what was found of it."""
+    if "system" not in request.site.origins:
+        return
+    for each in request.snapshot.system:
+        right_arch = each.facts.get(_ARCH, request.arch) == request.arch
+        if each.component in components and right_arch:
+            yield (
+                _outside(request, each.component, each.version, "system", each.locator, None),
+                each,
+            )
 
 
 def _outside(
@@ -132,7 +155,8 @@ def _of_index(
             )
             if fitting or not strict:
                 limited = fitting if len(fitting) < len(pythons) else None
-                yield _outside(request, component, release.version, origin, known.pip, limited)
+                name = request.recipe.pip_names.get(component, known.pip)
+                yield _outside(request, component, release.version, origin, name, limited)
 
 
 def _index_origins(request: Request, known: Component, component: str) -> Iterator[Origin]:

@@ -18,6 +18,7 @@ from .findings import findings
 from .flag_table import reads
 from .problem import Candidate, Stack
 from .request import Request, Resolution, Wanted
+from .tools import build_tools
 from .world import World, world
 
 _INTERPRETER = "bin/python3"
@@ -39,18 +40,39 @@ def resolve(request: Request, verbose: bool = False) -> Resolution:
 def _resolution(world: World, stack: Stack) -> Resolution:
     build_only = {f"implied:{each.component}" for each in world.request.build_only}
     pins = {switch: world.candidate(name) for switch, name in stack.used}
-    run_time = [(s, c) for s, c in pins.items() if s not in build_only]
+    run_time = [(s, c) for s, c in pins.items() if not _only_builds(world, s, c, build_only)]
+    chosen = (*_pins(world, run_time), *_remedial(world, stack))
+    known = {pin.component for pin in chosen}
+    rest = [(s, c) for s, c in pins.items() if c.component not in known]
+    tools = tuple(_pins(world, rest))
+    # What a runtime is built with must be there before it.
+    last = world.request.recipe.runtime.package
+    builds = tuple(
+        sorted(
+            _builds(world, stack, pins), key=lambda each: (each.component == last, each.component)
+        )
+    )
     return Resolution(
-        pins=(*_pins(world, run_time), *_remedial(world, stack)),
-        build_pins=tuple(_pins(world, [(s, pins[s]) for s in pins if s in build_only])),
+        pins=chosen,
+        build_pins=(*tools, *build_tools(world.request, builds, (*chosen, *tools))),
         brought=tuple(_brought(world, stack)),
         python=_python(world, pins),
         loads=stack.loads,
         final=stack.final,
         replaced=tuple(Replacement(module=module, by=by) for module, by in stack.replaced),
-        builds=tuple(_builds(world, stack, pins)),
+        builds=builds,
         findings=findings(world, stack),
     )
+
+
+def _only_builds(world: World, switch: str, candidate: Candidate, build_only: set[str]) -> bool:
+    """Whether a candidate is not part of the environment: CMake as a wheel, wherever it is asked.
+
+    One that is a module is loaded, and shown as what the recipe asked for.
+    """
+    known = world.request.knowledge.components.get(candidate.component)
+    tool = known is not None and known.build_only and candidate.origin == "pip"
+    return tool or switch in build_only
 
 
 def _pins(world: World, used: list[tuple[str, Candidate]]) -> Iterator[Pin]:

@@ -1,5 +1,5 @@
 """The smoke stage: start the ranks, and judge from what each recorded whether they can talk."""
 
-from .runner import SmokeRequest, run_smoke
+from .runner import MpiFrom, SmokeRequest, run_smoke
 
-__all__ = ["SmokeRequest", "run_smoke"]
+__all__ = ["MpiFrom", "SmokeRequest", "run_smoke"]

@@ -1,8 +1,8 @@
 """Which rank died of what, as far as the launcher says so in its log.
 
 A rank that dies takes the others with it, and their records stop just the same: only the launcher
-saw who was first. The forms are those of MPICH's hydra, Open MPI 4 and 5, and Slurm's srun; a log
-in another form tells nothing, and nothing is made of it.
+saw who was first. The forms are those of MPICH's hydra, Open MPI 4 and 5, Slurm's srun, torchrun
+and horovodrun; a log in another form tells nothing, and nothing is made of it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,12 @@ _OPEN_MPI_EXIT = re.compile(r"Process name: \[[^\]]*,(\d+)\]\s+Exit code:\s+(\d+
 # Slurm: "srun: error: node1: task 1: Killed" or "... Exited with exit code 3"
 _SLURM_EXIT = re.compile(r"srun: error: \S+: task (\d+): Exited with exit code (\d+)")
 _SLURM_KILLED = re.compile(r"srun: error: \S+: task (\d+): Killed")
+# torchrun: "failed (exitcode: -9) local_rank: 1 (pid: 12513) of binary: ..."
+_TORCHRUN = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: \d+ \(pid: (\d+)\)")
+# horovodrun --gloo names every process that did not end well, also those that it ended itself
+# after the first one: "Process 1 exit with status code 137."
+_HOROVODRUN = re.compile(r"Process (\d+) exit with status code (\d+)\.")
+_HOROVODRUN_FIRST = re.compile(r"remaining workers after failure of Process (\d+)\.")
 
 
 @dataclass(frozen=True)
@@ -63,10 +69,21 @@ def read_deaths(log: str) -> Deaths:
         by_pid[int(pid)] = f"killed by {signal_text(int(code))}" if killed else f"exit code {code}"
         if killed and int(code) == _HYDRA_ENDS_WITH:
             doubtful.add(int(pid))
-    by_rank = {int(rank): exit_text(int(code)) for rank, code in _OPEN_MPI_EXIT.findall(log)}
+    by_pid |= {int(pid): exit_text(int(code)) for code, pid in _TORCHRUN.findall(log)}
+    by_rank = _of_horovodrun(log)
+    by_rank |= {int(rank): exit_text(int(code)) for rank, code in _OPEN_MPI_EXIT.findall(log)}
     by_rank |= {int(rank): exit_text(int(code)) for rank, code in _SLURM_EXIT.findall(log)}
     for rank, number in _OPEN_MPI_SIGNAL.findall(log):
         by_rank[int(rank)] = f"killed by {signal_text(int(number))}"
     for rank in _SLURM_KILLED.findall(log):
         by_rank[int(rank)] = f"killed by {signal_text(9)}"
     return Deaths(by_pid, by_rank, frozenset(doubtful))
+
+
+def _of_horovodrun(log: str) -> dict[int, str]:
+    first = set(_HOROVODRUN_FIRST.findall(log))
+    return {
+        int(rank): exit_text(int(code))
+        for rank, code in _HOROVODRUN.findall(log)
+        if not first or rank in first
+    }

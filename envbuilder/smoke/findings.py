@@ -48,9 +48,16 @@ def checks(ranks: Sequence[RankRecord], asked: int, names: Mapping[str, str]) ->
                 passed=problem is None,
                 ranks=len(results),
                 detail=problem and one_line(problem),
+                said=_said(results),
             )
         )
     return tuple(found)
+
+
+def _said(results: Sequence[tuple[RankRecord, Done]]) -> str | None:
+    """Return what the ranks said, each thing once, by rank."""
+    said = dict.fromkeys(done.said for _, done in results if done.said)
+    return one_line(", ".join(said)) if said else None
 
 
 def _problem(

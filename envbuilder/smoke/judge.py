@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ..model.evidence import SmokeResult, Tier
 from . import reasons
+from .carriers import carried, left_out, wrong_api, wrong_library, wrong_transport
 from .findings import checks, libraries, timings
 from .outcome import Expectations, Outcome
 from .records import RankRecord, Records, World, label
@@ -20,13 +21,15 @@ def judge(records: Records, outcome: Outcome, expected: Expectations) -> SmokeRe
     found = checks(ranks, expected.ranks, names)
     why = [
         *reasons.not_started(ranks, outcome, expected),
+        *wrong_api(ranks, expected),
         *reasons.wrong_world(ranks, expected, names),
         *reasons.failed_checks(ranks, expected, names),
         *reasons.errors(ranks, names),
         *reasons.left_behind(outcome, expected),
         *reasons.deaths(ranks, outcome, expected, names),
         *reasons.hang(ranks, outcome, expected, names),
-        *reasons.wrong_library(ranks, expected),
+        *wrong_library(ranks, expected),
+        *wrong_transport(ranks, expected),
     ]
     if not why:
         # Nothing may pass only because no reason above fits it.
@@ -44,11 +47,16 @@ def judge(records: Records, outcome: Outcome, expected: Expectations) -> SmokeRe
         ranks=expected.ranks,
         nodes=_nodes(ranks),
         launch=one_line(shlex.join(expected.launch)),
+        api=expected.api,
+        transport=expected.transport,
+        carried=carried(ranks),
         runtime=_agreed(f"{world.runtime} {world.runtime_version}" for world in worlds),
+        framework=_agreed(world.framework for world in worlds if world.framework),
         mpi=_agreed(_mpi(world) for world in worlds if world.mpi),
         python=_agreed(world.python for world in worlds),
         libraries=libraries(ranks, expected.prefix, expected.module_folders),
         checks=found,
+        left_out=left_out(ranks),
         timings=timings(ranks, expected.ranks),
         stacks={names[source]: text for source, text in outcome.stacks.items() if source in names},
     )

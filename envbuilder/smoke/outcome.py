@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Literal
 
+from ..model.plan import Api, Transport
+from .mpi_library import PlanMpi
+
 State = Literal["running", "stopped", "gone"]
 
 
@@ -16,7 +19,9 @@ class Expectations:
 
     launch: the words of the command that starts the ranks.
     timeout: seconds.
-    mpi_owner: who must provide libmpi: ``prefix``, a module's name or ``system``; None: anybody.
+    api, transport: what the ranks must talk through, and what must carry the data; a transport of
+        None: anything.
+    mpi: the libmpi that the plan means; None: the plan holds no MPI.
     module_folders: (name, folder) of modules, to name the owners of libraries. All paths are real.
     """
 
@@ -24,7 +29,9 @@ class Expectations:
     launch: tuple[str, ...]
     timeout: float
     prefix: str
-    mpi_owner: str | None = None
+    api: Api = "numpy"
+    transport: Transport | None = None
+    mpi: PlanMpi | None = None
     module_folders: tuple[tuple[str, str], ...] = ()
 
     @property

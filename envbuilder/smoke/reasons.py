@@ -57,13 +57,8 @@ def wrong_world(
 ) -> list[str]:
     """The ranks have no common world, or two are the same one."""
     if each_alone(ranks, expected):
-        loaded = libraries(ranks, expected.prefix, expected.module_folders)
-        paths = ", ".join(library.path for library in loaded if library.kind == "mpi")
         count = sum(1 for record in ranks if record.world)
-        return [
-            f"{count} processes started, each alone (size 1): {expected.launcher} belongs to "
-            "another MPI than the library the ranks load" + (f" ({paths})" if paths else "")
-        ]
+        return [f"{count} processes started, each alone (size 1): {_why_alone(ranks, expected)}"]
     times = Counter(record.world.rank for record in ranks if record.world)
     twins = (rank for rank, count in sorted(times.items()) if count > 1)
     return [
@@ -71,6 +66,15 @@ def wrong_world(
         + listing([names[r.source] for r in ranks if r.world and r.world.rank == rank])
         for rank in twins
     ]
+
+
+def _why_alone(ranks: Sequence[RankRecord], expected: Expectations) -> str:
+    if expected.transport not in (None, "mpi"):
+        return f"{expected.launcher} told none of them its rank and the number of ranks"
+    loaded = libraries(ranks, expected.prefix, expected.module_folders)
+    paths = ", ".join(library.path for library in loaded if library.kind == "mpi")
+    other = f"{expected.launcher} belongs to another MPI than the library the ranks load"
+    return f"{other} ({paths})" if paths else other
 
 
 def failed_checks(
@@ -187,25 +191,3 @@ def _state(record: RankRecord, outcome: Outcome) -> str | None:
 
 def _unfinished(record: RankRecord) -> bool:
     return not record.ended and not record.failure
-
-
-def wrong_library(ranks: Sequence[RankRecord], expected: Expectations) -> list[str]:
-    """The MPI library that was loaded is not the plan's."""
-    looked = any(record.libraries for record in ranks)
-    if expected.mpi_owner is None or not looked:
-        return []
-    wanted = expected.mpi_owner
-    if wanted == "prefix":
-        wanted = f"the prefix {expected.prefix}"
-    loaded = [
-        library
-        for library in libraries(ranks, expected.prefix, expected.module_folders)
-        if library.kind == "mpi"
-    ]
-    if not loaded:
-        return [f"no rank had loaded a libmpi; the plan takes MPI from {wanted}"]
-    return [
-        f"the ranks loaded {library.path} ({library.owner}); the plan takes MPI from {wanted}"
-        for library in loaded
-        if library.owner != expected.mpi_owner
-    ]

@@ -36,6 +36,7 @@ class Start(Event):
     executable: str
     uid: int
     launcher_rank: int | None
+    api: str = "numpy"
 
 
 class World(Event):
@@ -50,6 +51,7 @@ class World(Event):
     runtime_version: str
     runtime_file: str | None
     build_record: dict[str, Any] | None
+    framework: str | None = None
     mpi: str | None
     mpi_version: str | None
     python: str
@@ -79,6 +81,7 @@ class Done(Event):
     passed: bool
     problem: str | None
     seconds: float
+    said: str | None = None
     median: float | None = Field(default=None, description="Seconds of one operation.")
     repetitions: int | None = None
     entered: tuple[float, ...] = ()
@@ -94,6 +97,30 @@ class Libraries(Event):
 
     event: Literal["libraries"]
     paths: tuple[str, ...]
+
+
+class NotMade(Event):
+    """A check that is left out, because what is talked through cannot do it."""
+
+    event: Literal["left out"]
+    check: str
+    dtype: str | None
+    why: str
+
+
+class Claim(Document):
+    """Which transport carried an operation, and who says so."""
+
+    operation: str
+    transport: str
+    source: str
+
+
+class Claims(Event):
+    """What carried the data, as far as this rank can tell; after shutdown."""
+
+    event: Literal["carried"]
+    claims: tuple[Claim, ...]
 
 
 class Failure(Event):
@@ -113,7 +140,8 @@ class End(Event):
 
 
 AnyEvent = Annotated[
-    Start | World | Begin | Done | Libraries | Failure | End, Field(discriminator="event")
+    Start | World | Begin | Done | NotMade | Libraries | Claims | Failure | End,
+    Field(discriminator="event"),
 ]
 Kind = TypeVar("Kind", bound=Event)
 

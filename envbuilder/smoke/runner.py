@@ -7,10 +7,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from .. import process
 from ..model.evidence import SmokeResult
+from ..model.plan import Api, Transport
 from .judge import judge
+from .mpi_library import PlanMpi, of_prefix, of_wrapper
 from .outcome import Expectations, Outcome
 from .processes import MARK, POLL, collect_stacks, end_all, find, states
 from .records import Records, read_ranks
@@ -28,6 +31,8 @@ END_PATIENCE = 3.0
 # So much of the end of the log is looked at.
 LOG_BYTES = 65536
 
+MpiFrom = Literal["prefix", "wrapper"]
+
 
 @dataclass(frozen=True)
 class SmokeRequest:
@@ -40,7 +45,10 @@ class SmokeRequest:
     max_bytes: largest message in bytes.
     prefix: libraries below it are the environment's own.
     launch: the words that start the ranks, as shown and kept; none: those of *command*.
-    mpi_owner: who must provide libmpi: ``prefix``, a module's name or ``system``; None: anybody.
+    api, transport: what *command* lets the ranks talk through, and what must carry the data then;
+        a transport of None: anything.
+    mpi_from: where the plan has its MPI: in the ``prefix``, or where its compiler ``wrapper`` says,
+        whose answer the command puts into *folder*; None: it holds none.
     module_folders: where the modules lie that libraries may come from, by name.
     """
 
@@ -52,7 +60,9 @@ class SmokeRequest:
     prefix: Path
     env: Mapping[str, str]
     launch: tuple[str, ...] = ()
-    mpi_owner: str | None = None
+    api: Api = "numpy"
+    transport: Transport | None = None
+    mpi_from: MpiFrom | None = None
     module_folders: Mapping[str, Path] = field(default_factory=dict)
 
 
@@ -150,6 +160,16 @@ def _expectations(request: SmokeRequest) -> Expectations:
         launch=request.launch or request.command,
         timeout=request.timeout,
         prefix=str(request.prefix.resolve()),
-        mpi_owner=request.mpi_owner,
+        api=request.api,
+        transport=request.transport,
+        mpi=_plan_mpi(request),
         module_folders=tuple(folders),
     )
+
+
+def _plan_mpi(request: SmokeRequest) -> PlanMpi | None:
+    if request.mpi_from is None:
+        return None
+    if request.mpi_from == "prefix":
+        return of_prefix(request.prefix.resolve())
+    return of_wrapper(request.folder)

@@ -138,6 +138,7 @@ def test_tidying_keeps_scripts_logs_and_our_wheel(tmp_path: Path) -> None:
         "logs",
         "runtime",
         "smoke.py",
+        "smoke_program",
         "sub",
         "wheels",
     ]

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from envbuilder import data
 from envbuilder.detect import doctor
+from envbuilder.documents import load_knowledge
 from envbuilder.model.doctor import DoctorReport
 from envbuilder.model.site import Site
 
@@ -188,7 +190,10 @@ def test_a_good_machine_can_do_everything(machine: Machine, base_python: str) ->
 @pytest.mark.integration
 def test_a_known_bad_mpi_does_not_count_for_the_smoke_test(machine: Machine) -> None:
     machine.says("mpiexec", "openmpi-3.1.3")
-    assert "Open MPI" not in examine(machine).ability("smoke").why
+    known = load_knowledge([data.RECIPES]).value.advisories
+    report = doctor(machine.environ, files=machine.files, advisories=known)
+    assert "Open MPI" not in report.ability("smoke").why
+    assert "OMPI-001" in " ".join(report.item("mpi.mpiexec").details)
 
 
 @pytest.mark.integration

@@ -6,11 +6,20 @@ from collections.abc import Callable
 
 import pytest
 
+from envbuilder import data
 from envbuilder.detect.host import Host
-from envbuilder.detect.mpi import FoundMpi, identify, known_bad, mpi_section, why_bad
+from envbuilder.detect.mpi import FoundMpi, identify, mpi_section, why_bad
+from envbuilder.documents import load_knowledge
 from envbuilder.model.doctor import Section
+from envbuilder.model.knowledge import Advisory
 
 from .conftest import Machine
+
+
+@pytest.fixture(scope="module")
+def advisories() -> tuple[Advisory, ...]:
+    return load_knowledge([data.RECIPES]).value.advisories
+
 
 RECORDED = [
     ("mpirun", "openmpi-3.1.3", "openmpi", "3.1.3"),
@@ -66,16 +75,43 @@ def test_jsrun_and_ddlrun_are_known_by_their_names() -> None:
     ],
 )
 def test_the_known_bad_version_is_flagged_and_no_other(
-    implementation: str, version: str | None, bad: bool
+    implementation: str, version: str | None, bad: bool, advisories: tuple[Advisory, ...]
 ) -> None:
     found = FoundMpi("mpirun", "/usr/bin/mpirun", implementation, version)
-    assert (why_bad(found, known_bad()) is not None) is bad
+    row = why_bad(found, advisories)
+    assert (None if row is None else row.id) == ("OMPI-001" if bad else None)
 
 
-def test_every_row_of_what_is_known_bad_names_its_source() -> None:
-    rows = known_bad()
-    assert rows
-    assert all("https://" in row.source and row.reason for row in rows)
+def row(**changes: object) -> Advisory:
+    plain = {
+        "id": "SITE-1",
+        "severity": "error",
+        "component": "mvapich2",
+        "affected": "<2.3.7",
+        "summary": "hangs here",
+        "evidence": "run",
+        "sources": ["https://cluster.example/tickets/1"],
+    }
+    return Advisory.model_validate({**plain, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "bad"),
+    [
+        ({}, True),
+        ({"affected": ["<2", "==2.3.6"]}, True),
+        ({"affected": "<2"}, False),
+        ({"severity": "warning"}, False),
+        ({"beside": {"cuda": "*"}}, False),
+        ({"when": "flags.HOROVOD_WITH_MPI == '1'"}, False),
+        ({"when": "network in ['infiniband']"}, False),
+    ],
+)
+def test_only_what_forbids_the_mpi_whatever_else_is_there(
+    changes: dict[str, object], bad: bool
+) -> None:
+    found = FoundMpi("mpirun", "/usr/bin/mpirun", "mvapich", "2.3.6")
+    assert (why_bad(found, [row(**changes)]) is not None) is bad
 
 
 def by_id(section: Section) -> dict[str, str]:
@@ -83,13 +119,15 @@ def by_id(section: Section) -> dict[str, str]:
 
 
 @pytest.mark.integration
-def test_known_bad_on_path_is_a_problem_with_its_reason(machine: Machine) -> None:
+def test_known_bad_on_path_is_a_problem_with_its_reason(
+    machine: Machine, advisories: tuple[Advisory, ...]
+) -> None:
     machine.says("mpirun", "openmpi-3.1.3")
-    section = mpi_section(Host(machine.environ))
+    section = mpi_section(Host(machine.environ), advisories)
     item = section.items[0]
     assert (item.id, item.status) == ("mpi.mpirun", "problem")
     assert item.found == "Open MPI 3.1.3, known to be bad"
-    assert any("hang" in line for line in item.details)
+    assert any(line.startswith("OMPI-001: ") and "hang" in line for line in item.details)
     assert any(line.startswith("source: ") for line in item.details)
     assert item.needed_for
     assert item.without_root
@@ -119,11 +157,13 @@ def test_two_mpis_mixed_on_path_are_a_problem(machine: Machine) -> None:
 
 
 @pytest.mark.integration
-def test_a_hidden_second_mpi_is_listed_but_no_problem(machine: Machine) -> None:
+def test_a_hidden_second_mpi_is_listed_but_no_problem(
+    machine: Machine, advisories: tuple[Advisory, ...]
+) -> None:
     machine.says("mpirun", "openmpi-5.0.11")
     machine.says("mpirun", "openmpi-3.1.3", folder="later")
     environ = {**machine.environ, "PATH": f"{machine.bin}:{machine.folder / 'later'}"}
-    section = mpi_section(Host(environ))
+    section = mpi_section(Host(environ), advisories)
     assert by_id(section) == {"mpi.mpirun": "ok", "mpi.mpirun.2": "note"}
     assert any("stands earlier on PATH" in line for line in section.items[1].details)
 

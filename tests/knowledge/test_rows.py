@@ -27,6 +27,7 @@ LIBRARIES = {"CPU", "MPI", "NCCL", "DDL"}
 # Facts of a module that rows ask for, and what each says. A site states them: docs/knowledge.md.
 MODULE_FACTS = {
     "mpi.cuda_aware",
+    "mpi.development",
     "openmpi.cuda_aware",
     "openmpi.external_hwloc",
     "openmpi.external_pmix",
@@ -137,7 +138,7 @@ def test_rows_refer_to_rows_that_there_are() -> None:
     for row in OWN:
         told = " ".join(filter(None, (row.summary, row.fix, row.note, row.demoted)))
         for name in re.findall(
-            r"\b(?:OMPI|NCCL|HVD|CUDA|CUDNN|PY|TF|TORCH|GDR|DDL)-[0-9]{3}\b", told
+            r"\b(?:OMPI|NCCL|HVD|CUDA|CUDNN|PY|TF|TORCH|GDR|DDL|MPI)-[0-9]{3}\b", told
         ):
             assert name in IDS, f"{row.id} refers to {name}"
 

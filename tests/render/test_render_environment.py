@@ -216,8 +216,9 @@ def test_smoke_starts_the_launcher_with_the_ranks(
     env["PATH"] = f"{launcher.parent}:{env['PATH']}"
     done = run([need("bash"), str(folder / "smoke.sh"), "--max", "a b"], env=env, cwd=Path("/"))
     python = tmp_path / "pre fix" / "bin" / "python"
+    asked = "--api numpy --transport mpi"
     options = f"--map-by slot:OVERSUBSCRIBE --bind-to none {words}"
-    assert done.stdout.partition(":")[2] == f"{options} {python} {folder}/smoke.py --max a b\n"
+    assert done.stdout.partition(":")[2] == f"{options} {python} {folder}/smoke.py {asked} --max a b\n"
 
 
 @pytest.mark.parametrize("ranks", ["0", "two", "2; touch CANARY", "-1", "99999999999"])

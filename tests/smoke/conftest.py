@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from envbuilder import data
+from envbuilder import data, sources
 from envbuilder.model.evidence import SmokeResult
 from envbuilder.smoke import SmokeRequest, run_smoke
 
@@ -77,10 +77,15 @@ class Runs:
         ranks: int = 2,
         timeout: float = 60,
         max_bytes: int = 4096,
+        options: tuple[str, ...] = (),
         **changed: Any,
     ) -> SmokeResult:
-        """Run the test; *sabotage* is appended to a copy of the runtime's module."""
+        """Run the test; *sabotage* is appended to a copy of the runtime's module.
+
+        *options* are given to the program, *changed* to the request.
+        """
         request = self.request(sabotage, launcher, ranks, timeout, max_bytes)
+        request["command"] += options
         begin = time.monotonic()
         result = run_smoke(SmokeRequest(**{**request, **changed}))
         assert time.monotonic() - begin < timeout + 15, "the time limit must hold"
@@ -95,17 +100,17 @@ class Runs:
         timeout: float = 60,
         max_bytes: int = 4096,
     ) -> dict[str, Any]:
-        sources = data.RUNTIME
+        runtime = data.RUNTIME
         if sabotage:
-            sources = self.folder / "sabotaged"
+            runtime = self.folder / "sabotaged"
             shutil.copytree(
-                data.RUNTIME / "distributed_dl_training", sources / "distributed_dl_training"
+                data.RUNTIME / "distributed_dl_training", runtime / "distributed_dl_training"
             )
-            with (sources / "distributed_dl_training" / "numpy.py").open("a") as module:
+            with (runtime / "distributed_dl_training" / "numpy.py").open("a") as module:
                 module.write("\n\n" + sabotage)
         run = self.folder / "run"
         run.mkdir()
-        shutil.copyfile(data.SMOKE_PROGRAM, run / "smoke.py")
+        sources.add(data.SMOKE_PROGRAM, run)
         launcher = launcher or (self.mpi.mpiexec,)
         return {
             "command": (*launcher, "-n", str(ranks), self.mpi.python, "smoke.py"),
@@ -114,11 +119,11 @@ class Runs:
             "timeout": timeout,
             "max_bytes": max_bytes,
             "prefix": self.mpi.prefix,
-            "mpi_owner": "prefix",
+            "mpi_from": "prefix",
             "env": {
                 "PATH": os.environ["PATH"],
                 "HOME": str(self.folder),
-                "PYTHONPATH": str(sources),
+                "PYTHONPATH": str(runtime),
                 "PYTHONDONTWRITEBYTECODE": "1",
                 TEST_MARK: str(self.folder),
                 **self.environ,

@@ -7,21 +7,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from envbuilder.smoke.mpi_library import PlanMpi
 from envbuilder.smoke.outcome import Expectations
 
 NONCE = "c0ffee"
 LIBMPI = "/prefix/lib/libmpi.so.12"
+PREFIX_MPI = PlanMpi(source="the prefix /prefix", folder="/prefix")
 Key = tuple[str, str | None, int | None]
+Claim = tuple[str, str, str]
 
 IMPORT: Key = ("import", None, None)
 INIT: Key = ("init", None, None)
+HELLO: Key = ("hello", None, None)
 WORLD: Key = ("world", None, None)
 SMALL: Key = ("allreduce", "int32", 4)
 LARGE: Key = ("allreduce", "float32", 4096)
 BARRIER: Key = ("barrier", None, None)
 TIMING: Key = ("timing", "float32", 4096)
 SHUTDOWN: Key = ("shutdown", None, None)
-CHECKS = (IMPORT, INIT, WORLD, SMALL, LARGE, BARRIER, TIMING, SHUTDOWN)
+CHECKS = (IMPORT, INIT, HELLO, WORLD, SMALL, LARGE, BARRIER, TIMING, SHUTDOWN)
 
 
 class Rank:
@@ -38,6 +42,9 @@ class Rank:
         launcher_rank: int | None = None,
         nonce: str = NONCE,
         libraries: Sequence[str] = (LIBMPI,),
+        claims: Sequence[Claim] = (),
+        left_out: Sequence[Key] = (),
+        api: str = "numpy",
         problems: Mapping[Key, str] | None = None,
         facts: Mapping[Key, Mapping[str, Any]] | None = None,
         stop_in: Key | None = None,
@@ -53,6 +60,9 @@ class Rank:
         self.launcher_rank = launcher_rank
         self.nonce = nonce
         self.libraries = libraries
+        self.claims = claims
+        self.left_out = left_out
+        self.api = api
         self.problems = problems or {}
         self.facts = {TIMING: {"median": 0.001, "repetitions": 10}, **(facts or {})}
         self.stop_in = stop_in
@@ -75,6 +85,7 @@ class Rank:
                 "executable": "/prefix/bin/python",
                 "uid": 1000,
                 "launcher_rank": self.launcher_rank,
+                "api": self.api,
             }
         ]
         for key in CHECKS:
@@ -91,6 +102,15 @@ class Rank:
                 lines.append(self._world())
             if key == self.stop_after:
                 return lines + self._error()
+        lines += [
+            {"event": "left out", "check": name, "dtype": dtype, "why": "it cannot"}
+            for name, dtype, _ in self.left_out
+        ]
+        claims = [
+            {"operation": operation, "transport": transport, "source": source}
+            for operation, transport, source in self.claims
+        ]
+        lines.append({"event": "carried", "claims": claims})
         return [*lines, {"event": "end", "failed": len(self.problems)}]
 
     def _error(self) -> list[dict[str, Any]]:
@@ -111,6 +131,7 @@ class Rank:
             "runtime_version": "0.1.0",
             "runtime_file": "/prefix/lib/distributed_dl_training/__init__.py",
             "build_record": {"schema": 1},
+            "framework": None,
             "mpi": "MPICH",
             "mpi_version": "5.0.2",
             "python": "3.11.7",
@@ -132,6 +153,6 @@ def expectations(**changed: Any) -> Expectations:
         "launch": ("/opt/mpich/bin/mpiexec", "-n", "2", "python", "smoke.py"),
         "timeout": 120.0,
         "prefix": "/prefix",
-        "mpi_owner": "prefix",
+        "mpi": PREFIX_MPI,
     }
     return Expectations(**{**standard, **changed})

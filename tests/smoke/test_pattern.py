@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
+import importlib
 from typing import Any
 
 import numpy
@@ -34,12 +33,9 @@ DTYPES = ["int32", "int64", "float16", "float32", "float64"]
 
 @pytest.fixture(scope="module")
 def program() -> Any:
-    spec = importlib.util.spec_from_file_location("smoke_program", Path(data.SMOKE_PROGRAM))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(data.SMOKE_PROGRAM))
+        return importlib.import_module("smoke_program.pattern")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

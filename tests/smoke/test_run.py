@@ -67,7 +67,8 @@ def test_the_records_tell_what_ran_and_nothing_else_is_written(smoke: Runs, mpi:
     smoke()
     assert [path.name for path in smoke.folder.iterdir()] == ["run"]
     names = {path.name for path in (smoke.folder / "run").iterdir()}
-    assert names == {"smoke.py", "smoke.log", "ranks"}
+    assert names == {"smoke.py", "smoke_program", "smoke.log", "ranks"}
+    assert not (smoke.folder / "run" / "smoke_program" / "__pycache__").exists()
     files = sorted((smoke.folder / "run" / "ranks").glob("rank-*.jsonl"))
     assert len(files) == 2
     for path in files:
@@ -83,7 +84,7 @@ def test_the_records_tell_what_ran_and_nothing_else_is_written(smoke: Runs, mpi:
         assert events[-1]["event"] == "end"
         begun = [one["check"] for one in events if one["event"] == "begin"]
         assert begun == [one["check"] for one in events if one["event"] == "done"]
-        assert begun[:2] == ["import", "init"]
+        assert begun[:3] == ["import", "init", "hello"]
         assert begun[-1] == "shutdown"
 
 
@@ -394,7 +395,9 @@ def test_a_rank_that_nobody_ends_ends_itself(smoke: Runs, mpi: Mpi, tmp_path: Pa
     """As on another node, where nobody asks for stacks or sends signals."""
     smoke.request()
     (tmp_path / "hanging.py").write_text("import time\ntime.sleep(600)\n")
-    program = "import smoke, sys; smoke.OVERTIME = 1; smoke.main(sys.argv[1:])"
+    program = (
+        "import sys; from smoke_program import main; main.OVERTIME = 1; main.main(sys.argv[1:])"
+    )
     options = ["--out", str(tmp_path), "--nonce", "ab", "--ranks", "1", "--timeout", "2"]
     done = subprocess.run(
         [mpi.python, "-c", program, *options, "--runtime", "hanging"],

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from envbuilder import data
+from envbuilder import data, sources
 from envbuilder.errors import MissingToolError
 from envbuilder.smoke import SmokeRequest, run_smoke
 
@@ -38,7 +37,7 @@ def request_for(tmp_path: Path) -> Any:
         (package / "numpy.py").write_text(RUNTIME + sabotage)
         run = tmp_path / "a folder"
         run.mkdir()
-        shutil.copyfile(data.SMOKE_PROGRAM, run / "smoke.py")
+        sources.add(data.SMOKE_PROGRAM, run)
         standard: dict[str, Any] = {
             "command": (sys.executable, "smoke.py"),
             "folder": run,

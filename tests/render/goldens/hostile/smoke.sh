@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment hostile, id 5ebdc534dac0, lock sha256 5ebdc534dac033e47a4618d7e661fc2db624e8639a4af8f73aee204b364644c5
+# Environment hostile, id 46474fa33831, lock sha256 46474fa338317f0382386dfd8284825fb6fd90c72e3005c355732a8d24af6806
 #
 #   bash smoke.sh [OPTION...]  start smoke.py with these options on ENVBUILD_RANKS ranks
 set -euo pipefail
@@ -16,4 +16,4 @@ fi
 clean_environment
 load_modules
 enter_environment
-exec '/opt/m p'"'"'i/mpi$exec' '$(touch CANARY) `touch CANARY` ${HOME} "double" '"'"'single'"'"' ]] ]==] -- [exec touch CANARY] {open close} } { \ \n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \' -n "$ranks" '/software/a b '"'"'single'"'"' "double" $HOME `touch CANARY` ]] {x} é/hostile/abc/bin/python' "$HERE/smoke.py" "$@"
+exec '/opt/m p'"'"'i/mpi$exec' '$(touch CANARY) `touch CANARY` ${HOME} "double" '"'"'single'"'"' ]] ]==] -- [exec touch CANARY] {open close} } { \ \n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \' -n "$ranks" '/software/a b '"'"'single'"'"' "double" $HOME `touch CANARY` ]] {x} é/hostile/abc/bin/python' "$HERE/smoke.py" --api numpy --transport mpi "$@"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment allreduce-modules, id 8a28155b1ff1, lock sha256 8a28155b1ff199251b1ecde2b989c4457c0d9381475fd0899ba5016a7519f38e
+# Environment allreduce-modules, id 45b76469b95a, lock sha256 45b76469b95ac38e7fe10965d047b45b741589631c711c2db60ecd569cf5e7ab
 #
 #   bash smoke.sh [OPTION...]  start smoke.py with these options on ENVBUILD_RANKS ranks
 set -euo pipefail
@@ -18,4 +18,4 @@ load_modules
 enter_environment
 [[ $EUID -ne 0 ]] || export OMPI_ALLOW_RUN_AS_ROOT=1
 [[ $EUID -ne 0 ]] || export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-exec mpiexec --map-by slot:OVERSUBSCRIBE --bind-to none -n "$ranks" /software/cluster/env/abc/bin/python "$HERE/smoke.py" "$@"
+exec mpiexec --map-by slot:OVERSUBSCRIBE --bind-to none -n "$ranks" /software/cluster/env/abc/bin/python "$HERE/smoke.py" --api numpy --transport mpi "$@"

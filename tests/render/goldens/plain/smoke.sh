@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment allreduce, id 9e26e32cb15e, lock sha256 9e26e32cb15e3e9e3331b4f2c3ec68ded6bc5837a6768a3baf2c9499541d3a9f
+# Environment allreduce, id fed3a3de4810, lock sha256 fed3a3de48101ab995a89b70a58738848a6fb88c5b1a21ae145830254e11991c
 #
 #   bash smoke.sh [OPTION...]  start smoke.py with these options on ENVBUILD_RANKS ranks
 set -euo pipefail
@@ -16,4 +16,4 @@ fi
 clean_environment
 load_modules
 enter_environment
-exec mpiexec -n "$ranks" /software/local/allreduce/abc/bin/python "$HERE/smoke.py" "$@"
+exec mpiexec -n "$ranks" /software/local/allreduce/abc/bin/python "$HERE/smoke.py" --api numpy --transport mpi "$@"

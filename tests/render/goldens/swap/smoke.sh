@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment allreduce-swap, id e921390fac4b, lock sha256 e921390fac4b5933a0973ac45c07d33ed4c4461592f27144bb1456f1bc0cb0f4
+# Environment allreduce-swap, id 35981458d308, lock sha256 35981458d30836ec5068c175e7e6f8c0e3d7b3aa69f6e33f96197e33f99e6cbc
 #
 #   bash smoke.sh [OPTION...]  start smoke.py with these options on ENVBUILD_RANKS ranks
 set -euo pipefail
@@ -18,4 +18,4 @@ load_modules
 enter_environment
 [[ $EUID -ne 0 ]] || export OMPI_ALLOW_RUN_AS_ROOT=1
 [[ $EUID -ne 0 ]] || export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-exec mpiexec --map-by slot:OVERSUBSCRIBE --bind-to none -n "$ranks" /software/ml/env/abc/bin/python "$HERE/smoke.py" "$@"
+exec mpiexec --map-by slot:OVERSUBSCRIBE --bind-to none -n "$ranks" /software/ml/env/abc/bin/python "$HERE/smoke.py" --api numpy --transport mpi "$@"

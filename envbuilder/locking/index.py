@@ -1,0 +1,214 @@
+"""What pip cannot be asked about without running it: the files of sources, their hashes, sizes.
+
+pip runs the setup.py of sources to learn what they need. Their names, versions and hashes are on
+the index's own pages (PEP 503, 691), which are read here, from the places that pip's configuration
+names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.request import url2pathname
+
+from ..errors import BuildError
+from .connection import Connection, Unreachable
+from .failures import Refusal, index_unreachable
+from .settings import PipSettings
+
+if TYPE_CHECKING:
+    from pypi_simple import ProjectPage
+
+ENDINGS = (".tar.gz", ".zip")
+# So many sizes are asked for at once.
+AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """An sdist as its index or folder tells it. ``yanked``: why it should not be taken, or None.
+
+    ``sha256`` and ``size`` (bytes) are None where the page does not say.
+    """
+
+    filename: str
+    version: str
+    url: str
+    sha256: str | None = None
+    size: int | None = None
+    yanked: str | None = None
+
+
+class Index:
+    """All places of pip's configuration, asked in pip's order: folders first."""
+
+    def __init__(self, settings: PipSettings, environ: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._connection = Connection(settings, environ)
+
+    def sdist(self, component: str, name: str, version: str, *, exact: bool) -> SourceFile:
+        """Return the sources of a release, with hash and size.
+
+        *exact*: the user asked for this very version, so a yanked one may be taken, as pip does
+        (PEP 592). Raises Refusal for a release that the places do not offer, so that another may
+        be chosen, and BuildError where none of them has the distribution, or one that might have
+        it cannot be reached.
+        """
+        from packaging.version import Version
+
+        found: list[SourceFile] = []
+        silent: list[Unreachable] = []
+        for place in (*self._settings.find_links, *self._settings.indexes):
+            try:
+                found += self._offered(place, name)
+            except Unreachable as problem:
+                silent.append(problem)
+        here = [each for each in found if Version(each.version) == Version(version)]
+        if not here:
+            raise self._missing(component, name, version, found, silent)
+        fit = [each for each in here if exact or each.yanked is None]
+        if not fit:
+            reason = here[0].yanked or "no reason given"
+            raise Refusal(component, version, f"{name} {version} is yanked: {reason}")
+        # The first place wins; of one release's files, the .tar.gz.
+        first = min(fit, key=lambda each: not each.filename.endswith(".tar.gz"))
+        try:
+            return self._hashed(first)
+        except Unreachable as problem:
+            raise index_unreachable(problem.place, problem.reason) from problem
+
+    def sizes(self, urls: Iterable[str]) -> dict[str, int]:
+        """Return the bytes of each file, without those whose server does not say."""
+        names = list(dict.fromkeys(urls))
+        with ThreadPoolExecutor(AT_ONCE) as workers:
+            sizes = workers.map(self._size, names)
+        return {url: size for url, size in zip(names, sizes, strict=True) if size is not None}
+
+    def _offered(self, place: str, name: str) -> Iterator[SourceFile]:
+        local = local_path(place)
+        if place in self._settings.indexes:
+            if local is None:
+                page = self._connection.project_page(place, name)
+                yield from _on_page(page, name) if page else ()
+            else:
+                yield from _in_html(local / name / "index.html", name)
+        elif local is None:
+            yield from _on_page(self._connection.page(place, name), name)
+        elif local.is_dir():
+            yield from _in_folder(local, name)
+        else:
+            yield from _in_html(local, name)
+
+    def _missing(
+        self,
+        component: str,
+        name: str,
+        version: str,
+        found: list[SourceFile],
+        silent: list[Unreachable],
+    ) -> Exception:
+        if silent:
+            return index_unreachable(silent[0].place, silent[0].reason)
+        if found:
+            reason = f"no place that pip is configured with has sources of {name} {version}"
+            return Refusal(component, version, reason)
+        places = ", ".join(
+            without_credentials(each)
+            for each in (*self._settings.find_links, *self._settings.indexes)
+        )
+        return BuildError(
+            f"there are no sources of {name} to build {component} from in "
+            f"{places or 'any place, as pip is configured without an index'}",
+            f"put {name}-{version}.tar.gz into a folder that find-links in the recipe or site "
+            "file names, or let pip-indexes name a complete mirror",
+        )
+
+    def _hashed(self, file: SourceFile) -> SourceFile:
+        """Return the file with hash and size; one that its index gives no hash of is read whole."""
+        path = local_path(file.url)
+        url = without_credentials(file.url)
+        if path is not None:
+            content = path.read_bytes()
+            sha256 = file.sha256 or hashlib.sha256(content).hexdigest()
+            return SourceFile(file.filename, file.version, url, sha256, len(content), file.yanked)
+        if file.sha256 is None:
+            sha256, length = self._connection.read_whole(file.url)
+            return SourceFile(file.filename, file.version, url, sha256, length, file.yanked)
+        size = self._connection.size(file.url) if file.size is None else file.size
+        return SourceFile(file.filename, file.version, url, file.sha256, size, file.yanked)
+
+    def _size(self, url: str) -> int | None:
+        path = local_path(url)
+        if path is not None:
+            return path.stat().st_size if path.is_file() else None
+        return self._connection.size(url)
+
+
+def without_credentials(url: str) -> str:
+    """A mirror's user and password must not end in a file that others read."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
+
+
+def local_path(place: str) -> Path | None:
+    """Return the path of a ``file:`` address or plain path, None for one of the network."""
+    parts = urlsplit(place)
+    if parts.scheme == "file":
+        return Path(url2pathname(parts.path))
+    return None if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", place) else Path(place).expanduser()
+
+
+def _on_page(page: ProjectPage, name: str) -> Iterator[SourceFile]:
+    for each in page.packages:
+        # As pip: what a link shows may be anything.
+        filename = unquote(urlsplit(each.url).path.rpartition("/")[2])
+        if _is(filename, name):
+            yield SourceFile(
+                filename=filename,
+                version=_version(filename),
+                url=each.url,
+                sha256=each.digests.get("sha256"),
+                size=each.size,
+                yanked=(each.yanked_reason or "no reason given") if each.is_yanked else None,
+            )
+
+
+def _in_html(file: Path, name: str) -> Iterator[SourceFile]:
+    if not file.is_file():
+        return
+    # Late: 0.3 s.
+    from pypi_simple import ProjectPage
+
+    text = file.read_bytes()
+    yield from _on_page(ProjectPage.from_html(name, text, base_url=file.as_uri()), name)
+
+
+def _in_folder(folder: Path, name: str) -> Iterator[SourceFile]:
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and _is(path.name, name):
+            yield SourceFile(path.name, _version(path.name), path.absolute().as_uri())
+
+
+def _is(filename: str, name: str) -> bool:
+    """Whether a file is named as sources of the distribution are, with a version of PEP 440."""
+    from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
+    from packaging.version import InvalidVersion
+
+    if not filename.endswith(ENDINGS):
+        return False
+    try:
+        return parse_sdist_filename(filename)[0] == canonicalize_name(name)
+    except (InvalidSdistFilename, InvalidVersion):
+        return False
+
+
+def _version(filename: str) -> str:
+    from packaging.utils import parse_sdist_filename
+
+    return str(parse_sdist_filename(filename)[1])

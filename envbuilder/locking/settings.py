@@ -1,0 +1,72 @@
+"""pip's own configuration, as it says it itself: where packages come from and how to get there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..model.plan import Plan
+
+# pip's own default index: https://pip.pypa.io/en/stable/cli/pip_install/
+DEFAULT_INDEX = "https://pypi.org/simple"
+# Later ones win: https://pip.pypa.io/en/stable/topics/configuration/#precedence-override-order
+_SECTIONS = ("global", "install", ":env:")
+_LINE = re.compile(r"(global|install|:env:)\.([a-z-]+)=(.*)")
+_TRUE = frozenset({"1", "true", "yes", "y", "on", "t"})
+_TIMEOUT = 15.0
+_RETRIES = 5
+
+
+@dataclass(frozen=True)
+class PipSettings:
+    """Where packages come from, in pip's order, and how these places are reached.
+
+    The addresses may hold a user and a password: they are for asking, never for a lock or a
+    message. ``cert``: a file or folder of certificates, None: the usual ones. Seconds.
+    """
+
+    indexes: tuple[str, ...] = (DEFAULT_INDEX,)
+    find_links: tuple[str, ...] = ()
+    cert: str | None = None
+    client_cert: str | None = None
+    proxy: str | None = None
+    trusted_hosts: tuple[str, ...] = ()
+    timeout: float = _TIMEOUT
+    retries: int = _RETRIES
+
+
+def read_settings(listing: str, plan: Plan) -> PipSettings:
+    """Return pip's settings from what ``pip config list`` printed, with the plan's places.
+
+    As pip does with its command line: the plan's first index takes the place of the configured
+    one, all others are added.
+    """
+    values = _values(listing)
+    indexes: tuple[str, ...] = ()
+    if values.get("no-index", "").lower() not in _TRUE:
+        first = plan.pip_indexes[:1] or (values.get("index-url", DEFAULT_INDEX),)
+        indexes = (*first, *values.get("extra-index-url", "").split(), *plan.pip_indexes[1:])
+    timeout = values.get("timeout") or values.get("default-timeout")
+    return PipSettings(
+        indexes=tuple(dict.fromkeys(indexes)),
+        find_links=tuple(dict.fromkeys((*values.get("find-links", "").split(), *plan.find_links))),
+        cert=values.get("cert"),
+        client_cert=values.get("client-cert"),
+        proxy=values.get("proxy"),
+        trusted_hosts=tuple(values.get("trusted-host", "").split()),
+        timeout=float(timeout) if timeout else _TIMEOUT,
+        retries=int(values.get("retries", _RETRIES)),
+    )
+
+
+def _values(listing: str) -> Mapping[str, str]:
+    found: dict[str, dict[str, str]] = {section: {} for section in _SECTIONS}
+    for line in listing.splitlines():
+        match = _LINE.fullmatch(line.strip())
+        if match:
+            section, name, value = match.groups()
+            # It prints every value as Python writes it.
+            found[section][name] = str(ast.literal_eval(value))
+    return {name: value for section in _SECTIONS for name, value in found[section].items()}

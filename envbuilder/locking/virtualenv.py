@@ -1,0 +1,58 @@
+"""The plan's own environment, entered for a moment: its modules, a virtualenv, its pip."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ..model.plan import Plan
+from ..process import Finished
+from .failures import modules_failure, venv_failure
+
+Run = Callable[[Sequence[str]], Finished]
+
+# The first pip that can say what it would install: https://pip.pypa.io/en/stable/news/#v22-2
+REPORTS = (22, 2)
+# The first that installs wheels with the platform tags of PEP 600.
+TAKES_TODAYS_WHEELS = (20, 3)
+
+
+def load_modules(plan: Plan, run: Run) -> None:
+    """Enter the environment once for nothing else, so that its failure is told as what it is."""
+    if not plan.modules.loads:
+        return
+    entered = run(["true"])
+    if not entered.ok:
+        raise modules_failure(plan, entered)
+
+
+def make_venv(plan: Plan, run: Run, venv: Path) -> str:
+    """Make a virtualenv as the build will; return its interpreter."""
+    flags = ["--system-site-packages"] if plan.system_site_packages else []
+    python = venv / "bin" / "python"
+    made = run([plan.python, "-m", "venv", *flags, str(venv)])
+    if not made.ok and python.exists():
+        # venv keeps to itself what its ensurepip said; run alone, that says it again.
+        made = run([str(python), "-I", "-m", "ensurepip", "--upgrade"])
+    if not made.ok:
+        raise venv_failure(plan, made)
+    return str(python)
+
+
+def pip_version(run: Run, python: str) -> tuple[tuple[int, int], Finished]:
+    """Return version and words of an interpreter's pip; (0, 0): it has none that starts."""
+    said = run([python, "-m", "pip", "--version"])
+    found = re.match(r"pip (\d+)\.(\d+)", said.stdout) if said.ok else None
+    return ((int(found[1]), int(found[2])) if found else (0, 0)), said
+
+
+def packages_there(run: Run, python: str) -> dict[str, str]:
+    """Return the distributions that an interpreter finds, name -> version."""
+    said = run([python, "-m", "pip", "list", "--format", "json"])
+    try:
+        rows = json.loads(said.stdout) if said.ok else []
+    except json.JSONDecodeError:
+        rows = []
+    return {row["name"]: row["version"] for row in rows}

@@ -1,0 +1,72 @@
+"""Which smoke tests an environment must pass: one for each runtime and way of talking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..model.plan import Api, Pin, Proof, SourceBuild, Transport
+from ..model.site import Launcher
+
+# The framework of each of Horovod's build variables: HOROVOD_WITHOUT_PYTORCH=1 leaves it out.
+FRAMEWORKS: Mapping[str, tuple[str, str]] = {
+    "TENSORFLOW": ("tensorflow", "tensorflow"),
+    "PYTORCH": ("pytorch", "torch"),
+    "MXNET": ("mxnet", "mxnet"),
+}
+
+_HOROVOD: Mapping[str, Api] = {"tensorflow": "horovod.tensorflow", "torch": "horovod.torch"}
+
+
+def frameworks(flags: Mapping[str, str], components: Sequence[str]) -> tuple[str, ...]:
+    """Return what Horovod is built for, by the name of its part: torch, tensorflow, mxnet.
+
+    That is what is there and not left out: what is asked for by HOROVOD_WITH_ and not there, the
+    resolver has refused.
+    """
+    return tuple(
+        part
+        for name, (component, part) in FRAMEWORKS.items()
+        if component in components and flags.get(f"HOROVOD_WITHOUT_{name}") is None
+    )
+
+
+def proofs(
+    pins: Sequence[Pin],
+    builds: Sequence[SourceBuild],
+    launcher: Launcher,
+    *,
+    alone: bool,
+) -> tuple[Proof, ...]:
+    """Return the smoke tests in their order: the bundled runtime's, then those of the recipe's.
+
+    *alone*: no scheduler stands between, so that the runtime's own launcher can start the ranks.
+    """
+    components = [pin.component for pin in pins]
+    own = [Proof(api="numpy", transport="mpi", launcher=launcher)]
+    horovod = next((each for each in builds if each.component == "horovod"), None)
+    if horovod is not None:
+        return (*own, *_of_horovod(horovod, components, launcher, alone=alone))
+    if "pytorch" in components and alone:
+        torchrun = Launcher(kind="torchrun", command=("torchrun",))
+        own.append(Proof(api="torch.distributed", transport="gloo", launcher=torchrun))
+    return tuple(own)
+
+
+def _of_horovod(
+    build: SourceBuild, components: Sequence[str], launcher: Launcher, *, alone: bool
+) -> Iterator[Proof]:
+    flags = build.flags
+    for part in frameworks(flags, components):
+        if part not in _HOROVOD:
+            continue  # MXNet is retired; what is built for it is verified, not started
+        api = _HOROVOD[part]
+        if flags.get("HOROVOD_WITHOUT_MPI") is None:
+            yield Proof(api=api, transport=_transport(flags), launcher=launcher)
+        if flags.get("HOROVOD_WITHOUT_GLOO") is None and alone:
+            horovodrun = Launcher(kind="horovodrun", command=("horovodrun",))
+            yield Proof(api=api, transport="gloo", launcher=horovodrun)
+
+
+def _transport(flags: Mapping[str, str]) -> Transport:
+    operation = flags.get("HOROVOD_GPU_ALLREDUCE") or flags.get("HOROVOD_GPU_OPERATIONS")
+    return "nccl" if operation == "NCCL" else "mpi"

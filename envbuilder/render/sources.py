@@ -1,0 +1,78 @@
+"""What is built from source: its steps, and the description that the build's programs read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import UsageError
+from ..model.base import canonical_json
+from ..model.plan import Artifact, Lock, SourceBuild
+
+# The step that builds a component is named after it.
+STEP = "build-"
+
+
+def source_values(lock: Lock, component: str) -> dict[str, Any]:
+    """Return what the step's template needs. Raises UsageError for a lock without its sources."""
+    build = next((each for each in lock.plan.builds if each.component == component), None)
+    if build is None:
+        raise UsageError(
+            f"the lock has a step that builds {component} but does not say how",
+            "make the lock anew: envbuild lock",
+        )
+    return {
+        "component": component,
+        "title": f"{component} {build.version}",
+        "archive": _archive_name(lock, build),
+        "patches": build.patches,
+        "variables": sorted({**build.environment, **build.flags}.items()),
+        "options": build.pip_options,
+    }
+
+
+def _archive_name(lock: Lock, build: SourceBuild) -> str:
+    # A plan that is not locked yet is rendered to ask pip: no step of it runs.
+    sources = sources_of(lock, build)
+    return sources.filename if sources else f"{build.component}-{build.version}.tar.gz"
+
+
+def sources_of(lock: Lock, build: SourceBuild) -> Artifact | None:
+    """Return the artifact that holds the sources of *build*."""
+    pin = lock.plan.pin(build.component)
+    locator = pin.locator.lower() if pin else build.component
+    for each in lock.artifacts:
+        if each.kind == "sdist" and each.name == locator and each.version == build.version:
+            return each
+    return None
+
+
+def builds_text(lock: Lock) -> str:
+    """Return builds.json: what wheel_cache.py and verify.py must know of each build."""
+    return canonical_json([_described(lock, build) for build in lock.plan.builds])
+
+
+def _described(lock: Lock, build: SourceBuild) -> dict[str, Any]:
+    sources = sources_of(lock, build)
+    patches = {patch.name: patch.sha256 for patch in lock.plan.patches}
+    return {
+        "component": build.component,
+        "version": build.version,
+        "sdist": sources.filename if sources else None,
+        "sha256": sources.sha256 if sources else None,
+        "flags": build.flags,
+        "environment": build.environment,
+        "pip_options": list(build.pip_options),
+        "patches": [{"name": name, "sha256": patches.get(name)} for name in build.patches],
+        "frameworks": list(build.frameworks),
+        "mpi": _pin(lock, ("openmpi", "mpich", "spectrum-mpi", "mvapich2", "impi")),
+        "nccl": _pin(lock, ("nccl",)),
+    }
+
+
+def _pin(lock: Lock, names: tuple[str, ...]) -> dict[str, Any] | None:
+    for name in names:
+        pin = lock.plan.pin(name)
+        if pin is not None:
+            keys = ("component", "version", "origin", "locator")
+            return {key: getattr(pin, key) for key in keys}
+    return None

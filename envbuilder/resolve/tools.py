@@ -1,0 +1,69 @@
+"""What building from source needs beside the stack: the newest release of each that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from ..errors import NoSolutionError
+from ..model.knowledge import Release
+from ..model.plan import Pin, SourceBuild
+from ..model.ranges import matches, version
+from .request import Request
+
+_NOTHING = Version("0")
+
+
+def build_tools(
+    request: Request, builds: Sequence[SourceBuild], pins: Sequence[Pin]
+) -> tuple[Pin, ...]:
+    """Return what *builds* need of the index and *pins* do not hold, one pin for each.
+
+    These never run in the environment, and no row speaks of them beside others: what a row does
+    speak of (CMake, setuptools) is wanted by the runtime and stands in *pins*.
+    """
+    there = {pin.component for pin in pins}
+    python = next(pin.version for pin in pins if pin.component == "python")
+    asked: dict[str, dict[str, str]] = {}
+    for build in builds:
+        for name, constraint in _needs(request, build):
+            if name not in there and name in request.knowledge.releases:
+                asked.setdefault(name, {})[build.component] = constraint
+    return tuple(_newest(request, name, python, asked[name]) for name in sorted(asked))
+
+
+def _needs(request: Request, build: SourceBuild) -> Iterator[tuple[str, str]]:
+    for need in request.knowledge.components[build.component].build_needs:
+        if matches(build.version, need.range):
+            yield from need.components.items()
+    for each in build.build_requires:
+        requirement = Requirement(each)
+        yield requirement.name, str(requirement.specifier) or "*"
+
+
+def _newest(request: Request, name: str, python: str, asked: Mapping[str, str]) -> Pin:
+    known = request.knowledge.components[name]
+    fitting = [
+        release
+        for release in request.knowledge.releases[name]
+        if all(matches(release.version, constraint) for constraint in asked.values())
+        and (release.requires_python is None or matches(python, release.requires_python))
+        and _is_for(release, request.arch, python)
+        and (name, release.version) not in request.refused
+    ]
+    why = "; ".join(f"{constraint} (building {of})" for of, constraint in asked.items())
+    if not fitting or known.pip is None:
+        raise NoSolutionError(
+            f"no release of {name} fits: {why}, Python {python}, {request.arch}",
+            "envbuild plan with another python in the recipe's stack",
+        )
+    newest = max(fitting, key=lambda release: version(release.version) or _NOTHING)
+    return Pin(component=name, version=newest.version, origin="pip", locator=known.pip, why=why)
+
+
+def _is_for(release: Release, arch: str, python: str) -> bool:
+    series = ".".join(python.split(".")[:2])
+    right = not release.arch or arch in release.arch
+    return release.wheels and right and (not release.pythons or series in release.pythons)

@@ -1,0 +1,106 @@
+"""Which libmpi the plan means: whatever else the ranks load is not what was built against.
+
+Where pip brings the MPI it lies in the prefix. The MPI of a module or of the system is the one that
+its compiler wrapper links (``mpicxx -show``): ``smoke.sh`` asks it in the environment of the ranks,
+after the modules were loaded, and keeps the answer beside the records.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+# What smoke.sh writes: the wrapper's path on the first line, then what it says.
+ANSWER = "mpi.txt"
+LIBRARY_FOLDERS = ("lib", "lib64", "lib/*-linux-gnu*")
+
+
+@dataclass(frozen=True)
+class PlanMpi:
+    """The libraries that may be loaded as libmpi; all paths are real.
+
+    source: what the plan takes its MPI from, as it is told.
+    folder: every library below it is right; or
+    files: these are, and those that belong to them (libmpi_mpifh beside libmpi).
+    """
+
+    source: str
+    folder: str | None = None
+    files: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        return self.folder is not None or bool(self.files)
+
+    def holds(self, path: str) -> bool:
+        """Return whether a library that was loaded is the plan's."""
+        if self.folder is not None:
+            return PurePosixPath(path).is_relative_to(self.folder)
+        return any(_belongs(PurePosixPath(path), PurePosixPath(file)) for file in self.files)
+
+
+def _belongs(path: PurePosixPath, file: PurePosixPath) -> bool:
+    beside = path.parent == file.parent and _stem(path).startswith(_stem(file) + "_")
+    return path == file or beside
+
+
+def _stem(path: PurePosixPath) -> str:
+    return path.name.partition(".so")[0]
+
+
+def of_prefix(prefix: Path) -> PlanMpi:
+    """Return the MPI that pip installs below *prefix*."""
+    return PlanMpi(source=f"the prefix {prefix}", folder=str(prefix))
+
+
+def of_wrapper(run: Path) -> PlanMpi:
+    """Return the MPI that the wrapper links whose answer lies in the folder of the run.
+
+    Without files where nobody answered, or the answer names no libmpi that is there.
+    """
+    try:
+        lines = (run / ANSWER).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    if not lines or not lines[0].startswith("/"):
+        said = lines[0] if lines else "no answer"
+        return PlanMpi(source=f"its compiler wrapper mpicxx ({said})")
+    wrapper = lines[0]
+    files = _linked(Path(wrapper), _words(" ".join(lines[1:]))) or _beside(Path(wrapper))
+    source = ", ".join(files) or "no libmpi that is there"
+    return PlanMpi(source=f"{source} ({wrapper} -show)", files=files)
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+def _linked(wrapper: Path, words: list[str]) -> tuple[str, ...]:
+    """Return the MPI libraries that the words of a link command name and that exist."""
+    folders = [Path(word[2:]) for word in words if word.startswith("-L") and word[2:]]
+    # A wrapper leaves out a folder that the compiler searches anyway.
+    folders += _library_folders(wrapper)
+    names = [word[2:] for word in words if word.startswith("-lmpi")]
+    found = []
+    for name in dict.fromkeys(names):
+        there = (folder / f"lib{name}.so" for folder in folders)
+        file = next((path for path in there if path.exists()), None)
+        found += [str(file.resolve())] if file else []
+    return tuple(dict.fromkeys(found))
+
+
+def _beside(wrapper: Path) -> tuple[str, ...]:
+    """Return the MPI libraries of the tree that a wrapper lies, or would lie, in."""
+    found = (
+        path for folder in _library_folders(wrapper) for path in sorted(folder.glob("libmpi*.so*"))
+    )
+    return tuple(dict.fromkeys(str(path.resolve()) for path in found))
+
+
+def _library_folders(wrapper: Path) -> list[Path]:
+    tops = dict.fromkeys((wrapper.parent.parent, wrapper.resolve().parent.parent))
+    return [one for top in tops for pattern in LIBRARY_FOLDERS for one in sorted(top.glob(pattern))]

@@ -1,0 +1,159 @@
+"""What the ranks may talk through: one small class each, all with the same methods.
+
+Arrays go in and come out as numpy's; what a framework wants is made of them in between. ``lacks``
+states which checks cannot be made and why, by name or by (name, dtype): they are left out and
+recorded as left out. Making an instance imports nothing; ``load`` does.
+"""
+
+import importlib
+import os
+import sys
+
+from . import traffic
+
+
+class Api:
+    """What all of them share."""
+
+    modules = ()
+    mismatch = "error"
+
+    def __init__(self, options, recorder):
+        self.options = options
+        self.recorder = recorder
+        self.transport = options.transport
+        self.lacks = {}
+
+    def prepare(self):
+        """Set what must be set before the import."""
+
+    def load(self):
+        """Import what a program would import; return what it says of its versions."""
+        self.prepare()
+        for name in self.modules:
+            importlib.import_module(name)
+        packages = dict.fromkeys(name.partition(".")[0] for name in self.modules)
+        said = ", ".join(f"{name} {version_of(name)}" for name in packages)
+        return {"problem": None, "said": said}
+
+    def tells_of_mismatch(self, error):
+        return False
+
+    def framework(self):
+        """Return name and version of the framework whose tensors are sent, or None."""
+        return
+
+    def carried(self):
+        """Return what says which transport carried what; asked after shutdown."""
+        return []
+
+
+def version_of(name):
+    return str(getattr(sys.modules[name], "__version__", "without a version"))
+
+
+class Numpy(Api):
+    """The collective runtime on numpy arrays, or any module with its functions."""
+
+    mismatch = "MismatchError"
+
+    def __init__(self, options, recorder):
+        super().__init__(options, recorder)
+        self.modules = ("numpy", options.runtime)
+
+    def load(self):
+        said = super().load()
+        self.hvd = sys.modules[self.options.runtime]
+        if not hasattr(self.hvd, "MismatchError"):
+            self.lacks["mismatch"] = f"{self.options.runtime} has no MismatchError"
+        return said
+
+    def init(self):
+        self.hvd.init()
+        self.rank, self.size = self.hvd.rank, self.hvd.size
+        self.local_rank, self.local_size = self.hvd.local_rank, self.hvd.local_size
+        self.barrier, self.shutdown = self.hvd.barrier, self.hvd.shutdown
+
+    def allreduce(self, values):
+        return self.hvd.allreduce(values, op=self.hvd.Sum)
+
+    def allgather(self, values):
+        return self.hvd.allgather(values)
+
+    def broadcast(self, values, root):
+        return self.hvd.broadcast(values, root_rank=root)
+
+    def tells_of_mismatch(self, error):
+        return isinstance(error, self.hvd.MismatchError)
+
+    def carried(self):
+        # The runtime carries nothing itself: it hands its arrays to mpi4py, where it has imported
+        # it.
+        return _by_mpi4py()
+
+
+def _by_mpi4py():
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is None:
+        return []
+    vendor, version = mpi.get_vendor()
+    source = f"mpi4py calls {vendor} {'.'.join(map(str, version))}"
+    return [traffic.claim(name, "mpi", source) for name in ("allreduce", "allgather", "broadcast")]
+
+
+class Mpi4py(Api):
+    """MPI itself, through mpi4py's buffer methods."""
+
+    modules = ("numpy", "mpi4py")
+
+    def __init__(self, options, recorder):
+        super().__init__(options, recorder)
+        self.lacks["allreduce", "float16"] = "MPI defines no 16-bit floating-point type"
+        self.lacks["mismatch"] = "MPI does not compare what the ranks give"
+
+    def init(self):
+        # Not at the import of mpi4py.MPI, so that what fails here is told as init.
+        sys.modules["mpi4py"].rc.initialize = False
+        self.mpi = importlib.import_module("mpi4py.MPI")
+        self.mpi.Init_thread()
+        self.world = self.mpi.COMM_WORLD
+        node = self.world.Split_type(self.mpi.COMM_TYPE_SHARED)
+        self.local_rank, self.local_size = node.Get_rank, node.Get_size
+        self.rank, self.size = self.world.Get_rank, self.world.Get_size
+        self.barrier, self.shutdown = self.world.Barrier, self.mpi.Finalize
+        self.numpy = sys.modules["numpy"]
+
+    def allreduce(self, values):
+        result = self.numpy.empty_like(values)
+        self.world.Allreduce(values, result, op=self.mpi.SUM)
+        return result
+
+    def allgather(self, values):
+        width = int(self.numpy.prod(values.shape[1:], dtype="int64"))
+        counts = [rows * width for rows in self.world.allgather(len(values))]
+        result = self.numpy.empty(sum(counts), dtype=values.dtype)
+        self.world.Allgatherv(values, [result, counts])
+        return result.reshape((-1, *values.shape[1:]))
+
+    def broadcast(self, values, root):
+        result = values.copy()
+        self.world.Bcast(result, root=root)
+        return result
+
+    def carried(self):
+        return _by_mpi4py()
+
+
+def on_device(sees, count, local_rank):
+    """Return the number of the GPU that a rank takes; RuntimeError where there is none."""
+    if count == 0:
+        raise RuntimeError(f"NCCL needs a GPU on every rank, and {sees} sees none")
+    return local_rank % count
+
+
+def log_nccl(options, recorder):
+    """Let NCCL write what it uses into a file of this process; return the file."""
+    path = options.out / f"nccl-{recorder.identity}.log"
+    os.environ["NCCL_DEBUG"] = "INFO"
+    os.environ["NCCL_DEBUG_FILE"] = str(path)
+    return path

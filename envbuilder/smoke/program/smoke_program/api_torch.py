@@ -1,0 +1,90 @@
+"""torch.distributed, with its Gloo, NCCL or (where torch was built with it) MPI backend."""
+
+import os
+import sys
+from datetime import timedelta
+
+from . import told, traffic
+from .api import Api, log_nccl, on_device
+
+
+class Distributed(Api):
+    """The backend is the transport that is asked for, Gloo where none is."""
+
+    modules = ("numpy", "torch", "torch.distributed")
+
+    def __init__(self, options, recorder):
+        super().__init__(options, recorder)
+        self.lacks["allgather"] = "torch.distributed gathers equal shapes alone"
+        self.lacks["mismatch"] = "torch.distributed does not compare shapes"
+
+    def prepare(self):
+        self.backend = self.transport or "gloo"
+        self.nccl_log = log_nccl(self.options, self.recorder) if self.backend == "nccl" else None
+
+    def init(self):
+        self.torch = sys.modules["torch"]
+        self.group = sys.modules["torch.distributed"]
+        place = told.place() or (0, 1, 0, 1)
+        self.device = "cpu"
+        if self.backend == "nccl":
+            count = self.torch.cuda.device_count()
+            self.device = f"cuda:{on_device('torch', count, place[2])}"
+            self.torch.cuda.set_device(self.device)
+        where = {} if self.backend == "mpi" else self._meeting(place)
+        limit = timedelta(seconds=self.options.timeout)
+        self.group.init_process_group(self.backend, timeout=limit, **where)
+        # After shutdown nobody can be asked any more.
+        self.used = self.group.get_backend()
+        self.rank, self.size = self.group.get_rank, self.group.get_world_size
+        self.barrier, self.shutdown = self.group.barrier, self.group.destroy_process_group
+
+    def _meeting(self, place):
+        """Return where the ranks find each other.
+
+        torchrun says where; for other launchers a file in the folder of the run does, which all
+        ranks see. Its name is of this run alone: a file that is left over would be joined.
+        """
+        rank, size = place[:2]
+        where = "env://"
+        if not (os.environ.get("MASTER_ADDR") and os.environ.get("MASTER_PORT")):
+            alone = "" if size > 1 else f"-{self.recorder.identity}"
+            path = self.options.out.resolve() / f"meeting-{self.options.nonce}{alone}"
+            where = path.as_uri()
+        return {"init_method": where, "rank": rank, "world_size": size}
+
+    def local_rank(self):
+        return (told.place() or (0, 1, 0, 1))[2]
+
+    def local_size(self):
+        return (told.place() or (0, 1, 0, 1))[3]
+
+    def framework(self):
+        return f"torch {self.torch.__version__}"
+
+    def _tensor(self, values):
+        # A copy: the operations work in place, and the judged input must stay as it is.
+        return self.torch.from_numpy(values.copy()).to(self.device)
+
+    def allreduce(self, values):
+        tensor = self._tensor(values)
+        self.group.all_reduce(tensor)
+        return tensor.cpu().numpy()
+
+    def allgather(self, values):
+        tensor = self._tensor(values)
+        parts = [self.torch.empty_like(tensor) for _ in range(self.size())]
+        self.group.all_gather(parts, tensor)
+        return self.torch.cat(parts).cpu().numpy()
+
+    def broadcast(self, values, root):
+        tensor = self._tensor(values)
+        self.group.broadcast(tensor, src=root)
+        return tensor.cpu().numpy()
+
+    def carried(self):
+        source = f"torch.distributed.get_backend() is {self.used}"
+        words = traffic.from_nccl(traffic.read(self.nccl_log)) if self.nccl_log else ""
+        source += f"; NCCL's log: {words}" if words else ""
+        names = ("allreduce", "allgather", "broadcast")
+        return [traffic.claim(name, self.used, source) for name in names]

@@ -1,0 +1,179 @@
+"""The checks that take all ranks, whatever the ranks talk through."""
+
+import statistics
+import sys
+import time
+from functools import partial
+
+from .pattern import EXACT, Pattern, differing
+
+# Seconds that the timing of one size should take; it sets the number of repetitions.
+TIMING_BUDGET = 0.06
+REPETITIONS = (3, 500)
+# Seconds that one rank comes late to the barrier.
+LATE = 0.1
+# A count that no rank number or block size divides: chunks of unequal length are a classic error.
+ODD_BYTES = 4 * 100003
+
+
+class Conversation:
+    """One small method for each check. ``api`` talks; arrays in and out are numpy's."""
+
+    def __init__(self, api, numpy, recorder, options):
+        self.api = api
+        self.numpy = numpy
+        self.recorder = recorder
+        self.max_bytes = options.max_bytes
+        self.asked = options.ranks
+        self.rank = api.rank()
+        self.size = api.size()
+        self.pattern = Pattern(numpy, self.size, max(1, options.max_bytes // 2))
+
+    def run(self):
+        self.check("hello", self.hello)
+        self.check("world", self.world)
+        for dtype in EXACT:
+            sizes = self.sizes(dtype) if self.can("allreduce", dtype) else []
+            for nbytes in sizes:
+                self.check("allreduce", partial(self.allreduce, dtype, nbytes), dtype, nbytes)
+        self.gathers()
+        self.check("broadcast", self.broadcast, "int64")
+        if self.can("barrier"):
+            self.check("barrier", self.barrier)
+        if self.size > 1 and self.can("mismatch"):
+            self.check("mismatch", self.mismatch)
+        for nbytes in self.steps():
+            self.check("timing", partial(self.timing, nbytes), "float32", nbytes)
+
+    def check(self, name, work, dtype=None, nbytes=None):
+        self.recorder.check(name, work, dtype, nbytes)
+
+    def can(self, name, dtype=None):
+        """Return whether a check can be made; one that cannot is recorded with the reason."""
+        why = self.api.lacks.get((name, dtype)) or self.api.lacks.get(name)
+        if why:
+            self.recorder.leave_out(name, why, dtype)
+        return not why
+
+    def gathers(self):
+        if self.can("allgather"):
+            self.check("allgather", partial(self.allgather, "int64", self.counts()), "int64")
+            counts = [*self.counts()[:-1], 0]
+            work = partial(self.allgather, "float32", counts)
+            self.check("allgather with no rows", work, "float32")
+        else:
+            work = partial(self.allgather, "int64", [3] * self.size)
+            self.check("allgather of equal rows", work, "int64")
+
+    def counts(self):
+        """Return how many rows each rank gives: its number plus one, never more than 64."""
+        return [rank % 64 + 1 for rank in range(self.size)]
+
+    def steps(self):
+        """Return the message sizes in bytes, in powers of four up to the largest."""
+        largest = self.max_bytes // 4 * 4
+        return [4**power for power in range(1, 17) if 4**power < largest] + [largest]
+
+    def sizes(self, dtype):
+        """Return the sizes for a dtype: every one for float32, some for the others."""
+        item = self.numpy.dtype(dtype).itemsize
+        some = [4, 4096, 2**20, self.max_bytes]
+        sizes = [*self.steps(), ODD_BYTES] if dtype == "float32" else some
+        sizes = [max(item, size // item * item) for size in sizes if size <= self.max_bytes]
+        return sorted(set(sizes))
+
+    def hello(self):
+        said = f"Hello from: {self.rank}"
+        sys.stdout.write(said + "\n")
+        sys.stdout.flush()
+        wrong = not 0 <= self.rank < self.size
+        return {"problem": f"rank {self.rank} of {self.size}" if wrong else None, "said": said}
+
+    def world(self):
+        found = self.api.allgather(self.numpy.array([self.rank], dtype="int64")).tolist()
+        if self.size != self.asked:
+            return f"size is {self.size}, must be {self.asked}"
+        if found != list(range(self.size)):
+            return f"the ranks are {found[:20]}, must be 0 to {self.size - 1}"
+        return None
+
+    def allreduce(self, dtype, nbytes):
+        count = nbytes // self.numpy.dtype(dtype).itemsize
+        table, sums = self.pattern.tables(dtype)
+        values = self.pattern.spread(table[self.rank], count)
+        result = self.api.allreduce(values)
+        problem = self.kind_of(result, dtype, (count,)) or self.pattern.difference(result, sums)
+        changed = self.pattern.difference(values, table[self.rank])
+        return problem or (changed and f"the input was changed: {changed}")
+
+    def kind_of(self, result, dtype, shape):
+        """Return what is wrong with the type or shape of a result, or None."""
+        found = (str(getattr(result, "dtype", type(result))), getattr(result, "shape", None))
+        text = "the result has dtype {} and shape {}, must be {} and {}"
+        return None if found == (dtype, shape) else text.format(*found, dtype, shape)
+
+    def compare(self, result, expected):
+        """Return how a small result differs from what is expected, or None."""
+        problem = self.kind_of(result, str(expected.dtype), expected.shape)
+        bad = [] if problem else self.numpy.flatnonzero(result != expected)
+        if len(bad):
+            problem = differing(len(bad), bad[0], result.flat[bad[0]], expected.flat[bad[0]])
+        return problem
+
+    def allgather(self, dtype, counts):
+        rows = self.numpy.arange(64 * 3, dtype=dtype).reshape(64, 3)
+        parts = [rows[:count] + 1000 * (rank + 1) for rank, count in enumerate(counts)]
+        expected = self.numpy.concatenate(parts)
+        return self.compare(self.api.allgather(parts[self.rank]), expected)
+
+    def broadcast(self):
+        problems = []
+        for root in range(self.size):
+            expected = self.numpy.arange(1000, dtype="int64") + 7919 * (root + 1)
+            values = expected.copy() if self.rank == root else -expected
+            before = values.copy()
+            problem = self.compare(self.api.broadcast(values, root), expected)
+            changed = self.compare(values, before)
+            if problem or changed:
+                problems.append(f"from root {root}: {problem or 'the input was changed'}")
+        return problems[0] if problems else None  # not sooner: the other ranks go on
+
+    def barrier(self):
+        """Come late on one rank after the other; whether all waited is seen from the records."""
+        entered, left = [], []
+        for late in sorted({0, self.size - 1}):
+            self.api.barrier()
+            if self.rank == late:
+                time.sleep(LATE)
+            entered.append(time.monotonic())
+            self.api.barrier()
+            left.append(time.monotonic())
+        return {"problem": None, "entered": entered, "left": left}
+
+    def mismatch(self):
+        values = self.numpy.ones(4 if self.rank == 0 else 3, dtype="float32")
+        try:
+            self.api.allreduce(values)
+        except Exception as error:
+            if self.api.tells_of_mismatch(error):
+                return None
+            raise
+        return f"shapes differed between ranks, yet no {self.api.mismatch} was raised"
+
+    def timing(self, nbytes):
+        """Time one size; the result after all repetitions must still be exact."""
+        table, sums = self.pattern.tables("float32")
+        values = self.pattern.spread(table[self.rank], nbytes // 4)
+        self.api.allreduce(values)
+        started = time.perf_counter()
+        self.api.allreduce(values)
+        wanted = int(TIMING_BUDGET / max(time.perf_counter() - started, 1e-9))
+        wanted = min(max(wanted, REPETITIONS[0]), REPETITIONS[1])
+        agreed = self.api.broadcast(self.numpy.array([wanted], dtype="int64"), 0)
+        times = []
+        for _ in range(int(agreed[0])):
+            started = time.perf_counter()
+            result = self.api.allreduce(values)
+            times.append(time.perf_counter() - started)
+        problem = self.pattern.difference(result, sums)
+        return {"problem": problem, "median": statistics.median(times), "repetitions": len(times)}

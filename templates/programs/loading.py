@@ -1,0 +1,93 @@
+"""What native libraries say, and what they bring with them, once they are loaded for real.
+
+    python loading.py FRAMEWORK|- LIBRARY...
+
+loads the libraries after the framework (- for none) and prints JSON: the framework's ``version``,
+``answers`` of Horovod's own functions, the shared libraries that are ``mapped`` then. Imported by
+verify.py, which runs it in a process of its own, as a library may crash. Runs on Python 3.6 and
+later.
+"""
+
+import ctypes
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from horovod_build import CLASSES, CPU_OPERATIONS_FUNCTION
+
+SECONDS = 300
+SHOWN_LINES = 4
+
+
+def child_environment(environ, tools):
+    """Return the environment to load in: without flags of builds and the folder of their tools."""
+    folders = filter(None, environ.get("PYTHONPATH", "").split(":"))
+    path = [folder for folder in folders if Path(folder).resolve() != tools]
+    # HOROVOD_CPU_OPERATIONS means something else, and overrides, when a library runs.
+    kept = {n: v for n, v in environ.items() if not n.startswith(("HOROVOD_", "PYTHONPATH"))}
+    return dict(kept, **({"PYTHONPATH": ":".join(path)} if path else {}))
+
+
+def loaded(framework, paths, tools):
+    """Return what libraries say, or {"error": lines}; *tools*: folder that it must not see."""
+    try:
+        child = subprocess.run(  # noqa: UP022 - capture_output is new in 3.7
+            [sys.executable, __file__, framework or "-", *map(str, paths)],
+            env=child_environment(os.environ, tools),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": [f"it did not end within {SECONDS} s"]}
+    if child.returncode == 0:
+        return json.loads(child.stdout.decode("utf-8"))
+    said = child.stderr.decode("utf-8", "replace").strip().splitlines()[-SHOWN_LINES:]
+    if child.returncode < 0:
+        said.append(f"its process was ended by signal {-child.returncode}")
+    return {"error": said}
+
+
+def answers_of(library):
+    """Return what a library of Horovod answers without being started."""
+    found = {}
+    for name in CLASSES:
+        function = getattr(library, f"horovod_{name}_built", None)
+        if function is not None:
+            # Some return a bool, of which only the lowest byte counts.
+            found[name] = function() if name == "nccl" else function() & 0xFF
+    operations = getattr(library, CPU_OPERATIONS_FUNCTION, None)
+    if operations is not None:
+        found["cpu_operations"] = operations()
+    return found
+
+
+def main(arguments):
+    """Load and print; return the exit code."""
+    framework, paths = arguments[0], arguments[1:]
+    # The folder of this program is no place to import from.
+    del sys.path[0]
+    with os.fdopen(os.dup(1), "w") as answer:
+        os.dup2(2, 1)  # what frameworks print must not get into the answer
+        module = None if framework == "-" else importlib.import_module(framework)
+        answers = {}
+        for path in paths:
+            answers.update(answers_of(ctypes.CDLL(path)))
+        text = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+        found = {
+            "version": getattr(module, "__version__", None),
+            "answers": answers,
+            "mapped": sorted(set(re.findall(r" (/.*\.so.*)$", text, re.MULTILINE))),
+        }
+        answer.write(json.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,215 @@
+"""Check that what was built from its sources is what the plan says, by its libraries.
+
+    python verify.py --builds builds.json --prefix PREFIX
+
+Run by the environment's own Python in the environment of the build. For each entry of builds.json:
+the native libraries of exactly the frameworks asked for exist and are of this machine; they find,
+as ld.so looks, the MPI that mpicxx names and the NCCL of the plan; what was compiled in agrees with
+the flags, with Horovod's own metadata and with what the libraries say once they are loaded. A line
+for each fact, all problems on stderr, verified.json beside builds.json; exit code 1 if there are
+problems. Runs on Python 3.6 and later.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+import elftools
+import horovod_build
+from library_facts import (
+    MPI_NAME,
+    Fact,
+    Place,
+    content_facts,
+    loading_facts,
+    mpi_facts,
+    mpi_of_mpicxx,
+    mpicxx_facts,
+    native_of,
+    nccl_facts,
+    real,
+    resolving_facts,
+    right,
+    unknown,
+    wrong,
+)
+from linking import Search, is_below
+from loading import loaded
+from wheel_cache import INSIDE, differences
+from wheel_key import JOBS, PATH, metadata_folders, normal, prefixes_of, records, without_prefix
+
+# Where the build tools lie, pyelftools among them.
+TOOLS = Path(elftools.__file__).resolve().parent.parent
+
+
+# ---------------------------------------------------------------- what is installed
+
+
+def distribution(component):
+    """Return (version, metadata folder) of what Python finds first; (None, None) if nothing."""
+    for folder in PATH:
+        for name, version, path in metadata_folders(folder):
+            if normal(name) == normal(component):
+                return version, path
+    return None, None
+
+
+def installed_facts(build, version, metadata, place):
+    """Yield facts about which copy of a component is there."""
+    label = f"{build['component']} {build['version']}"
+    if metadata is None:
+        yield wrong(f"{label} is not installed")
+    elif not is_below(real(metadata), real(place.prefix)):
+        yield wrong(f"{label}: Python finds {version} in {metadata.parent}, not the prefix")
+    else:
+        fits = version.split("+")[0] == build["version"]
+        yield Fact(fits, f"{label}: {version} is installed in {metadata.parent}")
+
+
+def record_facts(build, metadata, place):
+    """Yield facts about what the wheel says it was made of."""
+    try:
+        made = json.loads((metadata / INSIDE).read_text(encoding="utf-8"))["facts"]
+    except (OSError, ValueError, KeyError, TypeError):
+        yield unknown(f"the wheel does not say what it was made of: no {INSIDE}")
+        return
+    names = {"flags": "flags", "pip-options": "pip_options", "mpi": "mpi"}
+    wanted = {name: build[key] for name, key in names.items()}
+    wanted["patches"] = {each["name"]: each["sha256"] for each in build["patches"]}
+    wanted["environment"] = {n: v for n, v in build["environment"].items() if n not in JOBS}
+    wanted = without_prefix(wanted, prefixes_of(place.prefix))
+    found = {name: made.get(name) for name in wanted}
+    found["mpi"] = (made.get("mpi") or {}).get("plan")
+    other = differences(wanted, found)
+    for line in other:
+        yield wrong(f"the wheel was made otherwise: {line}")
+    if not other:
+        yield right("the wheel says it was made with these flags, patches and options")
+
+
+# ---------------------------------------------------------------- libraries
+
+
+def horovod_facts(build, metadata, place):
+    """Yield facts about an installed Horovod."""
+    package = metadata.parent / "horovod"
+    versions = {}
+    for framework, paths in horovod_build.native_libraries(package).items():
+        if framework in build["frameworks"]:
+            facts, versions[framework] = framework_facts(build, framework, paths, place)
+            yield from facts
+        else:
+            for path in paths:
+                yield wrong(f"{short(path)} is there, and {framework} was not asked for")
+    for passed, text in horovod_build.metadata_facts(build, package, versions):
+        yield Fact(passed, text)
+
+
+def short(path):
+    """Return a library's path from the package on."""
+    parts = path.parts
+    return "/".join(parts[len(parts) - 1 - parts[::-1].index("horovod") :])
+
+
+def framework_facts(build, framework, paths, place):
+    """Return (facts, version) of a framework that was asked for, and of Horovod's part for it."""
+    facts = []
+    if not paths:
+        facts.append(wrong(f"{framework} was asked for, and horovod/{framework} has no library"))
+    spec = PathFinder.find_spec(framework, PATH)
+    location = spec and next(iter(spec.submodule_search_locations or ()), None)
+    said = {}
+    if not location:
+        facts.append(wrong(f"{framework} is missing: Python finds no module {framework}"))
+    elif paths:
+        said = loaded(framework, paths, TOOLS)
+        facts += loading_facts(f"{framework}, then {', '.join(map(short, paths))}", said)
+    for path in paths:
+        native, found = native_of(path, short(path), said, place)
+        facts += found
+        if native:
+            facts += horovod_library_facts(build, native, place)
+            facts += resolving_facts(native, Path(location) if location else None)
+    for passed, text in horovod_build.said_by_library(build, said.get("answers", {})):
+        facts.append(Fact(passed, text))
+    return facts, said.get("version")
+
+
+def horovod_library_facts(build, native, place):
+    """Yield facts about one library of Horovod."""
+    yield from content_facts(build, native)
+    yield from mpi_facts(native, horovod_build.expected(build)["mpi"], place)
+    yield from nccl_facts(build, native)
+
+
+def other_facts(build, metadata, place):
+    """Yield facts about the native libraries of any other component."""
+    names = sorted(name for name in records(metadata) if re.search(r"\.so(\.[\d.]+)?$", name))
+    linked = []
+    for name in names:
+        path = metadata.parent / name
+        # To import mpi4py.MPI would start MPI; its library alone does not.
+        said = loaded(None, [path], TOOLS) if build["component"] == "mpi4py" else {}
+        if said:
+            yield from loading_facts(name, said)
+        native, facts = native_of(path, name, said, place)
+        yield from facts
+        if native:
+            yield from resolving_facts(native, metadata.parent)
+            linked += [native] if any(map(MPI_NAME.match, native.needed)) else []
+    for native in linked:
+        yield from mpi_facts(native, build["mpi"] is not None, place)
+    if build["mpi"] and not linked:
+        yield wrong(f"none of the {len(names)} native libraries links an MPI")
+
+
+def facts_of(build, place):
+    """Return all facts about one entry of builds.json."""
+    version, metadata = distribution(build["component"])
+    facts = list(installed_facts(build, version, metadata, place))
+    if build["mpi"]:
+        facts += mpicxx_facts(build, place)
+    if facts[0].passed:
+        facts += record_facts(build, metadata, place)
+        look = horovod_facts if build["component"] == "horovod" else other_facts
+        facts += look(build, metadata, place)
+    return facts
+
+
+def main(arguments):
+    """Verify all builds; return the exit code."""
+    parser = argparse.ArgumentParser(description="Verify what was built from its sources.")
+    parser.add_argument("--builds", required=True, help="builds.json")
+    parser.add_argument("--prefix", required=True)
+    options = parser.parse_args(arguments)
+    builds = Path(options.builds)
+    search = Search(sys.executable, os.environ)
+    place = Place(options.prefix, search, *mpi_of_mpicxx(sys.executable))
+    report = []
+    for build in json.loads(builds.read_text(encoding="utf-8")):
+        for fact in facts_of(build, place):
+            report.append({"component": build["component"], **fact._asdict()})
+            mark = {True: "ok", False: "WRONG", None: "not judged"}[fact.passed]
+            sys.stdout.write(f"{build['component']}: {mark}: {fact.text}\n")
+    return finish(builds.with_name("verified.json"), report)
+
+
+def finish(target, report):
+    """Write the record and name every problem; return the exit code."""
+    wrong = [each for each in report if each["passed"] is False]
+    text = json.dumps({"schema": 1, "passed": not wrong, "facts": report}, indent=1) + "\n"
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(target)
+    for each in wrong:
+        sys.stderr.write(f"error: {each['component']}: {each['text']}\n")
+    sys.stdout.write(f"{len(report) - len(wrong)} of {len(report)} facts hold\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

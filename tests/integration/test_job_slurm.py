@@ -1,0 +1,193 @@
+"""Rendered job scripts, run by a real Slurm of two nodes, with the environment's module in Lmod."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from integration_tools import Done, run
+from module_tools import lmod_init
+from slurm_tools import Slurm, need_slurm, slurm
+
+from envbuilder.launching import JobHosts, LaunchRequest, Mpi, launch_line
+from envbuilder.launching.hosts import node_names
+from envbuilder.model.places import Places
+from envbuilder.model.plan import Edit, Lock, Plan, RuntimePlan
+from envbuilder.model.recipe import Smoke
+from envbuilder.model.site import Launcher
+from envbuilder.render import render_modulefile
+from envbuilder.render.job import ENDPOINT, HOSTS, Job, Published, program_words, render_slurm
+
+NODES, RANKS = 2, 2
+TOTAL = NODES * RANKS
+JOB = Job("probe", NODES, RANKS, minutes=5, gpus_per_node=1, cpus_per_rank=1, partition="test")
+# What a script is submitted with must not reach it by accident, and as root Open MPI wants this.
+ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PMI_RANK": "7"}
+
+LOCK = Lock(
+    plan=Plan(
+        recipe="probe",
+        summary="An environment that only sets a variable",
+        site="here",
+        arch="x86_64",
+        backend="virtualenv",
+        system_site_packages=False,
+        python="/usr/bin/python3",
+        pins=(),
+        environment=(Edit(kind="set", name="PROBE", value="it's $HOME in here"),),
+        runtime=RuntimePlan(
+            package="distributed-dl-training", version="0.1.0", source_sha256="a" * 64
+        ),
+        launcher=Launcher(kind="srun", command=("srun",)),
+        smoke=Smoke(),
+        steps=(),
+    ),
+    artifacts=(),
+)
+
+Submit = Callable[..., Done]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    need_slurm()
+    with slurm(tmp_path_factory.mktemp("slurm")) as running:
+        yield running
+
+
+@pytest.fixture
+def submit(cluster: Slurm, tmp_path: Path) -> Submit:
+    """Return a function that renders a script, submits it, and waits for what it printed."""
+    init = lmod_init("bash")
+    places = Places(prefix=tmp_path / "prefix", build=tmp_path / "build")
+    tree = tmp_path / "my modules"
+    (tree / "probe").mkdir(parents=True)
+    (tree / "probe" / "1.lua").write_text(render_modulefile(LOCK, places, 1, None, "lua"))
+
+    def run_job(words: Sequence[str], job: Job = JOB, options: Sequence[str] = ()) -> Done:
+        script = tmp_path / "job.sh"
+        published = Published(str(tree), 1, init)
+        script.write_text(render_slurm(LOCK, places, published, job, words))
+        done = cluster("sbatch", "--parsable", *options, script, "an argument", env=ENV)
+        assert done.code == 0, done.text
+        number = done.out.strip()
+        code = cluster.ended(number)
+        return Done(code, (cluster.folder / f"{job.name}-{number}.out").read_text(), done.err)
+
+    return run_job
+
+
+def request(kind: str, program: Sequence[str], **more: object) -> LaunchRequest:
+    base = LaunchRequest("srun", tuple(program), TOTAL, JobHosts(NODES, RANKS), "slurm")
+    return replace(base, kind=kind, **more)  # type: ignore[arg-type]
+
+
+def shell(text: str) -> tuple[str, ...]:
+    return ("bash", "-c", text, "probe")
+
+
+def placed(printed: str) -> list[str]:
+    """Return the lines ``RANK HOST ...`` in the order of the ranks."""
+    return sorted(line for line in printed.splitlines() if re.match(r"\d ", line))
+
+
+def test_srun_starts_the_ranks_in_the_environment(submit: Submit) -> None:
+    program = shell('echo "$SLURM_PROCID $(hostname) $PROBE $1 ${SRUN_CPUS_PER_TASK}"')
+    done = submit(launch_line(request("srun", program)))
+    assert done.code == 0, done.text
+    assert placed(done.out) == [
+        f"{rank} {host} it's $HOME in here an argument 1"
+        for rank, host in enumerate(["node1", "node1", "node2", "node2"])
+    ]
+
+
+def test_mpirun_takes_the_nodes_of_the_job(submit: Submit) -> None:
+    version = openmpi_version()
+    program = shell('echo "$OMPI_COMM_WORLD_RANK $(hostname) $OMPI_COMM_WORLD_SIZE"')
+    line = launch_line(request("openmpi", program, mpi=Mpi("openmpi", version)))
+    done = submit(line)
+    assert done.code == 0, done.text
+    assert placed(done.out) == ["0 node1 4", "1 node1 4", "2 node2 4", "3 node2 4"]
+
+
+def openmpi_version() -> str:
+    program = shutil.which("mpirun")
+    if program is None:
+        pytest.skip("mpirun is not on this machine")
+    found = re.search(r"\(Open MPI\) ([0-9.]+)", run([program, "--version"]).out)
+    if not found:
+        pytest.skip(f"{program} is not Open MPI")
+    return found[1]
+
+
+def test_a_launcher_that_asks_no_scheduler_gets_the_hosts(submit: Submit) -> None:
+    hosts = JobHosts(NODES, RANKS, HOSTS, ENDPOINT)
+    line = request("horovodrun", ["train"], hosts=hosts, command=("printf", "%s\n"))
+    done = submit(launch_line(line))
+    assert done.code == 0, done.text
+    expected = ["--mpi", "-np", "4", "-H", "node1:2,node2:2", "train", "an argument"]
+    assert done.out.splitlines() == expected
+
+
+def test_torchrun_is_started_once_on_every_node(submit: Submit) -> None:
+    hosts = JobHosts(NODES, RANKS, HOSTS, ENDPOINT)
+    said = shell('printf "%s %s\n" "0 $(hostname)" "$*"')
+    line = request("torchrun", ["train"], hosts=hosts, command=said)
+    done = submit(launch_line(line), replace(JOB, one_task_per_node=True))
+    assert done.code == 0, done.text
+    words = (
+        "--nnodes=2 --nproc_per_node=2 --no_python --rdzv_backend=c10d --rdzv_endpoint PLACE "
+        "train an argument"
+    )
+    found = [re.sub(r"node1:2\d{4}", "PLACE", line) for line in placed(done.out)]
+    assert found == [f"0 node1 {words}", f"0 node2 {words}"]
+
+
+@pytest.mark.parametrize("kind", ["srun", "openmpi"])
+def test_tf_config_names_each_ranks_own_worker(submit: Submit, kind: str) -> None:
+    mpi = Mpi("openmpi", openmpi_version()) if kind == "openmpi" else None
+    rank = "$OMPI_COMM_WORLD_RANK" if kind == "openmpi" else "$SLURM_PROCID"
+    job = replace(JOB, tf_config=True)
+    program = program_words(job, shell(f'echo "{rank} $(hostname) $TF_CONFIG"'))
+    done = submit(launch_line(request(kind, program, mpi=mpi)), job)
+    assert done.code == 0, done.text
+    lines = placed(done.out)
+    assert len(lines) == TOTAL
+    for number, line in enumerate(lines):
+        _, host, text = line.split(" ", 2)
+        config = json.loads(text)
+        assert config["task"] == {"type": "worker", "index": number}
+        workers = config["cluster"]["worker"]
+        assert len(set(workers)) == TOTAL
+        assert workers[number].startswith(f"{host}:2")
+
+
+def test_a_job_of_another_size_is_refused(submit: Submit) -> None:
+    done = submit(launch_line(request("srun", ["true"])), options=["--nodes=1"])
+    assert done.code == 2
+    assert "this script is for 2 nodes, the job has 1: make it anew" in done.out
+
+
+def test_a_program_that_fails_fails_the_job(submit: Submit) -> None:
+    assert submit(launch_line(request("srun", shell("exit 3")))).code == 3
+
+
+def test_a_missing_module_is_told(submit: Submit, tmp_path: Path) -> None:
+    (tmp_path / "my modules" / "probe" / "1.lua").unlink()
+    done = submit(launch_line(request("srun", ["true"])))
+    assert done.code == 1
+    assert "error: the module probe/1 could not be loaded" in done.out
+
+
+@pytest.mark.parametrize(
+    "nodelist",
+    ["n1", "n[3,1-2],a1", "n[08-11,7],login-2", "r[0-1]n[08-10],x.example.org"],
+)
+def test_node_lists_unfold_as_slurm_unfolds_them(cluster: Slurm, nodelist: str) -> None:
+    shown = cluster("scontrol", "show", "hostnames", nodelist)
+    assert shown.out.split() == list(node_names(nodelist))

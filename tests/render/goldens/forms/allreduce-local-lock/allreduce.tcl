@@ -1,0 +1,44 @@
+#%Module1.0
+# Environment allreduce, id fed3a3de4810, lock sha256 fed3a3de48101ab995a89b70a58738848a6fb88c5b1a21ae145830254e11991c
+proc ModulesHelp {} {
+  puts stderr "allreduce/1: An allreduce over MPI, and nothing else"
+  puts stderr "For site local, x86_64. Environment fed3a3de4810."
+  puts stderr ""
+  puts stderr "Components:"
+  puts stderr "  python@3.11.7 <- system:/usr/bin/python3.11"
+  puts stderr "  numpy@1.26.4 <- pip:numpy"
+  puts stderr "  mpich@5.0.2 <- pip:mpich"
+  puts stderr "  distributed-dl-training@0.1.0 <- built in this environment"
+  puts stderr ""
+  puts stderr "Proved: nothing yet (tier rendered)."
+  puts stderr ""
+  puts stderr "Start a program on two ranks:"
+  puts stderr "  mpiexec -n 2 python PROGRAM.py"
+}
+module-whatis "Name: allreduce"
+module-whatis "Version: 1"
+module-whatis "Category: deep learning environment"
+module-whatis "Description: An allreduce over MPI, and nothing else"
+module-whatis "Proved: rendered, nothing was run"
+
+# Module systems before Environment Modules 5.1 know neither family nor pushenv and depends-on:
+# there this conflicts with itself only, and unloading unsets what was set before.
+if {[info commands family] ne ""} {
+  family envbuild
+} else {
+  conflict "allreduce"
+}
+if {[info commands pushenv] eq ""} {
+  interp alias {} pushenv {} setenv
+}
+if {[info commands depends-on] eq ""} {
+  interp alias {} depends-on {} prereq
+}
+
+pushenv VIRTUAL_ENV "/software/local/allreduce/abc"
+pushenv PYTHONNOUSERSITE "1"
+prepend-path PATH "/software/local/allreduce/abc/bin"
+
+if {[module-info mode load] && [info exists env(PYTHONPATH)] && $env(PYTHONPATH) ne ""} {
+  puts stderr "allreduce: packages in PYTHONPATH come before this environment's own; unset PYTHONPATH"
+}

@@ -1,0 +1,230 @@
+#!/usr/bin/env bash
+# Environment allreduce, id fed3a3de4810, lock sha256 fed3a3de48101ab995a89b70a58738848a6fb88c5b1a21ae145830254e11991c
+#
+#   bash build.sh          run every step that is not done yet
+#   bash build.sh STEP...  run just these, done or not
+#   bash build.sh --list   list the steps
+#
+# It needs nothing but the files beside it and works from any folder. The prefix is fixed.
+set -euo pipefail
+unset CDPATH
+HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=/dev/null
+source "$HERE/environment.sh"
+
+LOCK=fed3a3de48101ab995a89b70a58738848a6fb88c5b1a21ae145830254e11991c
+STEPS=(
+  venv
+  fetch
+  install
+  runtime
+  check
+)
+
+list_steps() {
+  printf '%s\t%s\n' venv 'make the virtualenv'
+  printf '%s\t%s\n' fetch 'fetch the locked packages'
+  printf '%s\t%s\n' install 'install them'
+  printf '%s\t%s\n' runtime 'build the collective runtime'
+  printf '%s\t%s\n' check 'import every package and compare'
+}
+
+# pip without the network, the user's configuration or packages that come from PYTHONPATH.
+offline_pip() {
+  PIP_CONFIG_FILE=/dev/null "$PREFIX/bin/python" -I -m pip \
+    --isolated --disable-pip-version-check --no-input --no-cache-dir "$@"
+}
+
+# Stop before a published environment, which is read-only, is written to (root could).
+need_writable_prefix() {
+  if [[ -d $PREFIX && -z $(find "$PREFIX" -maxdepth 0 -perm /222) ]]; then
+    say "error: $PREFIX is published and read-only: it is not changed"
+    return 1
+  fi
+}
+
+# Is every pinned distribution the one that Python finds here? Options go to check.py.
+check_pins() {
+  show_modules >loaded-modules.txt
+  "$PREFIX/bin/python" check.py --prefix "$PREFIX" --modules loaded-modules.txt "$@" expected.json
+}
+
+
+step_venv() {
+  local python=/usr/bin/python3.11
+  need_writable_prefix
+  # Their distutils takes a $ in a path for a variable and would install somewhere else.
+  if [[ $PREFIX == *'$'* ]] && "$python" -I -c 'import sys; sys.exit(sys.version_info >= (3, 10))'; then
+    say "error: Python before 3.10 cannot install into a path with a '$': $PREFIX"
+    say "hint: give --root another folder"
+    return 1
+  fi
+  if ! "$python" -I -m venv --clear "$PREFIX"; then
+    # venv keeps to itself what its ensurepip said; run alone, that says it again.
+    "$PREFIX/bin/python" -I -m ensurepip --upgrade --default-pip || true
+    return 1
+  fi
+}
+
+# With every file there and whole, as in a bundle, nothing is fetched.
+step_fetch() {
+  if [[ ! -s SHA256SUMS ]] || sha256sum --check --strict --status SHA256SUMS 2>/dev/null; then
+    say "every file is in wheelhouse/ already"
+    take_locked_pip
+    return
+  fi
+  mkdir -p -- wheelhouse
+  fetch_without_pip
+  take_locked_pip
+  fetch_wheels
+  sha256sum --check --strict --quiet SHA256SUMS
+}
+
+# Sources, whose setup.py pip would run, and a pip that takes the place of one that is too old.
+fetch_without_pip() {
+  local settings
+  if [[ -s sources.txt ]]; then
+    # pip before 10 cannot say how it is configured.
+    settings=$("$PREFIX/bin/python" -I -m pip config list) || settings=
+    "$PREFIX/bin/python" -I fetch.py sources.txt wheelhouse <<<"$settings"
+  fi
+}
+
+# The virtualenv's own pip may be older than the wheels that were locked.
+take_locked_pip() {
+  if [[ -s pip.txt ]]; then
+    need_writable_prefix
+    offline_pip install --no-index --no-deps --find-links "$HERE/wheelhouse" --require-hashes \
+      -r pip.txt
+  fi
+}
+
+fetch_wheels() {
+  if [[ -s fetch.txt ]]; then
+    # -I: of all packages on PYTHONPATH, none may stand in for pip's own.
+    "$PREFIX/bin/python" -I -m pip download --no-deps --only-binary :all: --require-hashes \
+      -r fetch.txt -d wheelhouse
+  fi
+}
+
+step_install() {
+  need_writable_prefix
+  # pip cannot repair what a killed pip left half installed.
+  if [[ -e state/install.begun ]]; then
+    say "an earlier install did not end: starting over from a new virtualenv"
+    step_venv
+  fi
+  if [[ ! -s requirements.txt ]]; then
+    return
+  fi
+  : >state/install.begun
+  # --force-reinstall: a copy that the base Python has is not the one that was locked.
+  offline_pip install --no-index --no-deps --force-reinstall --find-links "$HERE/wheelhouse" \
+    --require-hashes -r requirements.txt
+  rm -f -- state/install.begun
+}
+
+step_runtime() {
+  need_writable_prefix
+  # Its record is made with these packages; a module's copy of one may not even import.
+  check_pins --without distributed-dl-training
+  rm -rf -- runtime-build wheels/runtime
+  mkdir -p -- wheels/runtime
+  cp -R -- runtime runtime-build
+  PYTHONPATH="$HERE/runtime-build${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" \
+    -m distributed_dl_training.record --write runtime-build/distributed_dl_training/build_record.json
+  PYTHONPATH="$HERE/build-tools" "$PREFIX/bin/python" build_wheel.py runtime-build wheels/runtime
+  # --ignore-installed: what a killed pip left half installed is written over.
+  offline_pip install --no-index --no-deps --ignore-installed "$HERE"/wheels/runtime/*.whl
+}
+
+step_check() {
+  check_pins
+}
+
+is_done() {
+  [[ -f $HERE/state/$1.done && $(<"$HERE/state/$1.done") == "$LOCK" ]]
+}
+
+mark_done() {
+  printf '%s\n' "$LOCK" >"$HERE/state/.$1.done"
+  mv -f -- "$HERE/state/.$1.done" "$HERE/state/$1.done"
+}
+
+# A step that runs takes its own mark away and those of the steps after it, which build on it.
+forget_from() {
+  local step later=
+  for step in "${STEPS[@]}"; do
+    if [[ $step == "$1" ]]; then
+      later=yes
+    fi
+    if [[ -n $later ]]; then
+      rm -f -- "$HERE/state/$step.done"
+    fi
+  done
+}
+
+current=
+run_step() {
+  current=$1
+  say "== $1"
+  forget_from "$1"
+  load_modules
+  (
+    enter_environment
+    "step_$1"
+  )
+  mark_done "$1"
+  current=
+}
+
+finish() {
+  local code=$?
+  if [[ $code -ne 0 && -n $current ]]; then
+    say "error: step $current failed with exit code $code"
+    say "hint: bash $(printf '%q' "$HERE/shell.sh") opens a shell in its environment"
+  fi
+}
+
+check_arguments() {
+  local argument
+  for argument in "$@"; do
+    if [[ " ${STEPS[*]} " != *" $argument "* || $argument == *" "* ]]; then
+      say "error: there is no step '$argument'; the steps are:"
+      list_steps >&2
+      exit 2
+    fi
+  done
+}
+
+main() {
+  local step
+  if [[ ${1:-} == --list ]]; then
+    list_steps
+    return
+  fi
+  check_arguments "$@"
+  if [[ $HERE == *:* ]]; then
+    say "error: the path of this folder holds a ':', which PYTHONPATH cannot: $HERE"
+    exit 2
+  fi
+  trap finish EXIT
+  cd -- "$HERE"
+  mkdir -p -- state
+  clean_environment
+  if [[ $# -gt 0 ]]; then
+    for step in "$@"; do
+      run_step "$step"
+    done
+    return
+  fi
+  for step in "${STEPS[@]}"; do
+    if is_done "$step"; then
+      say "== $step: done before"
+    else
+      run_step "$step"
+    fi
+  done
+}
+
+main "$@"

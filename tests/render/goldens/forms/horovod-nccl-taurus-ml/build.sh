@@ -1,0 +1,381 @@
+#!/usr/bin/env bash
+# Rendered from a plan, without a lock: no file's hash is decided. With one:
+#   envbuild lock horovod-nccl --output FILE; envbuild render --locked FILE ...
+# The other files of its folder: envbuild render --output FOLDER.
+# Environment horovod-nccl, id not-locked, lock sha256 none
+#
+#   bash build.sh          run every step that is not done yet
+#   bash build.sh STEP...  run just these, done or not
+#   bash build.sh --list   list the steps
+#
+# It needs nothing but the files beside it and works from any folder. The prefix is fixed.
+set -euo pipefail
+unset CDPATH
+HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=/dev/null
+source "$HERE/environment.sh"
+
+LOCK=none
+STEPS=(
+  modules
+  venv
+  fetch
+  install
+  tools
+  build-mpi4py
+  build-psutil
+  build-pyyaml
+  build-horovod
+  verify
+  runtime
+  check
+)
+
+list_steps() {
+  printf '%s\t%s\n' modules 'load the site'"'"'s modules and compare'
+  printf '%s\t%s\n' venv 'make the virtualenv'
+  printf '%s\t%s\n' fetch 'fetch the locked packages'
+  printf '%s\t%s\n' install 'install them'
+  printf '%s\t%s\n' tools 'unpack the build tools'
+  printf '%s\t%s\n' build-mpi4py 'build mpi4py 4.0.3'
+  printf '%s\t%s\n' build-psutil 'build psutil 7.2.2'
+  printf '%s\t%s\n' build-pyyaml 'build pyyaml 6.0.1'
+  printf '%s\t%s\n' build-horovod 'build horovod 0.19.5'
+  printf '%s\t%s\n' verify 'look at the libraries that were built'
+  printf '%s\t%s\n' runtime 'build the collective runtime'
+  printf '%s\t%s\n' check 'import every package and compare'
+}
+
+# pip without the network, the user's configuration or packages that come from PYTHONPATH.
+offline_pip() {
+  PIP_CONFIG_FILE=/dev/null "$PREFIX/bin/python" -I -m pip \
+    --isolated --disable-pip-version-check --no-input --no-cache-dir "$@"
+}
+
+# Stop before a published environment, which is read-only, is written to (root could).
+need_writable_prefix() {
+  if [[ -d $PREFIX && -z $(find "$PREFIX" -maxdepth 0 -perm /222) ]]; then
+    say "error: $PREFIX is published and read-only: it is not changed"
+    return 1
+  fi
+}
+
+# Is every pinned distribution the one that Python finds here? Options go to check.py.
+check_pins() {
+  show_modules >loaded-modules.txt
+  "$PREFIX/bin/python" check.py --prefix "$PREFIX" --modules loaded-modules.txt "$@" expected.json
+}
+
+# Built wheels are kept here, each under a key of everything that went into it.
+WHEEL_CACHE=${ENVBUILD_WHEEL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/envbuild/wheels}
+
+# unpack_source COMPONENT ARCHIVE
+unpack_source() {
+  rm -rf -- "sources/$1"
+  mkdir -p -- "sources/$1"
+  tar -xzf "wheelhouse/$2" -C "sources/$1" --strip-components 1 --no-same-owner
+}
+
+# apply_patch COMPONENT NAME: whole and exactly, or not at all.
+apply_patch() {
+  if ! command -v patch >/dev/null; then
+    say "error: the program patch is missing, which applies $2.patch to the sources of $1"
+    return 1
+  fi
+  if ! patch --dry-run --forward --fuzz=0 -p1 -d "sources/$1" <"patches/$2.patch"; then
+    say "error: $2.patch does not fit the sources of $1: file and hunk stand above"
+    return 1
+  fi
+  patch --forward --fuzz=0 -p1 -d "sources/$1" <"patches/$2.patch"
+  # What is applied can be taken back.
+  if ! patch --dry-run --reverse --force --fuzz=0 -p1 -d "sources/$1" <"patches/$2.patch" >/dev/null; then
+    say "error: $2.patch is not in the sources of $1 after it was applied"
+    return 1
+  fi
+}
+
+# As many compilers at once as there are processors, and 2 GiB of memory for each of them.
+build_jobs() {
+  local jobs memory
+  jobs=$(nproc 2>/dev/null || echo 1)
+  memory=$(awk '/^MemAvailable:/ {print int($2 / 2097152)}' /proc/meminfo 2>/dev/null || true)
+  if [[ -n $memory && $memory -lt $jobs ]]; then
+    jobs=$((memory > 0 ? memory : 1))
+  fi
+  printf '%s\n' "${ENVBUILD_JOBS:-$jobs}"
+}
+
+# build_wheel COMPONENT [PIP OPTION...]: into wheels/COMPONENT, from the cache where it has it.
+build_wheel() {
+  local component=$1 jobs cached
+  shift
+  rm -rf -- "wheels/$component"
+  mkdir -p -- "wheels/$component"
+  jobs=$(build_jobs)
+  export MAKEFLAGS="-j$jobs" CMAKE_BUILD_PARALLEL_LEVEL=$jobs
+  export PATH="$HERE/build-tools/bin:$PATH"
+  export PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}"
+  cached=$(cache find)
+  if [[ -n $cached ]]; then
+    say "built before: $cached"
+    cp -- "$cached" "wheels/$component/"
+    return
+  fi
+  say "building $component with $jobs jobs at once"
+  # Not -I: what builds is found through PYTHONPATH, and pip looks for it in its own process too.
+  PIP_CONFIG_FILE=/dev/null "$PREFIX/bin/python" -m pip --isolated --disable-pip-version-check \
+    --no-input --no-cache-dir -v wheel --no-index --no-deps --no-build-isolation \
+    --wheel-dir "wheels/$component" "$@" "./sources/$component"
+  cache store "wheels/$component"/*.whl
+}
+
+# cache find | cache store WHEEL, for the component that is being built
+cache() {
+  local what=$1
+  shift
+  "$PREFIX/bin/python" wheel_cache.py "$what" --builds builds.json --component "$component" \
+    --cache "$WHEEL_CACHE" --prefix "$PREFIX" "$@"
+}
+
+# The modules are loaded before every step; this one shows that they are those of the plan.
+step_modules() {
+  loaded_modules
+}
+
+step_venv() {
+  local python=/sw/installed/PythonAnaconda/3.6/bin/python3
+  need_writable_prefix
+  # Their distutils takes a $ in a path for a variable and would install somewhere else.
+  if [[ $PREFIX == *'$'* ]] && "$python" -I -c 'import sys; sys.exit(sys.version_info >= (3, 10))'; then
+    say "error: Python before 3.10 cannot install into a path with a '$': $PREFIX"
+    say "hint: give --root another folder"
+    return 1
+  fi
+  if ! "$python" -I -m venv --clear --system-site-packages "$PREFIX"; then
+    # venv keeps to itself what its ensurepip said; run alone, that says it again.
+    "$PREFIX/bin/python" -I -m ensurepip --upgrade --default-pip || true
+    return 1
+  fi
+}
+
+# With every file there and whole, as in a bundle, nothing is fetched.
+step_fetch() {
+  if [[ ! -s SHA256SUMS ]] || sha256sum --check --strict --status SHA256SUMS 2>/dev/null; then
+    say "every file is in wheelhouse/ already"
+    take_locked_pip
+    return
+  fi
+  mkdir -p -- wheelhouse
+  fetch_without_pip
+  take_locked_pip
+  fetch_wheels
+  sha256sum --check --strict --quiet SHA256SUMS
+}
+
+# Sources, whose setup.py pip would run, and a pip that takes the place of one that is too old.
+fetch_without_pip() {
+  local settings
+  if [[ -s sources.txt ]]; then
+    # pip before 10 cannot say how it is configured.
+    settings=$("$PREFIX/bin/python" -I -m pip config list) || settings=
+    "$PREFIX/bin/python" -I fetch.py sources.txt wheelhouse <<<"$settings"
+  fi
+}
+
+# The virtualenv's own pip may be older than the wheels that were locked.
+take_locked_pip() {
+  if [[ -s pip.txt ]]; then
+    need_writable_prefix
+    offline_pip install --no-index --no-deps --find-links "$HERE/wheelhouse" --require-hashes \
+      -r pip.txt
+  fi
+}
+
+fetch_wheels() {
+  if [[ -s fetch.txt ]]; then
+    # -I: of all packages on PYTHONPATH, none may stand in for pip's own.
+    "$PREFIX/bin/python" -I -m pip download --no-deps --only-binary :all: --require-hashes \
+      -r fetch.txt -d wheelhouse
+  fi
+}
+
+step_install() {
+  need_writable_prefix
+  # pip cannot repair what a killed pip left half installed.
+  if [[ -e state/install.begun ]]; then
+    say "an earlier install did not end: starting over from a new virtualenv"
+    step_venv
+  fi
+  if [[ ! -s requirements.txt ]]; then
+    return
+  fi
+  : >state/install.begun
+  # --force-reinstall: a copy that the base Python has is not the one that was locked.
+  offline_pip install --no-index --no-deps --force-reinstall --find-links "$HERE/wheelhouse" \
+    --require-hashes -r requirements.txt
+  rm -f -- state/install.begun
+}
+
+step_tools() {
+  rm -rf -- build-tools
+  mkdir -- build-tools
+  if [[ -s build-requirements.txt ]]; then
+    offline_pip install --no-index --no-deps --find-links "$HERE/wheelhouse" --require-hashes \
+      --target "$HERE/build-tools" -r build-requirements.txt
+  fi
+}
+
+# mpi4py 4.0.3, with its build variables as they are read by its sources.
+step_build-mpi4py() {
+  need_writable_prefix
+  unpack_source mpi4py mpi4py-4.0.3.tar.gz
+  build_wheel mpi4py
+  # --force-reinstall: a module's copy of the same version is another build.
+  offline_pip install --no-index --no-deps --force-reinstall "$HERE/wheels/"mpi4py/*.whl
+}
+
+# psutil 7.2.2, with its build variables as they are read by its sources.
+step_build-psutil() {
+  need_writable_prefix
+  unpack_source psutil psutil-7.2.2.tar.gz
+  build_wheel psutil
+  # --force-reinstall: a module's copy of the same version is another build.
+  offline_pip install --no-index --no-deps --force-reinstall "$HERE/wheels/"psutil/*.whl
+}
+
+# pyyaml 6.0.1, with its build variables as they are read by its sources.
+step_build-pyyaml() {
+  need_writable_prefix
+  unpack_source pyyaml pyyaml-6.0.1.tar.gz
+  build_wheel pyyaml
+  # --force-reinstall: a module's copy of the same version is another build.
+  offline_pip install --no-index --no-deps --force-reinstall "$HERE/wheels/"pyyaml/*.whl
+}
+
+# horovod 0.19.5, with its build variables as they are read by its sources.
+step_build-horovod() {
+  need_writable_prefix
+  unpack_source horovod horovod-0.19.5.tar.gz
+  export HOROVOD_CUDA_HOME=/sw/installed/CUDA/9.2.88-GCC-7.3.0-2.30
+  export HOROVOD_GPU_ALLREDUCE=NCCL
+  export HOROVOD_NCCL_HOME=/sw/installed/NCCL/2.3.7-fosscuda-2018b
+  export HOROVOD_NCCL_LINK=SHARED
+  export HOROVOD_WITHOUT_MXNET=1
+  export HOROVOD_WITHOUT_PYTORCH=1
+  export HOROVOD_WITH_MPI=1
+  export HOROVOD_WITH_TENSORFLOW=1
+  build_wheel horovod
+  # --force-reinstall: a module's copy of the same version is another build.
+  offline_pip install --no-index --no-deps --force-reinstall "$HERE/wheels/"horovod/*.whl
+}
+
+# Are the libraries that were built those of the plan, linked with its MPI and NCCL?
+step_verify() {
+  PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" verify.py \
+    --builds builds.json --prefix "$PREFIX"
+}
+
+step_runtime() {
+  need_writable_prefix
+  # Its record is made with these packages; a module's copy of one may not even import.
+  check_pins --without distributed-dl-training
+  rm -rf -- runtime-build wheels/runtime
+  mkdir -p -- wheels/runtime
+  cp -R -- runtime runtime-build
+  PYTHONPATH="$HERE/runtime-build${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" \
+    -m distributed_dl_training.record --write runtime-build/distributed_dl_training/build_record.json
+  PYTHONPATH="$HERE/build-tools" "$PREFIX/bin/python" build_wheel.py runtime-build wheels/runtime
+  # --ignore-installed: what a killed pip left half installed is written over.
+  offline_pip install --no-index --no-deps --ignore-installed "$HERE"/wheels/runtime/*.whl
+}
+
+step_check() {
+  check_pins
+}
+
+is_done() {
+  [[ -f $HERE/state/$1.done && $(<"$HERE/state/$1.done") == "$LOCK" ]]
+}
+
+mark_done() {
+  printf '%s\n' "$LOCK" >"$HERE/state/.$1.done"
+  mv -f -- "$HERE/state/.$1.done" "$HERE/state/$1.done"
+}
+
+# A step that runs takes its own mark away and those of the steps after it, which build on it.
+forget_from() {
+  local step later=
+  for step in "${STEPS[@]}"; do
+    if [[ $step == "$1" ]]; then
+      later=yes
+    fi
+    if [[ -n $later ]]; then
+      rm -f -- "$HERE/state/$step.done"
+    fi
+  done
+}
+
+current=
+run_step() {
+  current=$1
+  say "== $1"
+  forget_from "$1"
+  load_modules
+  (
+    enter_environment
+    "step_$1"
+  )
+  mark_done "$1"
+  current=
+}
+
+finish() {
+  local code=$?
+  if [[ $code -ne 0 && -n $current ]]; then
+    say "error: step $current failed with exit code $code"
+    say "hint: bash $(printf '%q' "$HERE/shell.sh") opens a shell in its environment"
+  fi
+}
+
+check_arguments() {
+  local argument
+  for argument in "$@"; do
+    if [[ " ${STEPS[*]} " != *" $argument "* || $argument == *" "* ]]; then
+      say "error: there is no step '$argument'; the steps are:"
+      list_steps >&2
+      exit 2
+    fi
+  done
+}
+
+main() {
+  local step
+  if [[ ${1:-} == --list ]]; then
+    list_steps
+    return
+  fi
+  check_arguments "$@"
+  if [[ $HERE == *:* ]]; then
+    say "error: the path of this folder holds a ':', which PYTHONPATH cannot: $HERE"
+    exit 2
+  fi
+  trap finish EXIT
+  cd -- "$HERE"
+  mkdir -p -- state
+  clean_environment
+  if [[ $# -gt 0 ]]; then
+    for step in "$@"; do
+      run_step "$step"
+    done
+    return
+  fi
+  for step in "${STEPS[@]}"; do
+    if is_done "$step"; then
+      say "== $step: done before"
+    else
+      run_step "$step"
+    fi
+  done
+}
+
+main "$@"

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+#BSUB -P PROJECT
+#BSUB -J ddl_test
+#BSUB -W 0:20
+#BSUB -nnodes 18
+#BSUB -q batch
+#BSUB -o ddl_test-%J.out
+#
+# Environment allreduce-modules/3, id 45b76469b95a, lock sha256 45b76469b95ac38e7fe10965d047b45b741589631c711c2db60ecd569cf5e7ab
+#
+#   bsub < FILE   run the program below
+#
+# The numbers of nodes and of ranks stand in the launch line too, so for others make this script
+# anew.
+set -euo pipefail
+
+say() {
+  printf '%s\n' "$*" >&2
+}
+
+if [[ -z ${LSB_JOBID:-} || ! -r ${LSB_DJOB_HOSTFILE:-} ]]; then
+  say "error: this is a job of LSF: submit it by bsub"
+  exit 2
+fi
+# The first line is the node that this script runs on; no rank may run there.
+mapfile -t nodes < <(tail -n +2 "$LSB_DJOB_HOSTFILE" | awk '!seen[$1]++ { print $1 }')
+expected=18 found=${#nodes[@]}
+if [[ $found -ne $expected ]]; then
+  say "error: this script is for $expected nodes, the job has $found: make it anew"
+  exit 2
+fi
+
+# Load the environment's module, and nothing else.
+MODULES_INIT=/apps/lmod/init/bash
+MODULE=allreduce-modules/3
+if [[ ! -r $MODULES_INIT ]]; then
+  say "error: the module system cannot be reached: there is no $MODULES_INIT"
+  exit 1
+fi
+# The module system's own shell code is not written for these options.
+set +eu
+# shellcheck source=/dev/null
+source "$MODULES_INIT"
+module --force purge
+module use /apps/modules/extra
+module use /apps/modules/all
+module use /software/local/modulefiles
+module load "$MODULE"
+set -eu
+# Old module systems return 0 whatever happens.
+if [[ ":${LOADEDMODULES:-}:" != *":$MODULE:"* ]]; then
+  say "error: the module $MODULE could not be loaded (what the module system said stands above)"
+  exit 1
+fi
+
+ddlrun python train.py "$@"

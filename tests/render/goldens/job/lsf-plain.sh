@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+#BSUB -J plain
+#BSUB -W 1:30
+#BSUB -n 8
+#BSUB -R "span[ptile=4]"
+#BSUB -gpu "num=4"
+#BSUB -o plain-%J.out
+#
+# Environment allreduce/3, id fed3a3de4810, lock sha256 fed3a3de48101ab995a89b70a58738848a6fb88c5b1a21ae145830254e11991c
+#
+#   bsub < FILE   run the program below
+#
+# The numbers of nodes and of ranks stand in the launch line too, so for others make this script
+# anew.
+set -euo pipefail
+
+say() {
+  printf '%s\n' "$*" >&2
+}
+
+if [[ -z ${LSB_JOBID:-} || ! -r ${LSB_DJOB_HOSTFILE:-} ]]; then
+  say "error: this is a job of LSF: submit it by bsub"
+  exit 2
+fi
+mapfile -t nodes < <(awk '!seen[$1]++ { print $1 }' "$LSB_DJOB_HOSTFILE")
+expected=2 found=${#nodes[@]}
+if [[ $found -ne $expected ]]; then
+  say "error: this script is for $expected nodes, the job has $found: make it anew"
+  exit 2
+fi
+
+# The environment has no module to load here: this is what its module would do.
+unset PYTHONPATH PYTHONHOME
+export VIRTUAL_ENV=/software/local/allreduce/abc
+export PYTHONNOUSERSITE=1
+export PATH=/software/local/allreduce/abc/bin"${PATH:+:$PATH}"
+
+mpirun -n 8 --bind-to none --map-by slot python train.py "$@"

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=train
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=6
+#SBATCH --cpus-per-task=7
+#SBATCH --gres=gpu:6
+#SBATCH --time=08:00:00
+#SBATCH --account=p_dl
+#SBATCH --partition=ml
+#SBATCH --output=train-%j.out
+#
+# Environment hostile/3, id 46474fa33831, lock sha256 46474fa338317f0382386dfd8284825fb6fd90c72e3005c355732a8d24af6806
+#
+#   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
+#
+# Options of sbatch go before the file and win over the lines above; the numbers of nodes and of
+# tasks stand in the launch line too, so for others make this script anew.
+set -euo pipefail
+
+say() {
+  printf '%s\n' "$*" >&2
+}
+
+if [[ -z ${SLURM_JOB_ID:-} ]]; then
+  say "error: this is a job of Slurm: submit it by sbatch"
+  exit 2
+fi
+mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+expected=2 found=${#nodes[@]}
+if [[ $found -ne $expected ]]; then
+  say "error: this script is for $expected nodes, the job has $found: make it anew"
+  exit 2
+fi
+
+# The environment has no module to load here: this is what its module would do.
+unset PYTHONPATH PYTHONHOME
+export VIRTUAL_ENV='/software/a b '"'"'single'"'"' "double" $HOME `touch CANARY` ]] {x} é/hostile/abc'
+export PYTHONNOUSERSITE=1
+export PATH='/software/a b '"'"'single'"'"' "double" $HOME `touch CANARY` ]] {x} é/hostile/abc/bin'"${PATH:+:$PATH}"
+export HOSTILE='$(touch CANARY) `touch CANARY` ${HOME} "double" '"'"'single'"'"' ]] ]==] -- [exec touch CANARY] {open close} } { \ \n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \'
+export EMPTY=''
+export SPACE='  '
+
+# From Slurm 22.05 on srun does not take it from the job.
+export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
+
+srun --nodes=2 --ntasks=12 --ntasks-per-node=6 --kill-on-bad-exit=1 python '$(touch CANARY) `touch CANARY` ${HOME} "double" '"'"'single'"'"' ]] ]==] -- [exec touch CANARY] {open close} } { \ \n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \' "$@"

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=train
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=6
+#SBATCH --cpus-per-task=7
+#SBATCH --gres=gpu:6
+#SBATCH --time=08:00:00
+#SBATCH --account=p_dl
+#SBATCH --partition=ml
+#SBATCH --output=train-%j.out
+#
+# Environment allreduce-modules/3, id 45b76469b95a, lock sha256 45b76469b95ac38e7fe10965d047b45b741589631c711c2db60ecd569cf5e7ab
+#
+#   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
+#
+# Options of sbatch go before the file and win over the lines above; the numbers of nodes and of
+# tasks stand in the launch line too, so for others make this script anew.
+set -euo pipefail
+
+say() {
+  printf '%s\n' "$*" >&2
+}
+
+if [[ -z ${SLURM_JOB_ID:-} ]]; then
+  say "error: this is a job of Slurm: submit it by sbatch"
+  exit 2
+fi
+mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+expected=2 found=${#nodes[@]}
+if [[ $found -ne $expected ]]; then
+  say "error: this script is for $expected nodes, the job has $found: make it anew"
+  exit 2
+fi
+
+# Load the environment's module, and nothing else.
+MODULES_INIT=/apps/lmod/init/bash
+MODULE=allreduce-modules/3
+if [[ ! -r $MODULES_INIT ]]; then
+  say "error: the module system cannot be reached: there is no $MODULES_INIT"
+  exit 1
+fi
+# The module system's own shell code is not written for these options.
+set +eu
+# shellcheck source=/dev/null
+source "$MODULES_INIT"
+module --force purge
+module use /apps/modules/extra
+module use /apps/modules/all
+module use /software/local/modulefiles
+module load "$MODULE"
+set -eu
+# Old module systems return 0 whatever happens.
+if [[ ":${LOADEDMODULES:-}:" != *":$MODULE:"* ]]; then
+  say "error: the module $MODULE could not be loaded (what the module system said stands above)"
+  exit 1
+fi
+
+# From Slurm 22.05 on srun does not take it from the job.
+export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
+
+srun --mpi=pmix --nodes=2 --ntasks=12 --ntasks-per-node=6 --kill-on-bad-exit=1 python train.py "$@"

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=strategy
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --gres=gpu:6
+#SBATCH --time=08:00:00
+#SBATCH --account=p_dl
+#SBATCH --partition=ml
+#SBATCH --output=strategy-%j.out
+#
+# Environment allreduce-modules/3, id 45b76469b95a, lock sha256 45b76469b95ac38e7fe10965d047b45b741589631c711c2db60ecd569cf5e7ab
+#
+#   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
+#
+# Options of sbatch go before the file and win over the lines above; the numbers of nodes and of
+# tasks stand in the launch line too, so for others make this script anew.
+set -euo pipefail
+
+say() {
+  printf '%s\n' "$*" >&2
+}
+
+if [[ -z ${SLURM_JOB_ID:-} ]]; then
+  say "error: this is a job of Slurm: submit it by sbatch"
+  exit 2
+fi
+mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+expected=2 found=${#nodes[@]}
+if [[ $found -ne $expected ]]; then
+  say "error: this script is for $expected nodes, the job has $found: make it anew"
+  exit 2
+fi
+
+# Load the environment's module, and nothing else.
+MODULES_INIT=/apps/lmod/init/bash
+MODULE=allreduce-modules/3
+if [[ ! -r $MODULES_INIT ]]; then
+  say "error: the module system cannot be reached: there is no $MODULES_INIT"
+  exit 1
+fi
+# The module system's own shell code is not written for these options.
+set +eu
+# shellcheck source=/dev/null
+source "$MODULES_INIT"
+module --force purge
+module use /apps/modules/extra
+module use /apps/modules/all
+module use /software/local/modulefiles
+module load "$MODULE"
+set -eu
+# Old module systems return 0 whatever happens.
+if [[ ":${LOADEDMODULES:-}:" != *":$MODULE:"* ]]; then
+  say "error: the module $MODULE could not be loaded (what the module system said stands above)"
+  exit 1
+fi
+
+# Ranks fill one node after another: the workers are listed so.
+export SLURM_DISTRIBUTION=block
+
+# Two jobs on one node must not meet at one port.
+port=$((20000 + SLURM_JOB_ID % 10000))
+
+# TF_CONFIG, for TensorFlow's distribution strategies: all workers, one a rank, in the order of the
+# ranks, each with a port of its own. Each worker puts its own number in and then runs the program.
+# This script is no rank, even where a variable says so.
+unset OMPI_COMM_WORLD_RANK JSM_NAMESPACE_RANK PMI_RANK HOROVOD_RANK SLURM_PROCID
+workers=
+for node in "${nodes[@]}"; do
+  for ((i = 0; i < 1; i++)); do
+    workers+="${workers:+, }\"$node:$((port++))\""
+  done
+done
+export ENVBUILD_TF_WORKERS=$workers
+# shellcheck disable=SC2016 # each rank expands it
+task='rank=${OMPI_COMM_WORLD_RANK:-${JSM_NAMESPACE_RANK:-${PMI_RANK:-}}}
+rank=${rank:-${HOROVOD_RANK:-${SLURM_PROCID:-}}}
+if [[ -z $rank ]]; then
+  echo "error: TF_CONFIG cannot be made: the launcher tells no rank" >&2
+  exit 1
+fi
+export TF_CONFIG="{\"cluster\": {\"worker\": [$ENVBUILD_TF_WORKERS]}, \"task\": {\"type\": \"worker\", \"index\": $rank}}"
+exec "$@"'
+
+srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --kill-on-bad-exit=1 bash -c "$task" tf-config python train.py "$@"

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=torch
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task=42
+#SBATCH --gres=gpu:6
+#SBATCH --time=08:00:00
+#SBATCH --account=p_dl
+#SBATCH --partition=ml
+#SBATCH --output=torch-%j.out
+#
+# Environment allreduce/3, id fed3a3de4810, lock sha256 fed3a3de48101ab995a89b70a58738848a6fb88c5b1a21ae145830254e11991c
+#
+#   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
+#
+# Options of sbatch go before the file and win over the lines above; the numbers of nodes and of
+# tasks stand in the launch line too, so for others make this script anew.
+set -euo pipefail
+
+say() {
+  printf '%s\n' "$*" >&2
+}
+
+if [[ -z ${SLURM_JOB_ID:-} ]]; then
+  say "error: this is a job of Slurm: submit it by sbatch"
+  exit 2
+fi
+mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+expected=2 found=${#nodes[@]}
+if [[ $found -ne $expected ]]; then
+  say "error: this script is for $expected nodes, the job has $found: make it anew"
+  exit 2
+fi
+
+# The environment has no module to load here: this is what its module would do.
+unset PYTHONPATH PYTHONHOME
+export VIRTUAL_ENV=/software/local/allreduce/abc
+export PYTHONNOUSERSITE=1
+export PATH=/software/local/allreduce/abc/bin"${PATH:+:$PATH}"
+
+# From Slurm 22.05 on srun does not take it from the job.
+export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
+
+# Two jobs on one node must not meet at one port.
+port=$((20000 + SLURM_JOB_ID % 10000))
+
+endpoint=${nodes[0]}:$port
+
+srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --kill-on-bad-exit=1 torchrun --nnodes=2 --nproc_per_node=6 --no_python --rdzv_backend=c10d --rdzv_endpoint "$endpoint" python train.py "$@"

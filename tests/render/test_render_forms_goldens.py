@@ -1,0 +1,163 @@
+"""Every form as a whole: in full for one plan without modules and one with, by hash for the others.
+
+ENVBUILD_UPDATE_GOLDENS=1 rewrites goldens, hashes and modulefiles/; read the difference before
+committing it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+from render_cases import CASES, Case
+from typer.testing import CliRunner
+
+from envbuilder import data
+from envbuilder.cli import app
+from envbuilder.documents import load_knowledge, search_path
+from envbuilder.errors import UsageError
+from envbuilder.model.knowledge import Knowledge
+from envbuilder.render.forms import FORMS, Subject, draft, render_form
+from envbuilder.render.job import Job
+
+GOLDENS = Path(__file__).parent / "goldens" / "forms"
+HASHES = GOLDENS / "SHA256SUMS"
+MODULEFILES = Path(__file__).parents[2] / "modulefiles"
+UPDATE = os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1"
+
+# Where a site's staff would put roots: below what the site's documentation calls project space.
+BASES = {
+    "taurus-ml": "/projects/envbuild",
+    "taurus-alpha": "/projects/envbuild",
+    "taurus-scs5": "/projects/envbuild",
+    "summit": "/ccs/proj/envbuild",
+}
+DIALECTS = {"lua": "{name}/1.lua", "tcl": "{name}/1"}
+PROGRAM = ("mpiexec", "-n", "2", "python", "my_program.py")
+
+
+def shipped() -> Iterator[tuple[str, str, str]]:
+    """Yield recipe, site and architecture of what the shipped recipes are documented for."""
+    for path in sorted(data.RECIPES.glob("*.yaml")):
+        documented = yaml.safe_load(path.read_text(encoding="utf-8")).get("documented-for", {})
+        for arch, site in sorted(documented.items()):
+            yield path.stem, site, arch
+
+
+def root(site: str, arch: str) -> str:
+    return f"{BASES[site]}/{site}/{arch}"
+
+
+def run(form: str, recipe: str, site: str, arch: str) -> tuple[int, str]:
+    """Return exit code and output of ``envbuild render``; of a refusal, what it says."""
+    words = ["render", recipe, "--site", site, "--arch", arch, "--root", root(site, arch)]
+    done = CliRunner().invoke(app, [*words, "--as", form], env={"COLUMNS": "80"})
+    return done.exit_code, done.stdout if done.exit_code == 0 else done.stderr
+
+
+@pytest.fixture(scope="module")
+def knowledge() -> Knowledge:
+    return load_knowledge(search_path({}, ())).value
+
+
+def forms_of(case: Case, knowledge: Knowledge, *, locked: bool) -> dict[str, str]:
+    """Return the text of every form, or its refusal, by file name."""
+    name = case.lock.plan.recipe
+    subject = Subject(
+        lock=case.lock if locked else draft(case.lock.plan),
+        places=case.places,
+        knowledge=knowledge,
+        tree=Path("/software/modulefiles"),
+        job=Job(name, nodes=1, ranks_per_node=2, minutes=30),
+        words=lambda _: PROGRAM,
+    )
+    texts = {}
+    for form in FORMS:
+        file = FORMS[form].file_of(case.lock.plan)
+        try:
+            texts[file] = render_form(form, subject)
+        except UsageError as error:
+            texts[f"{file}.refused"] = f"{error}\n"
+    return texts
+
+
+def compare(folder: Path, texts: Mapping[str, str]) -> None:
+    if UPDATE:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in folder.iterdir():
+            path.unlink()
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    recorded = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+    assert sorted(texts) == sorted(recorded)
+    for name, text in texts.items():
+        assert text == recorded[name], f"{folder.name}/{name} differs"
+
+
+@pytest.mark.parametrize("locked", [True, False], ids=["lock", "plan"])
+def test_allreduce_on_a_machine_without_modules(locked: bool, knowledge: Knowledge) -> None:
+    folder = GOLDENS / f"allreduce-local-{'lock' if locked else 'plan'}"
+    compare(folder, forms_of(CASES[0], knowledge, locked=locked))
+
+
+def test_horovod_nccl_on_taurus_ml() -> None:
+    texts = {}
+    for form in FORMS:
+        code, text = run(form, "horovod-nccl", "taurus-ml", "ppc64le")
+        name = FORMS[form].file.format(name="horovod-nccl")
+        # A refusal without the lines before it, which say how the site was chosen.
+        said = text if code == 0 else text[text.index("error: ") :]
+        texts[name if code == 0 else f"{name}.refused"] = said
+        assert code in (0, 2)
+    compare(GOLDENS / "horovod-nccl-taurus-ml", texts)
+    # Its image would need TensorFlow and Open MPI that only the site has.
+    assert [name for name in texts if name.endswith(".refused")] == [
+        "horovod-nccl.def.refused",
+        "Dockerfile.refused",
+    ]
+
+
+def test_all_other_combinations_by_hash(knowledge: Knowledge) -> None:
+    texts = {
+        f"{case.name}-{'lock' if locked else 'plan'}/{name}": text
+        for case in CASES[1:]
+        for locked in (True, False)
+        for name, text in forms_of(case, knowledge, locked=locked).items()
+    }
+    sums = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
+    if UPDATE:
+        lines = [f"{number}  {name}\n" for name, number in sorted(sums.items())]
+        HASHES.write_text("".join(lines), encoding="utf-8")
+    lines = HASHES.read_text(encoding="utf-8").splitlines()
+    recorded = {name: number for number, name in (line.split("  ", 1) for line in lines)}
+    assert sorted(sums) == sorted(recorded)
+    assert [name for name in sums if sums[name] != recorded[name]] == []
+
+
+@pytest.mark.parametrize(("recipe", "site", "arch"), list(shipped()))
+def test_the_modulefiles_that_are_checked_in(recipe: str, site: str, arch: str) -> None:
+    """A recipe that cannot be planned there has none; another test says which those are."""
+    for dialect, pattern in DIALECTS.items():
+        file = MODULEFILES / site / dialect / pattern.format(name=recipe)
+        code, text = run(dialect, recipe, site, arch)
+        if UPDATE and code == 0:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        assert file.is_file() == (code == 0), text
+        if code == 0:
+            assert text == file.read_text(encoding="utf-8"), f"{file} differs"
+
+
+def test_no_modulefile_is_left_of_what_is_not_shipped() -> None:
+    expected = {
+        MODULEFILES / site / dialect / pattern.format(name=recipe)
+        for recipe, site, _ in shipped()
+        for dialect, pattern in DIALECTS.items()
+    }
+    there = {path for path in MODULEFILES.rglob("*") if path.is_file() and path.suffix != ".md"}
+    assert there
+    assert there <= expected

@@ -1,0 +1,102 @@
+"""``envbuild render``: forms on standard output, to files, of a lock, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from envbuilder.cli import app
+from envbuilder.model.plan import Lock, Plan
+from envbuilder.render.forms import FORMS
+
+SITE = ("--site", "taurus-ml", "--root", "/projects/envbuild")
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "80"})
+
+
+def render(*words: object) -> Result:
+    return run("render", "horovod-nccl", *SITE, *words)
+
+
+@pytest.fixture(scope="module")
+def lock() -> Lock:
+    planned = run("plan", "horovod-nccl", "--site", "taurus-ml", "--json").stdout
+    # No wheel is needed for what is tested here.
+    return Lock(plan=Plan.model_validate_json(planned), artifacts=())
+
+
+@pytest.fixture
+def lock_file(lock: Lock, tmp_path: Path) -> Path:
+    file = tmp_path / "horovod.lock.json"
+    file.write_text(lock.text(), encoding="utf-8")
+    return file
+
+
+def test_a_form_is_printed_alone(tmp_path: Path) -> None:
+    done = render("--as", "environment.yml")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("# horovod-nccl: ")
+    written = render("--as", "environment.yml", "--output", tmp_path / "e.yml")
+    assert (written.exit_code, written.stdout) == (0, f"{tmp_path}/e.yml\n")
+    assert (tmp_path / "e.yml").read_text(encoding="utf-8") == done.stdout
+    as_json = json.loads(render("--as", "environment.yml", "--json").stdout)
+    assert (as_json["form"], as_json["text"]) == ("environment.yml", done.stdout)
+
+
+def test_a_lock_gives_the_id_of_its_environment(lock: Lock, lock_file: Path) -> None:
+    text = render("--as", "lua", "--locked", lock_file).stdout
+    assert f"/projects/envbuild/horovod-nccl/{lock.id()}/bin" in text
+    assert "/projects/envbuild/horovod-nccl/not-locked/bin" in render("--as", "lua").stdout
+
+
+def test_a_lock_of_another_recipe_is_refused(lock: Lock, tmp_path: Path) -> None:
+    other = lock.plan.model_copy(update={"recipe": "other"})
+    file = tmp_path / "other.json"
+    file.write_text(Lock(plan=other, artifacts=()).text(), encoding="utf-8")
+    done = render("--as", "lua", "--locked", file)
+    assert done.exit_code == 2
+    assert "the lock is for recipe other, not for horovod-nccl" in done.stderr
+
+
+def test_all_writes_every_form_that_the_plan_can_have(tmp_path: Path) -> None:
+    done = render("--as", "all", "--output", tmp_path / "all")
+    assert done.exit_code == 0
+    refused = {"def", "dockerfile"}
+    expected = {FORMS[form].file.format(name="horovod-nccl") for form in FORMS.keys() - refused}
+    assert set(done.stdout.split()) == expected
+    assert {path.name for path in (tmp_path / "all").iterdir()} == expected
+    for form in refused:
+        assert f"{form} is left out: horovod-nccl cannot be an image" in done.stderr
+
+
+def test_a_lock_s_build_folder_needs_no_index(lock: Lock, lock_file: Path, tmp_path: Path) -> None:
+    done = render("--locked", lock_file, "--output", tmp_path / "folder")
+    assert done.exit_code == 0
+    text = (tmp_path / "folder" / "environment.sh").read_text(encoding="utf-8")
+    assert f"PREFIX=/projects/envbuild/horovod-nccl/{lock.id()}\n" in text
+    assert (tmp_path / "folder" / "lock.json").read_text(encoding="utf-8") == lock.text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--as", "enviroment.yml"], "did you mean 'environment.yml'?"),
+        (["--as", "all"], "the form all is more than one file"),
+        ([], "a plan's build folder is more than one file"),
+        (["--as", "image", "--output", "NEW"], "horovod-nccl cannot be an image"),
+        (["--as", "all", "--output", "FULL"], "is there and not an empty folder"),
+    ],
+)
+def test_what_is_refused(words: list[str], message: str, tmp_path: Path) -> None:
+    (tmp_path / "FULL").mkdir()
+    (tmp_path / "FULL" / "mine").touch()
+    paths = [tmp_path / word if word in ("NEW", "FULL") else word for word in words]
+    done = render(*paths)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert message in " ".join(done.stderr.split())
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["FULL", "mine"]

@@ -1,0 +1,225 @@
+"""All that ranks may talk through, with what is here: each says what it cannot do.
+
+MPICH and mpi4py come from the package index. PyTorch and Horovod are looked for where TORCH_PYTHON
+says (an interpreter), else beside the tests' own. A Horovod of a few lines stands in only where
+the judging is tested.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Runs
+
+pytestmark = [pytest.mark.integration, pytest.mark.network]
+
+ANY_PYTHON = os.environ.get("TORCH_PYTHON", sys.executable)
+
+
+def names(result: Any) -> set[str]:
+    return {check.name for check in result.checks}
+
+
+def test_mpi4py_itself(smoke: Runs) -> None:
+    options = ("--api", "mpi4py", "--transport", "mpi")
+    result = smoke(options=options, ranks=3, api="mpi4py", transport="mpi")
+    assert (result.verdict, result.reasons, result.tier) == ("passed", (), "several ranks")
+    assert {each.dtype for each in result.checks if each.name == "allreduce"} == {
+        "int32",
+        "int64",
+        "float32",
+        "float64",
+    }
+    assert {"allgather", "allgather with no rows", "broadcast", "barrier"} <= names(result)
+    assert [(each.name, each.dtype) for each in result.left_out] == [
+        ("allreduce", "float16"),
+        ("mismatch", None),
+    ]
+    assert {(each.operation, each.transport) for each in result.carried} == {
+        ("allreduce", "mpi"),
+        ("allgather", "mpi"),
+        ("broadcast", "mpi"),
+    }
+    assert result.carried[0].source.startswith("mpi4py calls MPICH ")
+    said = {check.name: check.said for check in result.checks if check.said}
+    assert said["hello"] == "Hello from: 0, Hello from: 1, Hello from: 2"
+    assert said["import"].startswith("numpy ")
+    assert ", mpi4py " in said["import"]
+
+
+def test_the_bundled_runtime_hands_everything_to_mpi(smoke: Runs) -> None:
+    result = smoke(transport="mpi")
+    assert (result.verdict, result.left_out) == ("passed", ())
+    assert {each.transport for each in result.carried} == {"mpi"}
+    refused = smoke_again(smoke, transport="gloo")
+    assert refused.reasons[0].startswith(
+        "the proof asks for gloo, but the allreduce was carried by mpi (mpi4py calls MPICH "
+    )
+
+
+def smoke_again(smoke: Runs, **changed: Any) -> Any:
+    (smoke.folder / "run").rename(smoke.folder / "before")
+    return smoke(**changed)
+
+
+def needs(module: str) -> None:
+    question = [ANY_PYTHON, "-c", f"import {module}"]
+    done = subprocess.run(question, capture_output=True, text=True, check=False, timeout=300)
+    if done.returncode:
+        why = (done.stderr.strip().splitlines() or ["?"])[-1]
+        pytest.skip(f"needs {module} in TORCH_PYTHON ({ANY_PYTHON}): {why}")
+
+
+def beside(program: str) -> str:
+    path = Path(ANY_PYTHON).with_name(program)
+    if not path.is_file():
+        pytest.skip(f"needs {program} beside {ANY_PYTHON}")
+    return str(path)
+
+
+def gloo(smoke: Runs, api: Any, *command: str) -> Any:
+    environ = dict(smoke.environ)
+    folder = str(Path(ANY_PYTHON).parent)
+    environ["PATH"] = f"{folder}:{os.environ['PATH']}"
+    smoke.environ.update(environ)
+    words = (*command, ANY_PYTHON, "smoke.py", "--api", api, "--transport", "gloo")
+    return smoke(command=words, api=api, transport="gloo", mpi_from=None)
+
+
+def test_torch_distributed_finds_its_ranks_by_a_file(smoke: Runs) -> None:
+    needs("torch.distributed")
+    result = gloo(smoke, "torch.distributed", smoke.mpi.mpiexec, "-n", "2")
+    assert (result.verdict, result.reasons) == ("passed", ())
+    assert result.framework is not None
+    assert result.framework.startswith("torch ")
+    assert {each.transport for each in result.carried} == {"gloo"}
+    assert [each.name for each in result.left_out] == ["allgather", "mismatch"]
+    assert {"allgather of equal rows", "broadcast", "barrier"} <= names(result)
+
+
+def test_torch_distributed_under_torchrun(smoke: Runs) -> None:
+    needs("torch.distributed")
+    words = (beside("torchrun"), "--standalone", "--nproc_per_node", "2", "--no_python")
+    result = gloo(smoke, "torch.distributed", *words)
+    assert (result.verdict, result.reasons) == ("passed", ())
+
+
+def test_torch_distributed_that_nobody_tells_its_place(smoke: Runs) -> None:
+    needs("torch.distributed")
+    both = smoke.script('"$@" & "$@" & wait')
+    result = gloo(smoke, "torch.distributed", *both)
+    assert result.reasons[0] == (
+        "2 processes started, each alone (size 1): mpiexec told none of them its rank and the "
+        "number of ranks"
+    )
+
+
+def test_real_horovod_over_gloo(smoke: Runs) -> None:
+    needs("horovod.torch")
+    words = (beside("horovodrun"), "--gloo", "-np", "2", "-H", "localhost:2")
+    result = gloo(smoke, "horovod.torch", *words)
+    assert (result.verdict, result.reasons) == ("passed", ())
+    told = {each.operation: each for each in result.carried}
+    assert {each.transport for each in result.carried} == {"gloo"}
+    assert told["allreduce"].source.startswith("Horovod's timeline: GLOO_ALLREDUCE ")
+    assert told["negotiation"].source == "hvd.gloo_enabled() is true"
+    assert "mismatch" in names(result)
+
+
+# A framework whose tensors are numpy's, and a Horovod that lets mpi4py talk but writes into its
+# timeline whatever it is told to.
+TORCH = """
+__version__ = "1.0"
+class Tensor:
+    def __init__(self, values): self.values = values
+    def to(self, device): return self
+    cpu = lambda self: self
+    numpy = lambda self: self.values
+from_numpy = Tensor
+"""
+HOROVOD = """
+import json, os
+from distributed_dl_training import numpy as under
+from torch import Tensor
+from distributed_dl_training.numpy import init, rank, size, local_rank, local_size
+
+def mpi_enabled(): return True
+
+def _does(name, activity):
+    path = os.environ["HOROVOD_TIMELINE"]
+    if rank() == 0 and {timeline}:
+        with open(path, "a") as stream:
+            for each in (name, activity):
+                event = {{"ph": "B", "name": each, "ts": 1, "pid": 1}}
+                stream.write(json.dumps(event) + ",\\n")
+
+def allreduce(tensor, average=True, name=None):
+    assert not average
+    _does("ALLREDUCE", "{activity}")
+    try:
+        return Tensor(under.allreduce(tensor.values, op=under.Sum))
+    except under.MismatchError as error:
+        raise RuntimeError("Mismatched allreduce tensor shapes: " + str(error)) from None
+
+def allgather(tensor, name=None):
+    return Tensor(under.allgather(tensor.values))
+
+def broadcast(tensor, root_rank, name=None):
+    return Tensor(under.broadcast(tensor.values, root_rank=root_rank))
+
+shutdown = under.shutdown
+"""
+
+
+def stand_in(smoke: Runs, activity: str, *, timeline: bool = True) -> Any:
+    """Run against a Horovod as old as 0.18 that says it used *activity*."""
+    packages = smoke.folder / "packages"
+    (packages / "horovod").mkdir(parents=True)
+    (packages / "torch.py").write_text(textwrap.dedent(TORCH))
+    (packages / "horovod" / "__init__.py").write_text('__version__ = "0.18.2"\n')
+    text = HOROVOD.format(activity=activity, timeline=timeline)
+    (packages / "horovod" / "torch.py").write_text(text)
+    request = smoke.request()
+    path = f"{packages}:{request['env']['PYTHONPATH']}"
+    (smoke.folder / "run").rename(smoke.folder / "unused")
+    options = ("--api", "horovod.torch", "--transport", "mpi")
+    smoke.environ["PYTHONPATH"] = path
+    return smoke(options=options, api="horovod.torch", transport="mpi")
+
+
+def test_an_old_horovod_sums_and_lacks_a_barrier(smoke: Runs) -> None:
+    result = stand_in(smoke, "MPI_ALLREDUCE")
+    assert (result.verdict, result.reasons) == ("passed", ())
+    assert (result.runtime, result.framework) == ("horovod 0.18.2", "torch 1.0")
+    assert [(each.name, each.why) for each in result.left_out] == [
+        ("barrier", "horovod 0.18.2 has no barrier here")
+    ]
+    assert "mismatch" in names(result)
+    assert "barrier" not in names(result)
+    assert {(each.operation, each.transport) for each in result.carried} == {
+        ("allreduce", "mpi"),
+        ("negotiation", "mpi"),
+    }
+
+
+def test_a_horovod_that_used_gloo_where_mpi_was_asked_for(smoke: Runs) -> None:
+    result = stand_in(smoke, "GLOO_ALLREDUCE")
+    assert result.verdict == "failed"
+    assert result.reasons[0].startswith(
+        "the proof asks for mpi, but the allreduce was carried by gloo (Horovod's timeline: "
+        "GLOO_ALLREDUCE "
+    )
+    assert all(check.passed for check in result.checks)
+
+
+def test_a_horovod_that_says_nothing(smoke: Runs) -> None:
+    result = stand_in(smoke, "MPI_ALLREDUCE", timeline=False)
+    assert result.reasons == (
+        "the proof asks for mpi, but nothing tells what carried the allreduce",
+    )
