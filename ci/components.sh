@@ -5,7 +5,7 @@
 set -euo pipefail
 folder=${1:?usage: components.sh FOLDER}
 
-packages=(lmod zsh tcsh tcl lua5.3 openmpi-bin libopenmpi-dev gcc libc6-dev)
+packages=(lmod zsh tcsh tcl lua5.3 openmpi-bin libopenmpi-dev gcc g++ libc6-dev make patch slurm-wlm munge)
 
 say() { printf 'components: %s\n' "$*" >&2; }
 

@@ -46,11 +46,12 @@ def create(
         Path | None,
         typer.Option("--locked", metavar="FILE", help="Build just this lock: nothing is solved."),
     ] = None,
+    bundle: Annotated[
+        bool,
+        typer.Option("--bundle", help="Build nothing: pack all that an offline build needs."),
+    ] = False,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", metavar="DIR", help="Where a bundle for another architecture is put."
-        ),
+        Path | None, typer.Option("--output", metavar="DIR", help="Where a bundle is put.")
     ] = None,
     require_tier: Annotated[
         TierName | None,
@@ -73,7 +74,7 @@ def create(
 
         chosen = choice(recipe, site, arch, partition, allow)
         tier = require_tier.tier() if require_tier else None
-        options = CreateOptions(chosen, root, resume, relock, locked, output, tier)
+        options = CreateOptions(chosen, root, resume, relock, locked, bundle, output, tier)
         done = run(options, session.context)
         text = views.created(done) if isinstance(done, Created) else views.bundled(done)
         session.report.show(done, text)

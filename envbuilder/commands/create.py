@@ -34,6 +34,7 @@ class CreateOptions:
     resume: bool = False
     relock: bool = False
     locked: Path | None = None
+    bundle: bool = False
     output: Path | None = None
     require_tier: Tier | None = None
 
@@ -46,7 +47,7 @@ def create(options: CreateOptions, context: Context) -> Created | Bundled:
     before is as it was.
     """
     material = load(options.choice, context)
-    if material.arch != platform.machine():
+    if options.bundle or material.arch != platform.machine():
         return _bundle(options, material, context)
     path = root_path(options.root, material.site, material.arch, context)
     given = _given_lock(options, material, path, context)
@@ -70,9 +71,8 @@ def _bundle(options: CreateOptions, material: Material, context: Context) -> Bun
     tier = options.require_tier
     if tier is not None and TIERS.index(tier) > TIERS.index("rendered"):
         raise BuildError(
-            f"this machine is {platform.machine()}: for {material.arch} it can make a bundle, of "
-            f"tier rendered, and not {tier}",
-            "run envbuild on a machine of that architecture, or without --require-tier",
+            f"a bundle is of tier rendered, and {tier} is required",
+            f"this machine is {platform.machine()}: what is for {material.arch} is proved on one",
         )
     target = context.path(options.output or Path())
     scratch = target / f".{material.recipe.value.name}.locking"

@@ -30,6 +30,7 @@ from .choose import ChosenSite, choose_arch, choose_site, with_partition
 from .context import Context
 from .needs import BUNDLED, needed, needed_to_build
 from .patches import patches_of
+from .usable import usable
 
 RUNTIME_PACKAGE = "distributed_dl_training"
 
@@ -97,7 +98,8 @@ def load(choice: Choice, context: Context) -> Material:
     chosen = with_partition(chosen, choice.partition)
     context.tell.say(chosen.told())
     arch = choose_arch(choice.arch, recipe, chosen)
-    found, digest, notes = _snapshot(chosen, context)
+    useful = usable(recipe.value, knowledge.value)
+    found, digest, notes = _snapshot(chosen, context, useful)
     for note in notes:
         context.tell.say(f"note: {note}")
     recipe = _allowing(recipe, choice.allow)
@@ -137,8 +139,10 @@ def _waivers_are_known(recipe: Loaded[Recipe], knowledge: Knowledge) -> None:
             )
 
 
-def _snapshot(chosen: ChosenSite, context: Context) -> tuple[Snapshot, str, tuple[str, ...]]:
-    """Return what the site holds, its hash, and what is odd.
+def _snapshot(
+    chosen: ChosenSite, context: Context, components: frozenset[str]
+) -> tuple[Snapshot, str, tuple[str, ...]]:
+    """Return what the site holds, its hash, and what is odd; of this machine only *components*.
 
     From its snapshot's file, else from looking at this machine. The hash is over the file: what the
     site states over it is in the hash of the site.
@@ -147,7 +151,7 @@ def _snapshot(chosen: ChosenSite, context: Context) -> tuple[Snapshot, str, tupl
     if site.snapshot is None or chosen.path is None:
         from ..detect import snapshot
 
-        found = snapshot(site, context.environ)
+        found = snapshot(site, context.environ, components=components)
         return found.snapshot, sha256_text(canonical_json(found.snapshot.plain())), ()
     from ..detect.merge import merged
     from ..detect.module_trees import age_note

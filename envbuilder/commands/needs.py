@@ -42,9 +42,12 @@ def needed_to_build(
 def _of(needs: Sequence[Need], recipe: Recipe, knowledge: Knowledge) -> Iterator[Wanted]:
     """Yield the needs of the releases that the recipe admits.
 
-    Which of them it will be is not decided yet. What an older one needs beside does no harm.
+    Which of them it will be is not decided yet. What an older one needs beside does no harm. A
+    module has what its runtime needs.
     """
     runtime = recipe.runtime
+    if runtime.origin == "module":
+        return
     admitted = [
         release.version
         for release in knowledge.releases.get(runtime.package, ())

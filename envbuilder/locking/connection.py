@@ -39,33 +39,29 @@ class Connection:
     def project_page(self, index: str, name: str) -> ProjectPage | None:
         """Return what an index says of a project; None: it does not have it."""
         # Late: 0.3 s.
-        import requests
-        from pypi_simple import NoSuchProjectError, PyPISimple, UnsupportedContentTypeError
+        from pypi_simple import NoSuchProjectError, PyPISimple
 
         try:
             client = PyPISimple(_CREDENTIALS.sub("", index), session=self._session())
             return client.get_project_page(name, timeout=self._settings.timeout)
         except NoSuchProjectError:
             return None
-        except (requests.RequestException, UnsupportedContentTypeError) as error:
+        except _unusable() as error:
             raise Unreachable(index, error) from error
 
     def page(self, url: str, name: str) -> ProjectPage:
         """Return what a page of links says of a project; raises Unreachable."""
-        import requests
-        from pypi_simple import ProjectPage, UnsupportedContentTypeError
+        from pypi_simple import ProjectPage
 
         try:
             answer = self._ask("GET", url)
             answer.raise_for_status()
             return ProjectPage.from_response(answer, name)
-        except (requests.RequestException, UnsupportedContentTypeError) as error:
+        except _unusable() as error:
             raise Unreachable(url, error) from error
 
     def read_whole(self, url: str) -> tuple[str, int]:
         """Return sha256 and bytes of a file by fetching it; raises Unreachable."""
-        import requests
-
         whole, size = hashlib.sha256(), 0
         try:
             with self._ask("GET", url, stream=True) as answer:
@@ -73,19 +69,17 @@ class Connection:
                 for chunk in answer.iter_content(_CHUNK):
                     whole.update(chunk)
                     size += len(chunk)
-        except requests.RequestException as error:
+        except _unusable() as error:
             raise Unreachable(url, error) from error
         return whole.hexdigest(), size
 
     def size(self, url: str) -> int | None:
         """Return the bytes of a file, None where the server does not say: nothing hangs on it."""
-        import requests
-
         try:
             # Unpacked on the way, it would have another length.
             packed = {"Accept-Encoding": "identity"}
             answer = self._ask("HEAD", url, allow_redirects=True, headers=packed)
-        except requests.RequestException:
+        except _unusable():
             return None
         length = answer.headers.get("Content-Length", "")
         return int(length) if answer.ok and length.isdigit() else None
@@ -98,6 +92,14 @@ class Connection:
         if self._made is None:
             self._made = _new_session(self._settings, self._verify)
         return self._made
+
+
+def _unusable() -> tuple[type[Exception], ...]:
+    """Return what comes of a place that does not answer, or with something that is no page."""
+    from pypi_simple import UnsupportedContentTypeError, UnsupportedRepoVersionError
+
+    # Those of requests are OSErrors, as is that of a certificate that is not there.
+    return (OSError, ValueError, UnsupportedContentTypeError, UnsupportedRepoVersionError)
 
 
 def _new_session(settings: PipSettings, verify: str | bool) -> requests.Session:

@@ -30,7 +30,10 @@ FULL_HINT = "the file system is full: free some space, or use another --root"
 
 _NOT_REACHED = (
     "the package index cannot be reached, so the files to install cannot be locked",
-    "where the node has no network, create it on one that has, or let pip-indexes name a mirror",
+    (
+        "on a node without network create it where there is one, or set pip-indexes in the site "
+        "file to a mirror"
+    ),
 )
 
 
@@ -73,7 +76,11 @@ def pip_failure(plan: Plan, pins: Sequence[Pin], answer: Finished) -> Exception:
     """Return what pip's answer means: a Refusal of one of *pins*, or an error to show."""
     text = answer.stderr + answer.stdout
     if answer.code is None:
-        return BuildError("pip did not answer in time", "is the package index reachable?")
+        return BuildError(
+            "pip did not answer in time",
+            "is the package index reachable?",
+            "it may be trying one release after another: more lines in the stack narrow that",
+        )
     if FULL in text:
         return BuildError(f"pip cannot work: {_last_line(answer)}", FULL_HINT)
     unreachable = UNREACHABLE.search(text)
@@ -93,9 +100,14 @@ def pip_failure(plan: Plan, pins: Sequence[Pin], answer: Finished) -> Exception:
         return Refusal(pin.component, pin.version, _last_line(answer))
     return BuildError(
         f"pip finds no set of packages for recipe {plan.recipe}: {_last_line(answer)}",
-        *(line for line in text.splitlines() if line.startswith("ERROR:")),
+        *(line[:300] for line in text.splitlines() if _tells(line)),
         *_sources_only(text),
     )
+
+
+def _tells(line: str) -> bool:
+    # Its list of all releases for other Pythons is longer than a screen.
+    return line.startswith("ERROR:") and "Ignored the following" not in line
 
 
 def _sources_only(text: str) -> Iterator[str]:

@@ -25,7 +25,8 @@ from .settings import PipSettings
 if TYPE_CHECKING:
     from pypi_simple import ProjectPage
 
-ENDINGS = (".tar.gz", ".zip")
+# The form of sources since PEP 625, and of nearly all before: what the build unpacks.
+ENDING = ".tar.gz"
 # So many sizes are asked for at once.
 AT_ONCE = 8
 
@@ -76,10 +77,8 @@ class Index:
         if not fit:
             reason = here[0].yanked or "no reason given"
             raise Refusal(component, version, f"{name} {version} is yanked: {reason}")
-        # The first place wins; of one release's files, the .tar.gz.
-        first = min(fit, key=lambda each: not each.filename.endswith(".tar.gz"))
         try:
-            return self._hashed(first)
+            return self._hashed(fit[0])
         except Unreachable as problem:
             raise index_unreachable(problem.place, problem.reason) from problem
 
@@ -116,7 +115,9 @@ class Index:
         if silent:
             return index_unreachable(silent[0].place, silent[0].reason)
         if found:
-            reason = f"no place that pip is configured with has sources of {name} {version}"
+            reason = (
+                f"no place that pip is configured with has sources of {name} {version} ({ENDING})"
+            )
             return Refusal(component, version, reason)
         places = ", ".join(
             without_credentials(each)
@@ -200,7 +201,7 @@ def _is(filename: str, name: str) -> bool:
     from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
     from packaging.version import InvalidVersion
 
-    if not filename.endswith(ENDINGS):
+    if not filename.endswith(ENDING):
         return False
     try:
         return parse_sdist_filename(filename)[0] == canonicalize_name(name)

@@ -59,6 +59,9 @@ class Component(Document):
         default=(),
         description="What building it from source needs beside the stack; the newest that fits.",
     )
+    links: tuple[Name, ...] = Field(
+        default=(), description="What its own libraries are linked with: mpi, nccl."
+    )
     pip_variants: tuple[Line, ...] = Field(
         default=(),
         description="Distributions that hold the same in the same releases: tensorflow-cpu.",
@@ -295,6 +298,10 @@ class Flag(Document):
     derived: ConditionText | None = Field(
         default=None,
         description="Where this holds and the recipe does not set it, it is set to that folder.",
+    )
+    default: dict[Arch, Line] = Field(
+        default_factory=dict,
+        description="What it is set to on an architecture where the recipe does not set it.",
     )
     run_time: bool = Field(default=False, description="Read when programs run, not by the build.")
     sources: tuple[Line, ...] = Field(min_length=1)

@@ -114,6 +114,9 @@ class SourceBuild(Document):
     frameworks: tuple[Name, ...] = Field(
         default=(), description="What it is built for: torch, tensorflow, mxnet."
     )
+    links: tuple[Name, ...] = Field(
+        default=(), description="What its libraries are linked with: mpi, nccl."
+    )
 
 
 Api = Literal["numpy", "mpi4py", "torch.distributed", "horovod.torch", "horovod.tensorflow"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .plan import Pin, Plan, Proof
 
-MPI_COMPONENTS = ("mpich", "openmpi", "spectrum-mpi")
+MPI_COMPONENTS = ("mpich", "openmpi", "spectrum-mpi", "mvapich2", "impi")
 
 
 def proofs_of(plan: Plan) -> tuple[Proof, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -11,6 +12,7 @@ from pydantic import (
     Field,
     StringConstraints,
     TypeAdapter,
+    ValidationInfo,
     WithJsonSchema,
     field_validator,
 )
@@ -111,7 +113,16 @@ def names_module(constraint: str) -> bool:
 Constraint = Annotated[Line, AfterValidator(_range_or_module)]
 """A version range, or exactly one module: ``>=2.3.7``, ``*``, ``NCCL/2.3.7-fosscuda-2018b``."""
 
-RuntimePackage = Literal["distributed-dl-training", "horovod"]
+RuntimePackage = Literal[
+    "distributed-dl-training", "horovod", "torch-distributed", "tf-distribute", "ddl"
+]
+
+# Runtimes that are part of something else, and the component that holds them.
+PART_OF: Mapping[str, str] = {
+    "torch-distributed": "pytorch",
+    "tf-distribute": "tensorflow",
+    "ddl": "ddl",
+}
 
 AdvisoryId = Annotated[
     str, StringConstraints(pattern=r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$", max_length=40)
@@ -141,18 +152,31 @@ class Runtime(Document):
     """The collective runtime that the environment is for."""
 
     package: RuntimePackage = "distributed-dl-training"
+    origin: Literal["build", "module"] = Field(
+        default="build",
+        description="module: the site's own Horovod, which is loaded and proved, never built.",
+    )
     version: VersionRange = Field(
         default="*", description="Which releases of it; the bundled one has a single release."
     )
     flags: dict[FreeVariable, FlagValue] = Field(
         default_factory=dict,
-        description="Its build variables by their own names, such as HOROVOD_GPU_ALLREDUCE.",
+        description="Its build variables by their own names, such as HOROVOD_GPU_ALLREDUCE; of a "
+        "module's, what its builder set.",
     )
     source: Line | None = Field(
         default=None,
         description="Folder of runtime sources to build instead of the bundled ones, "
         "relative to the recipe's file.",
     )
+
+    @field_validator("origin")
+    @classmethod
+    def _modules_hold_horovod(cls, origin: str, info: ValidationInfo) -> str:
+        package = info.data.get("package")
+        if origin == "module" and package not in (None, "horovod"):
+            raise ValueError(f"only horovod can come from a module, not {package}")
+        return origin
 
 
 class Smoke(Document):
@@ -229,3 +253,14 @@ class Recipe(Document):
                 "the stack names no python: add 'python: \">=3.9\"' or 'python: \"*\"'"
             )
         return stack
+
+    @field_validator("runtime")
+    @classmethod
+    def _runtime_has_its_framework(cls, runtime: Runtime, info: ValidationInfo) -> Runtime:
+        holder = PART_OF.get(runtime.package)
+        if holder is not None and holder not in info.data.get("stack", {holder: "*"}):
+            raise ValueError(
+                f"{runtime.package} is part of {holder}, which the stack does not name: "
+                f"add '{holder}: \"*\"' to it"
+            )
+        return runtime

@@ -96,6 +96,7 @@ def make_plan(request: PlanRequest) -> Plan:
         patches=request.patches,
         launcher=launcher,
         proofs=proofs(
+            recipe,
             request.found.pins,
             request.found.builds,
             launcher,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..model.plan import Api, Pin, Proof, SourceBuild, Transport
+from ..model.recipe import Recipe
 from ..model.site import Launcher
 
 # The framework of each of Horovod's build variables: HOROVOD_WITHOUT_PYTORCH=1 leaves it out.
@@ -31,6 +32,7 @@ def frameworks(flags: Mapping[str, str], components: Sequence[str]) -> tuple[str
 
 
 def proofs(
+    recipe: Recipe,
     pins: Sequence[Pin],
     builds: Sequence[SourceBuild],
     launcher: Launcher,
@@ -39,23 +41,40 @@ def proofs(
 ) -> tuple[Proof, ...]:
     """Return the smoke tests in their order: the bundled runtime's, then those of the recipe's.
 
+    A Horovod that a module brings is proved like one that is built. For TensorFlow's distribution
+    strategies and IBM's DDL there is no test of their own: the bundled runtime's stands alone.
+
     *alone*: no scheduler stands between, so that the runtime's own launcher can start the ranks.
     """
     components = [pin.component for pin in pins]
     own = [Proof(api="numpy", transport="mpi", launcher=launcher)]
-    horovod = next((each for each in builds if each.component == "horovod"), None)
-    if horovod is not None:
-        return (*own, *_of_horovod(horovod, components, launcher, alone=alone))
-    if "pytorch" in components and alone:
-        torchrun = Launcher(kind="torchrun", command=("torchrun",))
-        own.append(Proof(api="torch.distributed", transport="gloo", launcher=torchrun))
+    if "horovod" in components:
+        flags = _flags(recipe, builds)
+        return (*own, *_of_horovod(flags, components, launcher, alone=alone))
+    if "pytorch" in components and (alone or recipe.runtime.package == "torch-distributed"):
+        own.append(_of_torch(components, launcher, alone=alone))
     return tuple(own)
 
 
+def _flags(recipe: Recipe, builds: Sequence[SourceBuild]) -> Mapping[str, str]:
+    """Return what Horovod is built with; of a module's, what the recipe says of it."""
+    built = next((each for each in builds if each.component == "horovod"), None)
+    return recipe.runtime.flags if built is None else built.flags
+
+
+def _of_torch(components: Sequence[str], launcher: Launcher, *, alone: bool) -> Proof:
+    """Return the proof of torch.distributed: over NCCL where the stack names it."""
+    torchrun = Launcher(kind="torchrun", command=("torchrun",))
+    return Proof(
+        api="torch.distributed",
+        transport="nccl" if "nccl" in components else "gloo",
+        launcher=torchrun if alone else launcher,
+    )
+
+
 def _of_horovod(
-    build: SourceBuild, components: Sequence[str], launcher: Launcher, *, alone: bool
+    flags: Mapping[str, str], components: Sequence[str], launcher: Launcher, *, alone: bool
 ) -> Iterator[Proof]:
-    flags = build.flags
     for part in frameworks(flags, components):
         if part not in _HOROVOD:
             continue  # MXNet is retired; what is built for it is verified, not started

@@ -7,6 +7,7 @@ from typing import Any
 from ..errors import UsageError
 from ..model.base import canonical_json
 from ..model.plan import Artifact, Lock, SourceBuild
+from ..model.proofs import MPI_COMPONENTS
 
 # The step that builds a component is named after it.
 STEP = "build-"
@@ -64,8 +65,8 @@ def _described(lock: Lock, build: SourceBuild) -> dict[str, Any]:
         "pip_options": list(build.pip_options),
         "patches": [{"name": name, "sha256": patches.get(name)} for name in build.patches],
         "frameworks": list(build.frameworks),
-        "mpi": _pin(lock, ("openmpi", "mpich", "spectrum-mpi", "mvapich2", "impi")),
-        "nccl": _pin(lock, ("nccl",)),
+        "mpi": _pin(lock, MPI_COMPONENTS) if "mpi" in build.links else None,
+        "nccl": _pin(lock, ("nccl",)) if "nccl" in build.links else None,
     }
 
 

@@ -15,6 +15,7 @@ from .engine import closest, conflicts, solve
 from .problem import Change, FlagCase, Rule, Stack, Want
 from .problem import Problem as StackProblem
 from .request import Request
+from .runtime import told
 from .world import World, world
 
 # So many closest stacks fit on a screen; --verbose asks for more.
@@ -147,6 +148,8 @@ def _wanted_member(world: World, switch: str) -> Member:
     wanted = world.wanted[switch]
     asked = wanted.constraint
     what = wanted.component if asked == ANY_VERSION else f"{wanted.component} {asked}"
+    if wanted.component == world.request.recipe.runtime.package:
+        what += told(world.request.recipe)
     by = "" if wanted.place else f", which {wanted.why} needs"
     return Member(switch, f"{what}{by}", wanted.place)
 

@@ -160,8 +160,11 @@ def _of_index(
 
 
 def _index_origins(request: Request, known: Component, component: str) -> Iterator[Origin]:
-    if component == request.recipe.runtime.package:
-        yield "build"  # the runtime is built, whatever a site prefers
+    runtime = request.recipe.runtime
+    if component == runtime.package:
+        # It is built, whatever a site prefers; or it is the site's own.
+        if runtime.origin == "build":
+            yield "build"
         return
     if "pip" in request.site.origins:
         yield "pip"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ..errors import Place
 from ..model.knowledge import Knowledge
 from ..model.plan import Finding, Pin, Replacement, SourceBuild
-from ..model.recipe import Recipe
+from ..model.recipe import Arch, Recipe
 from ..model.site import Site, SiteFacts, Snapshot
 
 
@@ -34,7 +34,7 @@ class Request:
 
     recipe: Recipe
     site: Site
-    arch: str
+    arch: Arch
     snapshot: Snapshot
     knowledge: Knowledge
     implied: tuple[Wanted, ...] = ()

@@ -154,7 +154,7 @@ def _builds(world: World, stack: Stack, pins: dict[str, Candidate]) -> Iterator[
             continue
         is_runtime = candidate.component == world.request.recipe.runtime.package
         flags = _flags(world, stack, candidate) if is_runtime else {}
-        remedies = list(_taken(world, stack, candidate.component)) if is_runtime else []
+        remedies = list(_taken(world, stack, candidate.component, is_runtime))
         yield SourceBuild(
             component=candidate.component,
             version=candidate.version,
@@ -165,11 +165,12 @@ def _builds(world: World, stack: Stack, pins: dict[str, Candidate]) -> Iterator[
                 f"{r.name}{r.value or ''}" for r in remedies if r.kind == "build-version"
             ),
             patches=tuple(r.name for r in remedies if r.kind == "patch"),
+            links=world.request.knowledge.components[candidate.component].links,
         )
 
 
-def _taken(world: World, stack: Stack, component: str) -> Iterator[Remedy]:
-    """Yield the remedies that the build of a component takes.
+def _taken(world: World, stack: Stack, component: str, is_runtime: bool) -> Iterator[Remedy]:
+    """Yield the remedies that the build of a component takes: its own, the runtime's also others'.
 
     A patch of something else is one that the builder of its module applied.
     """
@@ -178,13 +179,17 @@ def _taken(world: World, stack: Stack, component: str) -> Iterator[Remedy]:
         row = rows[key]
         own = isinstance(row, Advisory) and row.component == component
         for each in row.remedies:
-            if each.id == taken and (own or each.kind != "patch"):
+            if each.id == taken and (own or (is_runtime and each.kind != "patch")):
                 yield each
 
 
 def _flags(world: World, stack: Stack, runtime: Candidate) -> dict[str, str]:
-    """Return the recipe's flags and those that are derived from what was chosen."""
+    """Return the recipe's flags, those that are derived from what was chosen, and defaults."""
     flags = dict(world.request.recipe.runtime.flags)
+    for name, flag in world.request.knowledge.flags.items():
+        value = flag.default.get(world.request.arch)
+        if value is not None and name not in flags and reads(flag, runtime.version):
+            flags[name] = value
     homes = {
         world.candidate(name).component: world.pool.homes[name]
         for name in stack.effective

@@ -21,6 +21,7 @@ from .providers import pool
 from .reach import Shelf, reachable, solver_modules
 from .request import Request, Wanted
 from .rules import Grounded, ground
+from .runtime import of_origin
 
 # Same ABI series of what has none of its own: first and second number, as most projects mean it.
 _SERIES = 2
@@ -89,7 +90,7 @@ def _world(
     problem = Problem(
         modules=solver_modules(shelf, modules),
         candidates=all_of_them.candidates,
-        wants=tuple(_wants(request, wanted, all_of_them, strict)),
+        wants=tuple(_wants(request, shelf, wanted, all_of_them, strict)),
         rules=tuple(each.rule for each in grounded if each.binds),
         preload=request.preload,
         preferred=request.recipe.toolchain or request.site.toolchain,
@@ -181,10 +182,10 @@ def allows(constraint: str, found: str, module: str | None) -> bool:
 
 
 def _wants(
-    request: Request, wanted: Mapping[str, Wanted], found: Pool, strict: bool
+    request: Request, shelf: Shelf, wanted: Mapping[str, Wanted], found: Pool, strict: bool
 ) -> Iterator[Want]:
     for place, (switch, each) in enumerate(wanted.items()):
-        candidates = found.of(each.component)
+        candidates = of_origin(request.recipe, shelf, each.component, found.of(each.component))
         allowed = frozenset(
             c.id for c in candidates if allows(each.constraint, c.version, c.module)
         )

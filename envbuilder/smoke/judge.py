@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..model.evidence import SmokeResult, Tier
 from . import reasons
@@ -24,9 +24,7 @@ def judge(records: Records, outcome: Outcome, expected: Expectations) -> SmokeRe
         *wrong_api(ranks, expected),
         *reasons.wrong_world(ranks, expected, names),
         *reasons.failed_checks(ranks, expected, names),
-        *reasons.errors(ranks, names),
-        *reasons.left_behind(outcome, expected),
-        *reasons.deaths(ranks, outcome, expected, names),
+        *_endings(ranks, outcome, expected, names),
         *reasons.hang(ranks, outcome, expected, names),
         *wrong_library(ranks, expected),
         *wrong_transport(ranks, expected),
@@ -60,6 +58,25 @@ def judge(records: Records, outcome: Outcome, expected: Expectations) -> SmokeRe
         timings=timings(ranks, expected.ranks),
         stacks={names[source]: text for source, text in outcome.stacks.items() if source in names},
     )
+
+
+def _endings(
+    ranks: Sequence[RankRecord],
+    outcome: Outcome,
+    expected: Expectations,
+    names: Mapping[str, str],
+) -> list[str]:
+    """Return why ranks did not come to their end: the cause in front of what follows from it.
+
+    An exception makes the launcher end the other ranks; but a rank that was seen to go first is
+    itself why others get one (Gloo: connection reset by peer).
+    """
+    errors = reasons.errors(ranks, names)
+    left_behind = reasons.left_behind(outcome, expected)
+    deaths = reasons.deaths(ranks, outcome, expected, names)
+    if outcome.first_gone:
+        return [*deaths, *errors, *left_behind]
+    return [*errors, *left_behind, *deaths]
 
 
 def _tier(ranks: Sequence[RankRecord], expected: Expectations, *, failed: bool) -> Tier:

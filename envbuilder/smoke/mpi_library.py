@@ -41,12 +41,21 @@ class PlanMpi:
 
 
 def _belongs(path: PurePosixPath, file: PurePosixPath) -> bool:
-    beside = path.parent == file.parent and _stem(path).startswith(_stem(file) + "_")
-    return path == file or beside
+    """Return whether a library is *file*, or belongs to it.
+
+    A wheel holds no links: there libmpi.so is a file of its own, which names libmpi.so.12.
+    """
+    if path.parent != file.parent:
+        return False
+    (stem, version), (name, release) = _split(path), _split(file)
+    same = stem == name and (version == release or not version or not release)
+    return same or stem.startswith(f"{name}_")
 
 
-def _stem(path: PurePosixPath) -> str:
-    return path.name.partition(".so")[0]
+def _split(path: PurePosixPath) -> tuple[str, str]:
+    """Return a library's name and its interface version: libmpi, 40."""
+    stem, _, version = path.name.partition(".so")
+    return stem, version.strip(".").partition(".")[0]
 
 
 def of_prefix(prefix: Path) -> PlanMpi:

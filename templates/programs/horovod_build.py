@@ -27,7 +27,7 @@ CPU_OPERATIONS = {"MPI": 0, "MLSL": 1, "CCL": 1, "GLOO": 2}
 CPU_OPERATIONS_FUNCTION = "_ZN7horovod6common18ParseCPUOpsFromEnvEv"
 CMAKE = (0, 20)  # from here on CMake builds it, and a flag counts only as exactly 1
 GLOO = (0, 17)
-METADATA = (0, 21, 3)
+METADATA = (0, 21, 1)
 NCCL_CODE = (0, 20)  # from here on horovod_nccl_built() returns NCCL's version
 
 

@@ -75,6 +75,7 @@ def test_a_plan_as_text_and_as_json_say_the_same() -> None:
         "venv",
         "fetch",
         "install",
+        "tools",
         "runtime",
         "check",
     ]

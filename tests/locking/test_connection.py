@@ -180,6 +180,24 @@ def test_what_the_index_lacks_is_told_from_an_index_that_is_silent() -> None:
     assert "http://localhost:9/simple: " in caught.value.problems[0].hints[-1]
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        ("application/octet-stream", b"??"),
+        (JSON, b"{"),
+        (JSON, b'{"meta": {"api-version": "2.0"}, "name": "mpi4py", "files": []}'),
+        (JSON, b'{"meta": {"api-version": "1.1"}, "files": 7}'),
+    ],
+)
+def test_what_is_no_page_of_an_index_is_told_as_a_place_that_does_not_serve(
+    page: tuple[str, bytes],
+) -> None:
+    with serving(Served({"/simple/mpi4py/": page})) as served:
+        with pytest.raises(BuildError, match="index cannot be reached") as caught:
+            mpi4py(served.settings())
+    assert f"{served.url}/simple: " in caught.value.problems[0].hints[-1]
+
+
 def test_sizes_are_asked_of_the_server_and_missing_ones_left_out() -> None:
     with serving(Served(dict(FILES))) as served:
         urls = [f"{served.url}/files/{FILE}", f"{served.url}/files/gone.whl"]
@@ -214,5 +232,7 @@ def test_certificates_are_checked_as_pip_is_told(certificate: Path) -> None:
         assert "certificate verify failed" in caught.value.problems[0].hints[-1].lower()
         assert mpi4py(served.settings(cert=known)) == expected(served)
         assert mpi4py(served.settings(trusted_hosts=("localhost",))) == expected(served)
+        with pytest.raises(BuildError, match="cannot be reached"):
+            mpi4py(served.settings(cert="/nowhere/ca.pem"))
         by_variable = Index(served.settings(), {"SSL_CERT_FILE": known})
         assert by_variable.sdist("mpi4py", "mpi4py", "4.0.3", exact=False) == expected(served)

@@ -43,7 +43,7 @@ def test_a_folder_alone_is_enough(tmp_path: Path, as_url: bool) -> None:
     )
 
 
-def test_versions_are_compared_not_spelt_and_a_tar_is_preferred(tmp_path: Path) -> None:
+def test_versions_are_compared_not_spelt(tmp_path: Path) -> None:
     folder = put(tmp_path, "pyyaml-6.0.0.zip", "pyyaml-6.0.tar.gz", "pyyaml_more-6.0.tar.gz")
     assert sdist(index(find_links=(str(folder),)), "6.0.0").filename == "pyyaml-6.0.tar.gz"
 

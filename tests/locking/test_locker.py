@@ -197,6 +197,20 @@ def test_a_conflict_among_free_packages_is_told_in_pips_words(tmp_path: Path) ->
         lock_of(plan(packages=("a", "b")), Pip(tmp_path, [], said), tmp_path)
 
 
+def test_a_package_of_sources_alone_is_told_how_it_could_be_had(tmp_path: Path) -> None:
+    said = (
+        "ERROR: Ignored the following versions that require a different python version: 2.0\n"
+        "ERROR: Could not find a version that satisfies the requirement termcolor>=1.1.0 "
+        "(from tensorflow) (from versions: none)\n"
+        "ERROR: No matching distribution found for termcolor>=1.1.0\n"
+    )
+    with pytest.raises(BuildError, match="pip finds no set of packages for recipe demo") as caught:
+        lock_of(plan(), Pip(tmp_path, [], said), tmp_path)
+    hints = caught.value.problems[0].hints
+    assert hints[-1].startswith("termcolor may have sources alone there")
+    assert not any("Ignored" in hint for hint in hints)
+
+
 def test_the_hash_names_what_is_decided_and_not_where_that_came_from(tmp_path: Path) -> None:
     def id_of(**changes: object) -> str:
         return lock_of(plan(**changes), Pip(tmp_path, []), tmp_path).id()

@@ -13,10 +13,10 @@ def test_nothing_configured_is_pips_default() -> None:
 
 LISTING = r"""
 :env:.default-timeout='180'
-:env:.find-links='/opt/wheels'
+:env:.find-links='/srv/wheels'
 download.cert='/only/for/download.pem'
 global.cert='/etc/ca.pem'
-global.extra-index-url='\nhttps://second.example/simple\nfile:///opt/pypi/simple'
+global.extra-index-url='\nhttps://second.example/simple\nfile:///srv/index/simple'
 global.find-links='/not/taken'
 global.index-url='https://user:word@first.example/simple'
 global.trusted-host='first.example second.example:8443'
@@ -31,9 +31,9 @@ def test_sections_lists_and_what_wins() -> None:
         indexes=(
             "https://user:word@first.example/simple",
             "https://second.example/simple",
-            "file:///opt/pypi/simple",
+            "file:///srv/index/simple",
         ),
-        find_links=("/opt/wheels",),
+        find_links=("/srv/wheels",),
         cert="/etc/ca.pem",
         trusted_hosts=("first.example", "second.example:8443"),
         timeout=7.0,
@@ -50,10 +50,10 @@ def test_the_plans_places_join_as_on_pips_command_line() -> None:
     assert settings.indexes == (
         "https://mirror.example/simple",
         "https://second.example/simple",
-        "file:///opt/pypi/simple",
+        "file:///srv/index/simple",
         "https://more.example/simple",
     )
-    assert settings.find_links == ("/opt/wheels", "file:///apps/wheels")
+    assert settings.find_links == ("/srv/wheels", "file:///apps/wheels")
 
 
 def test_without_an_index_there_is_none() -> None:

@@ -34,7 +34,7 @@ HOSTILE = (
     "{open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\"
 )
 
-STEPS = ("venv", "fetch", "install", "runtime", "check")
+STEPS = ("venv", "fetch", "install", "tools", "runtime", "check")
 TITLES = {
     "modules": "load the site's modules and compare",
     "venv": "make the virtualenv",

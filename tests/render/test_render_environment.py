@@ -218,7 +218,8 @@ def test_smoke_starts_the_launcher_with_the_ranks(
     python = tmp_path / "pre fix" / "bin" / "python"
     asked = "--api numpy --transport mpi"
     options = f"--map-by slot:OVERSUBSCRIBE --bind-to none {words}"
-    assert done.stdout.partition(":")[2] == f"{options} {python} {folder}/smoke.py {asked} --max a b\n"
+    program = f"{python} {folder}/smoke.py {asked}"
+    assert done.stdout.partition(":")[2] == f"{options} {program} --max a b\n"
 
 
 @pytest.mark.parametrize("ranks", ["0", "two", "2; touch CANARY", "-1", "99999999999"])

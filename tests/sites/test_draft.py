@@ -72,10 +72,20 @@ def test_an_srun_without_a_protocol(tmp_path: Path, known: Knowledge) -> None:
     assert site.launcher == Launcher(kind="srun", command=("srun",))
 
 
+def without_schedulers(folder: Path) -> Path:
+    """Return a folder with the system's programs but for a real scheduler's."""
+    programs = folder / "programs"
+    programs.mkdir()
+    for program in Path("/usr/bin").iterdir():
+        if program.name not in ("sbatch", "srun", "bsub", "qsub"):
+            (programs / program.name).symlink_to(program)
+    return programs
+
+
 def test_lsf_with_jsrun(tmp_path: Path, known: Knowledge) -> None:
     tool(tmp_path / "bin", "bsub", "exit 0")
     tool(tmp_path / "bin", "jsrun", "exit 0")
-    variables = environ(PATH=f"{tmp_path}/bin:/usr/bin:/bin")
+    variables = environ(PATH=f"{tmp_path}/bin:{without_schedulers(tmp_path)}")
     _, site = drafted(tmp_path, known, variables)
     assert site.scheduler == "lsf"
     assert site.launcher == Launcher(kind="custom", command=("jsrun",))
@@ -83,7 +93,7 @@ def test_lsf_with_jsrun(tmp_path: Path, known: Knowledge) -> None:
 
 def test_a_scheduler_that_cannot_be_used(tmp_path: Path, known: Knowledge) -> None:
     tool(tmp_path / "bin", "qsub", "exit 0")
-    variables = environ(PATH=f"{tmp_path}/bin:/usr/bin:/bin")
+    variables = environ(PATH=f"{tmp_path}/bin:{without_schedulers(tmp_path)}")
     text, site = drafted(tmp_path, known, variables)
     assert site.scheduler is None
     assert "# scheduler: PBS is here" in text

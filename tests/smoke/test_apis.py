@@ -8,6 +8,7 @@ the judging is tested.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -130,6 +131,34 @@ def test_real_horovod_over_gloo(smoke: Runs) -> None:
     assert told["allreduce"].source.startswith("Horovod's timeline: GLOO_ALLREDUCE ")
     assert told["negotiation"].source == "hvd.gloo_enabled() is true"
     assert "mismatch" in names(result)
+
+
+def test_another_libmpi_first_in_ld_library_path(smoke: Runs) -> None:
+    """Horovod links libmpi by its name alone: the loader takes the first one that it finds."""
+    needs("horovod.torch")
+    mpirun, mpicxx = shutil.which("mpirun"), shutil.which("mpicxx")
+    if mpirun is None or mpicxx is None:
+        pytest.skip("needs mpirun and mpicxx of the MPI that Horovod was built with")
+    asks = f'wrapper={mpicxx}; {{ echo "$wrapper"; "$wrapper" -show; }} >mpi.txt; exec "$@"'
+    options = ("--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none", "-n", "2")
+    words = (*smoke.script(asks), mpirun, *options, ANY_PYTHON, "smoke.py")
+    words += ("--api", "horovod.torch", "--transport", "mpi")
+    as_root = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
+    smoke.environ.update(dict.fromkeys(as_root, "1"))
+    asked: Any = {"api": "horovod.torch", "transport": "mpi", "mpi_from": "wrapper"}
+    good = smoke(command=words, **asked)
+    assert (good.verdict, good.reasons) == ("passed", ())
+
+    right = next(each.path for each in good.libraries if "/libmpi.so" in each.path)
+    other = smoke.folder.resolve() / "other"
+    other.mkdir()
+    shutil.copyfile(right, other / "libmpi.so.40")
+    smoke.environ["LD_LIBRARY_PATH"] = str(other)
+    result = smoke_again(smoke, command=words, **asked)
+    (reason,) = result.reasons
+    assert reason.startswith(f"the ranks loaded {other}/libmpi.so.40 (system); the plan takes MPI ")
+    assert right in reason
+    assert reason.endswith(f"({mpicxx} -show)")
 
 
 # A framework whose tensors are numpy's, and a Horovod that lets mpi4py talk but writes into its

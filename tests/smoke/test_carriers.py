@@ -150,3 +150,16 @@ def test_a_death_as_these_launchers_tell_it(tmp_path: Path, log: str, code: int,
     assert result.reasons == (
         f"rank 1 died in allreduce int32 of 4 bytes: {how}; its record stops there",
     )
+
+
+def test_a_death_comes_before_the_errors_that_follow_from_it(tmp_path: Path) -> None:
+    place = ("allreduce", "int32", 4)
+    dead = Rank(1, stop_in=place)
+    Rank(0, stop_in=place, error=("RuntimeError", "Connection reset by peer")).write(tmp_path)
+    dead.write(tmp_path)
+    seen = {"first_gone": dead.source, "log": TORCHRUN}
+    for changed, first in ((seen, "rank 1 died in"), ({"log": TORCHRUN}, "rank 0 failed in")):
+        ending = Outcome(code=1, timed_out=False, seconds=1.0, **changed)
+        result = judge(read_ranks(tmp_path, NONCE), ending, expectations())
+        assert result.reasons[0].startswith(f"{first} allreduce int32 of 4 bytes")
+        assert len(result.reasons) == 2

@@ -33,8 +33,18 @@ def test_what_a_wrapper_links_is_the_plans(tree: Path, tmp_path: Path) -> None:
     # Another language's part of the same MPI; and another MPI in the same folder.
     assert mpi.holds(f"{tree}/lib/libmpi_mpifh.so.40.30.0")
     assert not mpi.holds(f"{tree}/lib/libmpich.so.12.2.1")
+    assert not mpi.holds(f"{tree}/lib/libmpi.so.12")
     assert not mpi.holds("/usr/lib/libmpi.so.40.30.4")
     assert mpi.source == f"{', '.join(mpi.files)} ({tree}/bin/mpicxx -show)"
+
+
+def test_a_wheel_holds_copies_where_others_have_links(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    for name in ("libmpi.so", "libmpi.so.12"):
+        (tmp_path / "lib" / name).touch()
+    mpi = answered(tmp_path, f"{tmp_path}/bin/mpicxx", f"c++ -L{tmp_path}/lib -lmpi")
+    assert mpi.files == (f"{tmp_path}/lib/libmpi.so",)
+    assert mpi.holds(f"{tmp_path}/lib/libmpi.so.12")
 
 
 def test_a_wrapper_that_leaves_out_the_folder_of_its_libraries(tree: Path, tmp_path: Path) -> None:

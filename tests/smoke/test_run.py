@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -362,6 +363,32 @@ def test_libmpi_from_elsewhere(smoke: Runs) -> None:
         f"{smoke.folder / 'elsewhere'}",
     )
     assert result.tier == "one rank"
+
+
+def test_a_libmpi_that_the_plans_wrapper_does_not_link(smoke: Runs) -> None:
+    """A copy works just as well; only whose it is tells it apart."""
+    lib = smoke.mpi.prefix.resolve() / "lib"
+    other = smoke.folder / "other"
+    other.mkdir()
+    for name in ("libmpi.so.12", "libmpi_abi.so.1"):
+        shutil.copyfile(lib / name, other / name)
+    (other / "mpich").symlink_to(lib / "mpich")
+    asks = 'wrapper={}; {{ echo "$wrapper"; "$wrapper" -show; }} >mpi.txt\nexec {} "$@"'
+    mpiexec = smoke.mpi.mpiexec
+    wrapper = str(Path(mpiexec).with_name("mpicxx"))
+    launcher = smoke.script(asks.format(wrapper, mpiexec))
+    good = smoke(launcher=launcher, mpi_from="wrapper")
+    assert (good.verdict, good.reasons) == ("passed", ())
+
+    (smoke.folder / "run").rename(smoke.folder / "before")
+    # mpi4py looks beside itself before it looks along LD_LIBRARY_PATH, unless it is told.
+    smoke.environ["MPI4PY_LIBMPI"] = str(other / "libmpi.so.12")
+    result = smoke(launcher=launcher, mpi_from="wrapper")
+    assert result.tier == "one rank"
+    (reason,) = result.reasons
+    assert reason.startswith(f"the ranks loaded {other.resolve()}/libmpi.so.12 (system); the plan ")
+    assert f"takes MPI from {lib}/" in reason
+    assert reason.endswith(f"({wrapper} -show)")
 
 
 def test_an_interrupt_ends_everything(smoke: Runs, wait_until: Callable[..., None]) -> None:

@@ -1,0 +1,117 @@
+"""Which proofs a plan asks for, by the runtime that the recipe names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from envbuilder.model.plan import Pin, Proof, SourceBuild
+from envbuilder.model.recipe import Recipe
+from envbuilder.model.site import Launcher, Origin
+from envbuilder.planning.proofs import proofs
+
+SRUN = Launcher(kind="srun", command=("srun",))
+HYDRA = Launcher(kind="hydra", command=("mpiexec",))
+MPI = ("numpy", "mpi", "srun")
+
+
+def recipe(stack: dict[str, str], **runtime: Any) -> Recipe:
+    return Recipe.model_validate(
+        {
+            "schema": 1,
+            "name": "demo",
+            "summary": "A demo",
+            "arch": ["x86_64"],
+            "stack": {"python": "*", **stack},
+            "runtime": runtime,
+        }
+    )
+
+
+def told(
+    wanted: Recipe,
+    *components: str,
+    horovod: Origin | None = None,
+    flags: dict[str, str] | None = None,
+    launcher: Launcher = SRUN,
+) -> list[tuple[str, str, str]]:
+    """Return the proofs of these components, as (api, transport, launcher)."""
+    names = [*components, *(["horovod"] if horovod else [])]
+    pins = [
+        Pin(component=name, version="1.0", origin=horovod or "pip", locator=name, why="w")
+        for name in names
+    ]
+    builds = (
+        [SourceBuild(component="horovod", version="1.0", flags=flags or {})]
+        if horovod == "build"
+        else []
+    )
+    found: tuple[Proof, ...] = proofs(wanted, pins, builds, launcher, alone=launcher is HYDRA)
+    return [(each.api, each.transport, each.launcher.kind) for each in found]
+
+
+def test_horovod_of_a_module_is_proved_like_one_that_is_built() -> None:
+    flags = {"HOROVOD_GPU_ALLREDUCE": "NCCL"}
+    stack = {"tensorflow": "*"}
+    built = recipe(stack, package="horovod", flags=flags)
+    ready = recipe(stack, package="horovod", origin="module", flags=flags)
+    expected = [MPI, ("horovod.tensorflow", "nccl", "srun")]
+    assert told(built, "tensorflow", horovod="build", flags=flags) == expected
+    assert told(ready, "tensorflow", horovod="module") == expected
+
+
+def test_of_a_module_whose_flags_nobody_states_mpi_is_expected() -> None:
+    ready = recipe({"pytorch": "*"}, package="horovod", origin="module")
+    assert told(ready, "pytorch", horovod="module")[1:] == [("horovod.torch", "mpi", "srun")]
+
+
+def test_a_framework_that_only_comes_along_is_not_proved() -> None:
+    ready = recipe({"tensorflow": "*"}, package="horovod", origin="module")
+    apis = [api for api, _, _ in told(ready, "tensorflow", horovod="module")]
+    assert "horovod.torch" not in apis
+
+
+@pytest.mark.parametrize(
+    ("components", "launcher", "expected"),
+    [
+        (("pytorch",), SRUN, ("torch.distributed", "gloo", "srun")),
+        (("pytorch", "nccl"), SRUN, ("torch.distributed", "nccl", "srun")),
+        (("pytorch",), HYDRA, ("torch.distributed", "gloo", "torchrun")),
+        (("pytorch", "nccl"), HYDRA, ("torch.distributed", "nccl", "torchrun")),
+    ],
+)
+def test_torch_distributed_is_proved_under_any_launcher(
+    components: tuple[str, ...], launcher: Launcher, expected: tuple[str, str, str]
+) -> None:
+    wanted = recipe({"pytorch": "*"}, package="torch-distributed")
+    assert told(wanted, *components, launcher=launcher)[1:] == [expected]
+
+
+def test_pytorch_under_a_scheduler_is_proved_only_where_it_is_the_runtime() -> None:
+    assert told(recipe({"pytorch": "*"}), "pytorch") == [MPI]
+
+
+@pytest.mark.parametrize(("package", "holder"), [("tf-distribute", "tensorflow"), ("ddl", "ddl")])
+def test_what_has_no_smoke_test_is_proved_over_mpi(package: str, holder: str) -> None:
+    assert told(recipe({holder: "*"}, package=package), holder) == [MPI]
+
+
+@pytest.mark.parametrize(
+    ("package", "holder"),
+    [("torch-distributed", "pytorch"), ("tf-distribute", "tensorflow"), ("ddl", "ddl")],
+)
+def test_a_runtime_that_is_part_of_something_wants_it_in_the_stack(
+    package: str, holder: str
+) -> None:
+    with pytest.raises(ValidationError, match=rf"part of {holder}, which the stack does not name"):
+        recipe({}, package=package)
+
+
+@pytest.mark.parametrize("package", ["distributed-dl-training", "ddl"])
+def test_only_horovod_comes_from_a_module(package: str) -> None:
+    with pytest.raises(
+        ValidationError, match=f"only horovod can come from a module, not {package}"
+    ):
+        recipe({"ddl": "*"}, package=package, origin="module")
