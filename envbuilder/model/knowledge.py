@@ -294,6 +294,10 @@ class Flag(Document):
     until: PlainVersion | None = None
     kind: Literal["choice", "one", "path", "text", "integers", "command"]
     values: tuple[FlagValues, ...] = Field(default=(), description="For kind choice.")
+    any_text_until: PlainVersion | None = Field(
+        default=None,
+        description="For kind one: up to this release any text counts as 1, also 0.",
+    )
     home_of: Name | None = None
     derived: ConditionText | None = Field(
         default=None,

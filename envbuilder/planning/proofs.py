@@ -27,7 +27,7 @@ def frameworks(flags: Mapping[str, str], components: Sequence[str]) -> tuple[str
     return tuple(
         part
         for name, (component, part) in FRAMEWORKS.items()
-        if component in components and flags.get(f"HOROVOD_WITHOUT_{name}") is None
+        if component in components and flags.get(f"HOROVOD_WITHOUT_{name}") != "1"
     )
 
 
@@ -79,9 +79,9 @@ def _of_horovod(
         if part not in _HOROVOD:
             continue  # MXNet is retired; what is built for it is verified, not started
         api = _HOROVOD[part]
-        if flags.get("HOROVOD_WITHOUT_MPI") is None:
+        if flags.get("HOROVOD_WITHOUT_MPI") != "1":
             yield Proof(api=api, transport=_transport(flags), launcher=launcher)
-        if flags.get("HOROVOD_WITHOUT_GLOO") is None and alone:
+        if flags.get("HOROVOD_WITHOUT_GLOO") != "1" and alone:
             horovodrun = Launcher(kind="horovodrun", command=("horovodrun",))
             yield Proof(api=api, transport="gloo", launcher=horovodrun)
 

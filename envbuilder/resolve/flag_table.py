@@ -12,7 +12,11 @@ from .pool import Pool
 from .problem import Candidate, FlagCase, Rule
 from .rules import Grounded
 
-TABLE_ROWS = ("FLAG-EARLY-", "FLAG-LATE-", "FLAG-VALUE-", "FLAG-HOME-")
+TABLE_ROWS = (
+    *("FLAG-EARLY-", "FLAG-LATE-"),
+    *("FLAG-VALUE-", "FLAG-TEXT-", "FLAG-ZERO-"),
+    "FLAG-HOME-",
+)
 """How the ids begin that the table of flags gives to what it finds."""
 
 _INTEGERS = re.compile(r"[0-9]+(,[0-9]+)*")
@@ -55,6 +59,17 @@ def _rules(
     if late:
         said = f"{name} is read up to {flag.runtime} {flag.until}: since then it does nothing"
         yield _grounded("LATE", name, flag, "warning", said, (_ids(late),), allow)
+    counting = [each for each in wrong if any_text_counts(flag, each.version)]
+    unheard = [each for each in wrong if each not in counting and value == "0"]
+    wrong = [each for each in wrong if each not in counting and each not in unheard]
+    if counting:
+        said = (
+            f"{name}={value} counts as 1: up to {flag.runtime} {flag.any_text_until} any text does"
+        )
+        yield _grounded("TEXT", name, flag, "error", said, (_ids(counting),), allow)
+    if unheard:
+        said = f"{name}=0 counts as not set: only 1 does anything"
+        yield _grounded("ZERO", name, flag, "warning", said, (_ids(unheard),), allow)
     if wrong:
         said = f"{name}={value} is no value of it; it takes {_values(flag, wrong[0].version)}"
         yield _grounded("VALUE", name, flag, "error", said, (_ids(wrong),), allow)
@@ -119,6 +134,8 @@ _FIXES = {
     "EARLY": "leave it out, or take a release that reads it",
     "LATE": "leave it out",
     "VALUE": None,
+    "TEXT": "leave it out where no is meant",
+    "ZERO": "leave it out",
     "HOME": "leave it out: it is derived from the module that is chosen",
 }
 
@@ -145,6 +162,12 @@ def takes(flag: Flag, release: str, value: str) -> bool:
         known = [each.values for each in flag.values if matches(release, each.range)]
         return not known or any(value in values for values in known)
     return True
+
+
+def any_text_counts(flag: Flag, release: str) -> bool:
+    """Whether a release takes any text for a yes, so that 0 is one too."""
+    this, until = version(release), version(flag.any_text_until or "")
+    return flag.kind == "one" and this is not None and until is not None and this <= until
 
 
 def same_place(one: str, other: str) -> bool:

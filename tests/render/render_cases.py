@@ -40,6 +40,7 @@ TITLES = {
     "venv": "make the virtualenv",
     "fetch": "fetch the locked packages",
     "install": "install them",
+    "tools": "unpack the build tools",
     "runtime": "build the collective runtime",
     "check": "import every package and compare",
 }

@@ -1,4 +1,4 @@
-# Environment hostile, id 5ebdc534dac0, lock sha256 5ebdc534dac033e47a4618d7e661fc2db624e8639a4af8f73aee204b364644c5
+# Environment hostile, id 947cb58390d0, lock sha256 947cb58390d04600c82e00a91d660608738c5af250ae531feee0aa96e33a9cef
 # shellcheck shell=bash disable=SC2034
 # Sourced by the other scripts here, after `set -euo pipefail`. Their one environment is made by
 # clean_environment, load_modules and enter_environment, in this order.
@@ -18,11 +18,16 @@ clean_environment() {
   done
   for name in "${!PIP_@}"; do
     case $name in
-      PIP_INDEX_URL | PIP_EXTRA_INDEX_URL | PIP_TRUSTED_HOST | PIP_KEYRING_PROVIDER) ;;
+      PIP_INDEX_URL | PIP_EXTRA_INDEX_URL | PIP_FIND_LINKS | PIP_NO_INDEX) ;;
+      PIP_TRUSTED_HOST | PIP_KEYRING_PROVIDER) ;;
       PIP_PROXY | PIP_CERT | PIP_CLIENT_CERT | PIP_RETRIES | PIP_TIMEOUT | PIP_DEFAULT_TIMEOUT) ;;
       PIP_CACHE_DIR | PIP_NO_CACHE_DIR | PIP_CONFIG_FILE) ;;
       *) unset "$name" ;;
     esac
+  done
+  # What would change how sources are compiled: the plan says what they are compiled with.
+  for name in "${!HOROVOD_@}" "${!CMAKE_@}" CC CXX CFLAGS CXXFLAGS CPPFLAGS LDFLAGS MAKEFLAGS; do
+    unset "$name"
   done
 }
 

@@ -1,7 +1,7 @@
--- Environment hostile, id 5ebdc534dac0, lock sha256 5ebdc534dac033e47a4618d7e661fc2db624e8639a4af8f73aee204b364644c5
+-- Environment hostile, id 947cb58390d0, lock sha256 947cb58390d04600c82e00a91d660608738c5af250ae531feee0aa96e33a9cef
 help(table.concat({
   "hostile/3: $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\",
-  "For site local, x86_64. Environment 5ebdc534dac0.",
+  "For site local, x86_64. Environment 947cb58390d0.",
   "",
   "Components:",
   "  python@3.11.7 <- system:/usr/bin/python3.11",

@@ -1,8 +1,8 @@
 #%Module1.0
-# Environment hostile, id 5ebdc534dac0, lock sha256 5ebdc534dac033e47a4618d7e661fc2db624e8639a4af8f73aee204b364644c5
+# Environment hostile, id 947cb58390d0, lock sha256 947cb58390d04600c82e00a91d660608738c5af250ae531feee0aa96e33a9cef
 proc ModulesHelp {} {
   puts stderr "hostile/3: \$(touch CANARY) `touch CANARY` \$\{HOME\} \"double\" 'single' \]\] \]==\] -- \[exec touch CANARY\] \{open close\} \} \{ \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\"
-  puts stderr "For site local, x86_64. Environment 5ebdc534dac0."
+  puts stderr "For site local, x86_64. Environment 947cb58390d0."
   puts stderr ""
   puts stderr "Components:"
   puts stderr "  python@3.11.7 <- system:/usr/bin/python3.11"

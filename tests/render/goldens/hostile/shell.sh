@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment hostile, id 5ebdc534dac0, lock sha256 5ebdc534dac033e47a4618d7e661fc2db624e8639a4af8f73aee204b364644c5
+# Environment hostile, id 947cb58390d0, lock sha256 947cb58390d04600c82e00a91d660608738c5af250ae531feee0aa96e33a9cef
 #
 #   bash shell.sh             open a shell in the environment and folder of the build's steps
 #   bash shell.sh COMMAND...  run a command there

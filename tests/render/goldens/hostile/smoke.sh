@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment hostile, id 46474fa33831, lock sha256 46474fa338317f0382386dfd8284825fb6fd90c72e3005c355732a8d24af6806
+# Environment hostile, id 947cb58390d0, lock sha256 947cb58390d04600c82e00a91d660608738c5af250ae531feee0aa96e33a9cef
 #
 #   bash smoke.sh [OPTION...]  start smoke.py with these options on ENVBUILD_RANKS ranks
 set -euo pipefail

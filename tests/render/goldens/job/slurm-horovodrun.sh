@@ -9,7 +9,7 @@
 #SBATCH --partition=ml
 #SBATCH --output=train-%j.out
 #
-# Environment allreduce-modules/3, id 45b76469b95a, lock sha256 45b76469b95ac38e7fe10965d047b45b741589631c711c2db60ecd569cf5e7ab
+# Environment allreduce-modules/3, id adb8ea16b683, lock sha256 adb8ea16b683991351a8219a154d9a3575b04ae9bc8fb1f0acdeae247280ea64
 #
 #   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
 #

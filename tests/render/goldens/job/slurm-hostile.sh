@@ -9,7 +9,7 @@
 #SBATCH --partition=ml
 #SBATCH --output=train-%j.out
 #
-# Environment hostile/3, id 46474fa33831, lock sha256 46474fa338317f0382386dfd8284825fb6fd90c72e3005c355732a8d24af6806
+# Environment hostile/3, id 947cb58390d0, lock sha256 947cb58390d04600c82e00a91d660608738c5af250ae531feee0aa96e33a9cef
 #
 #   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
 #

@@ -9,7 +9,7 @@
 #SBATCH --partition=ml
 #SBATCH --output=torch-%j.out
 #
-# Environment allreduce/3, id fed3a3de4810, lock sha256 fed3a3de48101ab995a89b70a58738848a6fb88c5b1a21ae145830254e11991c
+# Environment allreduce/3, id 123c4a8d5256, lock sha256 123c4a8d52566c46fb4347024053ac97a5dea15f6d898d2e1688d5531abdc895
 #
 #   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
 #

@@ -1,4 +1,4 @@
-# Environment allreduce-modules, id 8a28155b1ff1, lock sha256 8a28155b1ff199251b1ecde2b989c4457c0d9381475fd0899ba5016a7519f38e
+# Environment allreduce-modules, id adb8ea16b683, lock sha256 adb8ea16b683991351a8219a154d9a3575b04ae9bc8fb1f0acdeae247280ea64
 # shellcheck shell=bash disable=SC2034
 # Sourced by the other scripts here, after `set -euo pipefail`. Their one environment is made by
 # clean_environment, load_modules and enter_environment, in this order.
@@ -18,11 +18,16 @@ clean_environment() {
   done
   for name in "${!PIP_@}"; do
     case $name in
-      PIP_INDEX_URL | PIP_EXTRA_INDEX_URL | PIP_TRUSTED_HOST | PIP_KEYRING_PROVIDER) ;;
+      PIP_INDEX_URL | PIP_EXTRA_INDEX_URL | PIP_FIND_LINKS | PIP_NO_INDEX) ;;
+      PIP_TRUSTED_HOST | PIP_KEYRING_PROVIDER) ;;
       PIP_PROXY | PIP_CERT | PIP_CLIENT_CERT | PIP_RETRIES | PIP_TIMEOUT | PIP_DEFAULT_TIMEOUT) ;;
       PIP_CACHE_DIR | PIP_NO_CACHE_DIR | PIP_CONFIG_FILE) ;;
       *) unset "$name" ;;
     esac
+  done
+  # What would change how sources are compiled: the plan says what they are compiled with.
+  for name in "${!HOROVOD_@}" "${!CMAKE_@}" CC CXX CFLAGS CXXFLAGS CPPFLAGS LDFLAGS MAKEFLAGS; do
+    unset "$name"
   done
 }
 

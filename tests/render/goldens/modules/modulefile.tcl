@@ -1,8 +1,8 @@
 #%Module1.0
-# Environment allreduce-modules, id 8a28155b1ff1, lock sha256 8a28155b1ff199251b1ecde2b989c4457c0d9381475fd0899ba5016a7519f38e
+# Environment allreduce-modules, id adb8ea16b683, lock sha256 adb8ea16b683991351a8219a154d9a3575b04ae9bc8fb1f0acdeae247280ea64
 proc ModulesHelp {} {
   puts stderr "allreduce-modules/3: An allreduce over MPI, and nothing else"
-  puts stderr "For site cluster, x86_64. Environment 8a28155b1ff1."
+  puts stderr "For site cluster, x86_64. Environment adb8ea16b683."
   puts stderr ""
   puts stderr "Components:"
   puts stderr "  python@3.11.7 <- system:/usr/bin/python3.11"

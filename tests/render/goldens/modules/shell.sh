@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment allreduce-modules, id 8a28155b1ff1, lock sha256 8a28155b1ff199251b1ecde2b989c4457c0d9381475fd0899ba5016a7519f38e
+# Environment allreduce-modules, id adb8ea16b683, lock sha256 adb8ea16b683991351a8219a154d9a3575b04ae9bc8fb1f0acdeae247280ea64
 #
 #   bash shell.sh             open a shell in the environment and folder of the build's steps
 #   bash shell.sh COMMAND...  run a command there

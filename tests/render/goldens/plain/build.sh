@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment allreduce, id 9e26e32cb15e, lock sha256 9e26e32cb15e3e9e3331b4f2c3ec68ded6bc5837a6768a3baf2c9499541d3a9f
+# Environment allreduce, id 123c4a8d5256, lock sha256 123c4a8d52566c46fb4347024053ac97a5dea15f6d898d2e1688d5531abdc895
 #
 #   bash build.sh          run every step that is not done yet
 #   bash build.sh STEP...  run just these, done or not
@@ -12,11 +12,12 @@ HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=/dev/null
 source "$HERE/environment.sh"
 
-LOCK=9e26e32cb15e3e9e3331b4f2c3ec68ded6bc5837a6768a3baf2c9499541d3a9f
+LOCK=123c4a8d52566c46fb4347024053ac97a5dea15f6d898d2e1688d5531abdc895
 STEPS=(
   venv
   fetch
   install
+  tools
   runtime
   check
 )
@@ -25,6 +26,7 @@ list_steps() {
   printf '%s\t%s\n' venv 'make the virtualenv'
   printf '%s\t%s\n' fetch 'fetch the locked packages'
   printf '%s\t%s\n' install 'install them'
+  printf '%s\t%s\n' tools 'unpack the build tools'
   printf '%s\t%s\n' runtime 'build the collective runtime'
   printf '%s\t%s\n' check 'import every package and compare'
 }
@@ -49,6 +51,7 @@ check_pins() {
   "$PREFIX/bin/python" check.py --prefix "$PREFIX" --modules loaded-modules.txt "$@" expected.json
 }
 
+
 step_venv() {
   local python=/usr/bin/python3.11
   need_writable_prefix
@@ -69,13 +72,41 @@ step_venv() {
 step_fetch() {
   if [[ ! -s SHA256SUMS ]] || sha256sum --check --strict --status SHA256SUMS 2>/dev/null; then
     say "every file is in wheelhouse/ already"
+    take_locked_pip
     return
   fi
   mkdir -p -- wheelhouse
-  # -I: of all packages on PYTHONPATH, none may stand in for pip's own.
-  "$PREFIX/bin/python" -I -m pip download --no-deps --only-binary :all: --require-hashes \
-    -r fetch.txt -d wheelhouse
+  fetch_without_pip
+  take_locked_pip
+  fetch_wheels
   sha256sum --check --strict --quiet SHA256SUMS
+}
+
+# Sources, whose setup.py pip would run, and a pip that takes the place of one that is too old.
+fetch_without_pip() {
+  local settings
+  if [[ -s sources.txt ]]; then
+    # pip before 10 cannot say how it is configured.
+    settings=$("$PREFIX/bin/python" -I -m pip config list) || settings=
+    "$PREFIX/bin/python" -I fetch.py sources.txt wheelhouse <<<"$settings"
+  fi
+}
+
+# The virtualenv's own pip may be older than the wheels that were locked.
+take_locked_pip() {
+  if [[ -s pip.txt ]]; then
+    need_writable_prefix
+    offline_pip install --no-index --no-deps --find-links "$HERE/wheelhouse" --require-hashes \
+      -r pip.txt
+  fi
+}
+
+fetch_wheels() {
+  if [[ -s fetch.txt ]]; then
+    # -I: of all packages on PYTHONPATH, none may stand in for pip's own.
+    "$PREFIX/bin/python" -I -m pip download --no-deps --only-binary :all: --require-hashes \
+      -r fetch.txt -d wheelhouse
+  fi
 }
 
 step_install() {
@@ -84,6 +115,7 @@ step_install() {
   if [[ -e state/install.begun ]]; then
     say "an earlier install did not end: starting over from a new virtualenv"
     step_venv
+    take_locked_pip
   fi
   if [[ ! -s requirements.txt ]]; then
     return
@@ -95,22 +127,27 @@ step_install() {
   rm -f -- state/install.begun
 }
 
-step_runtime() {
-  need_writable_prefix
-  # Its record is made with these packages; a module's copy of one may not even import.
-  check_pins --without distributed-dl-training
-  rm -rf -- build-tools runtime-build wheels
-  mkdir -- build-tools wheels
+step_tools() {
+  rm -rf -- build-tools
+  mkdir -- build-tools
   if [[ -s build-requirements.txt ]]; then
     offline_pip install --no-index --no-deps --find-links "$HERE/wheelhouse" --require-hashes \
       --target "$HERE/build-tools" -r build-requirements.txt
   fi
+}
+
+step_runtime() {
+  need_writable_prefix
+  # Its record is made with these packages; a module's copy of one may not even import.
+  check_pins --without distributed-dl-training
+  rm -rf -- runtime-build wheels/runtime
+  mkdir -p -- wheels/runtime
   cp -R -- runtime runtime-build
   PYTHONPATH="$HERE/runtime-build${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" \
     -m distributed_dl_training.record --write runtime-build/distributed_dl_training/build_record.json
-  PYTHONPATH="$HERE/build-tools" "$PREFIX/bin/python" build_wheel.py runtime-build wheels
+  PYTHONPATH="$HERE/build-tools" "$PREFIX/bin/python" build_wheel.py runtime-build wheels/runtime
   # --ignore-installed: what a killed pip left half installed is written over.
-  offline_pip install --no-index --no-deps --ignore-installed "$HERE"/wheels/*.whl
+  offline_pip install --no-index --no-deps --ignore-installed "$HERE"/wheels/runtime/*.whl
 }
 
 step_check() {

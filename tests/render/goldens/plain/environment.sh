@@ -1,4 +1,4 @@
-# Environment allreduce, id 9e26e32cb15e, lock sha256 9e26e32cb15e3e9e3331b4f2c3ec68ded6bc5837a6768a3baf2c9499541d3a9f
+# Environment allreduce, id 123c4a8d5256, lock sha256 123c4a8d52566c46fb4347024053ac97a5dea15f6d898d2e1688d5531abdc895
 # shellcheck shell=bash disable=SC2034
 # Sourced by the other scripts here, after `set -euo pipefail`. Their one environment is made by
 # clean_environment, load_modules and enter_environment, in this order.
@@ -18,11 +18,16 @@ clean_environment() {
   done
   for name in "${!PIP_@}"; do
     case $name in
-      PIP_INDEX_URL | PIP_EXTRA_INDEX_URL | PIP_TRUSTED_HOST | PIP_KEYRING_PROVIDER) ;;
+      PIP_INDEX_URL | PIP_EXTRA_INDEX_URL | PIP_FIND_LINKS | PIP_NO_INDEX) ;;
+      PIP_TRUSTED_HOST | PIP_KEYRING_PROVIDER) ;;
       PIP_PROXY | PIP_CERT | PIP_CLIENT_CERT | PIP_RETRIES | PIP_TIMEOUT | PIP_DEFAULT_TIMEOUT) ;;
       PIP_CACHE_DIR | PIP_NO_CACHE_DIR | PIP_CONFIG_FILE) ;;
       *) unset "$name" ;;
     esac
+  done
+  # What would change how sources are compiled: the plan says what they are compiled with.
+  for name in "${!HOROVOD_@}" "${!CMAKE_@}" CC CXX CFLAGS CXXFLAGS CPPFLAGS LDFLAGS MAKEFLAGS; do
+    unset "$name"
   done
 }
 

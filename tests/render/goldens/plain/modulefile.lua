@@ -1,7 +1,7 @@
--- Environment allreduce, id 9e26e32cb15e, lock sha256 9e26e32cb15e3e9e3331b4f2c3ec68ded6bc5837a6768a3baf2c9499541d3a9f
+-- Environment allreduce, id 123c4a8d5256, lock sha256 123c4a8d52566c46fb4347024053ac97a5dea15f6d898d2e1688d5531abdc895
 help(table.concat({
   "allreduce/3: An allreduce over MPI, and nothing else",
-  "For site local, x86_64. Environment 9e26e32cb15e.",
+  "For site local, x86_64. Environment 123c4a8d5256.",
   "",
   "Components:",
   "  python@3.11.7 <- system:/usr/bin/python3.11",

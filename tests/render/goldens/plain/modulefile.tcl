@@ -1,8 +1,8 @@
 #%Module1.0
-# Environment allreduce, id 9e26e32cb15e, lock sha256 9e26e32cb15e3e9e3331b4f2c3ec68ded6bc5837a6768a3baf2c9499541d3a9f
+# Environment allreduce, id 123c4a8d5256, lock sha256 123c4a8d52566c46fb4347024053ac97a5dea15f6d898d2e1688d5531abdc895
 proc ModulesHelp {} {
   puts stderr "allreduce/3: An allreduce over MPI, and nothing else"
-  puts stderr "For site local, x86_64. Environment 9e26e32cb15e."
+  puts stderr "For site local, x86_64. Environment 123c4a8d5256."
   puts stderr ""
   puts stderr "Components:"
   puts stderr "  python@3.11.7 <- system:/usr/bin/python3.11"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment allreduce, id 9e26e32cb15e, lock sha256 9e26e32cb15e3e9e3331b4f2c3ec68ded6bc5837a6768a3baf2c9499541d3a9f
+# Environment allreduce, id 123c4a8d5256, lock sha256 123c4a8d52566c46fb4347024053ac97a5dea15f6d898d2e1688d5531abdc895
 #
 #   bash shell.sh             open a shell in the environment and folder of the build's steps
 #   bash shell.sh COMMAND...  run a command there

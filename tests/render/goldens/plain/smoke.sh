@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment allreduce, id fed3a3de4810, lock sha256 fed3a3de48101ab995a89b70a58738848a6fb88c5b1a21ae145830254e11991c
+# Environment allreduce, id 123c4a8d5256, lock sha256 123c4a8d52566c46fb4347024053ac97a5dea15f6d898d2e1688d5531abdc895
 #
 #   bash smoke.sh [OPTION...]  start smoke.py with these options on ENVBUILD_RANKS ranks
 set -euo pipefail

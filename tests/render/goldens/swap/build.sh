@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment allreduce-swap, id e921390fac4b, lock sha256 e921390fac4b5933a0973ac45c07d33ed4c4461592f27144bb1456f1bc0cb0f4
+# Environment allreduce-swap, id bada6dbbd321, lock sha256 bada6dbbd321ad96b8231b9e09aa7031bb31f1f1334e0dbfa4ea4b403db51388
 #
 #   bash build.sh          run every step that is not done yet
 #   bash build.sh STEP...  run just these, done or not
@@ -12,12 +12,13 @@ HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=/dev/null
 source "$HERE/environment.sh"
 
-LOCK=e921390fac4b5933a0973ac45c07d33ed4c4461592f27144bb1456f1bc0cb0f4
+LOCK=bada6dbbd321ad96b8231b9e09aa7031bb31f1f1334e0dbfa4ea4b403db51388
 STEPS=(
   modules
   venv
   fetch
   install
+  tools
   runtime
   check
 )
@@ -27,6 +28,7 @@ list_steps() {
   printf '%s\t%s\n' venv 'make the virtualenv'
   printf '%s\t%s\n' fetch 'fetch the locked packages'
   printf '%s\t%s\n' install 'install them'
+  printf '%s\t%s\n' tools 'unpack the build tools'
   printf '%s\t%s\n' runtime 'build the collective runtime'
   printf '%s\t%s\n' check 'import every package and compare'
 }
@@ -50,6 +52,7 @@ check_pins() {
   show_modules >loaded-modules.txt
   "$PREFIX/bin/python" check.py --prefix "$PREFIX" --modules loaded-modules.txt "$@" expected.json
 }
+
 
 # The modules are loaded before every step; this one shows that they are those of the plan.
 step_modules() {
@@ -76,13 +79,41 @@ step_venv() {
 step_fetch() {
   if [[ ! -s SHA256SUMS ]] || sha256sum --check --strict --status SHA256SUMS 2>/dev/null; then
     say "every file is in wheelhouse/ already"
+    take_locked_pip
     return
   fi
   mkdir -p -- wheelhouse
-  # -I: of all packages on PYTHONPATH, none may stand in for pip's own.
-  "$PREFIX/bin/python" -I -m pip download --no-deps --only-binary :all: --require-hashes \
-    -r fetch.txt -d wheelhouse
+  fetch_without_pip
+  take_locked_pip
+  fetch_wheels
   sha256sum --check --strict --quiet SHA256SUMS
+}
+
+# Sources, whose setup.py pip would run, and a pip that takes the place of one that is too old.
+fetch_without_pip() {
+  local settings
+  if [[ -s sources.txt ]]; then
+    # pip before 10 cannot say how it is configured.
+    settings=$("$PREFIX/bin/python" -I -m pip config list) || settings=
+    "$PREFIX/bin/python" -I fetch.py sources.txt wheelhouse <<<"$settings"
+  fi
+}
+
+# The virtualenv's own pip may be older than the wheels that were locked.
+take_locked_pip() {
+  if [[ -s pip.txt ]]; then
+    need_writable_prefix
+    offline_pip install --no-index --no-deps --find-links "$HERE/wheelhouse" --require-hashes \
+      -r pip.txt
+  fi
+}
+
+fetch_wheels() {
+  if [[ -s fetch.txt ]]; then
+    # -I: of all packages on PYTHONPATH, none may stand in for pip's own.
+    "$PREFIX/bin/python" -I -m pip download --no-deps --only-binary :all: --require-hashes \
+      -r fetch.txt -d wheelhouse
+  fi
 }
 
 step_install() {
@@ -91,6 +122,7 @@ step_install() {
   if [[ -e state/install.begun ]]; then
     say "an earlier install did not end: starting over from a new virtualenv"
     step_venv
+    take_locked_pip
   fi
   if [[ ! -s requirements.txt ]]; then
     return
@@ -102,22 +134,27 @@ step_install() {
   rm -f -- state/install.begun
 }
 
-step_runtime() {
-  need_writable_prefix
-  # Its record is made with these packages; a module's copy of one may not even import.
-  check_pins --without distributed-dl-training
-  rm -rf -- build-tools runtime-build wheels
-  mkdir -- build-tools wheels
+step_tools() {
+  rm -rf -- build-tools
+  mkdir -- build-tools
   if [[ -s build-requirements.txt ]]; then
     offline_pip install --no-index --no-deps --find-links "$HERE/wheelhouse" --require-hashes \
       --target "$HERE/build-tools" -r build-requirements.txt
   fi
+}
+
+step_runtime() {
+  need_writable_prefix
+  # Its record is made with these packages; a module's copy of one may not even import.
+  check_pins --without distributed-dl-training
+  rm -rf -- runtime-build wheels/runtime
+  mkdir -p -- wheels/runtime
   cp -R -- runtime runtime-build
   PYTHONPATH="$HERE/runtime-build${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" \
     -m distributed_dl_training.record --write runtime-build/distributed_dl_training/build_record.json
-  PYTHONPATH="$HERE/build-tools" "$PREFIX/bin/python" build_wheel.py runtime-build wheels
+  PYTHONPATH="$HERE/build-tools" "$PREFIX/bin/python" build_wheel.py runtime-build wheels/runtime
   # --ignore-installed: what a killed pip left half installed is written over.
-  offline_pip install --no-index --no-deps --ignore-installed "$HERE"/wheels/*.whl
+  offline_pip install --no-index --no-deps --ignore-installed "$HERE"/wheels/runtime/*.whl
 }
 
 step_check() {

@@ -1,4 +1,4 @@
-# Environment allreduce-swap, id e921390fac4b, lock sha256 e921390fac4b5933a0973ac45c07d33ed4c4461592f27144bb1456f1bc0cb0f4
+# Environment allreduce-swap, id bada6dbbd321, lock sha256 bada6dbbd321ad96b8231b9e09aa7031bb31f1f1334e0dbfa4ea4b403db51388
 # shellcheck shell=bash disable=SC2034
 # Sourced by the other scripts here, after `set -euo pipefail`. Their one environment is made by
 # clean_environment, load_modules and enter_environment, in this order.
@@ -18,11 +18,16 @@ clean_environment() {
   done
   for name in "${!PIP_@}"; do
     case $name in
-      PIP_INDEX_URL | PIP_EXTRA_INDEX_URL | PIP_TRUSTED_HOST | PIP_KEYRING_PROVIDER) ;;
+      PIP_INDEX_URL | PIP_EXTRA_INDEX_URL | PIP_FIND_LINKS | PIP_NO_INDEX) ;;
+      PIP_TRUSTED_HOST | PIP_KEYRING_PROVIDER) ;;
       PIP_PROXY | PIP_CERT | PIP_CLIENT_CERT | PIP_RETRIES | PIP_TIMEOUT | PIP_DEFAULT_TIMEOUT) ;;
       PIP_CACHE_DIR | PIP_NO_CACHE_DIR | PIP_CONFIG_FILE) ;;
       *) unset "$name" ;;
     esac
+  done
+  # What would change how sources are compiled: the plan says what they are compiled with.
+  for name in "${!HOROVOD_@}" "${!CMAKE_@}" CC CXX CFLAGS CXXFLAGS CPPFLAGS LDFLAGS MAKEFLAGS; do
+    unset "$name"
   done
 }
 

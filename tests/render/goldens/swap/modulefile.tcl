@@ -1,8 +1,8 @@
 #%Module1.0
-# Environment allreduce-swap, id e921390fac4b, lock sha256 e921390fac4b5933a0973ac45c07d33ed4c4461592f27144bb1456f1bc0cb0f4
+# Environment allreduce-swap, id bada6dbbd321, lock sha256 bada6dbbd321ad96b8231b9e09aa7031bb31f1f1334e0dbfa4ea4b403db51388
 proc ModulesHelp {} {
   puts stderr "allreduce-swap/3: An allreduce over MPI, and nothing else"
-  puts stderr "For site taurus-ml, ppc64le. Environment e921390fac4b."
+  puts stderr "For site taurus-ml, ppc64le. Environment bada6dbbd321."
   puts stderr ""
   puts stderr "Components:"
   puts stderr "  python@3.11.7 <- system:/usr/bin/python3.11"

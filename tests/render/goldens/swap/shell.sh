@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment allreduce-swap, id e921390fac4b, lock sha256 e921390fac4b5933a0973ac45c07d33ed4c4461592f27144bb1456f1bc0cb0f4
+# Environment allreduce-swap, id bada6dbbd321, lock sha256 bada6dbbd321ad96b8231b9e09aa7031bb31f1f1334e0dbfa4ea4b403db51388
 #
 #   bash shell.sh             open a shell in the environment and folder of the build's steps
 #   bash shell.sh COMMAND...  run a command there

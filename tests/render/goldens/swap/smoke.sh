@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment allreduce-swap, id 35981458d308, lock sha256 35981458d30836ec5068c175e7e6f8c0e3d7b3aa69f6e33f96197e33f99e6cbc
+# Environment allreduce-swap, id bada6dbbd321, lock sha256 bada6dbbd321ad96b8231b9e09aa7031bb31f1f1334e0dbfa4ea4b403db51388
 #
 #   bash smoke.sh [OPTION...]  start smoke.py with these options on ENVBUILD_RANKS ranks
 set -euo pipefail

@@ -1,7 +1,7 @@
--- Environment allreduce, id fed3a3de4810, lock sha256 fed3a3de48101ab995a89b70a58738848a6fb88c5b1a21ae145830254e11991c
+-- Environment allreduce, id 123c4a8d5256, lock sha256 123c4a8d52566c46fb4347024053ac97a5dea15f6d898d2e1688d5531abdc895
 help(table.concat({
   "allreduce/1: An allreduce over MPI, and nothing else",
-  "For site local, x86_64. Environment fed3a3de4810.",
+  "For site local, x86_64. Environment 123c4a8d5256.",
   "",
   "Components:",
   "  python@3.11.7 <- system:/usr/bin/python3.11",

@@ -1,8 +1,8 @@
 #%Module1.0
-# Environment allreduce, id fed3a3de4810, lock sha256 fed3a3de48101ab995a89b70a58738848a6fb88c5b1a21ae145830254e11991c
+# Environment allreduce, id 123c4a8d5256, lock sha256 123c4a8d52566c46fb4347024053ac97a5dea15f6d898d2e1688d5531abdc895
 proc ModulesHelp {} {
   puts stderr "allreduce/1: An allreduce over MPI, and nothing else"
-  puts stderr "For site local, x86_64. Environment fed3a3de4810."
+  puts stderr "For site local, x86_64. Environment 123c4a8d5256."
   puts stderr ""
   puts stderr "Components:"
   puts stderr "  python@3.11.7 <- system:/usr/bin/python3.11"

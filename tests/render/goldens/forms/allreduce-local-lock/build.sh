@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment allreduce, id fed3a3de4810, lock sha256 fed3a3de48101ab995a89b70a58738848a6fb88c5b1a21ae145830254e11991c
+# Environment allreduce, id 123c4a8d5256, lock sha256 123c4a8d52566c46fb4347024053ac97a5dea15f6d898d2e1688d5531abdc895
 #
 #   bash build.sh          run every step that is not done yet
 #   bash build.sh STEP...  run just these, done or not
@@ -12,11 +12,12 @@ HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=/dev/null
 source "$HERE/environment.sh"
 
-LOCK=fed3a3de48101ab995a89b70a58738848a6fb88c5b1a21ae145830254e11991c
+LOCK=123c4a8d52566c46fb4347024053ac97a5dea15f6d898d2e1688d5531abdc895
 STEPS=(
   venv
   fetch
   install
+  tools
   runtime
   check
 )
@@ -25,6 +26,7 @@ list_steps() {
   printf '%s\t%s\n' venv 'make the virtualenv'
   printf '%s\t%s\n' fetch 'fetch the locked packages'
   printf '%s\t%s\n' install 'install them'
+  printf '%s\t%s\n' tools 'unpack the build tools'
   printf '%s\t%s\n' runtime 'build the collective runtime'
   printf '%s\t%s\n' check 'import every package and compare'
 }
@@ -113,6 +115,7 @@ step_install() {
   if [[ -e state/install.begun ]]; then
     say "an earlier install did not end: starting over from a new virtualenv"
     step_venv
+    take_locked_pip
   fi
   if [[ ! -s requirements.txt ]]; then
     return
@@ -122,6 +125,15 @@ step_install() {
   offline_pip install --no-index --no-deps --force-reinstall --find-links "$HERE/wheelhouse" \
     --require-hashes -r requirements.txt
   rm -f -- state/install.begun
+}
+
+step_tools() {
+  rm -rf -- build-tools
+  mkdir -- build-tools
+  if [[ -s build-requirements.txt ]]; then
+    offline_pip install --no-index --no-deps --find-links "$HERE/wheelhouse" --require-hashes \
+      --target "$HERE/build-tools" -r build-requirements.txt
+  fi
 }
 
 step_runtime() {

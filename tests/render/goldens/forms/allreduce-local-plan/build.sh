@@ -20,6 +20,7 @@ STEPS=(
   venv
   fetch
   install
+  tools
   runtime
   check
 )
@@ -28,6 +29,7 @@ list_steps() {
   printf '%s\t%s\n' venv 'make the virtualenv'
   printf '%s\t%s\n' fetch 'fetch the locked packages'
   printf '%s\t%s\n' install 'install them'
+  printf '%s\t%s\n' tools 'unpack the build tools'
   printf '%s\t%s\n' runtime 'build the collective runtime'
   printf '%s\t%s\n' check 'import every package and compare'
 }
@@ -116,6 +118,7 @@ step_install() {
   if [[ -e state/install.begun ]]; then
     say "an earlier install did not end: starting over from a new virtualenv"
     step_venv
+    take_locked_pip
   fi
   if [[ ! -s requirements.txt ]]; then
     return
@@ -125,6 +128,15 @@ step_install() {
   offline_pip install --no-index --no-deps --force-reinstall --find-links "$HERE/wheelhouse" \
     --require-hashes -r requirements.txt
   rm -f -- state/install.begun
+}
+
+step_tools() {
+  rm -rf -- build-tools
+  mkdir -- build-tools
+  if [[ -s build-requirements.txt ]]; then
+    offline_pip install --no-index --no-deps --find-links "$HERE/wheelhouse" --require-hashes \
+      --target "$HERE/build-tools" -r build-requirements.txt
+  fi
 }
 
 step_runtime() {

@@ -107,15 +107,17 @@ build_jobs() {
 
 # build_wheel COMPONENT [PIP OPTION...]: into wheels/COMPONENT, from the cache where it has it.
 build_wheel() {
-  local component=$1 jobs cached
+  local component=$1 jobs cached built
   shift
   rm -rf -- "wheels/$component"
   mkdir -p -- "wheels/$component"
   jobs=$(build_jobs)
   export MAKEFLAGS="-j$jobs" CMAKE_BUILD_PARALLEL_LEVEL=$jobs
+  # Named, so that every build system takes the same: those that the plan was checked with.
+  export CC=${CC:-gcc} CXX=${CXX:-g++}
   export PATH="$HERE/build-tools/bin:$PATH"
   export PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}"
-  cached=$(cache find)
+  cached=$(cache find --explain)
   if [[ -n $cached ]]; then
     say "built before: $cached"
     cp -- "$cached" "wheels/$component/"
@@ -126,7 +128,10 @@ build_wheel() {
   PIP_CONFIG_FILE=/dev/null "$PREFIX/bin/python" -m pip --isolated --disable-pip-version-check \
     --no-input --no-cache-dir -v wheel --no-index --no-deps --no-build-isolation \
     --wheel-dir "wheels/$component" "$@" "./sources/$component"
-  cache store "wheels/$component"/*.whl
+  # What it hands back can be moved: its libraries look for others relative to themselves.
+  built=$(cache store "wheels/$component"/*.whl)
+  rm -f -- "wheels/$component"/*.whl
+  cp -- "$built" "wheels/$component/"
 }
 
 # cache find | cache store WHEEL, for the component that is being built
@@ -205,6 +210,7 @@ step_install() {
   if [[ -e state/install.begun ]]; then
     say "an earlier install did not end: starting over from a new virtualenv"
     step_venv
+    take_locked_pip
   fi
   if [[ ! -s requirements.txt ]]; then
     return

@@ -1,0 +1,62 @@
+-- Environment ibm-wml-ce, id not-locked, lock sha256 none
+help(table.concat({
+  "ibm-wml-ce/1: IBM WMLCE of the site's module, with packages of one's own on top",
+  "For site summit, ppc64le. Environment not-locked.",
+  "",
+  "Components:",
+  "  python@3.6 <- module:ibm-wml-ce/1.6.2-5",
+  "  wmlce@1.6.2 <- module:ibm-wml-ce/1.6.2-5",
+  "  tensorflow@1.15 <- module:ibm-wml-ce/1.6.2-5",
+  "  pytorch@1.2.0 <- module:ibm-wml-ce/1.6.2-5",
+  "  spectrum-mpi@10.3.1.2 <- module:spectrum-mpi/10.3.1.2-20200121",
+  "  numpy@1.19.5 <- build:numpy",
+  "  mpi4py@4.0.3 <- build:mpi4py",
+  "  distributed-dl-training@0.1.0 <- built in this environment",
+  "",
+  "Known problems:",
+  "  HVD-039: has the vulnerability CVE-2022-0315 (horovod@0.18.2)",
+  "    fix: Horovod 0.24.0 and later",
+  "    https://github.com/spack/spack-packages/blob/1e8cf059/repos/spack_repo/builtin/packages/py_horovod/package.py",
+  "  HVD-040: has the vulnerability CVE-2024-10190, as every release; no release mends it (horovod@0.18.2)",
+  "    fix: keep its ports (rendezvous, elastic driver) inside the job's network",
+  "    https://github.com/spack/spack-packages/blob/1e8cf059/repos/spack_repo/builtin/packages/py_horovod/package.py",
+  "",
+  "Proved: nothing yet (tier rendered).",
+  "",
+  "Start a program on two ranks:",
+  "  jsrun -a1 -c7 -g1 -bpacked:7 -n 2 python PROGRAM.py",
+  "",
+  "Loads the site's modules:",
+  "  load ibm-wml-ce/1.6.2-5",
+  "  load spectrum-mpi/10.3.1.2-20200121",
+  "If one is unknown, first: module use",
+  "  /sw/summit/modulefiles/core",
+}, "\n"))
+whatis("Name: ibm-wml-ce")
+whatis("Version: 1")
+whatis("Category: deep learning environment")
+whatis("Description: IBM WMLCE of the site's module, with packages of one's own on top")
+whatis("Proved: rendered, nothing was run")
+
+-- Two environments of envbuild exclude each other.
+family("envbuild")
+depends_on("ibm-wml-ce/1.6.2-5")
+depends_on("spectrum-mpi/10.3.1.2-20200121")
+pushenv("VIRTUAL_ENV", "/ccs/proj/envbuild/summit/ppc64le/ibm-wml-ce/not-locked")
+pushenv("PYTHONNOUSERSITE", "1")
+prepend_path("PATH", "/ccs/proj/envbuild/summit/ppc64le/ibm-wml-ce/not-locked/bin")
+
+if mode() == "load" then
+  local missing = {}
+  for _, name in ipairs({
+    "ibm-wml-ce/1.6.2-5",
+    "spectrum-mpi/10.3.1.2-20200121",
+  }) do
+    if not isloaded(name) then
+      missing[#missing + 1] = name
+    end
+  end
+  if #missing > 0 then
+    LmodMessage("ibm-wml-ce: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+  end
+end

@@ -1,0 +1,95 @@
+-- Environment horovod-cuda, id not-locked, lock sha256 none
+help(table.concat({
+  "horovod-cuda/1: Horovod 0.28.1 for PyTorch, GPU operations by NCCL, CUDA of the site",
+  "For site taurus-alpha, x86_64. Environment not-locked.",
+  "",
+  "Components:",
+  "  python@3.8.6 <- module:Python/3.8.6",
+  "  pytorch@1.9.0 <- module:PyTorch/1.9.0",
+  "  cuda@11.1.1 <- module:CUDA/11.1.1",
+  "  nccl@2.8.3 <- module:NCCL/2.8.3-CUDA-11.1.1",
+  "  openmpi@4.0.5 <- module:OpenMPI/4.0.5",
+  "  cmake@3.18.4 <- module:CMake/3.18.4",
+  "  horovod@0.28.1 <- build:horovod",
+  "  numpy@1.19.4 <- module:SciPy-bundle/2020.11",
+  "  mpi4py@3.0.3 <- module:SciPy-bundle/2020.11",
+  "  cloudpickle@3.1.2 <- pip:cloudpickle",
+  "  psutil@7.2.2 <- pip:psutil",
+  "  pyyaml@6.0.3 <- pip:pyyaml",
+  "  packaging@26.2 <- pip:packaging",
+  "  distributed-dl-training@0.1.0 <- built in this environment",
+  "",
+  "Known problems that a remedy lifts:",
+  "  HVD-030: its setup.py imports packaging, which build isolation hides (horovod@0.28.1)",
+  "    lifted by with packaging *",
+  "    https://github.com/horovod/horovod/issues/3744",
+  "",
+  "Known problems:",
+  "  HVD-040: has the vulnerability CVE-2024-10190, as every release; no release mends it (horovod@0.28.1)",
+  "    fix: keep its ports (rendezvous, elastic driver) inside the job's network",
+  "    https://github.com/spack/spack-packages/blob/1e8cf059/repos/spack_repo/builtin/packages/py_horovod/package.py",
+  "",
+  "Not ruled out, for facts that nobody stated:",
+  "  CUDA-005: its headers contradict those of glibc 2.42 (cospi, sinpi, rsqrt) (cuda@11.1.1)",
+  "    depends on: glibc",
+  "    fix: CUDA 13.1 and later, or an older glibc",
+  "    https://github.com/spack/spack-packages/blob/1e8cf059/repos/spack_repo/builtin/packages/cuda/package.py",
+  "",
+  "Proved: nothing yet (tier rendered).",
+  "",
+  "Start a program on two ranks:",
+  "  srun -n 2 python PROGRAM.py",
+  "",
+  "Loads the site's modules:",
+  "  load modenv/hiera",
+  "  load GCC/10.2.0",
+  "  load CMake/3.18.4",
+  "  load CUDA/11.1.1",
+  "  load OpenMPI/4.0.5",
+  "  load PyTorch/1.9.0",
+  "If one is unknown, first: module use",
+  "  /sw/modules/taurus/environment",
+}, "\n"))
+whatis("Name: horovod-cuda")
+whatis("Version: 1")
+whatis("Category: deep learning environment")
+whatis("Description: Horovod 0.28.1 for PyTorch, GPU operations by NCCL, CUDA of the site")
+whatis("Proved: rendered, nothing was run")
+
+-- Two environments of envbuild exclude each other.
+family("envbuild")
+depends_on("modenv/hiera")
+depends_on("GCC/10.2.0")
+depends_on("CMake/3.18.4")
+depends_on("CUDA/11.1.1")
+depends_on("OpenMPI/4.0.5")
+depends_on("PyTorch/1.9.0")
+pushenv("VIRTUAL_ENV", "/projects/envbuild/taurus-alpha/x86_64/horovod-cuda/not-locked")
+pushenv("PYTHONNOUSERSITE", "1")
+prepend_path("PATH", "/projects/envbuild/taurus-alpha/x86_64/horovod-cuda/not-locked/bin")
+
+if mode() == "load" then
+  local missing = {}
+  for _, name in ipairs({
+    "CMake/3.18.4",
+    "CUDA/11.1.1",
+    "CUDAcore/11.1.1",
+    "GCC/10.2.0",
+    "GCCcore/10.2.0",
+    "NCCL/2.8.3-CUDA-11.1.1",
+    "OpenMPI/4.0.5",
+    "PyTorch/1.9.0",
+    "Python/3.8.6",
+    "SciPy-bundle/2020.11",
+    "binutils/2.35",
+    "cuDNN/8.0.4.30-CUDA-11.1.1",
+    "modenv/hiera",
+  }) do
+    if not isloaded(name) then
+      missing[#missing + 1] = name
+    end
+  end
+  if #missing > 0 then
+    LmodMessage("horovod-cuda: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+  end
+end

@@ -1,0 +1,99 @@
+-- Environment horovod-pytorch, id not-locked, lock sha256 none
+help(table.concat({
+  "horovod-pytorch/1: Horovod for PyTorch, all GPU operations over MPI",
+  "For site taurus-alpha, x86_64. Environment not-locked.",
+  "",
+  "Components:",
+  "  python@3.8.6 <- module:Python/3.8.6",
+  "  pytorch@1.7.1 <- module:PyTorch/1.7.1",
+  "  openmpi@4.0.5 <- module:OpenMPI/4.0.5",
+  "  cudnn@8.0.4.30 <- module:cuDNN/8.0.4.30-CUDA-11.1.1",
+  "  cuda@11.1.1 <- module:CUDA/11.1.1",
+  "  cmake@3.18.4 <- module:CMake/3.18.4",
+  "  horovod@0.21.3 <- build:horovod",
+  "  numpy@1.19.4 <- module:SciPy-bundle/2020.11",
+  "  mpi4py@3.0.3 <- module:SciPy-bundle/2020.11",
+  "  cloudpickle@3.1.2 <- pip:cloudpickle",
+  "  psutil@7.2.2 <- pip:psutil",
+  "  pyyaml@6.0.3 <- pip:pyyaml",
+  "  cffi@1.17.1 <- pip:cffi",
+  "  six@1.17.0 <- pip:six",
+  "  packaging@26.2 <- pip:packaging",
+  "  distributed-dl-training@0.1.0 <- built in this environment",
+  "",
+  "Known problems:",
+  "  HVD-039: has the vulnerability CVE-2022-0315 (horovod@0.21.3)",
+  "    fix: Horovod 0.24.0 and later",
+  "    https://github.com/spack/spack-packages/blob/1e8cf059/repos/spack_repo/builtin/packages/py_horovod/package.py",
+  "  HVD-040: has the vulnerability CVE-2024-10190, as every release; no release mends it (horovod@0.21.3)",
+  "    fix: keep its ports (rendezvous, elastic driver) inside the job's network",
+  "    https://github.com/spack/spack-packages/blob/1e8cf059/repos/spack_repo/builtin/packages/py_horovod/package.py",
+  "",
+  "Not ruled out, for facts that nobody stated:",
+  "  CUDA-005: its headers contradict those of glibc 2.42 (cospi, sinpi, rsqrt) (cuda@11.1.1)",
+  "    depends on: glibc",
+  "    fix: CUDA 13.1 and later, or an older glibc",
+  "    https://github.com/spack/spack-packages/blob/1e8cf059/repos/spack_repo/builtin/packages/cuda/package.py",
+  "  HVD-056: GPU operations through MPI hand it GPU buffers, which only a CUDA-aware MPI can read (horovod@0.21.3, openmpi@4.0.5)",
+  "    depends on: mpi.cuda_aware",
+  "    fix: a CUDA-aware MPI, or NCCL for these operations",
+  "    https://github.com/horovod/horovod/blob/2626dc87/docs/gpus.rst",
+  "",
+  "Proved: nothing yet (tier rendered).",
+  "",
+  "Start a program on two ranks:",
+  "  srun -n 2 python PROGRAM.py",
+  "",
+  "Loads the site's modules:",
+  "  load modenv/hiera",
+  "  load GCC/10.2.0",
+  "  load CMake/3.18.4",
+  "  load CUDA/11.1.1",
+  "  load OpenMPI/4.0.5",
+  "  load PyTorch/1.7.1",
+  "If one is unknown, first: module use",
+  "  /sw/modules/taurus/environment",
+}, "\n"))
+whatis("Name: horovod-pytorch")
+whatis("Version: 1")
+whatis("Category: deep learning environment")
+whatis("Description: Horovod for PyTorch, all GPU operations over MPI")
+whatis("Proved: rendered, nothing was run")
+
+-- Two environments of envbuild exclude each other.
+family("envbuild")
+depends_on("modenv/hiera")
+depends_on("GCC/10.2.0")
+depends_on("CMake/3.18.4")
+depends_on("CUDA/11.1.1")
+depends_on("OpenMPI/4.0.5")
+depends_on("PyTorch/1.7.1")
+pushenv("VIRTUAL_ENV", "/projects/envbuild/taurus-alpha/x86_64/horovod-pytorch/not-locked")
+pushenv("PYTHONNOUSERSITE", "1")
+prepend_path("PATH", "/projects/envbuild/taurus-alpha/x86_64/horovod-pytorch/not-locked/bin")
+
+if mode() == "load" then
+  local missing = {}
+  for _, name in ipairs({
+    "CMake/3.18.4",
+    "CUDA/11.1.1",
+    "CUDAcore/11.1.1",
+    "GCC/10.2.0",
+    "GCCcore/10.2.0",
+    "NCCL/2.8.3-CUDA-11.1.1",
+    "OpenMPI/4.0.5",
+    "PyTorch/1.7.1",
+    "Python/3.8.6",
+    "SciPy-bundle/2020.11",
+    "binutils/2.35",
+    "cuDNN/8.0.4.30-CUDA-11.1.1",
+    "modenv/hiera",
+  }) do
+    if not isloaded(name) then
+      missing[#missing + 1] = name
+    end
+  end
+  if #missing > 0 then
+    LmodMessage("horovod-pytorch: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+  end
+end

@@ -1,0 +1,97 @@
+-- Environment horovod-pytorch-nccl, id not-locked, lock sha256 none
+help(table.concat({
+  "horovod-pytorch-nccl/1: Horovod for PyTorch, allreduce and broadcast by NCCL, MPI between nodes",
+  "For site taurus-ml, ppc64le. Environment not-locked.",
+  "",
+  "Components:",
+  "  python@3.7.4 <- module:Python/3.7.4-GCCcore-8.3.0",
+  "  pytorch@1.6.0 <- module:PyTorch/1.6.0-fosscuda-2019b-Python-3.7.4",
+  "  nccl@2.4.8 <- module:NCCL/2.4.8-gcccuda-2019b",
+  "  openmpi@3.1.4 <- module:OpenMPI/3.1.4-gcccuda-2019b",
+  "  cudnn@7.6.4.38 <- module:cuDNN/7.6.4.38-gcccuda-2019b",
+  "  cuda@10.1.243 <- module:CUDA/10.1.243-GCC-8.3.0",
+  "  cmake@3.15.3 <- module:CMake/3.15.3-GCCcore-8.3.0",
+  "  horovod@0.21.3 <- build:horovod",
+  "  numpy@1.17.3 <- module:SciPy-bundle/2019.10-fosscuda-2019b-Python-3.7.4",
+  "  mpi4py@3.0.2 <- module:SciPy-bundle/2019.10-fosscuda-2019b-Python-3.7.4",
+  "  cloudpickle@2.2.1 <- pip:cloudpickle",
+  "  psutil@7.2.2 <- build:psutil",
+  "  pyyaml@6.0.1 <- build:pyyaml",
+  "  cffi@1.15.1 <- pip:cffi",
+  "  six@1.17.0 <- pip:six",
+  "  packaging@24.0 <- pip:packaging",
+  "  distributed-dl-training@0.1.0 <- built in this environment",
+  "",
+  "Known problems that a remedy lifts:",
+  "  HVD-036: looks for the static NCCL only, and fails where there is none (horovod@0.21.3, nccl@2.4.8)",
+  "    lifted by flag HOROVOD_NCCL_LINK=SHARED",
+  "    https://github.com/horovod/horovod/blob/2626dc87/CHANGELOG.md (0.25.0, #3500)",
+  "  HVD-057: has no bdist_wheel of its own, which building Horovod needs (horovod@0.21.3, setuptools@68.0.0)",
+  "    lifted by with wheel *",
+  "    https://github.com/pypa/setuptools/blob/7d531288/NEWS.rst (70.1.0)",
+  "",
+  "Known problems:",
+  "  HVD-039: has the vulnerability CVE-2022-0315 (horovod@0.21.3)",
+  "    fix: Horovod 0.24.0 and later",
+  "    https://github.com/spack/spack-packages/blob/1e8cf059/repos/spack_repo/builtin/packages/py_horovod/package.py",
+  "  HVD-040: has the vulnerability CVE-2024-10190, as every release; no release mends it (horovod@0.21.3)",
+  "    fix: keep its ports (rendezvous, elastic driver) inside the job's network",
+  "    https://github.com/spack/spack-packages/blob/1e8cf059/repos/spack_repo/builtin/packages/py_horovod/package.py",
+  "",
+  "Proved: nothing yet (tier rendered).",
+  "",
+  "Start a program on two ranks:",
+  "  srun -n 2 python PROGRAM.py",
+  "",
+  "Loads the site's modules:",
+  "  load modenv/ml",
+  "  load CMake/3.15.3-GCCcore-8.3.0",
+  "  load PyTorch/1.6.0-fosscuda-2019b-Python-3.7.4",
+  "If one is unknown, first: module use",
+  "  /sw/modules/taurus/environment",
+}, "\n"))
+whatis("Name: horovod-pytorch-nccl")
+whatis("Version: 1")
+whatis("Category: deep learning environment")
+whatis("Description: Horovod for PyTorch, allreduce and broadcast by NCCL, MPI between nodes")
+whatis("Proved: rendered, nothing was run")
+
+-- Two environments of envbuild exclude each other.
+family("envbuild")
+depends_on("modenv/ml")
+depends_on("CMake/3.15.3-GCCcore-8.3.0")
+depends_on("PyTorch/1.6.0-fosscuda-2019b-Python-3.7.4")
+pushenv("VIRTUAL_ENV", "/projects/envbuild/taurus-ml/ppc64le/horovod-pytorch-nccl/not-locked")
+pushenv("PYTHONNOUSERSITE", "1")
+prepend_path("PATH", "/projects/envbuild/taurus-ml/ppc64le/horovod-pytorch-nccl/not-locked/bin")
+
+if mode() == "load" then
+  local missing = {}
+  for _, name in ipairs({
+    "CMake/3.15.3-GCCcore-8.3.0",
+    "CUDA/10.1.243-GCC-8.3.0",
+    "FFTW/3.3.8-gompic-2019b",
+    "GCC/8.3.0",
+    "GCCcore/8.3.0",
+    "NCCL/2.4.8-gcccuda-2019b",
+    "OpenBLAS/0.3.7-GCC-8.3.0",
+    "OpenMPI/3.1.4-gcccuda-2019b",
+    "PyTorch/1.6.0-fosscuda-2019b-Python-3.7.4",
+    "Python/3.7.4-GCCcore-8.3.0",
+    "ScaLAPACK/2.0.2-gompic-2019b",
+    "SciPy-bundle/2019.10-fosscuda-2019b-Python-3.7.4",
+    "binutils/2.32-GCCcore-8.3.0",
+    "cuDNN/7.6.4.38-gcccuda-2019b",
+    "fosscuda/2019b",
+    "gcccuda/2019b",
+    "gompic/2019b",
+    "modenv/ml",
+  }) do
+    if not isloaded(name) then
+      missing[#missing + 1] = name
+    end
+  end
+  if #missing > 0 then
+    LmodMessage("horovod-pytorch-nccl: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+  end
+end

@@ -1,0 +1,122 @@
+"""Horovod for PyTorch, really compiled and really talking: MPI, Gloo, and from the cache.
+
+It takes a compiler and minutes. Every test looks at one moment of one story.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration_tools import Done, Envbuild, run
+
+pytestmark = pytest.mark.skipif(
+    not all(shutil.which(each) for each in ("g++", "make", "patch", "mpicxx")),
+    reason="g++, make, patch and an MPI's mpicxx build Horovod; not all of them are on PATH",
+)
+
+# Horovod with Gloo and MPI takes a minute and a half on two idle processors.
+BUILD_SECONDS = 1500.0
+
+
+@dataclass(frozen=True)
+class Story:
+    """Two environments of one lock, the second from the cache."""
+
+    first: Done
+    second: Done
+    four: Done
+    root: Path
+    other: Path
+
+    def log(self, root: Path, step: str) -> str:
+        return next(root.glob(f"horovod-torch-cpu/*.build/logs/*-{step}.log")).read_text()
+
+    def evidence(self) -> list[dict[str, Any]]:
+        files = sorted(self.root.glob("horovod-torch-cpu/*.evidence/*/evidence.json"))
+        return [json.loads(file.read_text()) for file in files]
+
+
+@pytest.fixture(scope="module")
+def story(envbuild: Envbuild, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    folder = tmp_path_factory.mktemp("horovod")
+    env = {"ENVBUILD_WHEEL_CACHE": str(folder / "cache")}
+
+    def create(root: str) -> Done:
+        words = ("create", "horovod-torch-cpu", "--root", folder / root)
+        return envbuild(*words, env=env, timeout=BUILD_SECONDS)
+
+    first = create("one")
+    assert first.code == 0, first.text
+    four = envbuild("smoke", "horovod-torch-cpu", "--ranks", "4", "--root", folder / "one")
+    second = create("two")
+    return Story(first, second, four, folder / "one", folder / "two")
+
+
+def test_it_is_compiled_and_proved_over_mpi_and_gloo(story: Story) -> None:
+    assert "Created wheel for horovod" in story.log(story.root, "build-horovod")
+    assert "patching file horovod/torch/CMakeLists.txt" in story.log(story.root, "build-horovod")
+    for proved in ("numpy over mpi", "horovod.torch over mpi", "horovod.torch over gloo"):
+        assert f"proved: {proved}: several ranks" in story.first.out
+    assert "facts hold" in story.log(story.root, "verify")
+
+
+def test_the_evidence_says_what_carried_the_data(story: Story) -> None:
+    records = story.evidence()
+    results = [(each["result"]["api"], each["result"]["transport"]) for each in records]
+    kinds = [("numpy", "mpi"), ("horovod.torch", "mpi"), ("horovod.torch", "gloo")]
+    # Those of create, then those of the smoke test on four ranks.
+    assert results == [*kinds, *kinds]
+    for record in records:
+        result = record["result"]
+        assert result["verdict"] == "passed"
+        if result["api"] == "horovod.torch":
+            carried = {c["transport"] for c in result["carried"] if c["operation"] == "allreduce"}
+            assert carried == {result["transport"]}
+    assert "horovodrun" in records[2]["result"]["launch"]
+
+
+def test_four_ranks(story: Story) -> None:
+    assert story.four.code == 0, story.four.text
+    assert [each["result"]["ranks"] for each in story.evidence()] == [2, 2, 2, 4, 4, 4]
+
+
+def test_the_second_one_is_not_compiled(story: Story) -> None:
+    assert story.second.code == 0, story.second.text
+    log = story.log(story.other, "build-horovod")
+    assert "built before: " in log
+    assert "Created wheel" not in log
+    assert "proved: horovod.torch over gloo: several ranks" in story.second.out
+    # Its libraries do not look into the environment that they were built in.
+    assert str(story.root) not in story.log(story.other, "verify")
+
+
+def test_another_mpi_in_front_is_refused(story: Story, tmp_path: Path) -> None:
+    build = next(story.root.glob("horovod-torch-cpu/*.build"))
+    libmpi = run(["bash", build / "shell.sh", "mpicxx", "-show"]).out
+    folders = [word[2:] for word in libmpi.split() if word.startswith("-L")]
+    found = [path for folder in folders for path in Path(folder).glob("libmpi.so.*")]
+    assert found, libmpi
+    for path in found:
+        shutil.copy(path, tmp_path / path.name)
+    # What only the build needed is gone after the proof: its tools are put back for this.
+    run(["bash", build / "build.sh", "fetch", "tools"])
+    prefix = build.with_suffix("")
+    words = ["verify.py", "--builds", "builds.json", "--prefix", prefix]
+    asked = run(
+        [
+            "bash",
+            build / "shell.sh",
+            "env",
+            "PYTHONPATH=build-tools",
+            prefix / "bin/python",
+            *words,
+        ],
+        env={"LD_LIBRARY_PATH": str(tmp_path)},
+    )
+    assert asked.code == 1, asked.text
+    assert str(tmp_path) in asked.text
