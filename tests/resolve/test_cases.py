@@ -36,6 +36,9 @@ from envbuilder.resolve.engine import conflict
 from envbuilder.resolve.world import world
 
 FOLDER = Path(__file__).parent / "cases"
+# Many solves, the same on every Python.
+pytestmark = pytest.mark.thorough
+
 CASES = sorted(FOLDER.glob("*.yaml"))
 UPDATE = os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1"
 

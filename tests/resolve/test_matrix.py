@@ -34,6 +34,9 @@ from envbuilder.resolve import explain
 
 TABLE = Path(__file__).with_name("matrix.yaml")
 DOCS = Path(__file__).parents[2] / "docs" / "recipes.md"
+# Many solves, the same on every Python.
+pytestmark = pytest.mark.thorough
+
 UPDATE = os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1"
 PLANS = "plans"
 BEGIN, END = "<!-- which recipe plans where -->\n", "<!-- end -->\n"

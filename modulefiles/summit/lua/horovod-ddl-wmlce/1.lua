@@ -11,7 +11,7 @@ help(table.concat({
   "  pytorch@1.2.0 <- module:ibm-wml-ce/1.6.2-5",
   "  spectrum-mpi@10.3.1.2 <- module:spectrum-mpi/10.3.1.2-20200121",
   "  horovod@0.18.2 <- module:ibm-wml-ce/1.6.2-5",
-  "  numpy@1.19.5 <- build:numpy",
+  "  numpy@1.16.0 <- module:ibm-wml-ce/1.6.2-5",
   "  mpi4py@4.0.3 <- build:mpi4py",
   "  distributed-dl-training@0.1.0 <- built in this environment",
   "",

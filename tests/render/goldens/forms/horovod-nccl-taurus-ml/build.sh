@@ -107,7 +107,7 @@ build_jobs() {
 
 # build_wheel COMPONENT [PIP OPTION...]: into wheels/COMPONENT, from the cache where it has it.
 build_wheel() {
-  local component=$1 jobs cached built
+  local component=$1 jobs cached built program
   shift
   rm -rf -- "wheels/$component"
   mkdir -p -- "wheels/$component"
@@ -115,6 +115,13 @@ build_wheel() {
   export MAKEFLAGS="-j$jobs" CMAKE_BUILD_PARALLEL_LEVEL=$jobs
   # Named, so that every build system takes the same: those that the plan was checked with.
   export CC=${CC:-gcc} CXX=${CXX:-g++}
+  for program in "$CC" "$CXX"; do
+    if ! command -v "$program" >/dev/null; then
+      say "error: there is no $program, which compiles $component"
+      say "hint: a package of the system has it (g++), or a module that the recipe can name (gcc)"
+      return 1
+    fi
+  done
   export PATH="$HERE/build-tools/bin:$PATH"
   export PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}"
   cached=$(cache find --explain)
