@@ -1,6 +1,8 @@
 """Horovod for PyTorch, really compiled and really talking: MPI, Gloo, and from the cache.
 
-It takes a compiler and minutes. Every test looks at one moment of one story.
+It takes a compiler and minutes, so it runs when asked for: ``bash ci/test.sh -m long``. Every test
+looks at one moment of one story. What is built, patched, cached and refused in between is tested on
+a small extension in test_sources.py.
 """
 
 from __future__ import annotations
@@ -14,10 +16,13 @@ from typing import Any
 import pytest
 from integration_tools import Done, Envbuild, run
 
-pytestmark = pytest.mark.skipif(
-    not all(shutil.which(each) for each in ("g++", "make", "patch", "mpicxx")),
-    reason="g++, make, patch and an MPI's mpicxx build Horovod; not all of them are on PATH",
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        not all(shutil.which(each) for each in ("g++", "make", "patch", "mpicxx")),
+        reason="g++, make, patch and an MPI's mpicxx build Horovod; not all of them are on PATH",
+    ),
+]
 
 # Horovod with Gloo and MPI takes a minute and a half on two idle processors.
 BUILD_SECONDS = 1500.0

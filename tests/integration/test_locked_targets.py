@@ -90,7 +90,7 @@ def test_the_sources_of_horovod(version: str, sha256: str) -> None:
     assert found.size > 1_000_000
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 def test_tensorflow_for_python_3_6_is_what_its_own_pip_would_take(tmp_path: Path) -> None:
     """Its own pip is too old to say; the newest for it fetches, and this Python is a newer one."""
     python = old_python()
