@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -15,21 +17,15 @@ from . import advisories, building, deciding, documents, environments, streams
 EXIT_CODES = """Exit codes: 0 ok, 2 usage or document, 3 no solution, 4 known bad, 5 build,
 6 smoke test, 7 speed, 8 drift, 9 missing tool, 70 a bug of envbuild."""
 
-app = typer.Typer(
-    name="envbuild",
-    help="From a recipe to a deep-learning environment that proves its ranks can talk.",
-    epilog=EXIT_CODES,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+# What each brings, and the word in front of it, where there is one.
+GROUPS: tuple[tuple[typer.Typer, str | None], ...] = (
+    (building.app, None),
+    (deciding.app, None),
+    (environments.app, None),
+    (advisories.app, "advisories"),
+    (documents.recipes, "recipes"),
+    (documents.sites, "sites"),
 )
-app.add_typer(building.app)
-app.add_typer(deciding.app)
-app.add_typer(environments.app)
-app.add_typer(advisories.app, name="advisories")
-app.add_typer(documents.recipes, name="recipes")
-app.add_typer(documents.sites, name="sites")
 
 
 def _version(wanted: bool) -> None:
@@ -38,7 +34,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _main(
     version: Annotated[
         bool,
@@ -46,6 +41,43 @@ def _main(
     ] = False,
 ) -> None:
     pass
+
+
+def _command_line(groups: Sequence[tuple[typer.Typer, str | None]]) -> typer.Typer:
+    line = typer.Typer(
+        name="envbuild",
+        help="From a recipe to a deep-learning environment that proves its ranks can talk.",
+        epilog=EXIT_CODES,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    line.callback()(_main)
+    for group, name in groups:
+        line.add_typer(group, name=name)
+    return line
+
+
+app = _command_line(GROUPS)
+
+
+def _of(word: str) -> typer.Typer:
+    """Return the command line with no more than a verb's own group: Typer builds all it is given.
+
+    For what is no verb, a slip say, it is the whole one.
+    """
+    wanted = [(group, name) for group, name in GROUPS if word in _words(group, name)]
+    return _command_line(wanted) if wanted else app
+
+
+def _words(group: typer.Typer, name: str | None) -> Iterator[str]:
+    if name is not None:
+        yield name
+        return
+    for each in group.registered_commands:
+        if each.callback is not None:
+            yield each.name or each.callback.__name__.replace("_", "-")
 
 
 def _start_fast() -> None:
@@ -63,4 +95,4 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     streams.prepare()
-    app()
+    (_of(sys.argv[1]) if sys.argv[1:] else app)()

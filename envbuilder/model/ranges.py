@@ -99,16 +99,26 @@ def _bounds(constraint: str) -> tuple[tuple[str, _Release], ...] | None:
 
 
 @lru_cache(maxsize=65536)
+def _release(text: str) -> _Release | None:
+    """Return a version as a plain release; None where it is none, or more than that."""
+    parsed = version(text)
+    return None if parsed is None else _plain(parsed)
+
+
+@lru_cache(maxsize=65536)
 def matches(text: str, constraint: str) -> bool:
     """Whether the version lies in the range; pre-releases only where the range names one."""
     if constraint == ANY_VERSION:
         return True
+    bounds, release = _bounds(constraint), _release(text)
+    if bounds is not None and release is not None:
+        for word, bound in bounds:  # noqa: SIM110 - asked thousands of times in a plan
+            if not _COMPARE[word](release, bound):
+                return False
+        return True
     parsed = version(text)
     if parsed is None:
         return False
-    bounds, release = _bounds(constraint), _plain(parsed)
-    if bounds is not None and release is not None:
-        return all(_COMPARE[word](release, bound) for word, bound in bounds)
     specifiers = _specifiers(constraint)
     return specifiers.contains(parsed, prereleases=bool(specifiers.prereleases))
 
