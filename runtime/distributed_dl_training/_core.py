@@ -1,17 +1,16 @@
-"""What every engine and every framework module shares: operations, errors, agreement.
+"""What every engine and every framework module shares: operations, errors, the engine's interface.
 
-Nothing here knows MPI.  An engine moves flat buffers; this module sees to it that all ranks
-mean the same thing before any buffer moves.
+Nothing here knows MPI or a framework.  An engine moves flat arrays; ``_agreement`` sees to it that
+all ranks mean the same thing before any array moves.
 """
 
 import enum
-import hashlib
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 import numpy
 
 if TYPE_CHECKING:
-    from typing import Protocol
+    from typing import Protocol as Protocol
 
     from numpy.typing import NDArray
 
@@ -31,6 +30,14 @@ class Op(enum.Enum):
     PRODUCT = "Product"
 
 
+class Threads(enum.Enum):
+    """Which threads of a process may call the engine."""
+
+    MULTIPLE = "multiple"  # any, at any time
+    SERIALIZED = "serialized"  # any, one at a time: the program must not use MPI itself meanwhile
+    FUNNELED = "funneled"  # only the one that started it: no communication thread
+
+
 class NotInitializedError(ValueError):
     """A call that needs ranks came before init() or after shutdown().
 
@@ -38,7 +45,11 @@ class NotInitializedError(ValueError):
     """
 
 
-class MPIUnavailableError(RuntimeError):
+class EngineUnavailableError(RuntimeError):
+    """The engine that was asked for cannot run here."""
+
+
+class MPIUnavailableError(EngineUnavailableError):
     """mpi4py is not installed, or it finds no MPI library to load."""
 
 
@@ -53,19 +64,61 @@ class MismatchError(RuntimeError):
         super().__init__(text)
         self.requests = tuple(requests)
 
+    def __reduce__(self) -> Any:
+        return type(self), (str(self), self.requests)  # so that it can be copied and pickled
+
+
+class DuplicateNameError(ValueError):
+    """A collective of this name is already under way in this process."""
+
+
+class PeerLostError(RuntimeError):
+    """Another rank is gone, or the connection to it: nothing more can be exchanged."""
+
+
+class StallError(RuntimeError):
+    """Some ranks did not take part within the limit; the text names them and the tensors."""
+
+
+class Pending(Protocol):
+    """A transfer that has been started."""
+
+    def done(self) -> bool:
+        """Move it on, and tell whether it is complete; raises what the engine raises."""
+        raise NotImplementedError
+
 
 class Engine(Protocol):
     """What moves data between the ranks of one group.
 
-    All buffers are one-dimensional, contiguous and in native byte order.
+    All arrays are one-dimensional, contiguous and in native byte order.  Two kinds of calls: short
+    ones by which ranks agree (``start_and``, ``start_gather``), which never block, and those that
+    move tensors, which return when the data is there.  Both are collective, and each kind is
+    called in the same order on every rank.  A failure of the layer below is a PeerLostError.
+
+    One method for each thing that only the layer below can do; whatever can be made of these is
+    made of them, once, outside.
     """
 
+    name: str  # mpi, gloo, nccl or single
     rank: int
     size: int
-    local_rank: int
+    local_rank: int  # among the ranks of this group that share a node
     local_size: int
+    cross_rank: int  # this node's place among the group's nodes
+    cross_size: int
     world_size: int  # ranks in the whole job, of which ``size`` are in this group
-    threads_supported: bool
+    threads: Threads
+    devices: bool  # whether it takes arrays that lie on a device; else they come by the host
+    halves: bool  # whether it sums float16 on a device itself; else that is done in float32
+
+    def start_and(self, words: Array) -> Pending:
+        """Combine ``words`` (int64, in place) by bitwise AND."""
+        raise NotImplementedError
+
+    def start_gather(self, data: Array, counts: Sequence[int], result: Array) -> Pending:
+        """Fill ``result`` with all ranks' ``data`` (uint8) in rank order; see ``allgather``."""
+        raise NotImplementedError
 
     def allreduce(self, values: Array, op: Op) -> None:
         """Reduce ``values`` (bool excepted, at least one) in place; op is not AVERAGE."""
@@ -75,6 +128,31 @@ class Engine(Protocol):
 
     def allgather(self, data: Array, counts: Sequence[int]) -> Array:
         """Return all ranks' ``data`` (uint8) in rank order; ``counts[r]`` is rank r's length."""
+        raise NotImplementedError
+
+    def alltoall(self, data: Array, sent: Sequence[int], received: Sequence[int]) -> Array:
+        """Send the r-th piece of ``data`` (uint8) to rank r; return what came, in rank order.
+
+        ``sent[r]`` and ``received[r]`` are bytes to and from rank r.
+        """
+        raise NotImplementedError
+
+    def reducescatter(self, values: Array, counts: Sequence[int], op: Op) -> Array:
+        """Reduce ``values`` and return this rank's piece; ``counts[r]`` elements are rank r's."""
+        raise NotImplementedError
+
+    def subset(self, ranks: Sequence[int]) -> Optional["Engine"]:
+        """Return an engine over these ranks, None on the others; collective over all of them."""
+        raise NotImplementedError
+
+    def tend(self, status: str) -> None:
+        """Let other ranks know that this one lives and what it does; never blocks.
+
+        Any thread may call this and ``survey``, but only one at a time.
+        """
+
+    def survey(self, seconds: float) -> Dict[int, Optional[str]]:
+        """Return the status of every other rank, None for one that does not answer in time."""
         raise NotImplementedError
 
     def same_group(self, comm: Any) -> bool:
@@ -89,85 +167,10 @@ class Engine(Protocol):
         """End every process of the job, with exit code ``code`` where the launcher obeys."""
 
     def close(self) -> None:
-        """Free what the engine holds; collective."""
+        """Free what the engine holds; collective, unless a peer is lost."""
 
     def finalize(self) -> None:
         """Undo at the end of the process what starting the engine began, if it began it."""
-
-
-def describe(call: str, name: Optional[str] = None, **facts: str) -> str:
-    """Return one line that says what a rank asks for; ranks agree if the lines are equal.
-
-    Facts keep the order in which they are given, so that equal requests give equal lines.
-    """
-    shown: List[Tuple[str, str]] = [] if name is None else [("name", repr(str(name)))]
-    shown.extend(facts.items())
-    return "{}({})".format(call, ", ".join("{}={}".format(*fact) for fact in shown))
-
-
-def fingerprint(request: str) -> int:
-    """Return a hash of ``request`` in [0, 2**63).
-
-    63 bits, so that its negative fits an int64 as well.  It must not be Python's hash(),
-    which is salted differently in every process.
-    """
-    digest = hashlib.blake2b(request.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1
-
-
-def agree(engine: Engine, number: int, request: str) -> None:
-    """Return once all ranks have asked for the same thing; collective.
-
-    One reduction of 16 bytes: the largest fingerprint and the largest negated one, which is
-    the smallest.  No rank's result is known before every rank has entered, so this is also a
-    barrier.
-
-    number: how many collectives came before on this engine, for the text only.
-    Raises MismatchError, with the same text on every rank.
-    """
-    if engine.size == 1:
-        return
-    value = fingerprint(request)
-    extremes = numpy.array([value, -value], dtype=numpy.int64)
-    engine.allreduce(extremes, Op.MAX)
-    if extremes[0] == -extremes[1]:
-        return
-    requests = gather_texts(engine, request)
-    raise MismatchError(mismatch_text(number, requests), requests)
-
-
-def gather_integers(engine: Engine, value: int) -> List[int]:
-    """Return every rank's ``value`` (an int64), in rank order; collective."""
-    data = numpy.array([value], dtype=numpy.int64).view(numpy.uint8)
-    gathered = engine.allgather(data, [data.size] * engine.size)
-    return [int(one) for one in gathered.view(numpy.int64)]
-
-
-def gather_texts(engine: Engine, text: str) -> List[str]:
-    """Return every rank's ``text``, in rank order; collective."""
-    data = numpy.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=numpy.uint8)
-    counts = gather_integers(engine, data.size)
-    joined = engine.allgather(data, counts).tobytes()
-    texts = []
-    start = 0
-    for count in counts:
-        texts.append(joined[start : start + count].decode("utf-8", "surrogatepass"))
-        start += count
-    return texts
-
-
-def mismatch_text(number: int, requests: Sequence[str]) -> str:
-    """Return the text of a MismatchError: which ranks asked for what, lowest rank first."""
-    ranks: Dict[str, List[int]] = {}
-    for rank, request in enumerate(requests):
-        ranks.setdefault(request, []).append(rank)
-    lines = [f"the ranks do not agree on collective number {number}:"]
-    for request, members in sorted(ranks.items(), key=lambda item: item[1]):
-        label = "rank" if len(members) == 1 else "ranks"
-        lines.append(f"  {label} {fold_ranks(members)}: {request}")
-    lines.append("")
-    lines.append("hint: all ranks must make the same calls in the same order with equal arguments")
-    return "\n".join(lines)
 
 
 def fold_ranks(ranks: Sequence[int]) -> str:

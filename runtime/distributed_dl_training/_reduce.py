@@ -1,10 +1,12 @@
 """The arithmetic of allreduce: which operation suits which dtype, scaling, NaN and float16."""
 
-from typing import Optional
+import functools
+from typing import Any, Optional
 
 import numpy
 
 from distributed_dl_training._core import Array, Engine, Op
+from distributed_dl_training._memory import BFLOAT16
 
 # Which kinds of dtype an operation takes.  Sums of bool are refused and not guessed: numpy
 # adds them as "or", most people expect a count.  Averages of integers are refused because
@@ -23,60 +25,58 @@ _WHY = {
     "c": "complex numbers have no order",
 }
 _REDUCIBLE = ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16")
-_DTYPES = frozenset(numpy.dtype(code) for code in _REDUCIBLE)
+_DTYPES = frozenset([numpy.dtype(code) for code in _REDUCIBLE] + [BFLOAT16])
 
 
-def refusal(dtype: "numpy.dtype[numpy.generic]", op: Op, scaled: bool) -> Optional[TypeError]:
+def refusal(dtype: "numpy.dtype[Any]", op: Op, scaled: bool) -> Optional[TypeError]:
     """Return what forbids this reduction, or None.
 
     dtype: in native byte order.
     scaled: whether a prescale or postscale factor other than 1 was given.
     """
+    text = _why_not(dtype, op, scaled)
+    return None if text is None else TypeError(text)
+
+
+@functools.lru_cache(maxsize=1024)  # it is asked for every tensor
+def _why_not(dtype: "numpy.dtype[Any]", op: Op, scaled: bool) -> Optional[str]:
     if dtype not in _DTYPES:
-        return TypeError(f"allreduce cannot reduce dtype {dtype}")
-    if dtype.kind not in _KINDS[op]:
-        return TypeError(
-            f"allreduce with op={op.value} cannot reduce dtype {dtype}: {_WHY[dtype.kind]}"
-        )
-    if scaled and dtype.kind not in "fc":
-        return TypeError(
-            f"prescale_factor and postscale_factor cannot scale dtype {dtype}: convert to float"
-        )
+        return f"allreduce cannot reduce dtype {dtype}"
+    kind = _kind(dtype)
+    if kind not in _KINDS[op]:
+        return f"allreduce with op={op.value} cannot reduce dtype {dtype}: {_WHY[kind]}"
+    if scaled and kind not in "fc":
+        return f"prescale_factor and postscale_factor cannot scale dtype {dtype}: convert to float"
     return None
 
 
-def reduced(engine: Engine, array: Array, op: Op, prescale: float, postscale: float) -> Array:
-    """Return the reduction of all ranks' arrays, in the shape and dtype of ``array``; collective.
-
-    The ranks must have agreed on shape, dtype and op, and ``refusal`` must have none.
-    """
-    # Always a copy, so that the caller's array stays as it is and MPI can work in place.
-    work: Array = numpy.array(array, dtype=_working(array.dtype), order="C").reshape(-1)
-    if work.size:
-        if prescale != 1.0:
-            numpy.multiply(work, prescale, out=work)
-        if op in (Op.MIN, Op.MAX):
-            _extreme(engine, work, op)
-        else:
-            engine.allreduce(work, Op.SUM if op is Op.AVERAGE else op)
-        if op is Op.AVERAGE:
-            numpy.divide(work, engine.size, out=work)
-        if postscale != 1.0:
-            numpy.multiply(work, postscale, out=work)
-    return work.astype(array.dtype, copy=False).reshape(array.shape)
-
-
-def _working(dtype: "numpy.dtype[numpy.generic]") -> "numpy.dtype[numpy.generic]":
+def working(values: Array, engine: Engine) -> "numpy.dtype[Any]":
     """Return the dtype to calculate in.
 
-    MPI has no float16: it is calculated in float32, and rounded once at the end.  Bool travels
-    as the integers 0 and 1.
+    Unless they lie on a device and the engine sums them there, float16 and bfloat16 are calculated
+    in float32 and rounded once at the end.  Bool travels as the integers 0 and 1.
     """
-    if dtype == numpy.float16:
+    dtype = values.dtype
+    there = engine.halves and not isinstance(values, numpy.ndarray)
+    if dtype in (numpy.float16, BFLOAT16) and not there:
         return numpy.dtype(numpy.float32)
     if dtype == numpy.bool_:
         return numpy.dtype(numpy.uint8)
     return dtype
+
+
+def reduce(engine: Engine, values: Array, op: Op, prescale: float, postscale: float) -> None:
+    """Reduce ``values``, at least one and in a working dtype, in place; collective."""
+    if prescale != 1.0:
+        values *= prescale
+    if op in (Op.MIN, Op.MAX):
+        _extreme(engine, values, op)
+    else:
+        engine.allreduce(values, Op.SUM if op is Op.AVERAGE else op)
+    if op is Op.AVERAGE and engine.size > 1:
+        values /= engine.size
+    if postscale != 1.0:
+        values *= postscale
 
 
 def _extreme(engine: Engine, work: Array, op: Op) -> None:
@@ -85,7 +85,7 @@ def _extreme(engine: Engine, work: Array, op: Op) -> None:
     MPI leaves it open what becomes of NaN, and results may then differ between ranks.  Unless
     there is one, this costs one reduction of a single byte.
     """
-    if work.dtype.kind != "f":
+    if _kind(work.dtype) != "f" or engine.size == 1:
         engine.allreduce(work, op)
         return
     nans = numpy.isnan(work)
@@ -97,3 +97,7 @@ def _extreme(engine: Engine, work: Array, op: Op) -> None:
     engine.allreduce(work, op)
     if any_nans[0]:
         work[nans] = numpy.nan
+
+
+def _kind(dtype: "numpy.dtype[Any]") -> str:
+    return "f" if dtype == BFLOAT16 else dtype.kind

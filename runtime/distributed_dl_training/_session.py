@@ -1,87 +1,170 @@
-"""The one session of a process: init to shutdown, turns at the engine, and no rank left waiting.
+"""The one session of a process: init to shutdown, its process sets, and no rank left waiting.
 
 The API that users know has no handle, so the process holds one session here; every framework
 module shares it.
 """
 
 import atexit
+import operator
 import os
 import sys
 import threading
 import time
-from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Iterator, Optional, Type
+from typing import Any, Dict, List, Optional, Sequence, Type, Union
 
-from distributed_dl_training._core import (
-    Engine,
-    MismatchError,
-    NotInitializedError,
-    agree,
-    describe,
-)
-
-_SHUTDOWN = describe("shutdown")
-
-
-class _Session:
-    """An engine, how many collectives have been agreed on, and the process it belongs to."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self.pid = os.getpid()
-        self.calls = 0
-
+from distributed_dl_training import _settings, _timeline
+from distributed_dl_training._agreement import Request
+from distributed_dl_training._conductor import Conductor, Handle
+from distributed_dl_training._core import Engine, NotInitializedError, Threads
+from distributed_dl_training._engines import make_engine
+from distributed_dl_training._works import Subset
 
 # Seconds between a traceback and the abort.  Launchers drop what they have not yet read when a
 # rank aborts: without a pause MPICH's lost the traceback in one run of fifteen.
 _LAST_WORDS = 0.5
 
-# One collective at a time in a process: threads that interleave would break the order that
-# the ranks agree on.  Reentrant, because an exit handler may run inside a call.
+
+class ProcessSet:
+    """Some of the ranks, among which collectives may run without the others.
+
+    Make one with ``add_process_set``; ``global_process_set`` is all ranks.
+    """
+
+    def __init__(self, ranks: Sequence[int]) -> None:
+        """Name the ranks, in the order that they shall have in the set.  Raises TypeError."""
+        self.ranks = [operator.index(rank) for rank in ranks]
+        self.process_set_id: Optional[int] = None
+
+    def included(self) -> bool:
+        """Tell whether this process is one of the set.  Raises NotInitializedError."""
+        return _engine_of(self) is not None
+
+    def rank(self) -> int:
+        """Return this process's rank in the set.  Raises NotInitializedError, ValueError."""
+        return conductor(self).engine.rank
+
+    def size(self) -> int:
+        """Return the number of ranks in the set.  Raises NotInitializedError."""
+        engine = _engine_of(self)
+        return len(self.ranks) if engine is None else engine.size
+
+    def __repr__(self) -> str:
+        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks})"
+
+
+class _Session:
+    """The conductors of a process: of all ranks, and of each process set that it is in."""
+
+    def __init__(self, engine: Engine, settings: _settings.Settings) -> None:
+        self.pid = os.getpid()
+        _settings.compare(engine, settings)
+        self.world = Conductor(engine, settings)
+        self.sets: Dict[int, Optional[Conductor]] = {0: self.world}
+        self.members: Dict[int, ProcessSet] = {0: global_process_set}
+
+    def conductors(self) -> List[Conductor]:
+        """Return those of the sets that this process is in, the world's last."""
+        found = (self.sets[number] for number in sorted(self.sets, reverse=True))
+        return [each for each in found if each is not None]
+
+    @property
+    def broken(self) -> bool:
+        """Whether a rank was lost, for which MPI would wait when it is finalized."""
+        return any(each.broken for each in self.conductors())
+
+
+global_process_set = ProcessSet([])
+global_process_set.process_set_id = 0
 _lock = threading.RLock()
 _session: Optional[_Session] = None
 _first: Optional[_Session] = None  # the one that may have started MPI
+_lost: Optional[_Session] = None  # one that shutdown() has closed after the loss of a rank
 
 
-def init(comm: Any = None, abort_on_exception: bool = True) -> None:
+def init(
+    comm: Any = None,
+    process_sets: Union[str, Sequence[Union[ProcessSet, Sequence[int]]], None] = None,
+    abort_on_exception: bool = True,
+) -> None:
     """Join the other ranks; collective over the ranks of ``comm``.
 
     comm: None for every rank of the job, a mpi4py communicator (each sub-communicator is a
         world of its own; it is duplicated, so the program may use or free it), or a list of
         ranks of the world.
+    process_sets: sets to add at once, see ``add_process_set``; None and Horovod's "dynamic" mean
+        none, as sets can be added at any time anyway.
     abort_on_exception: let an exception that nobody catches print its traceback and then end
-        the whole job with exit code 1 (``MPI_Abort``).  Without it the other ranks learn of
-        the loss only at their next collective, and not at all if the exiting rank hangs in
-        somebody else's exit handler.  A job of one process is never aborted.
+        the whole job with exit code 1.  Without it the other ranks learn of the loss only at
+        their next collective, and not at all if the exiting rank hangs in somebody else's exit
+        handler.  A job of one process is never aborted.
 
-    MPI is started unless somebody has done so; only an MPI started here is finalized, when the
-    process ends.  A second init over the same ranks does nothing, as in Horovod.
+    The engine is the one that DDLT_ENGINE names (mpi, gloo, nccl, single), else the one that
+    fits what launched the job.  MPI is started unless somebody has done so; only an MPI started
+    here is finalized, when the process ends.  A second init over the same ranks does nothing, as
+    in Horovod.
 
     Raises ValueError if the session runs over other ranks, or ``comm`` is null or lacks this
-    rank; TypeError if ``comm`` is something else; MPIUnavailableError without mpi4py or MPI;
-    RuntimeError if MPI is finalized already, or in a forked child of an initialized process.
+    rank, or a setting is wrong or differs between ranks, or a set cannot be added; TypeError if
+    ``comm`` or a set is something else; EngineUnavailableError (MPIUnavailableError without
+    mpi4py or MPI); RuntimeError if MPI is finalized already, or in a forked child of an
+    initialized process.
     """
-    from distributed_dl_training._mpi import MpiEngine
-
     with _lock:
+        _forget_ended()
         if _session is None:
-            start(MpiEngine(comm), abort_on_exception)
+            settings = _settings.read()  # wrong ones are told before anybody waits
+            wanted = _wanted(process_sets)
+            start(make_engine(comm, settings), settings, abort_on_exception)
+            try:
+                for each in wanted:
+                    add_process_set(each)
+            except (ValueError, RuntimeError):  # on all ranks
+                shutdown()
+                raise
         elif _session.pid != os.getpid():
             raise RuntimeError("a forked child cannot join: MPI does not survive a fork")
-        elif not _session.engine.same_group(comm):
+        elif not _session.world.engine.same_group(comm):
             raise ValueError("already initialized over other ranks; call shutdown() first")
 
 
-def start(engine: Engine, abort_on_exception: bool) -> None:
-    """Open the session over ``engine``."""
+def start(engine: Engine, settings: _settings.Settings, abort_on_exception: bool) -> None:
+    """Open the session over ``engine``.
+
+    Raises ValueError, on all ranks, if their settings differ.
+    """
     global _session, _first
-    _session = _Session(engine)
+    try:
+        _session = _Session(engine, settings)
+    except ValueError:
+        engine.close()
+        raise
+    global_process_set.ranks = list(range(engine.size))
     if _first is None:
         atexit.register(_at_exit)
         _first = _session
     if abort_on_exception and engine.world_size > 1:
         _install_hook(_session)
+    _timeline.start_from_environ(engine.rank, engine.size)
+
+
+def start_timeline(path: str, mark_cycles: bool = False) -> None:
+    """Write what happens to each tensor from now on to ``path``, as a Chrome trace (Perfetto).
+
+    path: with ``{rank}`` in it each rank writes its own file, else rank 0 alone writes.
+    mark_cycles: as Horovod has it; without effect, as there are no cycles of a fixed length.
+
+    DDLT_TIMELINE starts it with ``init``.
+    Raises NotInitializedError, ValueError if one is running, and OSError if the file cannot be
+    written.
+    """
+    engine = _current().world.engine
+    _timeline.start_timeline(path, engine.rank, engine.size)
+
+
+def stop_timeline() -> None:
+    """Complete the timeline's file; without one it does nothing.  ``shutdown`` does it too."""
+    _timeline.stop_timeline()
 
 
 def shutdown() -> None:
@@ -89,38 +172,48 @@ def shutdown() -> None:
 
     Ranks that ask for a collective while another one leaves get a MismatchError, and their
     session is closed as well: nobody is left to answer them.  The same happens when a rank
-    ends without a call of shutdown.
+    ends without a call of shutdown.  Process sets are gone with it.
+
+    After a StallError or PeerLostError it does not wait; the job still ends with the program.
     """
+    global _session, _lost
+    if _session is None or _session.pid != os.getpid():
+        return  # also because a forked child may have inherited the lock as taken
     with _lock:
         session = _session
-        if session is None or session.pid != os.getpid():
+        if session is None:
             return
-        try:
-            if session.engine.alive():
-                agree(session.engine, session.calls, _SHUTDOWN)
-        except MismatchError:
-            pass  # raised where it matters: on the ranks that wanted to go on
-        _close()
+        # First all, then wait: a rank that waits in one set may be waited for in another.
+        for each in session.conductors():
+            each.leave()
+        for each in session.conductors():
+            each.shutdown()
+        for number, each_set in session.members.items():
+            each_set.process_set_id = None if number else 0
+        if session.broken:
+            _lost = session
+        _session = None
+        _timeline.stop_timeline()
 
 
 def is_initialized() -> bool:
     """Tell whether this process has a session: after init, before shutdown, not in a fork."""
-    return _session is not None and _session.pid == os.getpid()
+    return _session is not None and _session.pid == os.getpid() and not _session.world.ended
 
 
 def size() -> int:
     """Return the number of ranks.  Raises NotInitializedError."""
-    return _current().engine.size
+    return _current().world.engine.size
 
 
 def rank() -> int:
     """Return this process's rank, from 0 to size() - 1.  Raises NotInitializedError."""
-    return _current().engine.rank
+    return _current().world.engine.rank
 
 
 def local_size() -> int:
     """Return the number of ranks that share this node's memory.  Raises NotInitializedError."""
-    return _current().engine.local_size
+    return _current().world.engine.local_size
 
 
 def local_rank() -> int:
@@ -128,42 +221,124 @@ def local_rank() -> int:
 
     Raises NotInitializedError.
     """
-    return _current().engine.local_rank
+    return _current().world.engine.local_rank
+
+
+def cross_size() -> int:
+    """Return the number of nodes.  Raises NotInitializedError."""
+    return _current().world.engine.cross_size
+
+
+def cross_rank() -> int:
+    """Return this node's place among the nodes, from 0.  Raises NotInitializedError."""
+    return _current().world.engine.cross_rank
+
+
+def engine_name() -> str:
+    """Return what carries the data: mpi, gloo, nccl or single.  Raises NotInitializedError."""
+    return _current().world.engine.name
 
 
 def mpi_threads_supported() -> bool:
     """Tell whether MPI runs with MPI_THREAD_MULTIPLE, so that other threads may use it too.
 
-    Raises NotInitializedError.
+    Raises NotInitializedError, and ValueError if MPI is not in use, as Horovod does.
     """
-    return _current().engine.threads_supported
+    engine = _current().world.engine
+    if engine.name not in ("mpi", "single"):
+        raise ValueError(f"MPI is not in use: the engine is {engine.name}")
+    return engine.threads is Threads.MULTIPLE
 
 
-@contextmanager
-def turn(request: str, refusal: Optional[Exception] = None) -> Iterator[Engine]:
-    """Hold the engine for one collective, once all ranks have asked for ``request``.
+def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
+    """Make a set of ranks usable; collective over all ranks, with the same ranks in the same order.
 
-    refusal: what is wrong with this rank's arguments.  It is raised only after the ranks have
-        agreed: an error raised earlier, on one rank, would leave the others waiting.  It is
-        part of what they agree on, so either all ranks refuse or all see a MismatchError.
+    Each set has a communication thread of its own, so that sets cannot wait for each other.
 
-    Raises NotInitializedError, MismatchError or the refusal.
+    Raises ValueError if a rank is twice in it or is none, or if the set was added before or has
+    the ranks of another one; RuntimeError where MPI does not let several threads call it;
+    MismatchError, NotInitializedError.
     """
-    with _lock:
-        session = _current()
-        number = session.calls
-        session.calls += 1
-        if refusal is not None:
-            request = f"{request} refused: {type(refusal).__name__}"
-        try:
-            agree(session.engine, number, request)
-        except MismatchError as error:
-            if _SHUTDOWN in error.requests:
-                _close()
-            raise error from refusal
-        if refusal is not None:
-            raise refusal
-        yield session.engine
+    added = process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set)
+    session = _current()
+    engine = session.world.engine
+    refusal: Optional[Exception] = None
+    ranks = added.ranks
+    if not ranks or len(set(ranks)) < len(ranks) or not set(ranks) <= set(range(engine.size)):
+        refusal = ValueError(f"ranks {ranks} are not different ranks from 0 to {engine.size - 1}")
+    elif sorted(ranks) in [sorted(other.ranks) for other in session.members.values()]:
+        refusal = ValueError(f"there is a process set of the ranks {ranks} already")
+    elif added.process_set_id is not None:
+        refusal = ValueError(f"{added} has been added before")
+    elif engine.size > 1 and engine.threads is not Threads.MULTIPLE:
+        refusal = RuntimeError("process sets need an MPI that runs with MPI_THREAD_MULTIPLE")
+    request = Request(
+        "add_process_set",
+        shape=tuple(ranks) if refusal is None else (),
+        refusal=type(refusal).__name__ if refusal else "",
+    )
+    made = session.world.submit(Handle(request, Subset(ranks), refusal)).synchronize()
+    number = max(session.sets) + 1
+    session.sets[number] = None if made is None else Conductor(made, session.world.settings)
+    session.members[number] = added
+    added.process_set_id = number
+    return added
+
+
+def remove_process_set(process_set: ProcessSet) -> bool:
+    """Undo ``add_process_set``; collective over all ranks.  Returns False for the global set.
+
+    Raises NotInitializedError, MismatchError, and ValueError if the set is not there.
+    """
+    session = _current()
+    number = process_set.process_set_id
+    if number == 0:
+        return False
+    refusal = None if number in session.sets else ValueError(f"{process_set} is not there")
+    request = Request(
+        "remove_process_set", root=number or -1, refusal="ValueError" if refusal else ""
+    )
+    session.world.submit(Handle(request, Subset(None), refusal)).synchronize()
+    assert number is not None
+    conductor = session.sets.pop(number)
+    del session.members[number]
+    if conductor is not None:
+        conductor.shutdown()
+    process_set.process_set_id = None
+    return True
+
+
+def conductor(process_set: Optional[ProcessSet] = None) -> Conductor:
+    """Return what carries out the collectives of a set.
+
+    Raises NotInitializedError, and ValueError if the set is not there or lacks this rank.
+    """
+    session = _current()
+    if process_set is None:
+        return session.world
+    number = process_set.process_set_id
+    if number is None or number not in session.sets:
+        raise ValueError(f"{process_set} is not there: add_process_set() makes it usable")
+    found = session.sets[number]
+    if found is None:
+        raise ValueError(f"rank {session.world.engine.rank} is not in {process_set}")
+    return found
+
+
+def _wanted(process_sets: Any) -> List[ProcessSet]:
+    """Return the sets that ``init`` is to add.  Raises TypeError, ValueError."""
+    if process_sets is None or process_sets == "dynamic":
+        return []
+    if isinstance(process_sets, str):
+        raise ValueError(f"process_sets={process_sets!r} is neither 'dynamic' nor a list of sets")
+    return [one if isinstance(one, ProcessSet) else ProcessSet(one) for one in process_sets]
+
+
+def _engine_of(process_set: ProcessSet) -> Optional[Engine]:
+    found = _current().sets.get(
+        -1 if process_set.process_set_id is None else process_set.process_set_id
+    )
+    return None if found is None else found.engine
 
 
 def _current() -> _Session:
@@ -175,22 +350,29 @@ def _current() -> _Session:
     return session
 
 
-def _close() -> None:
-    global _session
-    session, _session = _session, None
-    if session is not None:
-        session.engine.close()
+def _forget_ended() -> None:
+    """Close a session that other ranks have ended, so that init can open another."""
+    if _session is not None and _session.pid == os.getpid() and _session.world.ended:
+        shutdown()
 
 
 def _at_exit() -> None:
     """Leave in order, so that ranks that still wait for this one get an error and not a hang."""
     shutdown()
-    if _first is not None and _first.pid == os.getpid():
-        _first.engine.finalize()
+    if _first is None or _first.pid != os.getpid():
+        return
+    if _lost is not None:
+        # MPI would wait for the lost rank when it is finalized, also if somebody else does that,
+        # so the job ends here; the launcher sees that it failed.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        _lost.world.engine.abort(1)
+    else:
+        _first.world.engine.finalize()
 
 
 def _install_hook(session: _Session) -> None:
-    """Make an exception that nobody catches end the job, for as long as ``session`` is open."""
+    """Make an exception that nobody catches end the job while ``session`` is open or broken."""
     earlier = sys.excepthook
 
     def hook(
@@ -200,10 +382,10 @@ def _install_hook(session: _Session) -> None:
             earlier(kind, error, trace)
         finally:
             # A later library may keep calling this hook: it only acts for its own session.
-            if _session is session and session.pid == os.getpid():
+            if session in (_session, _lost) and session.pid == os.getpid():
                 sys.stdout.flush()
                 sys.stderr.flush()
                 time.sleep(_LAST_WORDS)
-                session.engine.abort(1)
+                session.world.engine.abort(1)
 
     sys.excepthook = hook

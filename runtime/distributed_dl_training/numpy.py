@@ -7,46 +7,80 @@
 
 For every collective:
 
-- All ranks must call it, in the same order, with the same name, dtype, shape and options.  They
-  compare these first; if they differ, every rank raises MismatchError with the same text, and no
-  data moves.
+- All ranks must ask for it, under the same name and with the same dtype, shape and options; if they
+  differ, every rank raises MismatchError with the same text, and no data moves.  Those with a name
+  may come in any order, those without one must come in the same order.
 - Wrong arguments are errors on every rank, raised after that comparison, so that no rank waits
   for one that has failed.
 - ``tensor`` is anything numpy.asarray takes: any memory layout, any byte order.  It is never
-  changed.  The result is a new, C-contiguous array in native byte order.
-- Before init, or after shutdown, NotInitializedError is raised.
+  changed, and must not be while a collective is under way.  The result is a new, C-contiguous
+  array in native byte order.
+- ``process_set`` names the ranks that take part; all of them if it is left out.
+- The form that ends in ``_async`` returns a handle at once: ``synchronize`` waits for its result,
+  ``poll`` tells whether it is there.
+- Before init, or after shutdown, NotInitializedError is raised.  If a rank is lost while others
+  wait for it, they raise PeerLostError, or StallError after DDLT_STALL_SHUTDOWN_TIME_SECONDS.
 """
 
-import operator
-from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
-# Imports are absolute: inside this package, too, "numpy" is the library and not this file.
-import numpy
-
-from distributed_dl_training import _reduce
+from distributed_dl_training import _collectives, _objects
+from distributed_dl_training._arrays import ARRAYS as _ARRAYS
+from distributed_dl_training._builds import (
+    ccl_built,
+    cuda_built,
+    ddl_built,
+    gloo_built,
+    gloo_enabled,
+    is_homogeneous,
+    mpi_built,
+    mpi_enabled,
+    nccl_built,
+    rocm_built,
+)
+from distributed_dl_training._collectives import join
+from distributed_dl_training._conductor import Handle
 from distributed_dl_training._core import (
     Array,
+    DuplicateNameError,
+    EngineUnavailableError,
     MismatchError,
     MPIUnavailableError,
     NotInitializedError,
     Op,
-    describe,
-    gather_integers,
+    PeerLostError,
+    StallError,
 )
+from distributed_dl_training._missing import not_yet
 from distributed_dl_training._session import (
+    ProcessSet,
+    add_process_set,
+    cross_rank,
+    cross_size,
+    engine_name,
+    global_process_set,
     init,
     is_initialized,
     local_rank,
     local_size,
     mpi_threads_supported,
     rank,
+    remove_process_set,
     shutdown,
     size,
-    turn,
+    start_timeline,
+    stop_timeline,
 )
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+else:
+    __getattr__ = not_yet(
+        __name__,
+        ["Adasum"]
+        + ["grouped_allgather", "grouped_allgather_async"]
+        + ["grouped_reducescatter", "grouped_reducescatter_async"],
+    )
 
 Sum = Op.SUM
 Average = Op.AVERAGE
@@ -56,27 +90,94 @@ Product = Op.PRODUCT
 
 __all__ = [
     "Average",
+    "DuplicateNameError",
+    "EngineUnavailableError",
+    "Handle",
     "MPIUnavailableError",
     "Max",
     "Min",
     "MismatchError",
     "NotInitializedError",
     "Op",
+    "PeerLostError",
+    "ProcessSet",
     "Product",
+    "StallError",
     "Sum",
+    "add_process_set",
     "allgather",
+    "allgather_async",
+    "allgather_object",
     "allreduce",
+    "allreduce_async",
+    "alltoall",
+    "alltoall_async",
     "barrier",
     "broadcast",
+    "broadcast_async",
+    "broadcast_object",
+    "ccl_built",
+    "cross_rank",
+    "cross_size",
+    "cuda_built",
+    "ddl_built",
+    "engine_name",
+    "global_process_set",
+    "gloo_built",
+    "gloo_enabled",
+    "grouped_allreduce",
+    "grouped_allreduce_async",
     "init",
+    "is_homogeneous",
     "is_initialized",
+    "join",
     "local_rank",
     "local_size",
+    "mpi_built",
+    "mpi_enabled",
     "mpi_threads_supported",
+    "nccl_built",
+    "poll",
     "rank",
+    "reducescatter",
+    "reducescatter_async",
+    "remove_process_set",
+    "rocm_built",
     "shutdown",
     "size",
+    "start_timeline",
+    "stop_timeline",
+    "synchronize",
 ]
+
+
+def synchronize(handle: Handle) -> Any:
+    """Wait for a collective and return its result; a second call returns the same.
+
+    Raises MismatchError, StallError, PeerLostError, or what is wrong with the arguments.
+    """
+    return handle.synchronize()
+
+
+def poll(handle: Handle) -> bool:
+    """Tell whether a collective is complete, so that ``synchronize`` will not wait.
+
+    Where MPI has no thread support that lets a communication thread run, it waits itself.
+    """
+    return handle.poll()
+
+
+def allreduce_async(
+    tensor: "ArrayLike",
+    name: Optional[str] = None,
+    op: Op = Average,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: Optional[ProcessSet] = None,
+) -> Handle:
+    """Start what ``allreduce`` does, and return a handle."""
+    factors = (prescale_factor, postscale_factor)
+    return _collectives.allreduce(_ARRAYS, [tensor], name, op, factors, process_set)
 
 
 def allreduce(
@@ -85,6 +186,7 @@ def allreduce(
     op: Op = Average,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
+    process_set: Optional[ProcessSet] = None,
 ) -> Array:
     """Return ``tensor`` reduced over all ranks, element by element, in its shape and dtype.
 
@@ -103,31 +205,57 @@ def allreduce(
     Raises MismatchError, NotInitializedError, and TypeError if dtype, op and factors do not go
     together.
     """
-    array, refusal = _read(tensor)
-    try:
-        factors = float(prescale_factor), float(postscale_factor)
-    except (TypeError, ValueError, OverflowError):
-        factors = 1.0, 1.0
-        refusal = refusal or TypeError("prescale_factor and postscale_factor must be numbers")
-    known = isinstance(op, Op)
-    if refusal is None:
-        if known:
-            refusal = _reduce.refusal(array.dtype, op, factors != (1.0, 1.0))
-        else:
-            refusal = TypeError("op must be Sum, Average, Min, Max or Product")
-    request = describe(
-        "allreduce",
-        name,
-        **_seen(array, array.shape),
-        op=op.value if known else type(op).__name__,
-        prescale=repr(factors[0]),
-        postscale=repr(factors[1]),
+    handle = allreduce_async(tensor, name, op, prescale_factor, postscale_factor, process_set)
+    result: Array = handle.synchronize()
+    return result
+
+
+def grouped_allreduce_async(
+    tensors: Sequence["ArrayLike"],
+    name: Optional[str] = None,
+    op: Op = Average,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: Optional[ProcessSet] = None,
+) -> Handle:
+    """Start what ``grouped_allreduce`` does, and return a handle."""
+    factors = (prescale_factor, postscale_factor)
+    return _collectives.allreduce(
+        _ARRAYS, list(tensors), name, op, factors, process_set, grouped=True
     )
-    with turn(request, refusal) as engine:
-        return _reduce.reduced(engine, array, op, *factors)
 
 
-def allgather(tensor: "ArrayLike", name: Optional[str] = None) -> Array:
+def grouped_allreduce(
+    tensors: Sequence["ArrayLike"],
+    name: Optional[str] = None,
+    op: Op = Average,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: Optional[ProcessSet] = None,
+) -> List[Array]:
+    """Return several arrays of one dtype, each reduced as by ``allreduce``, as one exchange.
+
+    The group is agreed on as a whole, so that it costs no more than a single array.
+
+    Raises as ``allreduce``, and TypeError for mixed dtypes.
+    """
+    handle = grouped_allreduce_async(
+        tensors, name, op, prescale_factor, postscale_factor, process_set
+    )
+    result: List[Array] = handle.synchronize()
+    return result
+
+
+def allgather_async(
+    tensor: "ArrayLike", name: Optional[str] = None, process_set: Optional[ProcessSet] = None
+) -> Handle:
+    """Start what ``allgather`` does, and return a handle."""
+    return _collectives.allgather(_ARRAYS, tensor, name, process_set)
+
+
+def allgather(
+    tensor: "ArrayLike", name: Optional[str] = None, process_set: Optional[ProcessSet] = None
+) -> Array:
     """Return the arrays of all ranks joined along the first dimension, in rank order.
 
     tensor: at least one dimension; the first may differ between ranks and may be 0, the others
@@ -136,77 +264,128 @@ def allgather(tensor: "ArrayLike", name: Optional[str] = None) -> Array:
     Raises MismatchError, NotInitializedError, ValueError for a 0-d tensor and TypeError for a
     dtype that cannot travel.
     """
-    array, refusal = _read(tensor)
-    trailing: Tuple[Any, ...] = array.shape[1:]
-    if refusal is None and array.ndim == 0:
-        refusal = ValueError("allgather needs an array of at least one dimension")
-    seen = _seen(array, ("*",) + trailing if array.ndim else ())
-    with turn(describe("allgather", name, **seen), refusal) as engine:
-        rows = gather_integers(engine, len(array))
-        width = array.itemsize * int(numpy.prod(trailing, dtype=numpy.int64))
-        result: Array = numpy.empty((sum(rows),) + trailing, dtype=array.dtype)
-        if width and sum(rows):
-            data = engine.allgather(_bytes(array), [count * width for count in rows])
-            result = data.view(array.dtype).reshape(result.shape)
-        return result
+    result: Array = allgather_async(tensor, name, process_set).synchronize()
+    return result
 
 
-def broadcast(tensor: "ArrayLike", root_rank: int, name: Optional[str] = None) -> Array:
+def broadcast_async(
+    tensor: "ArrayLike",
+    root_rank: int,
+    name: Optional[str] = None,
+    process_set: Optional[ProcessSet] = None,
+) -> Handle:
+    """Start what ``broadcast`` does, and return a handle."""
+    return _collectives.broadcast(_ARRAYS, tensor, root_rank, name, process_set)
+
+
+def broadcast(
+    tensor: "ArrayLike",
+    root_rank: int,
+    name: Optional[str] = None,
+    process_set: Optional[ProcessSet] = None,
+) -> Array:
     """Return the root's ``tensor`` on every rank.
 
     tensor: any shape, equal on all ranks.  Any dtype of fixed size that holds no Python objects.
-    root_rank: from 0 to size() - 1.
+    root_rank: from 0 to size() - 1, a rank of all and not of the process set, as in Horovod.
 
-    Raises MismatchError, NotInitializedError, ValueError if root_rank is not a rank, and
+    Raises MismatchError, NotInitializedError, ValueError if root_rank is not one of the ranks, and
     TypeError if it is not an integer or the dtype cannot travel.
     """
-    array, refusal = _read(tensor)
-    root = -1
-    try:
-        root = operator.index(root_rank)
-    except TypeError as error:
-        refusal = refusal or error
-    if refusal is None and is_initialized() and not 0 <= root < size():
-        refusal = ValueError(f"root_rank {root} is not a rank from 0 to {size() - 1}")
-    request = describe("broadcast", name, **_seen(array, array.shape), root=str(root))
-    with turn(request, refusal) as engine:
-        result: Array = numpy.array(array, order="C")
-        if result.nbytes:
-            engine.broadcast(result.reshape(-1).view(numpy.uint8), root)
-        return result
+    result: Array = broadcast_async(tensor, root_rank, name, process_set).synchronize()
+    return result
 
 
-def barrier() -> None:
-    """Return when every rank has called it.  Raises MismatchError, NotInitializedError."""
-    with turn(describe("barrier")):
-        pass  # to agree is to wait for everybody
+def alltoall_async(
+    tensor: "ArrayLike",
+    splits: Optional[Sequence[int]] = None,
+    name: Optional[str] = None,
+    process_set: Optional[ProcessSet] = None,
+) -> Handle:
+    """Start what ``alltoall`` does, and return a handle."""
+    return _collectives.alltoall(_ARRAYS, tensor, splits, name, process_set)
 
 
-def _read(tensor: "ArrayLike") -> Tuple[Array, Optional[Exception]]:
-    """Return ``tensor`` as an array in native byte order, and what is wrong with it, if anything.
+def alltoall(
+    tensor: "ArrayLike",
+    splits: Optional[Sequence[int]] = None,
+    name: Optional[str] = None,
+    process_set: Optional[ProcessSet] = None,
+) -> Tuple[Array, List[int]]:
+    """Send rows of ``tensor`` to all ranks; return the rows received, and how many from each.
 
-    With an error the array is good for ``_seen`` only.
+    tensor: at least one dimension; the first may differ between ranks, the others must agree.
+    splits: rows for each rank, in rank order, together the first dimension; equally many if it
+        is left out.
+
+    Raises MismatchError, NotInitializedError, TypeError for a dtype that cannot travel, and
+    ValueError for splits that do not fit.
     """
-    try:
-        array = numpy.asarray(tensor)
-    except Exception as error:  # __array__ may raise anything; it must be raised in step
-        return numpy.empty(0, dtype=numpy.void), error
-    if array.dtype.hasobject or array.dtype.kind not in "biufcmMSUV":
-        return array, TypeError(f"dtype {array.dtype} cannot travel between ranks")
-    return array.astype(array.dtype.newbyteorder("="), copy=False), None
+    result: Tuple[Array, List[int]] = alltoall_async(
+        tensor, splits, name, process_set
+    ).synchronize()
+    return result
 
 
-def _seen(array: Array, shape: Tuple[Any, ...]) -> Dict[str, str]:
-    """Return the facts about an array that ranks must agree on, for ``describe``."""
-    dtype = array.dtype
-    return {
-        "dtype": dtype.name if dtype.names is None else str(dtype),
-        "shape": "({}{})".format(", ".join(map(str, shape)), "," if len(shape) == 1 else ""),
-    }
+def reducescatter_async(
+    tensor: "ArrayLike",
+    name: Optional[str] = None,
+    op: Op = Average,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: Optional[ProcessSet] = None,
+) -> Handle:
+    """Start what ``reducescatter`` does, and return a handle."""
+    factors = (prescale_factor, postscale_factor)
+    return _collectives.reducescatter(_ARRAYS, tensor, name, op, factors, process_set)
 
 
-def _bytes(array: Array) -> Array:
-    """Return the array's elements in C order as flat bytes, without a copy where possible."""
-    flat: Array = numpy.ascontiguousarray(array).reshape(-1)
-    # An empty view would be refused for an item size that numpy cannot divide 0 by.
-    return flat.view(numpy.uint8) if flat.size else numpy.empty(0, dtype=numpy.uint8)
+def reducescatter(
+    tensor: "ArrayLike",
+    name: Optional[str] = None,
+    op: Op = Average,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: Optional[ProcessSet] = None,
+) -> Array:
+    """Return this rank's share, along the first dimension, of ``tensor`` reduced over all ranks.
+
+    tensor: at least one dimension, equal shapes on all ranks.  Rows are shared equally; the
+        first ranks get one more where they do not come out even.
+    op: Sum or Average; dtypes and factors as for ``allreduce``.
+
+    Raises as ``allreduce``, and ValueError for a 0-d tensor or another op.
+    """
+    handle = reducescatter_async(tensor, name, op, prescale_factor, postscale_factor, process_set)
+    result: Array = handle.synchronize()
+    return result
+
+
+def barrier(process_set: Optional[ProcessSet] = None) -> None:
+    """Return when every rank has called it.  Raises MismatchError, NotInitializedError."""
+    _collectives.barrier(process_set).synchronize()
+
+
+def broadcast_object(
+    obj: Any = None,
+    root_rank: int = 0,
+    name: Optional[str] = None,
+    process_set: Optional[ProcessSet] = None,
+) -> Any:
+    """Return the root's ``obj`` on every rank, by pickle; the root gets its own back.
+
+    Raises as ``broadcast``; if the root's object cannot be pickled MismatchError, caused there by
+    what pickle raises.
+    """
+    return _objects.broadcast(_ARRAYS, obj, root_rank, name, process_set)
+
+
+def allgather_object(
+    obj: Any, name: Optional[str] = None, process_set: Optional[ProcessSet] = None
+) -> List[Any]:
+    """Return every rank's ``obj``, by pickle, in rank order.
+
+    Raises as ``allgather``; if an object cannot be pickled MismatchError, caused on its rank by
+    what pickle raises.
+    """
+    return _objects.allgather(_ARRAYS, obj, name, process_set)

@@ -1,16 +1,22 @@
-"""Ways in which a rank of a job may end, as an MPI program: python endings.py WAY.
+"""Ways in which a rank of a job may end, or stop: python endings.py WAY.
 
-The odd rank (the last) takes the way; the others ask for a collective that it never joins.
+The odd rank (the last) takes the way; the others ask for a collective that it never joins, or
+that it leaves before it is complete.
 """
 
 import os
 import signal
 import sys
+import threading
 import time
 
+import numpy as np
+
 import distributed_dl_training.numpy as hvd
+from distributed_dl_training import _session
 
 WAY = sys.argv[1]
+SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 
 def start() -> None:
@@ -20,6 +26,63 @@ def start() -> None:
         mpi4py.rc.initialize = False
         mpi4py.rc.finalize = False
     hvd.init(abort_on_exception=not WAY.startswith("unguarded"))
+
+
+def signal_inside(number: int) -> None:
+    """Send this process a signal once it has been inside an allreduce for a moment."""
+    session = _session._session
+    assert session is not None
+    engine = session.world.engine
+    real = engine.allreduce
+    entered = threading.Event()
+
+    def allreduce(values: "np.ndarray", op: hvd.Op) -> None:
+        entered.set()
+        real(values, op)
+        print("came out")
+
+    engine.allreduce = allreduce  # type: ignore[method-assign]
+
+    def strike() -> None:
+        entered.wait()
+        time.sleep(0.005)
+        print("signal while inside")
+        os.kill(os.getpid(), number)
+
+    threading.Thread(target=strike, daemon=True).start()
+
+
+def large() -> None:
+    """Reduce what takes longer than it takes to be struck."""
+    values = np.ones(1 << 24, dtype="f4")
+    hvd.barrier()
+    hvd.allreduce(values, name="large", op=hvd.Sum)
+    print("went on without the last rank")
+
+
+def slow() -> None:
+    """The last rank calculates for 5 s; all go on afterwards."""
+    if hvd.rank() == hvd.size() - 1:
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            sum(range(1000))
+    assert hvd.allreduce(2.0, name="late") == 2.0
+    print("all went on")
+
+
+def stall_error_caught() -> None:
+    """A program that goes on after the error still comes to its end."""
+    if hvd.rank() == hvd.size() - 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    try:
+        hvd.allreduce(1.0, name="waiting")
+    except hvd.StallError:
+        print("caught it")
+        if WAY == "stall_error_caught_and_shutdown":
+            hvd.shutdown()
+        if WAY == "stall_error_after_shutdown":
+            hvd.shutdown()
+            raise
 
 
 def leave() -> None:
@@ -32,8 +95,8 @@ def leave() -> None:
         sys.exit(int(WAY[-1]))
     if WAY in ("os_exit_0", "os_exit_3"):
         os._exit(int(WAY[-1]))
-    if WAY == "sigkill":
-        os.kill(os.getpid(), signal.SIGKILL)
+    if WAY in ("kill_before", "stop_before"):
+        os.kill(os.getpid(), SIGNALS[WAY[:4]])
     if WAY == "sigsegv":
         os.kill(os.getpid(), signal.SIGSEGV)
     if WAY == "hang":
@@ -42,10 +105,34 @@ def leave() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
+def settings_differ() -> None:
+    names = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
+    os.environ["DDLT_CACHE_CAPACITY"] = next(os.environ[one] for one in names if one in os.environ)
+    try:
+        hvd.init()
+    except ValueError as error:
+        assert "DDLT_CACHE_CAPACITY" in str(error)
+    assert not hvd.is_initialized()
+    os.environ["DDLT_CACHE_CAPACITY"] = "7"
+    hvd.init()
+    assert hvd.allreduce(1.0) == 1.0
+
+
 def main() -> None:
+    if WAY == "settings_differ":
+        settings_differ()
+        return
     start()
     hvd.barrier()
-    if WAY == "finalized_by_program":
+    if WAY == "slow":
+        slow()
+    elif WAY.startswith("stall_error"):
+        stall_error_caught()
+    elif WAY in ("kill_inside", "stop_inside"):
+        if hvd.rank() == hvd.size() - 1:
+            signal_inside(SIGNALS[WAY[:4]])
+        large()
+    elif WAY == "finalized_by_program":
         from mpi4py import MPI
 
         MPI.Finalize()

@@ -2,22 +2,26 @@
 
 import functools
 import threading
-from typing import Any, Callable, List, Sequence
+import time
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import numpy as np
 
-from distributed_dl_training._core import Op
+from distributed_dl_training._core import Op, PeerLostError, Threads
 
 _COMBINE = {Op.SUM: np.add, Op.PRODUCT: np.multiply, Op.MIN: np.minimum, Op.MAX: np.maximum}
 
 
 class Group:
-    """What the ranks of one group share: a place for each one's data, and a barrier."""
+    """What the ranks of one group share: what each has handed in, by number of the call."""
 
-    def __init__(self, size: int) -> None:
-        self.slots: List[Any] = [None] * size
-        self.barrier = threading.Barrier(size, timeout=10)
-        self.engines = [FakeEngine(self, rank, size) for rank in range(size)]
+    def __init__(self, size: int, threads: Threads = Threads.MULTIPLE) -> None:
+        self.changed = threading.Condition()
+        self.given: Dict[Any, Dict[int, Any]] = {}
+        self.broken = False
+        self.silent = False  # whether ranks give no answers
+        self.groups: Dict[Any, Group] = {}
+        self.engines = [FakeEngine(self, rank, size, threads) for rank in range(size)]
 
     def run(self, body: Callable[["FakeEngine"], Any]) -> List[Any]:
         """Run ``body`` once per rank, at the same time; return results or exceptions."""
@@ -33,41 +37,118 @@ class Group:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()
+            thread.join(60)
+            assert not thread.is_alive(), "a rank hangs"
         return results
+
+    def give(self, key: Any, rank: int, data: Any) -> None:
+        with self.changed:
+            self.given.setdefault(key, {})[rank] = data
+            self.changed.notify_all()
+
+    def complete(self, key: Any) -> bool:
+        if self.broken:
+            raise PeerLostError("deliberate")
+        return len(self.given[key]) == len(self.engines)
+
+
+class _Pending:
+    def __init__(self, group: Group, key: Any, finish: Callable[[List[Any]], None]) -> None:
+        self.group, self.key, self.finish = group, key, finish
+
+    def done(self) -> bool:
+        with self.group.changed:
+            if not self.group.complete(self.key):
+                return False
+            given = self.group.given[self.key]
+        self.finish([given[rank] for rank in sorted(given)])
+        return True
 
 
 class FakeEngine:
-    """One rank; see ``_core.Engine``."""
+    """One rank; see ``_core.Engine``, which has so many methods.
 
-    threads_supported = True
+    log: what has been reduced, as (op, bytes).
+    """
 
-    def __init__(self, group: Group, rank: int, size: int) -> None:
+    name = "fake"
+    devices = False
+    halves = False
+    cross_rank, cross_size = 0, 1
+
+    def __init__(self, group: Group, rank: int, size: int, threads: Threads) -> None:
         self.group = group
         self.rank = self.local_rank = rank
         self.size = self.local_size = self.world_size = size
+        self.threads = threads
         self.closed = False
-        self.calls = 0
+        self.calls = {"control": 0, "data": 0}
+        self.log: List[Any] = []
+        self.status: Dict[int, Optional[str]] = {}
+        self.codes: List[int] = []
 
-    def _exchange(self, data: Any) -> List[Any]:
-        self.calls += 1
-        self.group.slots[self.rank] = data.copy()
-        self.group.barrier.wait()
-        everything = list(self.group.slots)
-        self.group.barrier.wait()
-        return everything
+    def _key(self, kind: str, call: str) -> Any:
+        assert not self.closed
+        self.calls[kind] += 1
+        return kind, self.calls[kind], call
+
+    def start_and(self, words: Any) -> _Pending:
+        def finish(parts: List[Any]) -> None:
+            assert len({part.size for part in parts}) == 1
+            words[:] = functools.reduce(np.bitwise_and, parts)
+
+        key = self._key("control", "and")
+        self.group.give(key, self.rank, words.copy())
+        return _Pending(self.group, key, finish)
+
+    def start_gather(self, data: Any, counts: Sequence[int], result: Any) -> _Pending:
+        def finish(parts: List[Any]) -> None:
+            assert [part.size for part in parts] == list(counts)
+            result[:] = np.concatenate(parts)
+
+        key = self._key("control", "gather")
+        self.group.give(key, self.rank, data.copy())
+        return _Pending(self.group, key, finish)
+
+    def _exchange(self, call: str, data: Any) -> List[Any]:
+        key = self._key("data", call)
+        self.group.give(key, self.rank, data)
+        with self.group.changed:
+            while not self.group.complete(key):
+                self.group.changed.wait()
+        given = self.group.given[key]
+        return [given[rank] for rank in range(self.size)]
 
     def allreduce(self, values: Any, op: Op) -> None:
         assert values.ndim == 1 and values.size and values.dtype.isnative
-        values[:] = functools.reduce(_COMBINE[op], self._exchange(values))
+        assert values.dtype not in (np.dtype("f2"), np.dtype("?"))
+        self.log.append((op, values.nbytes))
+        parts = self._exchange(f"allreduce {op} {values.size}", values.copy())
+        values[:] = functools.reduce(_COMBINE[op], parts)
 
     def broadcast(self, data: Any, root: int) -> None:
-        data[:] = self._exchange(data)[root]
+        data[:] = self._exchange("broadcast", data.copy())[root]
 
     def allgather(self, data: Any, counts: Sequence[int]) -> Any:
-        parts = self._exchange(data)
+        parts = self._exchange("allgather", data.copy())
         assert [part.size for part in parts] == list(counts)
         return np.concatenate(parts)
+
+    def subset(self, ranks: Sequence[int]) -> Optional["FakeEngine"]:
+        key = self.calls["data"], tuple(ranks)
+        with self.group.changed:
+            made = self.group.groups.setdefault(key, Group(len(ranks), self.threads))
+        self._exchange("subset", np.zeros(1))
+        return made.engines[list(ranks).index(self.rank)] if self.rank in ranks else None
+
+    def tend(self, status: str) -> None:
+        with self.group.changed:
+            self.group.engines[0].status[self.rank] = status
+
+    def survey(self, seconds: float) -> Dict[int, Optional[str]]:
+        with self.group.changed:
+            known = {} if self.group.silent else dict(self.group.engines[0].status)
+        return {rank: known.get(rank) for rank in range(self.size) if rank != self.rank}
 
     def same_group(self, comm: Any) -> bool:
         return comm is None
@@ -76,10 +157,19 @@ class FakeEngine:
         return not self.closed
 
     def abort(self, code: int) -> None:
-        raise AssertionError(f"abort({code})")
+        self.codes.append(code)
 
     def close(self) -> None:
+        self._exchange("close", np.zeros(1))
         self.closed = True
 
     def finalize(self) -> None:
         pass
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Return once ``condition`` holds."""
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)

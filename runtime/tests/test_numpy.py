@@ -1,5 +1,6 @@
 """The numpy API on one rank, and the session, without MPI."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,7 +9,8 @@ import numpy as np
 import pytest
 
 import distributed_dl_training.numpy as hvd
-from distributed_dl_training import _reduce, _session
+from distributed_dl_training import _engines, _reduce, _session, _settings
+from distributed_dl_training._settings import Settings
 
 from fakes import Group
 
@@ -16,7 +18,7 @@ from fakes import Group
 @pytest.fixture
 def engine():
     one = Group(1).engines[0]
-    _session.start(one, abort_on_exception=True)
+    _session.start(one, Settings(), abort_on_exception=True)
     yield one
     hvd.shutdown()
 
@@ -39,7 +41,7 @@ def test_needs_init():
 
 
 def test_session(engine):
-    assert hvd.is_initialized() and hvd.mpi_threads_supported()
+    assert hvd.is_initialized() and hvd.engine_name() == "fake"
     assert (hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size()) == (0, 1, 0, 1)
     hvd.shutdown()
     assert engine.closed and not hvd.is_initialized()
@@ -53,7 +55,7 @@ def test_uncaught_exception_aborts(monkeypatch, world, guard, aborts):
     one = Group(1).engines[0]
     one.world_size = world
     one.abort = codes.append
-    _session.start(one, guard)
+    _session.start(one, Settings(), guard)
     sys.excepthook(KeyError, KeyError("x"), None)
     assert (len(shown), codes) == (1, [1] * aborts)
     hvd.shutdown()
@@ -93,23 +95,83 @@ def test_integer_average_says_what_to_do(engine):
         hvd.allreduce(np.arange(3))
 
 
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_nan_reaches_every_rank(dtype):
     def body(engine):
         mine = np.array([1, engine.rank, np.nan if engine.rank == 1 else 2], dtype=dtype)
-        return _reduce.reduced(engine, mine, hvd.Min, 1.0, 1.0)
+        _reduce.reduce(engine, mine, hvd.Min, 1.0, 1.0)
+        return mine
 
     for got in Group(3).run(body):
         assert got.dtype == dtype
         np.testing.assert_array_equal(got, [1, 0, np.nan])
 
 
-def test_float16_is_rounded_once():
-    def body(engine):
-        mine = np.array(2048 if engine.rank == 0 else 1, dtype="f2")
-        return _reduce.reduced(engine, mine, hvd.Sum, 1.0, 1.0)
+def test_objects_that_cannot_be_pickled(engine):
+    for call in (hvd.broadcast_object, hvd.allgather_object):
+        with pytest.raises(Exception, match="pickle"):
+            call(lambda: None)
+        assert call([1])
 
-    assert [float(got) for got in Group(3).run(body)] == [2050.0] * 3  # not 2048, twice rounded
+
+def test_settings_from_variables():
+    assert _settings.read({}) == Settings()
+    both = {"DDLT_CACHE_CAPACITY": "5", "HOROVOD_CACHE_CAPACITY": "6"}
+    assert _settings.read(both).cache_capacity == 5
+    found = _settings.read({"HOROVOD_FUSION_THRESHOLD": "0", "DDLT_FUSION_THRESHOLD": ""})
+    assert found.fusion_threshold == 0
+    assert _settings.read({"DDLT_STALL_CHECK_TIME_SECONDS": "0.5"}).stall_check == 0.5
+    for wrong in ("-1", "nan", "inf", "many", "1.5"):
+        with pytest.raises(ValueError, match="DDLT_FUSION_THRESHOLD"):
+            _settings.read({"DDLT_FUSION_THRESHOLD": wrong})
+
+
+def test_settings_that_differ_are_told_on_all_ranks():
+    def body(engine):
+        settings = Settings(cache_capacity=5 + engine.rank)
+        _settings.compare(engine, settings)
+
+    for error in Group(3).run(body):
+        assert isinstance(error, ValueError)
+        assert "DDLT_CACHE_CAPACITY" in str(error) and "[5, 6, 7]" in str(error)
+    assert Group(3).run(lambda engine: _settings.compare(engine, Settings())) == [None] * 3
+
+
+TORCHRUN = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "x", "MASTER_PORT": "1"}
+
+
+@pytest.mark.parametrize(
+    "environ, name",
+    [
+        ({"PMI_RANK": "0"}, "mpi"),
+        ({"OMPI_COMM_WORLD_SIZE": "2", "RANK": "0"}, "mpi"),
+        (TORCHRUN, "gloo"),
+        (dict(TORCHRUN, PMI_RANK="0"), "mpi"),
+        (dict(TORCHRUN, DDLT_ENGINE="single"), "single"),
+        ({"RANK": "0"}, "single"),
+        ({}, "single"),
+    ],
+)
+def test_what_launched_the_job_means_the_engine(environ, name):
+    assert _engines.choose(None, environ) == name
+
+
+def test_wrong_engines():
+    with pytest.raises(ValueError, match="DDLT_ENGINE"):
+        _engines.choose(None, {"DDLT_ENGINE": "carrier pigeon"})
+    with pytest.raises(ValueError, match="comm"):
+        _engines.choose([0], {"DDLT_ENGINE": "gloo"})
+    assert _engines.choose([0], {}) == "mpi"
+
+
+def test_process_set_arguments(engine):
+    for wrong, error in (([1], ValueError), ([0, 0], ValueError), (["x"], TypeError)):
+        with pytest.raises(error):
+            hvd.add_process_set(wrong)
+    with pytest.raises(ValueError, match="already"):
+        hvd.add_process_set(np.array([0]))
+    with pytest.raises(ValueError, match="not there"):
+        hvd.allreduce(1.0, process_set=hvd.ProcessSet([0]))
 
 
 def test_without_mpi4py_the_error_says_what_to_do(tmp_path):
@@ -122,7 +184,7 @@ def test_without_mpi4py_the_error_says_what_to_do(tmp_path):
         "    print(error)\n"
     )
     path = os.pathsep.join([str(tmp_path)] + [one for one in sys.path if one])
-    environ = dict(os.environ, PYTHONPATH=path)
+    environ = dict(os.environ, PYTHONPATH=path, DDLT_ENGINE="mpi")
     text = subprocess.check_output([sys.executable, "-c", code], env=environ).decode()
     assert "mpi4py is not installed" in text and "hint:" in text
 
@@ -136,3 +198,43 @@ def test_import_does_not_load_mpi():
     )
     environ = dict(os.environ, PYTHONPATH=os.pathsep.join(one for one in sys.path if one))
     subprocess.check_call([sys.executable, "-c", code], env=environ)
+
+
+def test_timeline(engine, tmp_path):
+    path = tmp_path / "timeline.json"
+    with pytest.raises(OSError, match="cannot be written"):
+        hvd.start_timeline(str(tmp_path / "nowhere" / "timeline.json"))
+    hvd.start_timeline(str(path))
+    hvd.allreduce(np.ones(2), name="gradient")
+    with pytest.raises(TypeError):
+        hvd.allreduce(np.ones(2, dtype="i4"), name="refused")
+    hvd.stop_timeline()
+    hvd.allreduce(np.ones(2), name="later")
+    events = json.loads(path.read_text())
+    rows = {each["tid"]: each["args"]["name"] for each in events if each["name"] == "thread_name"}
+    told = [(rows[each["tid"]], each["ph"], each.get("name")) for each in events if "ts" in each]
+    phases = ["NEGOTIATE_ALLREDUCE", f"{engine.name.upper()}_ALLREDUCE"]
+    assert [(ph, name) for row, ph, name in told if row == "gradient"] == [
+        ("B", phases[0]),
+        ("E", phases[0]),
+        ("B", phases[1]),
+        ("E", phases[1]),
+    ]
+    assert [ph for row, ph, _ in told if row == "refused"] == ["B", "E"]
+    assert "later" not in path.read_text()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 7), reason="modules have no __getattr__ before 3.7")
+def test_what_is_not_there_yet_says_so():
+    with pytest.raises(AttributeError, match=r"numpy has no Adasum yet; docs/api\.md"):
+        _ = hvd.Adasum
+    with pytest.raises(AttributeError, match="has no attribute 'no_such_name'"):
+        _ = hvd.no_such_name
+    assert not hasattr(hvd, "grouped_allgather")
+
+
+def test_what_is_built(engine):
+    for asked in (hvd.mpi_built, hvd.gloo_built, hvd.cuda_built, hvd.rocm_built):
+        assert isinstance(asked(), bool)
+    assert hvd.is_homogeneous() and not hvd.ddl_built() and not hvd.ccl_built()
+    assert not hvd.mpi_enabled() and not hvd.gloo_enabled()

@@ -1,0 +1,250 @@
+"""Who has asked for what, and what follows: the same answer on every rank, without a coordinator.
+
+Every rank keeps a :class:`Ledger` and feeds it the same reports, so that all ledgers are equal at
+all times.  Nothing here communicates: the conductor gathers the reports, and what it has gathered
+is taken in the same order everywhere, by rank and then as that rank asked.
+
+A request that all ranks have agreed on once gets a *slot*.  From then on one bit says that a rank
+asks for it again, and one reduction of all ranks' bits finds what everybody asks for: training
+steps repeat the same requests, so that nothing is spelt out after the first one.
+"""
+
+import json
+from collections import OrderedDict
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from distributed_dl_training._core import MismatchError, Op, fold_ranks
+
+# A named request goes by its name, an unnamed one by its number among the unnamed ones.
+Label = Union[str, int]
+
+# Waiting requests that a text lists for a rank, and tensors of a group in a short text.
+_SHOWN = 4
+
+
+class Request(NamedTuple):
+    """What a rank asks for.  Ranks agree if all fields are equal.
+
+    shape: the tensor's; "*" stands for a first dimension that may differ between ranks.  Of a
+        group: one shape for each tensor.  Of a process set: its ranks.
+    place: the arena that the tensor lies in and its first element there, or nothing.
+    refusal: the kind of error in this rank's arguments, or nothing.
+    """
+
+    call: str
+    name: Optional[str] = None
+    dtype: str = ""
+    shape: Tuple[Any, ...] = ()
+    op: str = ""
+    prescale: float = 1.0
+    postscale: float = 1.0
+    root: int = -1
+    place: Tuple[Any, ...] = ()
+    refusal: str = ""
+
+    def __str__(self) -> str:
+        return self._text(_shape(self.shape))
+
+    def brief(self) -> str:
+        """Return the text without most shapes of a large group."""
+        if len(self.shape) <= _SHOWN or not isinstance(self.shape[0], tuple):
+            return str(self)
+        some = ", ".join(_shape(each) for each in self.shape[:_SHOWN])
+        return self._text(f"({some}, and {len(self.shape) - _SHOWN} more)")
+
+    def _text(self, shape: str) -> str:
+        facts = [] if self.name is None else [f"name={self.name!r}"]
+        if self.dtype:
+            facts += [f"dtype={self.dtype}", f"shape={shape}"]
+        if self.op:
+            facts += [f"op={self.op}", f"prescale={self.prescale}", f"postscale={self.postscale}"]
+        if self.call == "broadcast":
+            facts.append(f"root={self.root}")
+        if self.call == "add_process_set":
+            facts.append(f"ranks={list(self.shape)}")
+        if self.place:
+            facts.append("place={}[{}]".format(*self.place))
+        refused = f" refused: {self.refusal}" if self.refusal else ""
+        return f"{self.call}({', '.join(facts)}){refused}"
+
+
+def _shape(shape: Tuple[Any, ...]) -> str:
+    inner = (_shape(each) if isinstance(each, tuple) else str(each) for each in shape)
+    return "({}{})".format(", ".join(inner), "," if len(shape) == 1 else "")
+
+
+JOIN = Request("join")
+SHUTDOWN = Request("shutdown")
+# Their labels; unnamed collectives are numbered from 0.
+JOIN_LABEL = -1
+SHUTDOWN_LABEL = -2
+# Sums go on without the ranks that have joined: zeros add nothing.
+_SUMS = (Op.SUM.value, Op.AVERAGE.value)
+
+
+def goes_on_without_joined(request: Request) -> bool:
+    """Tell whether ranks that have joined can be taken to ask for ``request``, with zeros."""
+    if request.refusal:
+        return False
+    return request.call == "barrier" or (request.call == "allreduce" and request.op in _SUMS)
+
+
+class Decision(NamedTuple):
+    """What becomes of one label on every rank: it runs, or it fails with the same error."""
+
+    label: Label
+    request: Request
+    error: Optional[MismatchError] = None
+
+
+class Ledger:
+    """What the ranks have reported, what they have agreed on before, and who has joined or left.
+
+    One class for these, because each report may change all of them at once, and they must stay
+    equal on all ranks.
+
+    size: ranks in the group.
+    capacity: slots; when all are taken, the oldest is given to the next request.
+    """
+
+    def __init__(self, size: int, capacity: int) -> None:
+        self.size = size
+        self.capacity = capacity
+        self.slots: Dict[Request, int] = {}
+        self.requests: List[Request] = []  # by slot
+        self.without_joined: List[bool] = []  # by slot: goes_on_without_joined
+        self.waiting: OrderedDict[Label, Dict[int, Request]] = OrderedDict()
+        self.joined: List[int] = []  # in the order in which they joined
+        self.left: List[int] = []
+        self.epoch = 0  # unnamed requests are numbered anew in each
+        self._oldest = 0
+
+    def report(self, reports: Sequence[Sequence[Tuple[Label, Request]]]) -> List[Decision]:
+        """Take in what each rank newly asks for, by rank; return what follows, in order."""
+        touched: Dict[Label, None] = OrderedDict()
+        joined = len(self.joined)
+        for rank, asked in enumerate(reports):
+            for label, request in asked:
+                if request == JOIN:
+                    self.joined.append(rank)
+                elif request == SHUTDOWN:
+                    self.left.append(rank)
+                else:
+                    self.waiting.setdefault(label, {})[rank] = request
+                    touched[label] = None
+        # A rank that joins may complete anything, a report only what it speaks of.
+        changed = list(self.waiting if len(self.joined) > joined else touched)
+        decisions = [self._decide(label) for label in changed if self._complete(label)]
+        if self.left:
+            return decisions + self._close()
+        if len(self.joined) == self.size:
+            decisions.append(Decision(JOIN_LABEL, JOIN))
+        return decisions
+
+    def give_up(self) -> List[Decision]:
+        """Fail everything that waits: no rank can go on, and no two wait for the same.
+
+        Some ranks may have asked for more without a name than others: a new epoch begins.
+        """
+        self.epoch += 1
+        return self._fail_waiting(mismatch(self._asked()))
+
+    def last_joined(self) -> int:
+        """Return the rank that joined last, and forget who has joined; a new epoch begins."""
+        self.epoch += 1
+        last = self.joined[-1]
+        del self.joined[:]
+        return last
+
+    def missing(self) -> List[Tuple[Request, List[int]]]:
+        """Return each waiting request, as its first rank asked for it, and the ranks that lack."""
+        found = []
+        for ranks in self.waiting.values():
+            request = ranks[min(ranks)]
+            there = set(ranks).union(self.joined)
+            found.append((request, [rank for rank in range(self.size) if rank not in there]))
+        return found
+
+    def _complete(self, label: Label) -> bool:
+        asked = self.waiting[label]
+        lacking = self.size - len(asked)
+        return not lacking or sum(rank not in asked for rank in self.joined) == lacking
+
+    def _decide(self, label: Label) -> Decision:
+        asked = self.waiting.pop(label)
+        request = asked[min(asked)]
+        differ = any(asked[rank] != request for rank in asked)
+        if differ or (len(asked) < self.size and not goes_on_without_joined(request)):
+            texts = [str(asked.get(rank, JOIN)) for rank in range(self.size)]
+            return Decision(label, request, mismatch(texts))
+        if not request.refusal:
+            self._give_slot(request)
+        return Decision(label, request)
+
+    def _give_slot(self, request: Request) -> None:
+        if request in self.slots or not self.capacity:
+            return
+        if len(self.requests) < self.capacity:
+            self.requests.append(request)
+            self.without_joined.append(goes_on_without_joined(request))
+            self.slots[request] = len(self.requests) - 1
+            return
+        slot, self._oldest = self._oldest, (self._oldest + 1) % self.capacity
+        del self.slots[self.requests[slot]]
+        self.slots[request] = slot
+        self.requests[slot] = request
+        self.without_joined[slot] = goes_on_without_joined(request)
+
+    def _close(self) -> List[Decision]:
+        """End the session for everybody: who has left will never ask for what waits."""
+        error = None if len(self.left) == self.size else mismatch(self._asked())
+        failed = self._fail_waiting(error) if error else []
+        return failed + [Decision(SHUTDOWN_LABEL, SHUTDOWN, error)]
+
+    def _fail_waiting(self, error: MismatchError) -> List[Decision]:
+        failed = [
+            Decision(label, ranks[min(ranks)], error) for label, ranks in self.waiting.items()
+        ]
+        self.waiting.clear()
+        return failed
+
+    def _asked(self) -> List[str]:
+        """Return what each rank waits for, by rank, as text."""
+        texts = []
+        for rank in range(self.size):
+            mine = [str(ranks[rank]) for ranks in self.waiting.values() if rank in ranks]
+            mine += [str(JOIN)] * (rank in self.joined) + [str(SHUTDOWN)] * (rank in self.left)
+            more = f" and {len(mine) - _SHOWN} more" if len(mine) > _SHOWN else ""
+            texts.append("; ".join(mine[:_SHOWN]) + more or "nothing")
+        return texts
+
+
+def mismatch(requests: Sequence[str]) -> MismatchError:
+    """Return the error that every rank raises: which ranks asked for what, lowest rank first."""
+    ranks: Dict[str, List[int]] = {}
+    for rank, request in enumerate(requests):
+        ranks.setdefault(request, []).append(rank)
+    lines = ["the ranks do not agree on a collective:"]
+    for request, members in sorted(ranks.items(), key=lambda item: item[1]):
+        label = "rank" if len(members) == 1 else "ranks"
+        lines.append(f"  {label} {fold_ranks(members)}: {request}")
+    lines.append("")
+    lines.append("hint: all ranks must ask for the same collectives with equal arguments; those")
+    lines.append("      without a name must come in the same order")
+    return MismatchError("\n".join(lines), requests)
+
+
+def encode(report: Sequence[Tuple[Label, Request]]) -> bytes:
+    """Return a report as bytes that any rank can read."""
+    return json.dumps(report, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def decode(data: bytes) -> List[Tuple[Label, Request]]:
+    """Return the report that ``encode`` made."""
+    report = json.loads(data.decode("utf-8", "surrogatepass"))
+    return [(label, Request(*(_tuple(field) for field in fields))) for label, fields in report]
+
+
+def _tuple(value: Any) -> Any:
+    """Return lists as tuples, which is what they were before JSON."""
+    return tuple(_tuple(each) for each in value) if isinstance(value, list) else value

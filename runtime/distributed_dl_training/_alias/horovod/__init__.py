@@ -1,0 +1,30 @@
+"""``import horovod`` answered by distributed-dl-training, where its alias is switched on.
+
+See :mod:`distributed_dl_training.alias`.  A real Horovod that lies elsewhere on ``sys.path`` is
+never hidden: this package refuses to be imported then, and names it.
+"""
+
+from typing import Any
+
+from distributed_dl_training import alias as _alias
+
+__ddlt_alias__ = True
+__version__ = _alias.version()
+
+# At every import: a folder may have joined sys.path after the alias was switched on.
+_real = _alias.find_real("horovod")
+if _real is not None:
+    raise ImportError(
+        f"a real horovod is installed ({_real}), and the alias of distributed-dl-training is"
+        " switched on as well"
+        "\n\nhint: python -m distributed_dl_training.alias disable horovod, or uninstall the real"
+        " one",
+        name="horovod",
+    )
+
+
+def run(*args: Any, **kwargs: Any) -> Any:
+    """See :func:`horovod.runner.run`."""
+    from distributed_dl_training.launch._function import run as run_
+
+    return run_(*args, **kwargs)

@@ -1,0 +1,1 @@
+"""Parts of ``horovod.common`` that programs import."""

@@ -1,0 +1,99 @@
+"""What this runtime can do, by the names of ``horovod.common.util``."""
+
+import importlib.util
+from typing import Any, List, Sequence
+
+__all__ = [
+    "ccl_built",
+    "check_extension",
+    "cuda_built",
+    "ddl_built",
+    "extension_available",
+    "gloo_built",
+    "mpi_built",
+    "nccl_built",
+    "num_rank_is_power_2",
+    "rocm_built",
+    "split_list",
+]
+
+
+def extension_available(ext_base_name: str, verbose: bool = False) -> bool:
+    """Tell whether ``horovod.<ext_base_name>`` can be imported here; tries it."""
+    try:
+        importlib.import_module(f"horovod.{ext_base_name}")
+    except ImportError as error:
+        if verbose:
+            print(f"horovod.{ext_base_name}: {error}")
+        return False
+    return True
+
+
+def check_extension(ext_name: str, *_: Any) -> None:
+    """Raise ImportError, with the reason, if ``ext_name`` (``horovod.torch``) does not import."""
+    importlib.import_module(ext_name)
+
+
+def mpi_built(verbose: bool = False) -> bool:
+    """Tell whether mpi4py is installed; MPI itself is tried by init."""
+    return importlib.util.find_spec("mpi4py") is not None
+
+
+def gloo_built(verbose: bool = False) -> bool:
+    """Tell whether torch has Gloo."""
+    return _torch_has("is_gloo_available")
+
+
+def nccl_built(verbose: bool = False) -> int:
+    """Return 1 if torch has NCCL, else 0; Horovod gives a version number, as truth value equal."""
+    return int(_torch_has("is_nccl_available"))
+
+
+def cuda_built(verbose: bool = False) -> bool:
+    """Tell whether torch is built for CUDA."""
+    return _torch_version_has("cuda")
+
+
+def rocm_built(verbose: bool = False) -> bool:
+    """Tell whether torch is built for ROCm."""
+    return _torch_version_has("hip")
+
+
+def ddl_built(verbose: bool = False) -> bool:
+    """Return False: IBM's library is not used."""
+    return False
+
+
+def ccl_built(verbose: bool = False) -> bool:
+    """Return False: oneCCL is not used."""
+    return False
+
+
+def num_rank_is_power_2(num_rank: int) -> bool:
+    """Tell whether ``num_rank`` is a power of two."""
+    return num_rank > 0 and num_rank & (num_rank - 1) == 0
+
+
+def split_list(items: Sequence[Any], num_parts: int) -> List[List[Any]]:
+    """Return ``items`` in ``num_parts`` lists of nearly equal length, in order, none empty."""
+    parts = [items[len(items) * n // num_parts : len(items) * (n + 1) // num_parts]
+             for n in range(num_parts)]  # fmt: skip
+    return [list(part) for part in parts if len(part)]
+
+
+def _torch_has(function: str) -> bool:
+    if importlib.util.find_spec("torch") is None:
+        return False
+    import torch.distributed
+
+    return torch.distributed.is_available() and bool(
+        getattr(torch.distributed, function, lambda: False)()
+    )
+
+
+def _torch_version_has(name: str) -> bool:
+    if importlib.util.find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(getattr(torch.version, name, None))

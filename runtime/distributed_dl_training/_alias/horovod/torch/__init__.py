@@ -1,0 +1,5 @@
+"""``horovod.torch``: everything that ``distributed_dl_training.torch`` has."""
+
+from distributed_dl_training.alias import mirror as _mirror
+
+_mirror("distributed_dl_training.torch", globals())

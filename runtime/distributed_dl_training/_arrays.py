@@ -1,0 +1,47 @@
+"""How numpy's arrays come to the collectives: they are what the engines take."""
+
+from typing import TYPE_CHECKING, Any, Optional, Tuple
+
+import numpy
+
+from distributed_dl_training._collectives import Local
+from distributed_dl_training._core import Array
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+class Arrays:
+    """numpy's adapter: arrays are what the engines take."""
+
+    def read(self, tensor: "ArrayLike") -> Local:
+        try:
+            array = numpy.asarray(tensor)
+        except Exception as error:  # __array__ may raise anything; it must be raised in step
+            return Local(numpy.empty(0, dtype=numpy.void), (), "void", error)
+        dtype = array.dtype
+        name = _NAMES.get(dtype)
+        if name is None:
+            name = dtype.name if dtype.names is None else str(dtype)
+            if dtype.hasobject or dtype.kind not in "biufcmMSUV":
+                refusal = TypeError(f"dtype {dtype} cannot travel between ranks")
+                return Local(numpy.empty(0, dtype=numpy.void), array.shape, name, refusal)
+            if not dtype.isnative:
+                array = array.astype(dtype.newbyteorder("="))
+                name = array.dtype.name if dtype.names is None else str(array.dtype)
+        flat = array.reshape(-1) if array.flags.c_contiguous else array.ravel()
+        return Local(flat, array.shape, name)
+
+    def write(self, tensor: Any) -> Optional[Array]:
+        return None  # nothing in this module changes its arguments
+
+    def make(self, flat: Array, shape: Tuple[int, ...], like: Any) -> Array:
+        return flat.reshape(shape)
+
+    def put(self, tensor: Any, value: Any) -> None:
+        tensor[...] = value
+
+
+ARRAYS = Arrays()
+# numpy works a name out anew each time, which takes longer than anything else here.
+_NAMES = {numpy.dtype(code): numpy.dtype(code).name for code in "?bBhHiIlLqQefdFDgG"}

@@ -1,0 +1,74 @@
+"""What can carry data here, by Horovod's names: scripts ask before they choose."""
+
+import importlib
+import importlib.util
+from typing import Any
+
+from distributed_dl_training import _session
+
+
+def mpi_built() -> bool:
+    """Tell whether mpi4py is installed."""
+    return importlib.util.find_spec("mpi4py") is not None
+
+
+def mpi_enabled() -> bool:
+    """Tell whether MPI carries the data.  Raises NotInitializedError."""
+    return _session.engine_name() == "mpi"
+
+
+def gloo_built() -> bool:
+    """Tell whether a torch with Gloo is installed."""
+    return hasattr(_torch("torch.distributed"), "ProcessGroupGloo")
+
+
+def gloo_enabled() -> bool:
+    """Tell whether Gloo carries the data.  Raises NotInitializedError."""
+    return _session.engine_name() in ("gloo", "nccl")
+
+
+def nccl_built() -> int:
+    """Return NCCL's version as one number, 21805 for 2.18.5; 0 without a torch with NCCL."""
+    if not hasattr(_torch("torch.distributed"), "ProcessGroupNCCL"):
+        return 0
+    version = _torch("torch").cuda.nccl.version()
+    if isinstance(version, int):  # torch before 1.10
+        return version
+    major, minor, patch = version[:3]
+    return int(major * 10000 + minor * 100 + patch)
+
+
+def cuda_built() -> bool:
+    """Tell whether a torch with CUDA is installed."""
+    return getattr(getattr(_torch("torch"), "version", None), "cuda", None) is not None
+
+
+def rocm_built() -> bool:
+    """Tell whether a torch with ROCm is installed."""
+    return getattr(getattr(_torch("torch"), "version", None), "hip", None) is not None
+
+
+def ddl_built() -> bool:
+    """Tell whether IBM's DDL can carry data: not by this runtime."""
+    return False
+
+
+def ccl_built() -> bool:
+    """Tell whether Intel's oneCCL can carry data: not by this runtime."""
+    return False
+
+
+def is_homogeneous() -> bool:
+    """Tell whether every node has equally many ranks.  Raises NotInitializedError.
+
+    As far as this rank can see: its node's ranks times the nodes make all ranks.
+    """
+    return _session.local_size() * _session.cross_size() == _session.size()
+
+
+def _torch(name: str) -> Any:
+    """Return a module of torch, None without it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None

@@ -1,0 +1,365 @@
+"""The collectives, for tensors of any framework: arguments checked, requests made, results shaped.
+
+A framework module is an :class:`Adapter`, which turns its tensors into flat numpy arrays and back,
+and thin functions with its own docstrings over the ones here.  Each of these returns a
+:class:`Handle` at once.
+
+Wrong arguments are not raised at once: an error on one rank alone would leave the others waiting.
+They are part of what the ranks agree on, so that either all ranks refuse or all see a
+MismatchError.
+"""
+
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy
+
+from distributed_dl_training import _arguments, _memory, _reduce, _session
+from distributed_dl_training._agreement import JOIN, Request
+from distributed_dl_training._conductor import Handle
+from distributed_dl_training._core import Array, Op, Protocol
+from distributed_dl_training._session import ProcessSet
+from distributed_dl_training._works import (
+    Allgather,
+    Allreduce,
+    Alltoall,
+    Broadcast,
+    Nothing,
+    ReduceScatter,
+    Work,
+)
+
+Result = Callable[[Any], Any]
+
+
+class Local(NamedTuple):
+    """A tensor as the engines see it.
+
+    flat: its elements, one-dimensional, contiguous and in native byte order; a view where that
+        is possible.  See ``_memory`` for what is no numpy array.
+    dtype: as the framework calls it.
+    error: what is wrong with it; then ``flat`` means nothing.
+    """
+
+    flat: Array
+    shape: Tuple[int, ...]
+    dtype: str
+    error: Optional[Exception] = None
+
+
+# What stands for a group of no tensors.
+_EMPTY = Local(numpy.empty(0, dtype=numpy.float32), (0,), "float32")
+
+
+class Adapter(Protocol):
+    """What a framework adds to the collectives."""
+
+    def read(self, tensor: Any) -> Local:
+        """Return ``tensor`` without changing it."""
+        raise NotImplementedError
+
+    def write(self, tensor: Any) -> Optional[Array]:
+        """Return the tensor's own memory, flat, to be changed in place; None if it has no such."""
+        raise NotImplementedError
+
+    def make(self, flat: Array, shape: Tuple[int, ...], like: Any) -> Any:
+        """Return a tensor of this shape that takes over ``flat``, of the kind of ``like``."""
+        raise NotImplementedError
+
+    def put(self, tensor: Any, value: Any) -> None:
+        """Copy ``value``, which ``make`` made, into ``tensor``."""
+        raise NotImplementedError
+
+
+class Place(NamedTuple):
+    """Where in an arena a tensor lies; the name must be the same on all ranks.
+
+    tensor: what the adapter would read; known beforehand, it need not be read for each exchange.
+    """
+
+    name: str
+    flat: Array
+    start: int
+    tensor: Local
+
+
+def allreduce(
+    adapter: Adapter,
+    tensors: Sequence[Any],
+    name: Optional[str],
+    op: Any,
+    factors: Tuple[Any, Any],
+    process_set: Optional[ProcessSet] = None,
+    grouped: bool = False,
+    in_place: bool = False,
+    place: Optional[Place] = None,
+) -> Handle:
+    """Reduce one tensor, or several as a group; the group's result is a list."""
+    local = [place.tensor] if place else [adapter.read(tensor) for tensor in tensors] or [_EMPTY]
+    first = local[0]
+    scales, refusal = _arguments.factors(factors)
+    if len(local) > 1:
+        refusal = _first(local) or refusal or _same_dtype(local)
+    refusal = first.error or refusal or _refused(first, op, scales)
+    request = Request(
+        "allreduce",
+        name if name is None else str(name),
+        first.dtype,
+        tuple([each.shape for each in local]) if grouped else first.shape,
+        op._value_ if isinstance(op, Op) else type(op).__name__,
+        scales[0],
+        scales[1],
+        -1,
+        (place.name, place.start) if place else (),
+        "" if refusal is None else _kind(refusal),
+    )
+    if refusal is not None:
+        return _submit(process_set, request, Nothing(), refusal, None)
+    sources = [each.flat for each in local]
+    target: Optional[Array] = None
+    if in_place and not grouped:
+        target = sources[0] if place else adapter.write(tensors[0])
+        if target is not None and target.dtype == first.flat.dtype:
+            sources = [target]
+        else:
+            target = None
+    if target is None:
+        count = first.flat.size if len(local) == 1 else sum([each.flat.size for each in local])
+        target = _memory.empty(count, first.flat.dtype, first.flat)
+    _memory.order(target)
+    arena, start = (place.flat, place.start) if place else (None, 0)
+    work = Allreduce(sources, target, op, scales[0], scales[1], arena, start)
+
+    def finish(done: Allreduce) -> Any:
+        if not grouped and not in_place:
+            return adapter.make(done.target, first.shape, tensors[0])
+        made = _cut(adapter, done.target, tensors, local, in_place, done.sources)
+        return made if grouped else made[0]
+
+    return _submit(process_set, request, work, None, finish)
+
+
+def allgather(
+    adapter: Adapter,
+    tensor: Any,
+    name: Optional[str],
+    process_set: Optional[ProcessSet] = None,
+    part_of: Optional[Request] = None,
+) -> Handle:
+    """Join tensors along the first dimension; ``part_of`` is what the ranks ask for with it."""
+    local = adapter.read(tensor)
+    refusal = local.error
+    if refusal is None and not local.shape:
+        refusal = ValueError("allgather needs an array of at least one dimension")
+    trailing = local.shape[1:]
+    shape: Tuple[Any, ...] = ("*",) + trailing if local.shape else ()
+    if part_of is not None:
+        shape = (shape, part_of.shape)
+    asked = part_of or Request("allgather")
+    request = asked._replace(
+        name=_name(name), dtype=local.dtype, shape=shape, refusal=_kind(refusal)
+    )
+    if refusal is not None:
+        return _submit(process_set, request, Nothing(), refusal, None)
+    _memory.order(local.flat)
+    work = Allgather(local.flat, local.shape[0], _count(trailing))
+
+    def finish(done: Allgather) -> Any:
+        return adapter.make(done.value, (done.rows,) + trailing, tensor)
+
+    return _submit(process_set, request, work, None, finish)
+
+
+def broadcast(
+    adapter: Adapter,
+    tensor: Any,
+    root_rank: Any,
+    name: Optional[str],
+    process_set: Optional[ProcessSet] = None,
+    in_place: bool = False,
+) -> Handle:
+    """Give every rank the root's tensor."""
+    local = adapter.read(tensor)
+    root, place, refusal = _arguments.root(root_rank, process_set)
+    refusal = local.error or refusal
+    request = Request(
+        "broadcast", _name(name), local.dtype, local.shape, root=root, refusal=_kind(refusal)
+    )
+    if refusal is not None:
+        return _submit(process_set, request, Nothing(), refusal, None)
+    own = adapter.write(tensor) if in_place else None
+    data = own if own is not None and own.dtype == local.flat.dtype else local.flat.copy()
+    _memory.order(data)
+
+    def finish(done: Broadcast) -> Any:
+        if in_place:
+            return _put_back(adapter, tensor, local.shape, done.value, own)
+        return adapter.make(done.value, local.shape, tensor)
+
+    return _submit(process_set, request, Broadcast(data, place), None, finish)
+
+
+def alltoall(
+    adapter: Adapter,
+    tensor: Any,
+    splits: Optional[Sequence[int]],
+    name: Optional[str],
+    process_set: Optional[ProcessSet] = None,
+) -> Handle:
+    """Send rows to all ranks; the result is the rows received, and how many from each rank."""
+    local = adapter.read(tensor)
+    refusal = local.error
+    if refusal is None and not local.shape:
+        refusal = ValueError("alltoall needs an array of at least one dimension")
+    size = _session.conductor(process_set).engine.size
+    rows = local.shape[0] if local.shape else 0
+    counts: List[int] = []
+    if refusal is None:
+        counts, refusal = _arguments.splits(splits, rows, size)
+    trailing = local.shape[1:]
+    shape: Tuple[Any, ...] = ("*",) + trailing if local.shape else ()
+    request = Request("alltoall", _name(name), local.dtype, shape, refusal=_kind(refusal))
+    if refusal is not None:
+        return _submit(process_set, request, Nothing(), refusal, None)
+
+    def finish(done: Alltoall) -> Any:
+        shape = (sum(done.received),) + trailing
+        return adapter.make(done.value, shape, tensor), done.received
+
+    _memory.order(local.flat)
+    work = Alltoall(local.flat, counts, _count(trailing))
+    return _submit(process_set, request, work, None, finish)
+
+
+def reducescatter(
+    adapter: Adapter,
+    tensor: Any,
+    name: Optional[str],
+    op: Any,
+    factors: Tuple[Any, Any],
+    process_set: Optional[ProcessSet] = None,
+) -> Handle:
+    """Reduce, and give each rank its share of the first dimension."""
+    local = adapter.read(tensor)
+    scales, refusal = _arguments.factors(factors)
+    refusal = local.error or refusal or _refused(local, op, scales)
+    if refusal is None and not local.shape:
+        refusal = ValueError("reducescatter needs an array of at least one dimension")
+    if refusal is None and op not in (Op.SUM, Op.AVERAGE):
+        refusal = ValueError("reducescatter takes op=Sum or op=Average")
+    request = Request(
+        "reducescatter",
+        _name(name),
+        local.dtype,
+        local.shape,
+        op.value if isinstance(op, Op) else type(op).__name__,
+        scales[0],
+        scales[1],
+        refusal=_kind(refusal),
+    )
+    if refusal is not None:
+        return _submit(process_set, request, Nothing(), refusal, None)
+    engine = _session.conductor(process_set).engine
+    trailing = local.shape[1:]
+    rows = share(local.shape[0], engine.size)
+    dtype = local.flat.dtype
+    values = _memory.converted(local.flat, _reduce.working(local.flat, engine))
+    _memory.order(values)
+    counts = [each * _count(trailing) for each in rows]
+
+    def finish(done: ReduceScatter) -> Any:
+        piece = done.value
+        flat = piece if piece.dtype == dtype else _memory.converted(piece, dtype)
+        return adapter.make(flat, (rows[engine.rank],) + trailing, tensor)
+
+    work = ReduceScatter(values, counts, op, scales[0], scales[1])
+    return _submit(process_set, request, work, None, finish)
+
+
+def barrier(process_set: Optional[ProcessSet] = None) -> Handle:
+    """Wait for every rank."""
+    return _submit(process_set, Request("barrier"), Nothing(), None, None)
+
+
+def join(device: int = -1) -> int:
+    """Take part in what the other ranks still reduce, with zeros, until all have joined.
+
+    device: Horovod's, and ignored.
+    """
+    handle = Handle(JOIN, Nothing())
+    return int(_session.conductor().submit(handle).synchronize())
+
+
+def share(rows: int, size: int) -> List[int]:
+    """Return how many of ``rows`` each rank gets: equally many, the first ones the rest."""
+    return [rows // size + (rank < rows % size) for rank in range(size)]
+
+
+def _submit(
+    process_set: Optional[ProcessSet],
+    request: Request,
+    work: Work,
+    refusal: Optional[Exception],
+    finish: Optional[Result],
+) -> Handle:
+    return _session.conductor(process_set).submit(Handle(request, work, refusal, finish))
+
+
+def _cut(
+    adapter: Adapter,
+    flat: Array,
+    tensors: Sequence[Any],
+    local: Sequence[Local],
+    in_place: bool,
+    sources: Sequence[Array],
+) -> List[Any]:
+    """Return a group's result as tensors, each a piece of ``flat``."""
+    made = []
+    start = 0
+    for tensor, each in zip(tensors, local):
+        piece = flat[start : start + each.flat.size]
+        start += each.flat.size
+        if not in_place:
+            made.append(adapter.make(piece, each.shape, tensor))
+        elif sources[0] is flat:  # it has been reduced where it lies
+            made.append(tensor)
+        else:
+            made.append(_put_back(adapter, tensor, each.shape, piece, None))
+    return made
+
+
+def _put_back(
+    adapter: Adapter, tensor: Any, shape: Tuple[int, ...], flat: Array, own: Optional[Array]
+) -> Any:
+    """Put a result into the tensor it was asked for; nothing to do if it is there already."""
+    if own is not flat:
+        adapter.put(tensor, adapter.make(flat, shape, tensor))
+    return tensor
+
+
+def _first(local: Sequence[Local]) -> Optional[Exception]:
+    return next((each.error for each in local if each.error is not None), None)
+
+
+def _same_dtype(local: Sequence[Local]) -> Optional[Exception]:
+    kinds = sorted({each.dtype for each in local})
+    if len(kinds) > 1:
+        return TypeError(f"the tensors of a group must have one dtype, not {', '.join(kinds)}")
+    return None
+
+
+def _refused(local: Local, op: Any, scales: Tuple[float, float]) -> Optional[Exception]:
+    if not isinstance(op, Op):
+        return TypeError("op must be Sum, Average, Min, Max or Product")
+    return _reduce.refusal(local.flat.dtype, op, scales != (1.0, 1.0))
+
+
+def _name(name: Optional[str]) -> Optional[str]:
+    return None if name is None else str(name)
+
+
+def _kind(refusal: Optional[Exception]) -> str:
+    return "" if refusal is None else type(refusal).__name__
+
+
+def _count(shape: Tuple[int, ...]) -> int:
+    return int(numpy.prod(shape, dtype=numpy.int64))

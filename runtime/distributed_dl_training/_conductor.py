@@ -1,0 +1,311 @@
+"""The communication thread of one group of ranks: cycles of agreement, and what they lead to.
+
+Threads of the program hand in requests, in any order.  A *cycle* starts when this rank has
+something to ask for and ends when all ranks have taken part: one small reduction finds what
+everybody asks for again; what is new, or does not fit, is spelt out.  What is agreed on is carried
+out before the next cycle.  Between cycles a rank that waits costs no traffic.
+
+This module is the program's side and the thread; ``_cycle`` is what happens in a cycle.
+"""
+
+import os
+import threading
+from collections import OrderedDict
+from typing import Dict, List, Optional, Sequence
+
+from distributed_dl_training import _timeline
+from distributed_dl_training._agreement import (
+    JOIN,
+    JOIN_LABEL,
+    SHUTDOWN,
+    SHUTDOWN_LABEL,
+    Label,
+)
+from distributed_dl_training._core import (
+    DuplicateNameError,
+    Engine,
+    NotInitializedError,
+    PeerLostError,
+    StallError,
+    Threads,
+)
+from distributed_dl_training._cycle import Asked, Cycles
+from distributed_dl_training._handle import Askers, Item, own_copy
+from distributed_dl_training._handle import Handle as Handle  # users of a conductor need both
+from distributed_dl_training._settings import Settings
+from distributed_dl_training._stall import Watch
+from distributed_dl_training._works import Nothing
+
+# Seconds between looks at what other ranks ask while this one asks for nothing.
+_TEND = 0.25
+# Seconds between two cycles without a result: a quarter after the first, all of it from the fourth.
+_PAUSE = 0.002
+# Cycles without a result after which blocked ranks say so.
+_PATIENCE = 3
+
+
+class Conductor:
+    """One group: its engine, what this rank has asked for, and the thread that sees to it.
+
+    One class with many small methods: what is asked for, who waits and whether the session has
+    ended change together, under one lock.  What a cycle exchanges is in ``_cycle``.
+    """
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self.engine = engine
+        self.settings = settings
+        self.finishing = threading.RLock()  # guards results that are being made
+        self.optimizers = 0  # how many have been made over this group
+        self._watch = Watch(engine, settings)
+        self._cycles = Cycles(engine, settings, self._watch)
+        self._lock = threading.RLock()  # guards everything up to ``_farewell``
+        self._work = threading.Condition(self._lock)
+        self._results = threading.Condition(self._lock)
+        self._entries: Dict[Label, Handle] = OrderedDict()
+        self._unreported: List[Handle] = []
+        self._askers = Askers()
+        self._next_unnamed = 0
+        self._unnamed = 0  # how many entries have no name
+        self._end: Optional[Exception] = None  # why nothing more is taken
+        self._farewell: Optional[Handle] = None
+        self._asleep = False  # the communication thread, until something is asked for
+        self._closed = False
+        self._turn = threading.Lock()  # one cycle at a time, where there is no thread for them
+        self._pid = os.getpid()
+        self._owner = threading.get_ident()
+        self._thread: Optional[threading.Thread] = None
+        if engine.size > 1 and engine.threads is not Threads.FUNNELED:
+            self._thread = threading.Thread(
+                target=self._run, name=f"collectives of {engine.size} ranks", daemon=True
+            )
+            self._thread.start()
+
+    # What threads of the program call.
+
+    def submit(self, handle: Handle) -> Handle:
+        """Hand in a request; its result comes by ``handle``.
+
+        Raises DuplicateNameError if one of its name is under way, NotInitializedError after the
+        end of the session, and what ended it if that was an error.
+        """
+        request = handle.request
+        handle._conductor = self
+        with self._lock:
+            if self._end is not None:
+                raise own_copy(self._end)
+            label = self._label(handle)
+            if label in self._entries:
+                raise DuplicateNameError(
+                    f"{request.brief()} was asked for while one of that name is under way; "
+                    "synchronize it first, or give each its own name"
+                )
+            handle.label = label
+            if _timeline.current.on:
+                _enter(handle, "NEGOTIATE_" + request.call.upper())
+            self._entries[label] = handle
+            self._unreported.append(handle)
+            if _unnamed(handle):
+                self._next_unnamed += 1
+                self._unnamed += 1
+            self._askers.add()
+            if self._asleep:
+                self._work.notify()
+        return handle
+
+    def wait(self, handle: Handle) -> None:
+        """Return when ``handle`` is done.
+
+        Raises NotInitializedError in a forked child, and RuntimeError in a thread that must not
+        call the layer below.
+        """
+        if handle.done:
+            return
+        if self._pid != os.getpid():
+            raise NotInitializedError("this is a forked child: it has no ranks to talk to")
+        if self._thread is None:
+            self._wait_by_cycles(handle)
+            return
+        with self._lock:
+            self._askers.wait(handle)
+            try:
+                while not handle.done:
+                    self._results.wait()
+            finally:
+                self._askers.go_on()
+
+    def poll(self, handle: Handle) -> bool:
+        """Tell whether ``handle`` is done; without a communication thread it waits for it."""
+        if self._thread is None:
+            self.wait(handle)
+        return handle.done
+
+    def leave(self) -> None:
+        """Tell the other ranks that this one will ask for nothing more; see ``shutdown``."""
+        try:
+            if self._farewell is None and self.engine.alive():
+                self._farewell = self.submit(Handle(SHUTDOWN, Nothing()))
+        except (ValueError, RuntimeError):
+            pass  # it is over already, whatever has ended it
+
+    def shutdown(self) -> None:
+        """Take leave of the other ranks and end the thread; collective, unless a peer is lost."""
+        self.leave()
+        if self._farewell is not None and self.engine.alive():
+            self.wait(self._farewell)
+        if self._end is None:
+            self._fail_all(NotInitializedError("the layer below has been finalized"))
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        self._watch.close()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the session is over, for this rank and all others."""
+        return self._end is not None
+
+    @property
+    def broken(self) -> bool:
+        """Whether it ended because a rank was lost or did not answer."""
+        return isinstance(self._end, (PeerLostError, StallError))
+
+    def _label(self, handle: Handle) -> Label:
+        if handle.request == JOIN:
+            return JOIN_LABEL
+        if handle.request == SHUTDOWN:
+            return SHUTDOWN_LABEL
+        name = handle.request.name
+        return self._next_unnamed if name is None else name
+
+    def _wait_by_cycles(self, handle: Handle) -> None:
+        """Take part in cycles in the calling thread until ``handle`` is done."""
+        if self.engine.size > 1 and threading.get_ident() != self._owner:
+            raise RuntimeError(
+                "MPI runs with MPI_THREAD_FUNNELED: only the thread that called init() may wait "
+                "for collectives"
+            )
+        while not handle.done:
+            with self._turn:
+                self._askers.wait(handle)
+                try:
+                    self._step()
+                finally:
+                    self._askers.go_on()
+
+    # The communication thread.
+
+    def _run(self) -> None:
+        while self._end is None:
+            with self._lock:
+                self._asleep = True
+                if not self._entries:
+                    self._work.wait(_TEND)
+                elif self._cycles.fruitless:
+                    self._work.wait(min(self._cycles.fruitless, 4) * _PAUSE / 4)
+                self._asleep = False
+            self._step()
+
+    def _step(self) -> None:
+        """Take part in one cycle; an error of the engine ends the session."""
+        try:
+            self._cycle()
+        except StallError as error:
+            self._fail_all(error)
+        except Exception as error:  # whatever the engine raises, nobody else would see it
+            self._fail_all(_lost(error))
+        except BaseException:
+            # Only where this is a thread of the program: Ctrl-C in the middle of an exchange.
+            self._fail_all(PeerLostError("interrupted inside a collective: no longer in step"))
+            raise
+        if self.ended and not self.broken and not self._closed and self.engine.alive():
+            self._closed = True
+            self._watch.close()
+            self.engine.close()
+
+    def _cycle(self) -> None:
+        with self._lock:
+            oldest = self._oldest()
+            asked = Asked(
+                self._unreported,
+                self._entries,
+                self._unnamed > 1,
+                self._cycles.fruitless >= _PATIENCE and self._askers.all_wait(),
+                oldest,
+            )
+            self._unreported = []
+        if oldest is None:
+            self._watch.idle()
+            return
+        items, epoch = self._cycles.agree(asked)
+        with self._lock:
+            asked.new.extend(self._unreported)
+            self._unreported = [each for each in asked.new if not each.reported]
+            if epoch << 40 > self._next_unnamed:
+                self._next_unnamed = epoch << 40
+        self._cycles.carry_out(items, self)
+
+    def _oldest(self) -> Optional[Handle]:
+        """Return the handle that has waited longest; one of join() only if there is no other."""
+        oldest: Optional[Handle] = None
+        for oldest in self._entries.values():
+            if oldest.label != JOIN_LABEL:
+                break
+        return oldest
+
+    def begins(self, item: Item) -> None:
+        """Take note that something agreed on is about to be carried out."""
+        if _timeline.current.on and item.handle is not None:
+            _enter(item.handle, f"{self.engine.name.upper()}_{item.request.call.upper()}")
+
+    def finish(self, items: Sequence[Item]) -> None:
+        """Hand results or errors to those who wait for them."""
+        with self._lock:
+            for item in items:
+                if item.handle is not None:
+                    self._finish(item.handle, item.error)
+            self._results.notify_all()
+
+    def end(self, error: Optional[Exception]) -> None:
+        """End the session in order: all ranks have left, or ``error`` tells who has."""
+        self._fail_all(error or NotInitializedError("not initialized: call init() first"))
+
+    def _finish(self, handle: Handle, error: Optional[Exception]) -> None:
+        if self._entries.pop(handle.label, None) is None:
+            return
+        if _unnamed(handle):
+            self._unnamed -= 1
+        handle.error = error
+        handle.done = True
+        if _timeline.current.on:
+            _enter(handle, "")
+
+    def _fail_all(self, error: Exception) -> None:
+        """End the session: whatever waits fails, and nothing more is taken."""
+        with self._lock:
+            self._end = error
+            for handle in list(self._entries.values()):
+                self._finish(handle, None if handle.label == SHUTDOWN_LABEL else error)
+            self._unreported = []
+            self._work.notify_all()
+            self._results.notify_all()
+
+
+def _unnamed(handle: Handle) -> bool:
+    return isinstance(handle.label, int) and handle.label >= 0
+
+
+def _lost(error: Exception) -> PeerLostError:
+    if isinstance(error, PeerLostError):
+        return error
+    lost = PeerLostError(f"{type(error).__name__}: {error}")
+    lost.__cause__ = error
+    return lost
+
+
+def _enter(handle: Handle, phase: str) -> None:
+    """Write to the timeline that a collective leaves its phase and enters another, or none."""
+    row = handle.request.name or f"unnamed {handle.request.call}"
+    if handle.phase:
+        _timeline.current.end(row, handle.phase)
+    if phase:
+        _timeline.current.begin(row, phase)
+    handle.phase = phase

@@ -1,0 +1,258 @@
+"""What happens in a cycle: the ranks find out what all of them ask for, and carry it out."""
+
+import os
+import select
+import time
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy
+
+from distributed_dl_training import _memory
+from distributed_dl_training._agreement import (
+    JOIN,
+    SHUTDOWN,
+    Decision,
+    Label,
+    Ledger,
+    Request,
+    decode,
+    encode,
+)
+from distributed_dl_training._core import Array, Engine, Pending, Protocol
+from distributed_dl_training._fusion import Fusion, batches
+from distributed_dl_training._handle import Handle, Item
+from distributed_dl_training._settings import Settings
+from distributed_dl_training._stall import Watch
+from distributed_dl_training._works import Allreduce, Nothing, as_bytes, zeros
+
+# The first bits that ranks combine; one for each slot follows.
+_NOTHING_TO_SPELL = 0
+_BLOCKED = 1
+_FIRST_SLOT = 2
+# Cycles without a result, and seconds, after which what waits is spelt out.
+_PATIENCE = 3
+_LATE = 0.5
+# Seconds: while waiting for other ranks, first without and then with pauses of an eighth of the
+# time waited; and between looks at what they say.
+_SPIN = 0.0002
+_LONGEST_NAP = 0.001
+_LOOK = 0.25
+# Seconds after which a rank has been away, and what waits for it is given time anew.
+_ABSENT = 1.0
+
+
+class Asked(NamedTuple):
+    """What this rank brings to a cycle.
+
+    new: what other ranks have not been told, in the order in which it was asked for.
+    entries: everything that is not done, by label; other threads add to it.
+    several_unnamed: whether more than one entry has no name.
+    blocked: whether this rank will ask for nothing more before something is done.
+    oldest: what has waited longest.
+    """
+
+    new: List[Handle]
+    entries: Dict[Label, Handle]
+    several_unnamed: bool
+    blocked: bool
+    oldest: Optional[Handle]
+
+
+class Program(Protocol):
+    """Those who wait for results."""
+
+    def begins(self, item: Item) -> None:
+        """Take note that something agreed on is about to be carried out."""
+
+    def finish(self, items: Sequence[Item]) -> None:
+        """Hand results or errors to those who wait for them."""
+
+    def end(self, error: Optional[Exception]) -> None:
+        """End the session."""
+
+
+class Cycles:
+    """One group's agreement and exchange, by one thread at a time."""
+
+    def __init__(self, engine: Engine, settings: Settings, watch: Watch) -> None:
+        self.fruitless = 0  # cycles since the last result
+        self._engine = engine
+        self._ledger = Ledger(engine.size, settings.cache_capacity)
+        self._fusion = Fusion(engine, settings.fusion_threshold)
+        self._watch = watch
+        # Kept after an error as well: the layer below may still write to its arrays.
+        self._pending: Optional[Pending] = None
+
+    def agree(self, asked: Asked) -> Tuple[List[Item], int]:
+        """Return what all ranks ask for, in the same order on all of them, and the epoch.
+
+        Unnamed requests are numbered anew in each epoch.  Raises StallError.
+        """
+        ledger = self._ledger
+        assert asked.oldest is not None
+        since = self._since(asked.oldest)
+        mine, spell = self._slots(asked, time.monotonic() - since > _LATE)
+        bits = numpy.zeros(_FIRST_SLOT + len(ledger.requests), dtype=numpy.bool_)
+        bits[_NOTHING_TO_SPELL] = not spell
+        bits[_BLOCKED] = asked.blocked
+        if self._engine.rank in ledger.joined:
+            bits[_FIRST_SLOT:] = ledger.without_joined
+        for slot in mine:
+            bits[_FIRST_SLOT + slot] = True
+        words = as_words(bits)
+        if self._await(self._engine.start_and(words), since) > _ABSENT:
+            asked.oldest.since = since = time.monotonic()  # who was away has only just come back
+        common = bits_of(words, bits.size)
+        slots = numpy.flatnonzero(common[_FIRST_SLOT:]).tolist()
+        items = [self._item(ledger.requests[slot], mine.get(slot)) for slot in slots]
+        for slot in slots:
+            if slot in mine:
+                mine[slot].reported = True
+        if common[_BLOCKED] or not common[_NOTHING_TO_SPELL]:
+            new = [handle for handle in asked.new if not handle.reported]
+            decisions = ledger.report(self._spell(new, since))
+            for handle in new:
+                handle.reported = True
+            if common[_BLOCKED] and not items and not decisions:
+                decisions = ledger.give_up()
+            items += [self._decided(one, asked.entries) for one in decisions]
+        self.fruitless = 0 if items else self.fruitless + 1
+        return items, ledger.epoch
+
+    def carry_out(self, items: Sequence[Item], program: Program) -> None:
+        """Exchange what has been agreed on, allreduces first and together; collective."""
+        reductions: List[Item] = []
+        others: List[Item] = []
+        for item in items:
+            together = isinstance(item.work, Allreduce) and item.error is None
+            (reductions if together else others).append(item)
+        # As numpy does it by default, but without a word: no caller sees this thread's warnings,
+        # and where they are made errors one rank alone would fail.
+        with numpy.errstate(all="ignore"):
+            for batch in batches(reductions):
+                for item in batch.items:
+                    program.begins(item)
+                with self._watch.inside(batch.items[0].request):
+                    self._fusion.run(batch)
+                program.finish(batch.items)
+            for item in others:
+                self._carry_out_alone(item, program)
+
+    def _carry_out_alone(self, item: Item, program: Program) -> None:
+        if item.request == SHUTDOWN:
+            program.end(item.error)
+            return
+        if item.error is None and item.work is not None:
+            program.begins(item)
+            with self._watch.inside(item.request), _memory.carrying([item.work.value]):
+                item.work.run(self._engine)
+                _memory.settle(item.work.value)
+        program.finish([item])
+
+    def _since(self, oldest: Handle) -> float:
+        """Return when waiting for ``oldest`` began; for that of join() it begins anew."""
+        now = time.monotonic()
+        self._watch.waiting(oldest.request)
+        if oldest.request == JOIN:
+            return now
+        if not oldest.since:
+            oldest.since = now
+        return oldest.since
+
+    def _slots(self, asked: Asked, late: bool) -> Tuple[Dict[int, Handle], bool]:
+        """Return what one bit can say, by slot, and whether something must be spelt out."""
+        ledger = self._ledger
+        mine: Dict[int, Handle] = {}
+        spell = False
+        for handle in asked.new:
+            slot = ledger.slots.get(handle.request)
+            if (
+                slot is None
+                or handle.label in ledger.waiting
+                # Their numbers, which a bit does not tell, must not be mixed up.
+                or (asked.several_unnamed and handle.request.name is None)
+            ):
+                spell = True
+            else:
+                mine[slot] = handle
+        impatient = late or self.fruitless >= _PATIENCE
+        return mine, spell or (impatient and bool(asked.new))
+
+    def _decided(self, decision: Decision, entries: Dict[Label, Handle]) -> Item:
+        """Return what follows from a decision on this rank."""
+        request, error = decision.request, decision.error
+        handle = entries.get(decision.label)
+        if handle is not None and not handle.reported:
+            handle = None  # asked for since: this rank has joined, and it is not part of this
+        if request == JOIN:
+            last = self._ledger.last_joined()
+            if handle is not None:
+                handle.work = Nothing(last)
+        refused = handle.refusal if handle is not None and error is None else None
+        return self._item(request, handle, error or refused)
+
+    def _item(
+        self, request: Request, handle: Optional[Handle], error: Optional[Exception] = None
+    ) -> Item:
+        """Return this rank's part in a request: of one that has joined, zeros."""
+        if handle is not None:
+            return Item(request, handle, handle.work, error)
+        joined = request.call == "allreduce" and error is None
+        return Item(
+            request, None, zeros(request, self._engine.local_rank) if joined else None, error
+        )
+
+    def _spell(self, new: Sequence[Handle], since: float) -> List[List[Tuple[Label, Request]]]:
+        """Return what each rank newly asks for, by rank; collective."""
+        report = encode([(handle.label, handle.request) for handle in new])
+        data = numpy.frombuffer(report, dtype=numpy.uint8)
+        size = self._engine.size
+        counts = numpy.empty(size, dtype=numpy.int64)
+        mine = as_bytes(numpy.array([data.size], dtype=numpy.int64))
+        self._await(self._engine.start_gather(mine, [8] * size, counts.view(numpy.uint8)), since)
+        everything = numpy.empty(int(counts.sum()), dtype=numpy.uint8)
+        lengths: List[int] = counts.tolist()
+        self._await(self._engine.start_gather(data, lengths, everything), since)
+        ends = numpy.cumsum(counts)
+        return [decode(everything[e - n : e].tobytes()) for n, e in zip(lengths, ends)]
+
+    def _await(self, pending: Pending, since: float) -> float:
+        """Return when ``pending`` is complete, and how long that took.
+
+        Raises StallError past the limit.
+        """
+        self._pending = pending
+        started = looked = time.monotonic()
+        if started - since > _LOOK:
+            self._watch.look(started - since, 0.0, self._ledger.missing)
+        while not pending.done():
+            now = time.monotonic()
+            waited = now - started
+            if waited < _SPIN:
+                _yield()
+            else:
+                time.sleep(min(waited / 8, _LONGEST_NAP))
+            if now - looked > _LOOK:
+                looked = now
+                self._watch.look(now - since, waited, self._ledger.missing)
+        return time.monotonic() - started
+
+
+def _yield() -> None:
+    """Let other threads of this process run, and other processes, if they want to."""
+    # Not time.sleep(0): from Python 3.11 on that takes 0.1 ms.
+    select.select((), (), (), 0)
+    os.sched_yield()
+
+
+def as_words(bits: Array) -> Array:
+    """Return bits as int64 words, the last one filled up with zeros."""
+    packed = numpy.packbits(bits)
+    words = numpy.zeros((packed.size + 7) // 8, dtype=numpy.int64)
+    words.view(numpy.uint8)[: packed.size] = packed
+    return words
+
+
+def bits_of(words: Array, count: int) -> Array:
+    """Return the first ``count`` bits of what ``as_words`` made."""
+    return numpy.unpackbits(words.view(numpy.uint8))[:count]

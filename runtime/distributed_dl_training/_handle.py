@@ -1,0 +1,128 @@
+"""What a program holds of a collective under way, and which of its threads wait for one."""
+
+import copy
+import threading
+from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Optional
+
+from distributed_dl_training._agreement import Label, Request
+from distributed_dl_training._works import Nothing, Work
+
+if TYPE_CHECKING:
+    from distributed_dl_training._conductor import Conductor
+
+
+class Handle:
+    """A collective under way: ``poll()`` looks whether it is complete, ``synchronize()`` waits."""
+
+    __slots__ = (
+        "_conductor",
+        "done",
+        "error",
+        "finish",
+        "label",
+        "phase",
+        "refusal",
+        "reported",
+        "request",
+        "since",
+        "work",
+    )
+
+    def __init__(
+        self,
+        request: Request,
+        work: Work,
+        refusal: Optional[Exception] = None,
+        finish: Optional[Callable[[Any], Any]] = None,
+    ) -> None:
+        """Prepare a request; ``finish`` turns the work into what the caller gets."""
+        self.request = request
+        self.work = work
+        self.refusal = refusal
+        self.finish = finish
+        self.label: Label = ""
+        self.phase = ""  # as the timeline has it
+        self.done = False
+        self.error: Optional[Exception] = None
+        self.reported = False
+        self.since = 0.0  # when it became the oldest that waits
+        self._conductor: Optional[Conductor] = None
+
+    def poll(self) -> bool:
+        """Tell whether the result is there, so that ``synchronize`` will not wait."""
+        assert self._conductor is not None
+        return self._conductor.poll(self)
+
+    def synchronize(self) -> Any:
+        """Wait for the collective and return its result; a second call returns the same.
+
+        Raises MismatchError, StallError, PeerLostError, or what is wrong with the arguments.
+        """
+        assert self._conductor is not None
+        if not self.done:
+            self._conductor.wait(self)
+        if self.error is not None:
+            raise own_copy(self.error, self.refusal)
+        if self.finish is not None:
+            with self._conductor.finishing:  # another thread may ask for the same result
+                if self.finish is not None:
+                    self.work, self.finish = Nothing(self.finish(self.work)), None
+        return self.work.value
+
+
+def own_copy(error: Exception, cause: Optional[Exception] = None) -> Exception:
+    """Return ``error`` for one raise of many: raising adds a traceback to the object itself.
+
+    cause: what was wrong on this rank; it may be the error itself.
+    """
+    if error is cause:
+        return error
+    made = copy.copy(error)
+    made.__cause__ = cause or error.__cause__
+    return made
+
+
+class Item(NamedTuple):
+    """What all ranks have agreed on, and this rank's part in it; none if it has joined."""
+
+    request: Request
+    handle: Optional[Handle]
+    work: Optional[Work] = None
+    error: Optional[Exception] = None
+
+
+class Askers:
+    """The threads that ask for collectives, and what each of them waits for.
+
+    The conductor's lock guards it.
+    """
+
+    def __init__(self) -> None:
+        # Whoever opens the session is likely to ask, and other threads may wait for it to do so.
+        self._threads = {threading.current_thread()}
+        self._waiting: Dict[threading.Thread, Handle] = {}
+
+    def add(self) -> None:
+        """Note that this thread asks for a collective."""
+        me = threading.current_thread()
+        # A thread that Python has not started, such as torch's for gradients, works for another
+        # one that waits for it; it would count as alive for ever.
+        if me not in self._threads and not isinstance(me, threading._DummyThread):
+            self._threads = {thread for thread in self._threads if thread.is_alive()}
+            self._threads.add(me)
+
+    def wait(self, handle: Handle) -> None:
+        """Note that this thread waits for ``handle``."""
+        self._waiting[threading.current_thread()] = handle
+
+    def go_on(self) -> None:
+        """Note that this thread waits no more."""
+        self._waiting.pop(threading.current_thread(), None)
+
+    def all_wait(self) -> bool:
+        """Tell whether every thread that could ask for more waits for what is not done."""
+        self._threads = {thread for thread in self._threads if thread.is_alive()}
+        waiting = self._waiting
+        return bool(self._threads) and all(
+            thread in waiting and not waiting[thread].done for thread in self._threads
+        )

@@ -1,0 +1,66 @@
+"""Settings of a job, from variables: each has a name of ours and, where one fits, Horovod's."""
+
+import os
+from typing import Any, Dict, Mapping, NamedTuple, Optional
+
+from distributed_dl_training._core import Engine
+from distributed_dl_training._works import gather_integers
+
+
+class Settings(NamedTuple):
+    """What variables may change; all ranks must have the same."""
+
+    fusion_threshold: int = 64 << 20  # bytes that small tensors are packed into
+    cache_capacity: int = 1024  # requests that are remembered
+    stall_check: float = 60.0  # seconds without progress before a report; 0: never
+    stall_limit: float = 600.0  # the same before an error, see ``_stall``; 0: never
+    hierarchical: int = 1  # 1: allreduce by node where that differs, see ``_by_node``; 0: never
+
+
+NAMES = {
+    "fusion_threshold": ("DDLT_FUSION_THRESHOLD", "HOROVOD_FUSION_THRESHOLD"),
+    "cache_capacity": ("DDLT_CACHE_CAPACITY", "HOROVOD_CACHE_CAPACITY"),
+    "stall_check": ("DDLT_STALL_CHECK_TIME_SECONDS", "HOROVOD_STALL_CHECK_TIME_SECONDS"),
+    "hierarchical": ("DDLT_HIERARCHICAL_ALLREDUCE", "HOROVOD_HIERARCHICAL_ALLREDUCE"),
+    "stall_limit": ("DDLT_STALL_SHUTDOWN_TIME_SECONDS", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"),
+}
+
+
+def read(environ: Optional[Mapping[str, str]] = None) -> Settings:
+    """Return the settings that variables make.
+
+    Raises ValueError for one that is no number or negative.
+    """
+    found = os.environ if environ is None else environ
+    values: Dict[str, Any] = {}
+    for field, names in NAMES.items():
+        for name in names:
+            if found.get(name):
+                values[field] = _number(name, found[name], type(getattr(Settings(), field)))
+                break
+    return Settings(**values)
+
+
+def compare(engine: Engine, settings: Settings) -> None:
+    """Raise ValueError, on all ranks, if they have not the same settings; collective.
+
+    How requests are numbered and packed follows from these: ranks that differ would exchange
+    messages of different lengths.
+    """
+    fields = ("fusion_threshold", "cache_capacity", "hierarchical")
+    found = gather_integers(engine, [getattr(settings, field) for field in fields])
+    for place, field in enumerate(fields):
+        values = found[place :: len(fields)]
+        if len(set(values)) > 1:
+            names = " or ".join(NAMES[field])
+            raise ValueError(f"{names} must be the same on all ranks, not {values} by rank")
+
+
+def _number(name: str, text: str, kind: Any) -> Any:
+    try:
+        value = kind(text)
+    except ValueError:
+        value = -1
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"{name}={text!r} is not a number of at least 0")
+    return value

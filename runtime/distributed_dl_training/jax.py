@@ -1,0 +1,6 @@
+"""JAX is not served yet: importing this module says what is."""
+
+raise ImportError(
+    "distributed_dl_training has no module for JAX yet; it comes next.  There are "
+    "distributed_dl_training.torch and distributed_dl_training.numpy"
+)

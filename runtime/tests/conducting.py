@@ -1,0 +1,42 @@
+"""Ranks that conduct, each in a thread, and what they ask for."""
+
+from distributed_dl_training._agreement import Request
+from distributed_dl_training._conductor import Conductor, Handle
+from distributed_dl_training._core import Op, Threads
+from distributed_dl_training._settings import Settings
+from distributed_dl_training._works import Allreduce
+
+from fakes import Group
+
+DEFAULT = Settings()
+
+
+class Ours(Allreduce):
+    """One that a weak reference can watch."""
+
+
+def allreduce(name, values, op=Op.SUM, **facts):
+    """Return a handle for values, reduced in place."""
+    shape = values.shape
+    arena, start = facts.pop("arena", None), facts.pop("start", 0)
+    place = ("arena", start) if arena is not None else ()
+    dtype = str(values.dtype)
+    request = Request("allreduce", name, dtype, shape, op.value, place=place, **facts)
+    return Handle(request, Ours([values], values, op, 1.0, 1.0, arena, start))
+
+
+def ranks(size, body, settings=DEFAULT, threads=Threads.MULTIPLE):
+    """Run body(conductor) on each rank; shut down in order unless it raises."""
+
+    def one(engine):
+        conductor = Conductor(engine, settings)
+        result = body(conductor)
+        conductor.shutdown()
+        return result
+
+    group = Group(size, threads)
+    results = group.run(one)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results

@@ -1,0 +1,253 @@
+"""The alias of Horovod, in environments made for it: on, off, and never before a real one."""
+
+import os
+import subprocess
+import sys
+from typing import Any, NamedTuple
+
+import pytest
+
+from launching import HOME, job_environ
+
+
+class Environment(NamedTuple):
+    """A virtual environment that has this copy of the runtime, and the base's packages."""
+
+    python: str
+    packages: str
+    bin: str
+
+    def run(self, *arguments: str, **environ: str) -> Any:
+        clean = job_environ()
+        del clean["PYTHONPATH"]
+        clean.update(environ)
+        return subprocess.run(
+            [self.python, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=clean,
+            cwd=os.path.dirname(self.bin),
+            universal_newlines=True,
+        )
+
+    def alias(self, verb: str) -> Any:
+        return self.run("-m", "distributed_dl_training.alias", verb, "horovod")
+
+    def files(self) -> Any:
+        return sorted(os.listdir(self.packages)), sorted(os.listdir(self.bin))
+
+
+def make_environment(folder: str) -> Environment:
+    subprocess.check_call([sys.executable, "-m", "venv", "--without-pip", folder])
+    python = os.path.join(folder, "bin", "python")
+    code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+    packages = subprocess.check_output([python, "-c", code], universal_newlines=True).strip()
+    # What is installed beside pytest (numpy, maybe torch and mpi4py) is there too, but last.
+    here = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    with open(os.path.join(packages, "aaa_base.pth"), "w") as stream:
+        stream.write("\n".join([HOME, *here]) + "\n")
+    return Environment(python, packages, os.path.join(folder, "bin"))
+
+
+@pytest.fixture
+def environment(tmp_path):
+    return make_environment(str(tmp_path / "environment"))
+
+
+def write(path: str, text: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as stream:
+        stream.write(text)
+
+
+def test_off_until_enabled_and_off_again(environment):
+    before = environment.files()
+    assert environment.run("-c", "import horovod").returncode == 1
+    done = environment.alias("status")
+    assert "alias: disabled" in done.stdout and "takes nothing" in done.stdout
+
+    done = environment.alias("enable")
+    assert done.returncode == 0, done.stdout
+    assert environment.files() != before
+    done = environment.alias("status")
+    assert "alias: enabled" in done.stdout and "takes this runtime" in done.stdout
+    code = "import horovod; assert horovod.__ddlt_alias__; print(horovod.__version__)"
+    assert environment.run("-c", code).stdout.startswith("0.28.1+ddlt.")
+    assert environment.alias("enable").returncode == 0  # once more changes nothing
+
+    done = environment.alias("disable")
+    assert done.returncode == 0 and done.stdout.count("removed: ") == 2
+    assert environment.files() == before
+    assert environment.alias("disable").stdout == "nothing to do\n"
+    assert environment.run("-c", "import horovod").returncode == 1
+
+
+def test_version_is_one_that_programs_compare():
+    packaging = pytest.importorskip("packaging.version", reason="packaging is not installed")
+    from distributed_dl_training import alias
+
+    assert packaging.Version(alias.version()) >= packaging.Version("0.28.1")
+    assert packaging.Version(alias.version()) < packaging.Version("0.29")
+
+
+def test_horovodrun(environment):
+    assert environment.alias("enable").returncode == 0
+    script = os.path.join(environment.bin, "horovodrun")
+    command = [script, "--gloo", "-np", "2", "-H", "localhost:2", environment.python, "-c"]
+    clean = job_environ()
+    del clean["PYTHONPATH"]
+    code = "import os, horovod; print(os.environ['RANK'], horovod.__ddlt_alias__)"
+    out = subprocess.check_output([*command, code], env=clean, universal_newlines=True)
+    assert sorted(out.splitlines()) == ["[0]<stdout>:0 True", "[1]<stdout>:1 True"]
+    done = subprocess.run([script], env=clean, stderr=subprocess.PIPE, universal_newlines=True)
+    assert done.returncode == 2 and done.stderr.startswith("horovodrun: error: no program")
+
+
+def test_environment_with_a_space_in_its_name(tmp_path):
+    environment = make_environment(str(tmp_path / ("a b" + "c" * 120)))
+    assert environment.alias("enable").returncode == 0
+    script = os.path.join(environment.bin, "horovodrun")
+    assert subprocess.call([script, "--version"], env=job_environ()) == 0
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "horovod/__init__.py",
+        "horovod-0.28.1.dist-info/METADATA",
+        "horovod-0.18.2-py3.6.egg-info/PKG-INFO",
+        "horovod.egg-link",
+    ],
+)
+def test_a_real_horovod_is_never_shadowed(environment, path):
+    write(os.path.join(environment.packages, path), "")
+    before = environment.files()
+    done = environment.alias("enable")
+    assert done.returncode == 1 and environment.files() == before
+    place = os.path.join(environment.packages, path.split("/")[0])
+    assert f"a real horovod is installed: {place}" in done.stdout
+    assert "Traceback" not in done.stdout
+    assert f"import horovod takes the real one: {place}" in environment.alias("status").stdout
+
+
+def test_a_folder_that_is_no_package_is_no_horovod(environment):
+    write(os.path.join(os.path.dirname(environment.bin), "horovod", "notes.txt"), "")
+    assert environment.alias("enable").returncode == 0
+    assert environment.run("-c", "import horovod; print(horovod.__file__)").stdout.count("_alias")
+
+
+def test_a_real_horovod_that_comes_later_is_named(environment, tmp_path):
+    """It joins sys.path behind the alias, as the base's packages may: the import refuses."""
+    assert environment.alias("enable").returncode == 0
+    write(str(tmp_path / "other" / "horovod" / "__init__.py"), "")
+    write(os.path.join(environment.packages, "zzz_late.pth"), str(tmp_path / "other") + "\n")
+    done = environment.run("-c", "import horovod")
+    assert done.returncode == 1
+    assert "ImportError: a real horovod is installed" in done.stdout
+    assert str(tmp_path / "other" / "horovod") in done.stdout
+    assert "takes the real one" in environment.alias("status").stdout
+
+
+def test_files_of_others_stay(environment):
+    script = os.path.join(environment.bin, "horovodrun")
+    write(script, "#!/bin/sh\n")
+    done = environment.alias("enable")
+    assert done.returncode == 1 and f"{script} is there already" in done.stdout
+    assert environment.alias("disable").stdout == "nothing to do\n"
+    with open(script) as stream:
+        assert stream.read() == "#!/bin/sh\n"
+
+
+def test_no_environment_of_its_own():
+    """The alias is not for the Python of everybody."""
+    base = os.path.join(sys.base_prefix, "bin", "python{}.{}".format(*sys.version_info))
+    if not os.access(base, os.X_OK) or os.path.isdir(os.path.join(sys.base_prefix, "conda-meta")):
+        pytest.skip(f"no plain base Python at {base}")
+    done = subprocess.run(
+        [base, "-m", "distributed_dl_training.alias", "enable", "horovod"],
+        env=job_environ(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        universal_newlines=True,
+    )
+    assert done.returncode == 1
+    assert "no virtual or conda environment" in done.stdout or "a real horovod" in done.stdout
+
+
+def test_packages_that_cannot_be_written(environment, tmp_path):
+    """A file where the folder of scripts should be: root is not held up by permissions."""
+    code = (
+        "import sys\nfrom distributed_dl_training import alias\n"
+        "place = alias.Place(alias.place('horovod').pth, sys.argv[1])\n"
+        "alias.place = lambda name: place\n"
+        "sys.exit(alias.main(['enable', 'horovod']))\n"
+    )
+    (tmp_path / "file").write_text("")
+    before = environment.files()
+    done = environment.run("-c", code, str(tmp_path / "file" / "horovodrun"))
+    assert done.returncode == 1
+    assert "error: cannot write " in done.stdout and "Traceback" not in done.stdout
+    assert environment.files() == before
+
+
+@pytest.mark.parametrize("name", ["tensorflow", "tensorflow.keras", "keras", "mxnet"])
+def test_frameworks_to_come_are_a_clear_error(environment, name):
+    assert environment.alias("enable").returncode == 0
+    done = environment.run("-c", f"import horovod.{name}")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].startswith("ImportError: ") or "hint:" in done.stdout
+    assert name.split(".")[0] in done.stdout
+
+
+def test_torch_has_the_names_of_ours(environment):
+    found = subprocess.run(
+        [sys.executable, "-c", "import distributed_dl_training.torch"],
+        env=job_environ(),
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+    )
+    if found.returncode:
+        pytest.skip("distributed_dl_training.torch: " + found.stderr.strip().splitlines()[-1])
+    assert environment.alias("enable").returncode == 0
+    code = (
+        "import horovod.torch as hvd, distributed_dl_training.torch as ours\n"
+        "from horovod.torch.mpi_ops import allreduce\n"
+        "from horovod.torch.compression import Compression\n"
+        "assert hvd.allreduce is ours.allreduce is allreduce\n"
+        "names = [n for n in dir(ours) if n[0] != '_']\n"
+        "assert all(getattr(hvd, n) is getattr(ours, n) for n in names)\n"
+    )
+    done = environment.run("-c", code)
+    assert done.returncode == 0, done.stdout
+
+
+def test_what_is_built(environment):
+    assert environment.alias("enable").returncode == 0
+    code = (
+        "from horovod.common.util import *\n"
+        "assert isinstance(mpi_built(), bool) and isinstance(gloo_built(), bool)\n"
+        "assert nccl_built() in (0, 1) and not ddl_built() and not ccl_built()\n"
+        "assert [num_rank_is_power_2(n) for n in range(5)] == [False, True, True, False, True]\n"
+        "assert split_list([1, 2, 3, 4, 5], 2) == [[1, 2], [3, 4, 5]]\n"
+        "assert split_list([1], 3) == [[1]]\n"
+        "assert not extension_available('mxnet')\n"
+    )
+    done = environment.run("-c", code)
+    assert done.returncode == 0, done.stdout
+
+
+def test_run_calls_a_function_on_every_rank(environment):
+    assert environment.alias("enable").returncode == 0
+    code = (
+        "import operator, os, horovod\n"
+        "print(horovod.run(os.getenv, args=('RANK',), np=3, use_gloo=True))\n"
+        "from horovod.runner import run\n"
+        "try:\n"
+        "    run(operator.truediv, (1, 0), np=1, use_gloo=True)\n"
+        "except RuntimeError as error:\n"
+        "    print(error)\n"
+    )
+    done = environment.run("-c", code)
+    assert "['0', '1', '2']" in done.stdout, done.stdout
+    assert "ZeroDivisionError" in done.stdout
+    assert "the ranks ended with exit code 1" in done.stdout
