@@ -14,6 +14,7 @@ from .tree import Items, Node, Pairs, Refused, Scalar
 _PACKAGES_HINT = (
     "a package that envbuild need not know goes under 'packages:', as a pip requirement"
 )
+_CHANNELS_HINT = "a folder of your own can record it, in knowledge/versions.yaml, under channels:"
 _FLAGS_HINT = "what programs read when they run goes under 'env:'"
 OWN_COMPONENTS_HINT = (
     "a folder of your own can add it, in knowledge/components.yaml: see docs/recipes.md"
@@ -56,6 +57,20 @@ def pip_names_are_known(root: Pairs, known: Knowledge) -> Iterator[Problem]:
             if value.text not in there:
                 what = f"distribution of {component}"
                 yield Problem(unknown(what, value.text, there), value.place, ())
+
+
+def channels_are_known(root: Pairs, known: Knowledge) -> Iterator[Problem]:
+    """Yield a problem for every conda channel of a recipe or site that nothing is recorded of."""
+    said = _child(root, "channels")
+    names: list[Node | Scalar] = []
+    if isinstance(said, Items):
+        names = list(said.items)
+    elif isinstance(said, Pairs):
+        names = [key for key, _ in said.pairs]
+    for name in names:
+        if isinstance(name, Scalar) and name.text not in known.channels:
+            message = unknown("conda channel", name.text, known.channels)
+            yield Problem(message, name.place, (_CHANNELS_HINT,))
 
 
 # What starts ranks on machines that this project knows of. One program of these has been written

@@ -100,6 +100,8 @@ def _merged(each: Sequence[Knowledge]) -> Knowledge:
         components=_first_wins(one.components for one in each),
         releases=_first_wins(one.releases for one in each),
         existing=_first_wins(one.existing for one in each),
+        source_trees=_first_wins(one.source_trees for one in each),
+        channels=_first_wins(one.channels for one in each),
         symptoms=_first_of_each_id(one.symptoms for one in each),
         advisories=_first_of_each_id(one.advisories for one in each),
         couplings=_first_of_each_id(one.couplings for one in each),

@@ -14,6 +14,7 @@ from ..model.knowledge import Knowledge
 from ..model.recipe import Recipe
 from ..model.site import Site
 from .checks import (
+    channels_are_known,
     components_are_known,
     flags_are_known,
     launcher_is_spelt_right,
@@ -90,7 +91,7 @@ def _read(path: Path, model: type[M], known: Knowledge | None) -> Document[M]:
     checks = [*schema_is_a_number(root)]
     if known is not None:
         checks += [*name_fits(root, path), *components_are_known(root, known)]
-        checks += pip_names_are_known(root, known)
+        checks += [*pip_names_are_known(root, known), *channels_are_known(root, known)]
         checks += [*flags_are_known(root, known), *launcher_is_spelt_right(root)]
     wrong = _first_at_each_place(found, faults, checks)
     if result is None or wrong:

@@ -297,6 +297,11 @@ def _versions(checks: _Checks, sheet: Sheet) -> Iterator[Problem]:
         yield from checks.component(name, sheet.at("releases", name).key)
     for name in value.existing:
         yield from checks.component(name, sheet.at("existing", name).key)
+    for name in value.source_trees:
+        yield from checks.component(name, sheet.at("source-trees", name).key)
+    for channel, held in value.channels.items():
+        for name in held.packages:
+            yield from checks.component(name, sheet.at("channels", channel, "packages", name).key)
 
 
 def _advisories(checks: _Checks, sheet: Sheet) -> Iterator[Problem]:

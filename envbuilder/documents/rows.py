@@ -36,6 +36,8 @@ _SECTIONS = {
     "components": ("components.yaml", "components"),
     "releases": ("versions.yaml", "releases"),
     "existing": ("versions.yaml", "existing"),
+    "source_trees": ("versions.yaml", "source_trees"),
+    "channels": ("versions.yaml", "channels"),
     "symptoms": ("symptoms.yaml", "symptoms"),
     "advisories": ("advisories.yaml", "advisories"),
     "couplings": ("couplings.yaml", "couplings"),

@@ -37,6 +37,7 @@ PATTERNS = {
     r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$": "must be an id such as OMPI-001",
     r"^[a-z][a-z0-9_]*$": "must be a fact's name such as cuda_aware",
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$": "must be a day such as 2021-12-01",
+    r"^[0-9a-f]{40}$": "must be a git commit: 40 hex digits",
     r"^[0-9a-f]{64}$": "must be a sha256: 64 hex digits",
 }
 """What a value that fails one of the models' patterns should have been, by the pattern."""

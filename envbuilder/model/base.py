@@ -11,6 +11,8 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     StringConstraints,
+    TypeAdapter,
+    ValidationError,
     ValidationInfo,
 )
 
@@ -49,6 +51,15 @@ def sha256_text(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
+def fits(adapter: TypeAdapter[str], text: str) -> bool:
+    """Whether a document may hold *text* as that type: what a machine says need not."""
+    try:
+        adapter.validate_python(text)
+    except ValidationError:
+        return False
+    return True
+
+
 def _one_line(text: str) -> str:
     if not text.isprintable():
         raise ValueError("must be one line of printable characters")
@@ -69,6 +80,7 @@ VariableName = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)
 ]
 
+GitCommit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 ModuleName = Annotated[

@@ -54,6 +54,7 @@ FACTS: Mapping[str, FactKind] = {
     "scheduler": FactKind("text", "scheduler: slurm in the site file"),
     "offline": FactKind("bool", "facts: {offline: true} in the site file"),
     "uses": FactKind("set", "uses: [alltoall] in the recipe; [] for nothing special"),
+    "channels": FactKind("set", "always known: the recipe's channels, [] for another backend"),
 }
 """Facts of recipe and site. Beside them there are ``flags.NAME`` (text, '' where it is not set),
 ``ops.allreduce`` and its like (which library does that operation on GPUs, 'CPU' for none), and
@@ -95,9 +96,6 @@ class Condition:
         if self.evaluate(lookup) is not None:
             return ()
         return tuple(sorted(name for name in self.names() if lookup(name) is None))
-
-
-ALWAYS = Condition("true")
 
 
 def parse(text: str) -> Condition:

@@ -27,6 +27,7 @@ _IDENTITY: Mapping[str, tuple[str, ...]] = {
     "replaced": ("module",),
     "inputs": ("kind", "name"),
     "artifacts": ("name",),
+    "channels": ("name",),
 }
 
 # What an entry is in a few words; the other fields are told only where they alone differ.
@@ -41,6 +42,7 @@ _WORDS: Mapping[str, str] = {
     "replaced": "by {by}",
     "inputs": "{sha256}",
     "artifacts": "{filename}",
+    "channels": "{url}",
 }
 
 # Their fields are told even where the words differ: a flag that changed with the release.
@@ -54,6 +56,7 @@ _SECTIONS: Mapping[str, str] = {
     "findings": "what is known",
     "pip-indexes": "package indexes",
     "find-links": "package indexes",
+    "channels": "package indexes",
     "artifacts": "files",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from pydantic import Field
@@ -107,7 +108,7 @@ class SmokeResult(Document):
             for number, line in enumerate(reason.splitlines())
         ]
         for rank, stack in self.stacks.items():
-            calls = stack.splitlines()
+            calls = _program_first(stack).splitlines()
             more = [f"  ... {len(calls) - STACK_LINES} more lines"] * (len(calls) > STACK_LINES)
             lines += [
                 f"stack of {rank}:",
@@ -115,6 +116,19 @@ class SmokeResult(Document):
                 *more,
             ]
         return tuple(lines)
+
+
+def _program_first(stack: str) -> str:
+    """Return what faulthandler wrote: the thread that it was called in first, then the main one.
+
+    It writes the threads newest first, those of the runtime before the program's own:
+    https://docs.python.org/3/library/faulthandler.html
+    """
+    blocks = re.split(r"\n+(?=(?:Thread|Current thread) 0x)", stack)
+    threads = [each for each in blocks if each.startswith(("Thread 0x", "Current thread 0x"))]
+    head = [each for each in blocks if each not in threads]
+    current = [each for each in threads if each.startswith("Current thread ")]
+    return "\n".join(dict.fromkeys([*head, *current, *threads[-1:], *threads]))
 
 
 class Noted(Document):

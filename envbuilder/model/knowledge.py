@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from .base import Day, Document, Line, Name, VariableName, is_checked
+from .channels import Channel, SourceTrees
 from .condition import parse
 from .ranges import VersionRange
 from .recipe import AdvisoryId, Arch, Severity
@@ -61,6 +62,9 @@ class Component(Document):
     )
     links: tuple[Name, ...] = Field(
         default=(), description="What its own libraries are linked with: mpi, nccl."
+    )
+    pip_home: Line | None = Field(
+        default=None, description="Where its headers and libraries lie in site-packages."
     )
     pip_variants: tuple[Line, ...] = Field(
         default=(),
@@ -114,6 +118,10 @@ class Versions(Document):
     source: Line
     releases: dict[Name, tuple[Release, ...]] = Field(default_factory=dict)
     existing: dict[Name, Existing] = Field(default_factory=dict)
+    source_trees: dict[Name, SourceTrees] = Field(default_factory=dict)
+    channels: dict[Name, Channel] = Field(
+        default_factory=dict, description="conda channels, and the packages that they hold."
+    )
 
 
 def _compiles(pattern: str, info: ValidationInfo) -> str:
@@ -176,8 +184,8 @@ class Remedy(Document):
     ``patch``: a file in recipes/patches, or one that the module's builder applied.
     ``variable``: *name* = *value* in the build's environment. ``pip-option``: *value* on pip's
     command line. ``flag``: *name* = *value* among the runtime's flags. ``component``: *name* is in
-    the environment, in the range *value*. ``build-version``: *name* in the range *value* while
-    building only.
+    the environment, in the range *value*. ``build-version``: *name* in the range *value*, if there
+    is one, while building only.
     """
 
     id: Name
@@ -337,6 +345,8 @@ class Knowledge(Document):
     components: dict[Name, Component]
     releases: dict[Name, tuple[Release, ...]]
     existing: dict[Name, Existing] = Field(default_factory=dict)
+    source_trees: dict[Name, SourceTrees] = Field(default_factory=dict)
+    channels: dict[Name, Channel] = Field(default_factory=dict)
     symptoms: tuple[Symptom, ...] = ()
     advisories: tuple[Advisory, ...] = ()
     couplings: tuple[Coupling, ...] = ()

@@ -98,6 +98,18 @@ class Changed(Document):
     now: int
 
 
+class LaunchLine(Document):
+    """What starts a program on all ranks of an environment."""
+
+    environment: Name
+    number: int
+    launcher: Line = Field(description="Its kind: openmpi, srun, ...")
+    ranks: int
+    hosts: tuple[Line, ...] = Field(description="host:slots; none: this machine alone.")
+    hosts_from: Line = Field(description="Who named them.")
+    words: tuple[str, ...] = Field(description="The line, the program and its words last.")
+
+
 class Removed(Document):
     """What ``remove`` took away."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from .base import (
     Document,
+    GitCommit,
     Line,
     ModuleName,
     Name,
@@ -16,7 +17,7 @@ from .base import (
     canonical_json,
     sha256_text,
 )
-from .recipe import AdvisoryId, Arch, Backend, CleanUrl, Severity, Smoke
+from .recipe import AdvisoryId, Alias, Arch, Backend, CleanUrl, Profile, Severity, Smoke
 from .site import AbsolutePath, Launcher, ModuleSystem, Origin, PlainVersion
 
 
@@ -26,7 +27,9 @@ class Pin(Document):
     component: Name
     version: PlainVersion
     origin: Origin
-    locator: Line = Field(description="Module name, interpreter path, or name on the index.")
+    locator: Line = Field(
+        description="Module name, interpreter path, name on the index, or CHANNEL/NAME of conda."
+    )
     why: Line
 
     def __str__(self) -> str:
@@ -97,12 +100,24 @@ class Finding(Document):
     reason: Line | None = None
 
 
+class GitTree(Document):
+    """Sources that are cloned, with their submodules, at one commit."""
+
+    url: CleanUrl
+    tag: Line
+    commit: GitCommit
+
+
 class SourceBuild(Document):
     """A component that is built from its sources inside the environment, and with which flags."""
 
     component: Name
     version: PlainVersion
     flags: dict[VariableName, Line] = Field(default_factory=dict)
+    homes: dict[VariableName, Line] = Field(
+        default_factory=dict,
+        description="Flags that are folders of the prefix, relative to it; '.' is the prefix.",
+    )
     environment: dict[VariableName, Line] = Field(
         default_factory=dict, description="Further variables of its build: remedies."
     )
@@ -111,6 +126,9 @@ class SourceBuild(Document):
         default=(), description="What its build needs in a release of its own: setuptools<60."
     )
     patches: tuple[Line, ...] = ()
+    tree: GitTree | None = Field(
+        default=None, description="Its sources, where they are no archive of the index."
+    )
     frameworks: tuple[Name, ...] = Field(
         default=(), description="What it is built for: torch, tensorflow, mxnet."
     )
@@ -149,6 +167,14 @@ class RuntimePlan(Document):
     version: PlainVersion
     source_sha256: Sha256
     bundled: bool = True
+    aliases: tuple[Alias, ...] = Field(
+        default=(), description="Names that it answers to as well, such as horovod."
+    )
+    beside: Literal["ddl", "tf-distribute"] | None = Field(
+        default=None,
+        description="What the recipe's programs talk through instead, where they are started in "
+        "a way of its own: by ddlrun, or with TF_CONFIG on every rank.",
+    )
 
 
 class Input(Document):
@@ -167,6 +193,15 @@ class Step(Document):
     needs_network: bool = False
 
 
+class PlanChannel(Document):
+    """A conda channel that packages come from. ``accept``: what a user must have set before."""
+
+    name: Name
+    url: CleanUrl
+    accept: dict[VariableName, Line] = Field(default_factory=dict)
+    licence: Line | None = None
+
+
 class Plan(Document):
     """The components decided, where each comes from and why, the environment and the steps."""
 
@@ -177,7 +212,9 @@ class Plan(Document):
     arch: Arch
     backend: Backend
     system_site_packages: bool
-    python: AbsolutePath
+    python: AbsolutePath | None = Field(
+        description="The interpreter that a virtualenv is made with; None: conda brings it."
+    )
     pins: tuple[Pin, ...]
     build_pins: tuple[Pin, ...] = Field(
         default=(), description="Needed to build, not part of the environment."
@@ -188,6 +225,11 @@ class Plan(Document):
     packages: tuple[Line, ...] = ()
     modules: Modules = Modules()
     builds: tuple[SourceBuild, ...] = ()
+    verified: tuple[SourceBuild, ...] = Field(
+        default=(),
+        description="What a module brings and is looked at as what is built; of its flags, only "
+        "those that the recipe states are known.",
+    )
     findings: tuple[Finding, ...] = ()
     environment: tuple[Edit, ...] = ()
     runtime: RuntimePlan
@@ -197,8 +239,15 @@ class Plan(Document):
     smoke: Smoke
     pip_indexes: tuple[CleanUrl, ...] = ()
     find_links: tuple[CleanUrl, ...] = ()
+    channels: tuple[PlanChannel, ...] = ()
+    profile: Profile | None = Field(default=None, description="Measured by it while it runs.")
     steps: tuple[Step, ...]
     inputs: tuple[Input, ...] = ()
+
+    @property
+    def lockable(self) -> bool:
+        """Whether its files can be locked, and it be built; any other plan is there to be read."""
+        return self.backend != "conda" and all(build.tree is None for build in self.builds)
 
     def pin(self, component: str) -> Pin | None:
         """Return the pin of *component*, or None."""
@@ -217,6 +266,19 @@ class Artifact(Document):
     size: int | None = Field(default=None, description="Bytes, where the index says so.")
     build_only: bool = Field(default=False, description="Used to build, not installed.")
     imports: Line | None = None
+
+
+def _without_unused(plan: dict[str, Any]) -> None:
+    """Leave out of a plan's JSON what later envbuilds added and this plan does without.
+
+    Else each such key would cause a rebuild of every environment there is.
+    """
+    plans, builds = ("channels", "profile", "verified"), ("homes", "tree")
+    runtime = (plan["runtime"], ("aliases", "beside"))
+    for part, keys in ((plan, plans), runtime, *((each, builds) for each in plan["builds"])):
+        for key in keys:
+            if not part[key]:
+                del part[key]
 
 
 class Lock(Document):
@@ -240,6 +302,7 @@ class Lock(Document):
         """
         plain = self.plain()
         del plain["plan"]["inputs"]
+        _without_unused(plain["plan"])
         for artifact in plain["artifacts"]:
             artifact.pop("size", None)
         return sha256_text(canonical_json(plain))

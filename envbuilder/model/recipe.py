@@ -15,6 +15,7 @@ from pydantic import (
     ValidationInfo,
     WithJsonSchema,
     field_validator,
+    model_validator,
 )
 
 from .base import Document, Line, ModuleName, Name, VariableName
@@ -117,6 +118,9 @@ RuntimePackage = Literal[
     "distributed-dl-training", "horovod", "torch-distributed", "tf-distribute", "ddl"
 ]
 
+Alias = Literal["horovod"]
+"""A name that the bundled runtime answers to, where a recipe asks for it."""
+
 # Runtimes that are part of something else, and the component that holds them.
 PART_OF: Mapping[str, str] = {
     "torch-distributed": "pytorch",
@@ -129,6 +133,9 @@ AdvisoryId = Annotated[
 ]
 """The id of a row of knowledge, such as OMPI-001."""
 
+
+Profile = Literal["scorep"]
+"""A variant of a recipe that is measured while it runs."""
 
 Severity = Literal["error", "warning", "info"]
 
@@ -164,6 +171,11 @@ class Runtime(Document):
         description="Its build variables by their own names, such as HOROVOD_GPU_ALLREDUCE; of a "
         "module's, what its builder set.",
     )
+    aliases: tuple[Alias, ...] = Field(
+        default=(),
+        description="Names under which programs find the bundled runtime as well: horovod, for "
+        "those that import horovod.torch where no Horovod is.",
+    )
     source: Line | None = Field(
         default=None,
         description="Folder of runtime sources to build instead of the bundled ones, "
@@ -177,6 +189,20 @@ class Runtime(Document):
         if origin == "module" and package not in (None, "horovod"):
             raise ValueError(f"only horovod can come from a module, not {package}")
         return origin
+
+    @field_validator("aliases")
+    @classmethod
+    def _aliases_are_of_the_bundled(
+        cls, aliases: tuple[Alias, ...], info: ValidationInfo
+    ) -> tuple[Alias, ...]:
+        package = info.data.get("package")
+        if aliases and package not in (None, "distributed-dl-training"):
+            raise ValueError(
+                f"aliases are of the bundled runtime: package is {package}, which has its own name"
+            )
+        if len(set(aliases)) < len(aliases):
+            raise ValueError("the same alias is listed twice")
+        return aliases
 
 
 class Smoke(Document):
@@ -217,6 +243,11 @@ class Recipe(Document):
         description="Another distribution of the same component, such as tensorflow: "
         "tensorflow-cpu.",
     )
+    from_source: tuple[Name, ...] = Field(
+        default=(),
+        description="Components of the stack that are compiled from their sources, and never taken "
+        "from a module or as a wheel.",
+    )
     packages: tuple[PipRequirement, ...] = Field(
         default=(), description="Further pip requirements that no knowledge is kept about."
     )
@@ -228,6 +259,11 @@ class Recipe(Document):
         description="Package indexes, first one first, instead of pip's configured ones.",
     )
     find_links: tuple[CleanUrl, ...] = ()
+    channels: tuple[Name, ...] = Field(
+        default=(),
+        description="For the backend conda: the recorded channels that packages come from, first "
+        "one first.",
+    )
     runtime: Runtime = Runtime()
     smoke: Smoke = Smoke()
 
@@ -253,6 +289,33 @@ class Recipe(Document):
                 "the stack names no python: add 'python: \">=3.9\"' or 'python: \"*\"'"
             )
         return stack
+
+    @field_validator("from_source")
+    @classmethod
+    def _built_is_in_the_stack(
+        cls, names: tuple[str, ...], info: ValidationInfo
+    ) -> tuple[str, ...]:
+        for name in names:
+            if name not in info.data.get("stack", {name: "*"}):
+                raise ValueError(f"the stack does not name {name}: add '{name}: \"*\"' to it")
+        return names
+
+    @field_validator("channels")
+    @classmethod
+    def _channels_are_for_conda(
+        cls, channels: tuple[str, ...], info: ValidationInfo
+    ) -> tuple[str, ...]:
+        if channels and info.data.get("backend", "conda") != "conda":
+            raise ValueError("channels are for backend: conda")
+        if len(set(channels)) != len(channels):
+            raise ValueError("the same channel is listed twice")
+        return channels
+
+    @model_validator(mode="after")
+    def _conda_has_channels(self) -> Recipe:
+        if self.backend == "conda" and not self.channels:
+            raise ValueError("backend: conda needs channels: name those that packages come from")
+        return self
 
     @field_validator("runtime")
     @classmethod

@@ -10,7 +10,7 @@ from .base import Day, Document, Line, ModuleName, Name, Sha256
 from .recipe import Arch, CleanUrl
 
 ModuleSystem = Literal["lmod", "tcl", "none"]
-Origin = Literal["module", "system", "pip", "build"]
+Origin = Literal["module", "system", "conda", "pip", "build"]
 LauncherKind = Literal[
     "hydra",
     "openmpi",
@@ -190,6 +190,9 @@ class Site(Document):
     )
     pip_indexes: tuple[CleanUrl, ...] = ()
     find_links: tuple[CleanUrl, ...] = ()
+    channels: dict[Name, CleanUrl] = Field(
+        default_factory=dict, description="Copies that the site keeps of recorded conda channels."
+    )
 
 
 class Interpreter(Document):
@@ -238,3 +241,11 @@ class Snapshot(Document):
     system: tuple[SystemComponent, ...] = ()
     modules: tuple[StatedModule, ...] = ()
     glibc: Line | None = None
+
+
+def glibc_of(site: Site, own: SiteFacts, snapshot: Snapshot) -> str | None:
+    """Return the glibc of a site, or None; *own* are its partition's facts, which win.
+
+    What was found comes last, as with every fact that a site states.
+    """
+    return own.glibc or site.facts.glibc or snapshot.glibc

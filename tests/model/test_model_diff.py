@@ -12,17 +12,20 @@ import pytest
 from pydantic import ValidationError
 
 from envbuilder.model.diff import Diff, diff
-from envbuilder.model.plan import Input, Lock, SourceBuild
+from envbuilder.model.plan import GitTree, Input, Lock, SourceBuild
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "render"))
 from render_cases import CASES
 
 SWAP = next(case for case in CASES if case.name == "swap").lock
+TREE = GitTree(url="https://github.com/horovod/horovod.git", tag="v0.18.2", commit="c" * 40)
 LOCK = SWAP.model_copy(
     update={
         "plan": SWAP.plan.model_copy(
             update={
-                "builds": (SourceBuild(component="horovod", version="0.18.2", flags={"A": "1"}),),
+                "builds": (
+                    SourceBuild(component="horovod", version="0.18.2", flags={"A": "1"}, tree=TREE),
+                ),
                 "packages": ("pandas>=2", "scipy"),
                 "inputs": (
                     Input(kind="recipe", name="allreduce", sha256="a" * 64),
@@ -56,12 +59,15 @@ def otherwise(value: Any) -> list[Any]:
     if isinstance(value, int):
         return [value + 1]
     if value is None:
-        return [1, "x", "/x", "X=1"]
+        tree = {"url": "https://x.example/x", "tag": "v1", "commit": "a" * 40}
+        return [1, "x", "/x", "X=1", "scorep", "ddl", tree]
     words = [
         "arm",
         "9.9",
         "/other",
         "c" * 64,
+        "d" * 40,
+        "https://example.org/other.git",
         "X",
         "aarch64",
         "conda",
@@ -147,7 +153,8 @@ def test_another_version_is_one_difference() -> None:
 
 
 def test_a_flag_is_told_beside_the_release() -> None:
-    builds = (SourceBuild(component="horovod", version="0.19.5", flags={"A": "0", "B": "1"}),)
+    flags = {"A": "0", "B": "1"}
+    builds = (SourceBuild(component="horovod", version="0.19.5", flags=flags, tree=TREE),)
     told = compared(LOCK, with_plan(builds=builds))
     assert [(each.name, each.before, each.after) for each in told.differences] == [
         ("horovod", "0.18.2", "0.19.5"),

@@ -1,0 +1,66 @@
+"""Where components come from beside modules and the package index: conda channels, git trees."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from .base import Day, Document, GitCommit, Line, Name, VariableName
+from .recipe import Arch, CleanUrl
+from .site import PlainVersion
+
+
+class CondaPackage(Document):
+    """One release of a component in a conda channel. Versions are in conda's order."""
+
+    version: PlainVersion
+    name: Line | None = Field(
+        default=None, description="What the channel calls it where that is not its usual name."
+    )
+    arch: tuple[Arch, ...] = Field(default=(), description="None: for all of them (noarch).")
+    pythons: tuple[PlainVersion, ...] = Field(
+        default=(), description="Python series that it is built for; none: any."
+    )
+
+
+class SourceTree(Document):
+    """One release as a git tree, of what has no archive of its sources on the index.
+
+    ``commit`` is what the tag meant when it was recorded: a tag can be moved, a commit cannot.
+    """
+
+    version: PlainVersion
+    tag: Line
+    commit: GitCommit
+    environment: dict[VariableName, Line] = Field(
+        default_factory=dict, description="What its build must be told, such as its own version."
+    )
+
+
+class SourceTrees(Document):
+    """Where the sources of a component are cloned from, submodules and all."""
+
+    url: CleanUrl
+    source: Line
+    trees: tuple[SourceTree, ...] = Field(min_length=1)
+
+
+class Licence(Document):
+    """What a user must accept before packages of a channel are installed.
+
+    A package that asks for it in the middle of an installation stops a script for ever, so the
+    variable that answers must be set beforehand, and by the user.
+    """
+
+    variable: VariableName
+    value: Line
+    summary: Line
+
+
+class Channel(Document):
+    """A conda channel, and what it was found to hold on the day *recorded*."""
+
+    url: CleanUrl
+    recorded: Day
+    sources: tuple[Line, ...] = Field(min_length=1)
+    licence: Licence | None = None
+    packages: dict[Name, tuple[CondaPackage, ...]]

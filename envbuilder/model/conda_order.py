@@ -1,0 +1,115 @@
+"""conda's order of versions, which is not that of PEP 440: ``7.6.5_10.2``, ``1.0.2k``, ``9e``.
+
+As conda's documentation of MatchSpec and VersionOrder describes it. A version is an optional epoch
+(``1!``), a release and an optional local part (``+cu118``). Releases are split at ``.``, ``_`` and
+``-`` into parts, and each part into runs of digits and of letters; a part that begins with letters
+gets a 0 before them. Runs are compared one by one: ``dev`` comes before all other letters, letters
+before numbers, ``post`` after everything; what is not there counts as 0. So 1.1 equals 1.1.0 and
+comes after 1.1.dev1, 1.1a1 and 1.1rc1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from itertools import zip_longest
+from typing import Any
+
+from packaging.specifiers import SpecifierSet
+
+from .ranges import ANY_VERSION
+
+_Run = tuple[int, int, str]
+_Part = tuple[_Run, ...]
+
+_RUNS = re.compile(r"[0-9]+|[a-z]+|\*")
+# Each run as (kind, number, letters): kinds are in their order.
+_DEV, _LETTERS, _NUMBER, _POST = range(4)
+_NOTHING: _Run = (_NUMBER, 0, "")
+
+
+def _run(text: str) -> _Run:
+    if text.isdigit():
+        return (_NUMBER, int(text), "")
+    named = {"dev": _DEV, "post": _POST}
+    return (named[text], 0, "") if text in named else (_LETTERS, 0, text)
+
+
+def _parts(text: str) -> tuple[_Part, ...]:
+    parts = []
+    for each in re.split(r"[._-]", text):
+        runs = tuple(_run(run) for run in _RUNS.findall(each))
+        if runs and runs[0][0] != _NUMBER:
+            runs = (_NOTHING, *runs)
+        parts.append(runs or (_NOTHING,))
+    return tuple(parts)
+
+
+@lru_cache(maxsize=4096)
+def _split(version: str) -> tuple[int, tuple[_Part, ...], tuple[_Part, ...]]:
+    epoch, mark, rest = version.lower().rpartition("!")
+    release, _, local = rest.partition("+")
+    number = int(epoch) if mark and epoch.isdigit() else 0
+    return number, _parts(release), _parts(local) if local else ()
+
+
+def _compare_parts(one: tuple[_Part, ...], other: tuple[_Part, ...]) -> int:
+    for mine, theirs in zip_longest(one, other, fillvalue=(_NOTHING,)):
+        for a, b in zip_longest(mine, theirs, fillvalue=_NOTHING):
+            if a != b:
+                return -1 if a < b else 1
+    return 0
+
+
+def compare(one: str, other: str) -> int:
+    """Return -1, 0 or 1: whether a version comes before another, equals it or comes after it."""
+    mine, theirs = _split(one), _split(other)
+    if mine[0] != theirs[0]:
+        return -1 if mine[0] < theirs[0] else 1
+    return _compare_parts(mine[1], theirs[1]) or _compare_parts(mine[2], theirs[2])
+
+
+def _begins(version: str, prefix: str) -> bool:
+    """Whether a version is of a series: 3.6.9 of 3.6, and 3.60 not."""
+    wanted = _split(prefix)[1]
+    mine = _split(version)[1]
+    return _compare_parts(mine[: len(wanted)], wanted) == 0
+
+
+def _compatible(version: str, bound: str) -> bool:
+    return compare(version, bound) >= 0 and _begins(version, bound.rpartition(".")[0])
+
+
+_FITS: Mapping[str, Callable[[str, str], bool]] = {
+    ">=": lambda version, bound: compare(version, bound) >= 0,
+    "<=": lambda version, bound: compare(version, bound) <= 0,
+    ">": lambda version, bound: compare(version, bound) > 0,
+    "<": lambda version, bound: compare(version, bound) < 0,
+    "==": lambda version, bound: compare(version, bound) == 0,
+    "!=": lambda version, bound: compare(version, bound) != 0,
+    "~=": _compatible,
+}
+
+
+def conda_matches(version: str, constraint: str) -> bool:
+    """Whether a conda package's version lies in a range, in conda's order."""
+    if constraint == ANY_VERSION:
+        return True
+    return all(_fits(version, each.operator, each.version) for each in SpecifierSet(constraint))
+
+
+def _fits(version: str, operator: str, bound: str) -> bool:
+    if bound.endswith(".*"):
+        return _begins(version, bound[: -len(".*")]) == (operator == "==")
+    return _FITS[operator](version, bound)
+
+
+class CondaKey:
+    """What a version is sorted by."""
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+
+    def __lt__(self, other: Any) -> bool:
+        return compare(self.version, other.version) < 0
