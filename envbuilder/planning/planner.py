@@ -1,12 +1,13 @@
-"""Making the plan of a virtualenv: pure, from what the resolver decided."""
+"""Making the plan of an environment: pure, from what the resolver decided."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..errors import UsageError
+from ..model.channels import Channel
 from ..model.plan import (
     Edit,
     Finding,
@@ -15,20 +16,17 @@ from ..model.plan import (
     Patch,
     Pin,
     Plan,
+    PlanChannel,
     Replacement,
     RuntimePlan,
     SourceBuild,
     Step,
 )
-from ..model.recipe import Arch, Recipe
+from ..model.profiles import build_variables
+from ..model.proofs import own_launcher
+from ..model.recipe import Arch, Profile, Recipe
 from ..model.site import Launcher, Site
 from .proofs import frameworks, proofs
-
-# What starts the ranks of each MPI that an environment may hold.
-LAUNCHERS: Mapping[str, Launcher] = {
-    "mpich": Launcher(kind="hydra", command=("mpiexec",)),
-    "openmpi": Launcher(kind="openmpi", command=("mpiexec",)),
-}
 
 
 class Found(Protocol):
@@ -41,7 +39,7 @@ class Found(Protocol):
     @property
     def brought(self) -> tuple[Pin, ...]: ...
     @property
-    def python(self) -> str: ...
+    def python(self) -> str | None: ...
     @property
     def loads(self) -> tuple[str, ...]: ...
     @property
@@ -56,7 +54,7 @@ class Found(Protocol):
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What a plan is made of, all of it decided before."""
+    """What a plan is made of, all of it decided before. ``channels``: those that are recorded."""
 
     recipe: Recipe
     site: Site
@@ -65,16 +63,19 @@ class PlanRequest:
     runtime: RuntimePlan
     inputs: tuple[Input, ...]
     patches: tuple[Patch, ...] = ()
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+    profile: Profile | None = None
 
 
 def make_plan(request: PlanRequest) -> Plan:
     """Return the plan. Raises UsageError for a backend that cannot be built yet."""
     recipe, site = request.recipe, request.site
-    if recipe.backend != "virtualenv":
+    if recipe.backend == "container":
         raise UsageError(
-            f"recipe {recipe.name} asks for backend {recipe.backend}, which is not built yet",
-            "backend: virtualenv is",
+            f"recipe {recipe.name} asks for backend container, which is not built yet",
+            "backend: virtualenv is; envbuild render --as def makes an image's definition of it",
         )
+    _check_aliases(request)
     launcher = site.launcher or _launcher(request.found.pins)
     return Plan(
         recipe=recipe.name,
@@ -90,6 +91,7 @@ def make_plan(request: PlanRequest) -> Plan:
         packages=recipe.packages,
         modules=_modules(request),
         builds=_builds(request),
+        verified=_verified(request),
         findings=request.found.findings,
         environment=_environment(recipe),
         runtime=request.runtime,
@@ -105,19 +107,51 @@ def make_plan(request: PlanRequest) -> Plan:
         smoke=recipe.smoke,
         pip_indexes=recipe.pip_indexes or site.pip_indexes,
         find_links=(*recipe.find_links, *site.find_links),
+        channels=tuple(_channels(request)),
+        profile=request.profile,
         steps=_steps(request),
         inputs=request.inputs,
     )
 
 
 def _builds(request: PlanRequest) -> tuple[SourceBuild, ...]:
-    """Return the builds, Horovod's with the frameworks that it is built for."""
+    """Return the builds, Horovod's with the frameworks that it is built for.
+
+    A profile's compilers compile it, and nothing else: what it stands on is the same as ever.
+    """
     components = [pin.component for pin in request.found.pins]
+    told = build_variables(request.profile)
     return tuple(
-        build.model_copy(update={"frameworks": frameworks(build.flags, components)})
+        build.model_copy(
+            update={
+                "frameworks": frameworks(build.flags, components),
+                "environment": {**build.environment, **told},
+            }
+        )
         if build.component == "horovod"
         else build
         for build in request.found.builds
+    )
+
+
+def _verified(request: PlanRequest) -> tuple[SourceBuild, ...]:
+    """Return the Horovod that a module brings, as what the recipe says of it."""
+    pin = next((pin for pin in request.found.pins if pin.component == "horovod"), None)
+    if pin is None or pin.origin != "module":
+        return ()
+    flags = request.recipe.runtime.flags
+    components = [each.component for each in request.found.pins]
+    without_mpi = flags.get("HOROVOD_WITHOUT_MPI") == "1"
+    nccl = "NCCL" in flags.values()
+    links = (*(() if without_mpi else ("mpi",)), *(("nccl",) if nccl else ()))
+    return (
+        SourceBuild(
+            component=pin.component,
+            version=pin.version,
+            flags=flags,
+            frameworks=frameworks(flags, components),
+            links=links,
+        ),
     )
 
 
@@ -140,10 +174,27 @@ def _modules(request: PlanRequest) -> Modules:
     )
 
 
+def _channels(request: PlanRequest) -> Iterator[PlanChannel]:
+    """Yield the recipe's channels, each where the site keeps its copy of it."""
+    for name in request.recipe.channels:
+        known = request.channels[name]
+        licence = known.licence
+        yield PlanChannel(
+            name=name,
+            url=request.site.channels.get(name, known.url),
+            accept={licence.variable: licence.value} if licence else {},
+            licence=licence.summary if licence else None,
+        )
+
+
+# What tells programs where the environment is.
+_HOME_OF: Mapping[str, str] = {"virtualenv": "VIRTUAL_ENV", "conda": "CONDA_PREFIX"}
+
+
 def _environment(recipe: Recipe) -> tuple[Edit, ...]:
     """Return the edits that loading the environment makes, in their order."""
     return (
-        Edit(kind="set", name="VIRTUAL_ENV", in_prefix=True),
+        Edit(kind="set", name=_HOME_OF[recipe.backend], in_prefix=True),
         # Packages in ~/.local would come before the site's and mix into what was proved.
         Edit(kind="set", name="PYTHONNOUSERSITE", value="1"),
         Edit(kind="prepend", name="PATH", value="bin", in_prefix=True),
@@ -152,31 +203,56 @@ def _environment(recipe: Recipe) -> tuple[Edit, ...]:
 
 
 def _launcher(pins: tuple[Pin, ...]) -> Launcher:
-    for pin in pins:
-        if pin.component in LAUNCHERS:
-            return LAUNCHERS[pin.component]
-    raise UsageError(
-        "it is not known what starts the ranks of this stack's MPI",
-        "name the command in the site file: launcher: {command: [srun, --mpi=pmix]}",
-    )
+    launcher = own_launcher(pins)
+    if launcher is None:
+        raise UsageError(
+            "it is not known what starts the ranks of this stack's MPI",
+            "name the command in the site file: launcher: {command: [srun, --mpi=pmix]}",
+        )
+    return launcher
 
 
 def _steps(request: PlanRequest) -> tuple[Step, ...]:
     load = (Step(id="modules", title="load the site's modules and compare"),)
+    made = Step(id="venv", title="make the virtualenv")
+    if request.recipe.backend == "conda":
+        made = Step(id="conda", title="make the conda environment", needs_network=True)
     return (
         *(load if request.found.loads else ()),
-        Step(id="venv", title="make the virtualenv"),
+        made,
         Step(id="fetch", title="fetch the locked packages", needs_network=True),
         Step(id="install", title="install them"),
         Step(id="tools", title="unpack the build tools"),
-        *_source_steps(request.found.builds),
+        *_source_steps(request.found.builds, _verified(request)),
         Step(id="runtime", title="build the collective runtime"),
+        *_alias_steps(request.runtime),
         Step(id="check", title="import every package and compare"),
     )
 
 
-def _source_steps(builds: Sequence[SourceBuild]) -> Iterator[Step]:
+def _alias_steps(runtime: RuntimePlan) -> Iterator[Step]:
+    if runtime.aliases:
+        yield Step(id="alias", title=f"let it answer to {', '.join(runtime.aliases)}")
+
+
+def _check_aliases(request: PlanRequest) -> None:
+    """Raise UsageError where an alias of the runtime would stand before the real thing."""
+    for pin in (*request.found.pins, *request.found.brought):
+        if pin.component in request.runtime.aliases:
+            raise UsageError(
+                f"recipe {request.recipe.name} lets the bundled runtime answer to {pin.component}, "
+                f"but its stack brings a real one: {pin}",
+                "leave out runtime: aliases, or what brings it",
+            )
+
+
+def _source_steps(builds: Sequence[SourceBuild], brought: Sequence[SourceBuild]) -> Iterator[Step]:
     for build in builds:
-        yield Step(id=f"build-{build.component}", title=f"build {build.component} {build.version}")
-    if builds:
-        yield Step(id="verify", title="look at the libraries that were built")
+        yield Step(
+            id=f"build-{build.component}",
+            title=f"build {build.component} {build.version}",
+            needs_network=build.tree is not None,
+        )
+    if builds or brought:
+        whose = "were built" if builds else "the module brings"
+        yield Step(id="verify", title=f"look at the libraries that {whose}")

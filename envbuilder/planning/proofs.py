@@ -51,6 +51,8 @@ def proofs(
     if "horovod" in components:
         flags = _flags(recipe, builds)
         return (*own, *_of_horovod(flags, components, launcher, alone=alone))
+    if "horovod" in recipe.runtime.aliases:
+        own += _of_horovod({"HOROVOD_WITHOUT_TENSORFLOW": "1"}, components, launcher, alone=alone)
     if "pytorch" in components and (alone or recipe.runtime.package == "torch-distributed"):
         own.append(_of_torch(components, launcher, alone=alone))
     return tuple(own)

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 import clingo
 
 from .. import data
-from .encoding import Encoded
+from .alike import worth_looking_at
+from .encoding import Encoded, bar, facts
 from .loading import order
-from .problem import CHANGE_COSTS, LEVELS, Change, Problem, Stack
+from .problem import CHANGE_COSTS, Change, Problem, Stack
+from .reading import Answer, read
+from .switches import changed, unrelaxed
 
 # How many sets of loads that end otherwise than planned are barred before giving up. Each bar is
 # one more solve of some milliseconds; real trees need none or one.
@@ -24,30 +27,7 @@ _MOST_BARS = 60
 
 _OPTIONS = ("-t1", "--seed=1", "--opt-strategy=usc", "--warn=none")
 
-# Levels that are not "newest" stand at these priorities in engine.lp.
-_PRIORITIES = {
-    "changes": 1010,
-    "distance": 1009,
-    "additions": 1008,
-    "preference": 1007,
-    "origins": 1006,
-    "warnings": 1005,
-    "remedies": 1004,
-    "generations": 1003,
-    "loads": 2,
-    "names": 1,
-}
-_NEWEST = 1000
-
 _LOADING = "law:loading"
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """One model: the numbers of what holds in it, and its costs by priority."""
-
-    atoms: tuple[clingo.Symbol, ...]
-    costs: dict[int, int]
 
 
 def solve(problem: Problem) -> Stack | None:
@@ -87,7 +67,7 @@ def conflicts(problem: Problem, count: int) -> tuple[tuple[str, ...], ...]:
     stack, problem = _best(problem, relaxing=False, blocked=())
     if stack is not None:
         return ()
-    cores = _Cores(Encoded(problem))
+    cores = _Cores(Encoded(problem, problem.candidates))
     found: list[tuple[str, ...]] = []
     left = list(cores.encoded.switches)
     while len(found) < count:
@@ -109,7 +89,7 @@ class _Cores:
         self._control = _grounded(encoded, objective=False)
         self._bars = 0
         # Literals stay what they are when bars are added.
-        self._names = {self._literal(symbol): name for name, symbol in encoded.symbols.items()}
+        self._names = {self._literal(symbol): name for name, symbol in encoded.switches.items()}
 
     def minimal(self, switches: list[str]) -> tuple[str, ...] | None:
         """Return a minimal set of those among *switches*; None: they hold together.
@@ -129,7 +109,7 @@ class _Cores:
         return min(found, key=lambda each: (_written(each), _rows(each), len(each), each))
 
     def _smaller(self, core: list[str], kinds: Sequence[str]) -> tuple[str, ...]:
-        order_of = self.encoded.switches.index
+        order_of = list(self.encoded.switches).index
         places = {kind: n for n, kind in enumerate(kinds)}
         kept = core
         for switch in sorted(core, key=lambda name: (places[_kind(name)], order_of(name))):
@@ -152,8 +132,8 @@ class _Cores:
         assumptions = _assumptions(self.encoded, switches)
         with self._control.solve(assumptions=assumptions, yield_=True) as handle:
             for model in handle:
-                answer = _Answer(tuple(model.symbols(shown=True)), {})
-                return [], _read(self.encoded, answer)
+                answer = Answer(tuple(model.symbols(shown=True)), {})
+                return [], read(self.encoded, answer)
             named = [self._names.get(number) for number in handle.core()]
             return [name for name in named if name is not None], None
 
@@ -165,7 +145,7 @@ class _Cores:
         """Bar the loads of a stack that has no order, as long as the law of loading is on."""
         self._bars += 1
         part = f"bar{self._bars}"
-        self._control.add(part, [], self.encoded.bar(stack.loads))
+        self._control.add(part, [], bar(self.encoded.numbers, stack.loads))
         self._control.ground([(part, [])])
 
 
@@ -195,11 +175,14 @@ def _best(
 ) -> tuple[Stack | None, Problem]:
     """Return the best stack whose loads can be ordered, and the problem with what was barred."""
     while True:
-        encoded = Encoded(problem)
+        # The best is one, whatever it is found among. Of equally close stacks the first that is
+        # found counts, and that shall not hang on who stands for whom.
+        told = problem.candidates if relaxing else worth_looking_at(problem)
+        encoded = Encoded(problem, told)
         answer = _optimum(encoded, blocked, relaxing)
         if answer is None:
             return None, problem
-        stack = _read(encoded, answer)
+        stack = read(encoded, answer)
         ordered = _ordered(encoded, stack)
         if ordered is not None or len(problem.barred) >= _MOST_BARS:
             return ordered, problem
@@ -241,7 +224,7 @@ def _behind(encoded: Encoded, stack: Stack) -> dict[str, frozenset[str]]:
 def _grounded(encoded: Encoded, objective: bool, more: str = "") -> clingo.Control:
     control = clingo.Control([*_OPTIONS, *_costs()], message_limit=0)
     control.load(str(data.ENGINE))
-    control.add("base", [], encoded.facts + more)
+    control.add("base", [], facts(encoded) + more)
     parts: list[tuple[str, list[clingo.Symbol]]] = [("base", [])]
     control.ground([*parts, ("objective", [])] if objective else parts)
     return control
@@ -252,59 +235,23 @@ def _costs() -> Iterable[str]:
 
 
 def _assumptions(encoded: Encoded, switches: Iterable[str]) -> list[tuple[clingo.Symbol, bool]]:
-    return [(encoded.symbols[name], True) for name in switches]
+    return [(encoded.switches[name], True) for name in switches]
 
 
 def _optimum(
     encoded: Encoded, blocked: Sequence[tuple[Change, ...]], relaxing: bool
-) -> _Answer | None:
+) -> Answer | None:
     more = ["relaxing." if relaxing else "", *(_block(encoded, each) for each in blocked)]
     control = _grounded(encoded, objective=True, more="\n".join(more))
-    held = encoded.unrelaxed if relaxing else encoded.switches
-    best: _Answer | None = None
+    held = unrelaxed(encoded.problem, encoded.switches) if relaxing else encoded.switches
+    best: Answer | None = None
     with control.solve(assumptions=_assumptions(encoded, held), yield_=True) as handle:
         for model in handle:
             costs = dict(zip(model.priority, model.cost, strict=True))
-            best = _Answer(tuple(model.symbols(shown=True)), costs)
+            best = Answer(tuple(model.symbols(shown=True)), costs)
     return best
 
 
 def _block(encoded: Encoded, changes: Sequence[Change]) -> str:
     """Return a constraint against all of *changes* together."""
-    return f":- {', '.join(encoded.changed(each) for each in changes)}."
-
-
-def _read(encoded: Encoded, answer: _Answer) -> Stack:
-    """Return the answer in the problem's own names; the loads are not ordered yet."""
-    of: dict[str, list[tuple[int, ...]]] = {}
-    for symbol in answer.atoms:
-        numbers = [
-            each.number for each in symbol.arguments if each.type == clingo.SymbolType.Number
-        ]
-        of.setdefault(symbol.name, []).append(tuple(numbers))
-    names, candidates = encoded.module_names, encoded.candidate_ids
-    used = {candidates[k] for (k,) in of.get("use", ())}
-    taken = {q: d for q, d in of.get("take", ())}  # noqa: C416 - tuples of any length to pairs
-    return Stack(
-        loads=tuple(sorted(names[m] for (m,) in of.get("load", ()))),
-        final=tuple(sorted(names[m] for (m,) in of.get("active", ()))),
-        replaced=encoded.replacements(
-            [names[r] for (r,) in of.get("replaced", ())],
-            [names[m] for (m,) in of.get("active", ())],
-        ),
-        used=encoded.used(frozenset(used), frozenset(s for (s,) in of.get("dropped", ()))),
-        effective=tuple(sorted(candidates[k] for (k,) in of.get("effective", ()))),
-        violated=tuple(
-            sorted(encoded.violated(q, taken.get(q)) for (q,) in of.get("violated", ()))
-        ),
-        costs=_by_level(encoded.problem, answer.costs),
-        changes=encoded.changes(answer.atoms),
-    )
-
-
-def _by_level(problem: Problem, costs: dict[int, int]) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    newest = tuple(costs.get(_NEWEST - place, 0) for place in range(len(problem.wants)))
-    return tuple(
-        (level, newest if level == "newest" else (costs.get(_PRIORITIES[level], 0),))
-        for level in LEVELS
-    )
+    return f":- {', '.join(changed(encoded.switches, each) for each in changes)}."

@@ -15,7 +15,7 @@ from .engine import closest, conflicts, solve
 from .problem import Change, FlagCase, Rule, Stack, Want
 from .problem import Problem as StackProblem
 from .request import Request
-from .runtime import told
+from .runtime import wanted_as
 from .world import World, world
 
 # So many closest stacks fit on a screen; --verbose asks for more.
@@ -110,13 +110,24 @@ def _listed(members: Sequence[Member]) -> Iterator[str]:
 
 def _hints(whole: World, members: Sequence[Member]) -> Iterator[str]:
     if {each.switch for each in members} & set(_without_candidates(whole)) & {"line:python"}:
-        yield "envbuild doctor lists the interpreters and what each lacks"
+        if whole.request.recipe.backend == "conda":
+            yield from _recorded_pythons(whole)
+        else:
+            yield "envbuild doctor lists the interpreters and what each lacks"
     # What the table of flags says has no row of its own to show.
     known = {each.id for each in matching.rows(whole.request.knowledge)}
     rows = [each.switch.removeprefix("row:") for each in members if each.switch[:4] == "row:"]
     rows = [each for each in rows if each in known]
     if rows:
         yield f"envbuild advisories show {rows[0]} says more"
+
+
+def _recorded_pythons(whole: World) -> Iterator[str]:
+    """Say for which architectures each channel of the recipe is known to hold a Python."""
+    for name in whole.request.recipe.channels:
+        held = whole.request.knowledge.channels[name].packages.get("python", ())
+        found = sorted({arch for each in held for arch in each.arch})
+        yield f"of channel {name} a python is recorded for {', '.join(found) or 'nothing'}"
 
 
 def member(world: World, switch: str) -> Member:
@@ -148,8 +159,7 @@ def _wanted_member(world: World, switch: str) -> Member:
     wanted = world.wanted[switch]
     asked = wanted.constraint
     what = wanted.component if asked == ANY_VERSION else f"{wanted.component} {asked}"
-    if wanted.component == world.request.recipe.runtime.package:
-        what += told(world.request.recipe)
+    what += wanted_as(world.request.recipe, wanted.component)
     by = "" if wanted.place else f", which {wanted.why} needs"
     return Member(switch, f"{what}{by}", wanted.place)
 

@@ -65,6 +65,7 @@ def stated_facts(
         "system_site_packages": recipe.system_site_packages,
         "scheduler": site.scheduler,
         "uses": frozenset(recipe.uses),
+        "channels": frozenset(recipe.channels),
         "glibc": snapshot.glibc,
     }
     for facts in (site.facts, more):

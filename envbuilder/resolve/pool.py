@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ..model.conda_order import conda_matches
 from ..model.condition import Value
 from ..model.knowledge import Ranges, Selection, Selector
 from ..model.ranges import matches
@@ -14,11 +15,15 @@ from .problem import Candidate
 
 @dataclass(frozen=True)
 class Pool:
-    """The candidates. ``facts`` and ``homes``: by candidate, of the modules that provide them."""
+    """The candidates. ``facts`` and ``homes``: by candidate, of the modules that provide them.
+
+    ``inside``: where in the prefix those lie that are installed there, relative to it.
+    """
 
     candidates: tuple[Candidate, ...]
     facts: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
     homes: Mapping[str, str] = field(default_factory=dict)
+    inside: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def by_id(self) -> dict[str, Candidate]:
@@ -38,25 +43,31 @@ class Pool:
 
     def within(self, role: str, ranges: Ranges) -> frozenset[str]:
         """Return the candidates of a component or virtual in one of the ranges."""
-        return frozenset(each.id for each in self.of(role) if in_ranges(each.version, ranges))
+        return frozenset(each.id for each in self.of(role) if in_ranges(each, ranges))
 
     def selected(self, role: str, selection: Selection) -> frozenset[str]:
         """Return the candidates that a selection means."""
         return frozenset(each.id for each in self.of(role) if selects(selection, each))
 
 
-def in_ranges(version: str, ranges: Ranges) -> bool:
-    """Whether the version lies in the range, or in one of several."""
+def fits(candidate: Candidate, constraint: str) -> bool:
+    """Whether a candidate's version lies in a range, in the order of its own package world."""
+    in_range = conda_matches if candidate.origin == "conda" else matches
+    return in_range(candidate.version, constraint)
+
+
+def in_ranges(candidate: Candidate, ranges: Ranges) -> bool:
+    """Whether a candidate lies in the range, or in one of several."""
     each = (ranges,) if isinstance(ranges, str) else ranges
-    return any(matches(version, one) for one in each)
+    return any(fits(candidate, one) for one in each)
 
 
 def selects(selection: Selection, candidate: Candidate) -> bool:
     """Whether the candidate is one of those that a selection means."""
     if isinstance(selection, Selector):
-        fits = not selection.origin or candidate.origin in selection.origin
-        return fits and matches(candidate.version, selection.range)
-    return matches(candidate.version, selection)
+        right_origin = not selection.origin or candidate.origin in selection.origin
+        return right_origin and fits(candidate, selection.range)
+    return fits(candidate, selection)
 
 
 def describe(candidates: Iterable[Candidate]) -> tuple[str, ...]:

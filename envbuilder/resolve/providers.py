@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from packaging.specifiers import InvalidSpecifier
 from packaging.version import Version
 
-from ..model.knowledge import Component, Knowledge, Release
-from ..model.ranges import matches, version
+from ..model.channels import CondaPackage
+from ..model.conda_order import CondaKey
+from ..model.knowledge import Component, Knowledge
+from ..model.ranges import version
+from ..model.releases import admits, has_wheels_for, runs_on
 from ..model.site import Origin, SystemComponent
 from .names import key, natural
 from .pool import Pool
@@ -22,6 +24,12 @@ _NOTHING = Version("0")
 # Facts of a system's component that say where it lies, and what machine it is for.
 _HOME = "home"
 _ARCH = "arch"
+
+# Where a conda package lies: in the prefix itself, as all of them.
+_PREFIX = "."
+
+# Stands for the folder of packages, which is named after the Python.
+SITE_PACKAGES = "<site-packages>"
 
 # What the package index may turn out not to have.
 _INDEXED = ("pip", "build")
@@ -47,10 +55,16 @@ def pool(
     ``strict``: without the releases that are for none of the Pythons that are there.
     """
     inside = [each for name in sorted(modules) for each in _of_module(request, shelf, name)]
-    pythons = [*(c for c in inside if c.component == "python"), *_interpreters(request)]
+    pythons = [
+        *(c for c in inside if c.component == "python"),
+        *_interpreters(request),
+        *_of_channels(request, "python", None),
+    ]
     known = [_Python(each.id, each.version) for each in pythons]
     outside = [
-        each for name in sorted(set(components)) for each in _of_index(request, name, known, strict)
+        each
+        for name in sorted(set(components))
+        for each in (*_of_index(request, name, known, strict), *_conda(request, name, known))
     ]
     system = dict(_of_system(request, set(components)))
     own = [*(p for p in pythons if p.module is None), *system]
@@ -68,7 +82,18 @@ def pool(
         tuple(_ranked(offered, request)),
         facts,
         {name: home for name, home in homes.items() if home},
+        dict(_inside(request, offered)),
     )
+
+
+def _inside(request: Request, offered: Iterable[Candidate]) -> Iterator[tuple[str, str]]:
+    """Yield where in the prefix candidates lie, as far as anything is built against them."""
+    for each in offered:
+        known = request.knowledge.components.get(each.component)
+        if each.origin == "conda":
+            yield each.id, _PREFIX
+        elif each.origin == "pip" and known and known.pip_home:
+            yield each.id, f"{SITE_PACKAGES}/{known.pip_home}"
 
 
 def _of_module(request: Request, shelf: Shelf, name: str) -> Iterator[Candidate]:
@@ -97,7 +122,7 @@ def _roles(knowledge: Knowledge, component: str) -> frozenset[str]:
 
 
 def _interpreters(request: Request) -> Iterator[Candidate]:
-    if "system" not in request.site.origins:
+    if "system" not in request.site.origins or request.recipe.backend == "conda":
         return
     claimed = {module.python for module in request.snapshot.modules if module.python}
     for each in request.snapshot.interpreters:
@@ -144,19 +169,69 @@ def _of_index(
     request: Request, component: str, pythons: list[_Python], strict: bool
 ) -> Iterator[Candidate]:
     known = request.knowledge.components.get(component)
+    if component in request.recipe.from_source:
+        yield from _of_trees(request, component)
     if known is None or known.pip is None:
         return
     for release in request.knowledge.releases.get(component, ()):
         for origin in _index_origins(request, known, component):
-            if not _is_for(release, origin, request):
+            # Sources run wherever they are built.
+            built = origin == "build"
+            if not built and not runs_on(release, request.arch, request.glibc):
                 continue
-            fitting = frozenset(
-                each.id for each in pythons if _admits(release, origin, each.version)
-            )
+            fits = admits if built else has_wheels_for
+            fitting = frozenset(each.id for each in pythons if fits(release, each.version))
             if fitting or not strict:
                 limited = fitting if len(fitting) < len(pythons) else None
                 name = request.recipe.pip_names.get(component, known.pip)
                 yield _outside(request, component, release.version, origin, name, limited)
+
+
+def _conda(request: Request, component: str, pythons: list[_Python]) -> Iterator[Candidate]:
+    """Yield the conda packages of a component, but for python, which is a candidate already."""
+    if component != "python":
+        yield from _of_channels(request, component, pythons)
+
+
+def _of_channels(
+    request: Request, component: str, pythons: list[_Python] | None
+) -> Iterator[Candidate]:
+    """Yield what the recipe's channels hold of a component; of several the first that has it.
+
+    conda's strict priority: a channel hides what those behind it have of the same name.
+    """
+    if request.recipe.backend != "conda" or component == request.recipe.runtime.package:
+        return
+    known = request.knowledge.components.get(component)
+    hidden: set[str] = set()
+    for channel in request.recipe.channels:
+        held = request.knowledge.channels[channel].packages.get(component, ())
+        names = {each: each.name or (known.conda if known else None) for each in held}
+        for each, name in names.items():
+            right_arch = not each.arch or request.arch in each.arch
+            if name is None or name in hidden or not right_arch:
+                continue
+            fitting = _fitting(each, pythons)
+            locator = f"{channel}/{name}"
+            yield _outside(request, component, each.version, "conda", locator, fitting)
+        hidden |= {name for name in names.values() if name}
+
+
+def _fitting(package: CondaPackage, pythons: list[_Python] | None) -> frozenset[str] | None:
+    """Return the Pythons that a package is built for; None: any."""
+    if pythons is None or not package.pythons:
+        return None
+    return frozenset(
+        each.id for each in pythons if ".".join(each.version.split(".")[:2]) in package.pythons
+    )
+
+
+def _of_trees(request: Request, component: str) -> Iterator[Candidate]:
+    """Yield what is built from a git tree. It is for any Python: nobody recorded which."""
+    known = request.knowledge.source_trees.get(component)
+    for tree in known.trees if known else ():
+        locator = f"{known.url}#{tree.tag}" if known else ""
+        yield _outside(request, component, tree.version, "build", locator, None)
 
 
 def _index_origins(request: Request, known: Component, component: str) -> Iterator[Origin]:
@@ -172,36 +247,11 @@ def _index_origins(request: Request, known: Component, component: str) -> Iterat
         yield "build"
 
 
-def _is_for(release: Release, origin: Origin, request: Request) -> bool:
-    """Whether the release runs on this architecture and system, whatever the Python."""
-    if origin == "build":
-        return True
-    glibc = request.snapshot.glibc or request.site.facts.glibc
-    right_arch = not release.arch or request.arch in release.arch
-    return release.wheels and right_arch and _new_enough(glibc, release.glibc)
-
-
-def _admits(release: Release, origin: Origin, python: str) -> bool:
-    series = ".".join(python.split(".")[:2])
-    if origin != "build" and release.pythons and series not in release.pythons:
-        return False
-    return _requires(release.requires_python, python)
-
-
-def _new_enough(there: str | None, needed: str | None) -> bool:
-    """Whether the glibc that is there suffices; an unknown one is left to pip to judge."""
-    if there is None or needed is None:
-        return True
-    return (version(there) or _NOTHING) >= (version(needed) or _NOTHING)
-
-
-def _requires(requires_python: str | None, python: str) -> bool:
-    if requires_python is None:
-        return True
-    try:
-        return matches(python, requires_python)
-    except InvalidSpecifier:
-        return False
+def _newest_first(those: list[Candidate]) -> list[Candidate]:
+    """Sort by version; where conda's are among them in conda's order, which knows all others."""
+    if any(each.origin == "conda" for each in those):
+        return sorted(those, key=lambda c: CondaKey(c.version), reverse=True)
+    return sorted(those, key=lambda c: version(c.version) or _NOTHING, reverse=True)
 
 
 def _ranked(candidates: list[Candidate], request: Request) -> Iterator[Candidate]:
@@ -210,7 +260,11 @@ def _ranked(candidates: list[Candidate], request: Request) -> Iterator[Candidate
     Components that fulfil the same virtual are ranked one after the other, so that no two
     providers of a role have the same rank.
     """
-    order = {origin: n for n, origin in enumerate(request.site.origins)}
+    # What conda is asked for comes from conda where a channel has it, whatever a site prefers.
+    others = (each for each in request.site.origins if each != "conda")
+    order = {origin: n for n, origin in enumerate(("conda", *others))}
+    if request.recipe.backend != "conda":
+        order = {origin: n for n, origin in enumerate(request.site.origins)}
     by_component: dict[str, list[Candidate]] = {}
     for each in candidates:
         by_component.setdefault(each.component, []).append(each)
@@ -218,7 +272,7 @@ def _ranked(candidates: list[Candidate], request: Request) -> Iterator[Candidate
     for component in sorted(by_component):
         those = sorted(by_component[component], key=lambda c: natural(c.locator), reverse=True)
         those.sort(key=lambda c: order.get(c.origin, len(order)))
-        those.sort(key=lambda c: version(c.version) or _NOTHING, reverse=True)
+        those = _newest_first(those)
         virtuals = _roles(request.knowledge, component) - {component}
         start = max((used_up.get(each, 0) for each in virtuals), default=0)
         for n, each in enumerate(those):

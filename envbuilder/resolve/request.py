@@ -8,7 +8,7 @@ from ..errors import Place
 from ..model.knowledge import Knowledge
 from ..model.plan import Finding, Pin, Replacement, SourceBuild
 from ..model.recipe import Arch, Recipe
-from ..model.site import Site, SiteFacts, Snapshot
+from ..model.site import Site, SiteFacts, Snapshot, glibc_of
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,11 @@ class Request:
     places: dict[str, Place] = field(default_factory=dict)
     refused: frozenset[tuple[str, str]] = frozenset()
 
+    @property
+    def glibc(self) -> str | None:
+        """The glibc that wheels must run on, None where nobody knows it."""
+        return glibc_of(self.site, self.facts, self.snapshot)
+
 
 @dataclass(frozen=True)
 class Resolution:
@@ -55,7 +60,7 @@ class Resolution:
     pins: tuple[Pin, ...]
     build_pins: tuple[Pin, ...]
     brought: tuple[Pin, ...]
-    python: str
+    python: str | None
     loads: tuple[str, ...]
     final: tuple[str, ...]
     replaced: tuple[Replacement, ...] = ()

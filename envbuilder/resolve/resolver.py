@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from ..errors import UsageError
 from ..model.condition import Condition
 from ..model.knowledge import Advisory, Remedy
-from ..model.plan import Pin, Replacement, SourceBuild
+from ..model.plan import GitTree, Pin, Replacement, SourceBuild
 from .engine import solve
 from .explain import no_solution
 from .findings import findings
 from .flag_table import reads
 from .problem import Candidate, Stack
+from .providers import SITE_PACKAGES
 from .request import Request, Resolution, Wanted
 from .tools import build_tools
 from .world import World, world
@@ -40,16 +41,23 @@ def resolve(request: Request, verbose: bool = False) -> Resolution:
 def _resolution(world: World, stack: Stack) -> Resolution:
     build_only = {f"implied:{each.component}" for each in world.request.build_only}
     pins = {switch: world.candidate(name) for switch, name in stack.used}
-    run_time = [(s, c) for s, c in pins.items() if not _only_builds(world, s, c, build_only)]
+    # A remedy's component is for the environment, also where builds want the same.
+    remedial = set(_remedies(world, stack))
+    run_time = [
+        (s, c)
+        for s, c in pins.items()
+        if c.id in remedial or not _only_builds(world, s, c, build_only)
+    ]
     chosen = (*_pins(world, run_time), *_remedial(world, stack))
     known = {pin.component for pin in chosen}
     rest = [(s, c) for s, c in pins.items() if c.component not in known]
     tools = tuple(_pins(world, rest))
-    # What a runtime is built with must be there before it.
+    # What a runtime is built with must be there before it, and so must what a framework is.
     last = world.request.recipe.runtime.package
     builds = tuple(
         sorted(
-            _builds(world, stack, pins), key=lambda each: (each.component == last, each.component)
+            _builds(world, stack, pins),
+            key=lambda each: (each.component == last, each.tree is not None, each.component),
         )
     )
     return Resolution(
@@ -113,6 +121,16 @@ def _brought(world: World, stack: Stack) -> Iterator[Pin]:
             yield _pin(candidate, f"comes with {candidate.locator}")
 
 
+def _remedies(world: World, stack: Stack) -> Iterator[str]:
+    """Yield the candidates that the remedies which were taken put into the environment."""
+    rules = {each.rule.key: each for each in world.grounded}
+    effective = set(stack.effective)
+    for key, taken in stack.violated:
+        for remedy in rules[key].rule.remedies:
+            if remedy.id == taken:
+                yield from effective & (remedy.needs or frozenset())
+
+
 def _remedial(world: World, stack: Stack) -> Iterator[Pin]:
     """Yield what is there only because a remedy needs it: installed like what is asked for."""
     used = {name for _, name in stack.used}
@@ -131,9 +149,14 @@ def _lifted_by(world: World, stack: Stack, candidate: str) -> Iterator[str]:
                 yield rules[key].row.id
 
 
-def _python(world: World, pins: dict[str, Candidate]) -> str:
-    """Return the path of the interpreter. Raises UsageError where nobody says where it lies."""
+def _python(world: World, pins: dict[str, Candidate]) -> str | None:
+    """Return the path of the interpreter, None for conda's, which lies in the prefix.
+
+    Raises UsageError where nobody says where it lies.
+    """
     python = next(each for each in pins.values() if each.component == "python")
+    if python.origin == "conda":
+        return None
     module = world.module(python)
     if module is None:
         return python.locator
@@ -155,11 +178,14 @@ def _builds(world: World, stack: Stack, pins: dict[str, Candidate]) -> Iterator[
         is_runtime = candidate.component == world.request.recipe.runtime.package
         flags = _flags(world, stack, candidate) if is_runtime else {}
         remedies = list(_taken(world, stack, candidate.component, is_runtime))
+        told, tree = _tree(world, candidate)
         yield SourceBuild(
             component=candidate.component,
             version=candidate.version,
+            homes=_homes(world, stack, candidate, flags, pins) if is_runtime else {},
             flags=flags | {r.name: r.value or "" for r in remedies if r.kind == "flag"},
-            environment={r.name: r.value or "" for r in remedies if r.kind == "variable"},
+            environment=told | {r.name: r.value or "" for r in remedies if r.kind == "variable"},
+            tree=tree,
             pip_options=tuple(r.value or r.name for r in remedies if r.kind == "pip-option"),
             build_requires=tuple(
                 f"{r.name}{r.value or ''}" for r in remedies if r.kind == "build-version"
@@ -167,6 +193,16 @@ def _builds(world: World, stack: Stack, pins: dict[str, Candidate]) -> Iterator[
             patches=tuple(r.name for r in remedies if r.kind == "patch"),
             links=world.request.knowledge.components[candidate.component].links,
         )
+
+
+def _tree(world: World, candidate: Candidate) -> tuple[dict[str, str], GitTree | None]:
+    """Return what a git tree's build is told, and the tree; None for the index's sources."""
+    known = world.request.knowledge.source_trees.get(candidate.component)
+    for each in known.trees if known else ():
+        if known and candidate.locator == f"{known.url}#{each.tag}":
+            tree = GitTree(url=known.url, tag=each.tag, commit=each.commit)
+            return dict(each.environment), tree
+    return {}, None
 
 
 def _taken(world: World, stack: Stack, component: str, is_runtime: bool) -> Iterator[Remedy]:
@@ -201,6 +237,32 @@ def _flags(world: World, stack: Stack, runtime: Candidate) -> dict[str, str]:
         if flag.home_of in homes and reads(flag, runtime.version) and _wanted(world, flag.derived):
             flags[name] = homes[flag.home_of]
     return flags
+
+
+def _homes(
+    world: World,
+    stack: Stack,
+    runtime: Candidate,
+    flags: dict[str, str],
+    pins: dict[str, Candidate],
+) -> dict[str, str]:
+    """Return the derived flags whose folder lies in the prefix, relative to it."""
+    python = next(each.version for each in pins.values() if each.component == "python")
+    packages = f"lib/python{'.'.join(python.split('.')[:2])}/site-packages"
+    inside = {
+        world.candidate(name).component: world.pool.inside[name].replace(SITE_PACKAGES, packages)
+        for name in stack.effective
+        if name in world.pool.inside
+    }
+    return {
+        name: inside[flag.home_of]
+        for name, flag in world.request.knowledge.flags.items()
+        if flag.home_of in inside
+        and flag.derived is not None
+        and name not in flags
+        and reads(flag, runtime.version)
+        and _wanted(world, flag.derived)
+    }
 
 
 def _wanted(world: World, condition: str) -> bool:

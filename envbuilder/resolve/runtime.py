@@ -13,11 +13,17 @@ _FRAMEWORKS = ("tensorflow", "pytorch", "mxnet")
 def of_origin(
     recipe: Recipe, shelf: Shelf, component: str, candidates: tuple[Candidate, ...]
 ) -> tuple[Candidate, ...]:
-    """Leave out what cannot be the runtime, where *component* is one that can be built.
+    """Leave out what cannot be the python of a conda environment, which is conda's own, and what
+    cannot be the runtime, where *component* is one that can be built. Of what the recipe has
+    compiled from its sources nothing else will do.
 
     A site's module is no stand-in for what is to be built, which has flags of its own. And a module
     that brings other frameworks than the stack names was not built for those.
     """
+    if component == "python" and recipe.backend == "conda":
+        return tuple(each for each in candidates if each.origin == "conda")
+    if component in recipe.from_source:
+        return tuple(each for each in candidates if each.origin == "build")
     runtime = recipe.runtime
     if component != runtime.package or component in PART_OF:
         return candidates
@@ -39,6 +45,13 @@ def told(recipe: Recipe) -> str:
         return ""
     named = " and ".join(frameworks(recipe))
     return f" as a module for {named}" if named else " as a module"
+
+
+def wanted_as(recipe: Recipe, component: str) -> str:
+    """Return how a component is asked for beside its version, in words; '' for any way."""
+    if component == recipe.runtime.package:
+        return told(recipe)
+    return " from its sources" if component in recipe.from_source else ""
 
 
 def _brought(shelf: Shelf, candidate: Candidate) -> frozenset[str]:

@@ -8,9 +8,9 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from ..errors import NoSolutionError
-from ..model.knowledge import Release
 from ..model.plan import Pin, SourceBuild
 from ..model.ranges import matches, version
+from ..model.releases import runs
 from .request import Request
 
 _NOTHING = Version("0")
@@ -49,21 +49,15 @@ def _newest(request: Request, name: str, python: str, asked: Mapping[str, str]) 
         release
         for release in request.knowledge.releases[name]
         if all(matches(release.version, constraint) for constraint in asked.values())
-        and (release.requires_python is None or matches(python, release.requires_python))
-        and _is_for(release, request.arch, python)
+        and runs(release, request.arch, request.glibc, python)
         and (name, release.version) not in request.refused
     ]
     why = "; ".join(f"{constraint} (building {of})" for of, constraint in asked.items())
     if not fitting or known.pip is None:
+        glibc = f", glibc {request.glibc}" if request.glibc else ""
         raise NoSolutionError(
-            f"no release of {name} fits: {why}, Python {python}, {request.arch}",
+            f"no release of {name} fits: {why}, Python {python}, {request.arch}{glibc}",
             "envbuild plan with another python in the recipe's stack",
         )
     newest = max(fitting, key=lambda release: version(release.version) or _NOTHING)
     return Pin(component=name, version=newest.version, origin="pip", locator=known.pip, why=why)
-
-
-def _is_for(release: Release, arch: str, python: str) -> bool:
-    series = ".".join(python.split(".")[:2])
-    right = not release.arch or arch in release.arch
-    return release.wheels and right and (not release.pythons or series in release.pythons)

@@ -75,7 +75,7 @@ def why_not(request: Request, component: str, version: str) -> WhyNot:
     Raises UsageError where there is no such version at all.
     """
     whole = world(request, strict=False)
-    candidates = [c for c in whole.pool.of(component) if allows(f"=={version}", c.version, None)]
+    candidates = [c for c in whole.pool.of(component) if _is_release(c, version)]
     if not candidates:
         there = sorted(whole.pool.of(component), key=lambda c: c.rank)
         listing = ", ".join(dict.fromkeys(each.version for each in there)) or "nothing"
@@ -85,6 +85,13 @@ def why_not(request: Request, component: str, version: str) -> WhyNot:
         )
     best = min(candidates, key=lambda each: each.rank)
     return _why_not(whole, solve(whole.problem), best)
+
+
+def _is_release(candidate: Candidate, version: str) -> bool:
+    if candidate.origin == "conda":
+        # Not every version of conda's can be written in a range.
+        return candidate.version == version
+    return allows(f"=={version}", candidate.version, None)
 
 
 def _effective(whole: World, stack: Stack) -> list[Candidate]:

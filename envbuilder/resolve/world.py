@@ -15,7 +15,7 @@ from ..model.site import StatedModule
 from .facts import Facts, stated_facts
 from .flag_table import flag_table
 from .names import names, version_part
-from .pool import Pool
+from .pool import Pool, fits
 from .problem import Candidate, Problem, Want, WantKind
 from .providers import pool
 from .reach import Shelf, reachable, solver_modules
@@ -166,10 +166,7 @@ def _narrowed(found: Pool, wanted: Mapping[str, Wanted]) -> Pool:
         each
         for each in found.candidates
         if each.module is not None
-        or all(
-            allows(constraint, each.version, None)
-            for constraint in _constraints(wanted, each.component)
-        )
+        or all(admits(constraint, each) for constraint in _constraints(wanted, each.component))
     )
     return replace(found, candidates=kept)
 
@@ -181,14 +178,19 @@ def allows(constraint: str, found: str, module: str | None) -> bool:
     return matches(found, constraint)
 
 
+def admits(constraint: str, candidate: Candidate) -> bool:
+    """Whether a constraint of the stack admits a candidate."""
+    if names_module(constraint):
+        return candidate.module == constraint
+    return fits(candidate, constraint)
+
+
 def _wants(
     request: Request, shelf: Shelf, wanted: Mapping[str, Wanted], found: Pool, strict: bool
 ) -> Iterator[Want]:
     for place, (switch, each) in enumerate(wanted.items()):
         candidates = of_origin(request.recipe, shelf, each.component, found.of(each.component))
-        allowed = frozenset(
-            c.id for c in candidates if allows(each.constraint, c.version, c.module)
-        )
+        allowed = frozenset(c.id for c in candidates if admits(each.constraint, c))
         kind = _kind(switch, each, request)
         known = request.knowledge.components.get(each.component)
         parts = (known.series if known else None) or _SERIES

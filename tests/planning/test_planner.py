@@ -5,11 +5,26 @@ from __future__ import annotations
 import pytest
 
 from envbuilder.errors import UsageError
-from envbuilder.model.plan import Pin, Plan, RuntimePlan
+from envbuilder.model.channels import Channel, Licence
+from envbuilder.model.plan import Edit, Pin, Plan, RuntimePlan
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.site import Launcher, Site
 from envbuilder.planning import PlanRequest, make_plan
 from envbuilder.resolve import Resolution
+
+CHANNELS = {
+    name: Channel(
+        url=f"https://conda.example/{name}",
+        recorded="2020-11-10",
+        sources=("somebody",),
+        licence=licence,
+        packages={},
+    )
+    for name, licence in (
+        ("big", Licence(variable="ACCEPT", value="yes", summary="a licence")),
+        ("small", None),
+    )
+}
 
 
 def plan(
@@ -17,25 +32,36 @@ def plan(
     site: dict[str, object] | None = None,
     mpi: str = "mpich",
     loads: tuple[str, ...] = (),
+    further: tuple[str, ...] = (),
 ) -> Plan:
     base = {"schema": 1, "name": "demo", "summary": "A demo", "arch": ("x86_64",)}
     wanted = {**base, "stack": {"python": "*"}, **(recipe or {})}
     place = {"schema": 1, "name": "here", "summary": "Here", "arch": ("x86_64",), **(site or {})}
+    asked = Recipe(**wanted)  # type: ignore[arg-type]
     return make_plan(
         PlanRequest(
-            recipe=Recipe(**wanted),  # type: ignore[arg-type]
+            recipe=asked,
             site=Site(**place),  # type: ignore[arg-type]
             arch="x86_64",
             found=Resolution(
                 python="/usr/bin/python3",
-                pins=(Pin(component=mpi, version="1.0", origin="pip", locator=mpi, why="w"),),
+                pins=tuple(
+                    Pin(component=each, version="1.0", origin="pip", locator=each, why="w")
+                    for each in (mpi, *further)
+                ),
                 build_pins=(),
                 brought=(),
                 loads=loads,
                 final=loads,
             ),
-            runtime=RuntimePlan(package="runtime", version="0.1.0", source_sha256="0" * 64),
+            runtime=RuntimePlan(
+                package="runtime",
+                version="0.1.0",
+                source_sha256="0" * 64,
+                aliases=asked.runtime.aliases,
+            ),
             inputs=(),
+            channels=CHANNELS,
         )
     )
 
@@ -70,7 +96,7 @@ def test_the_sites_launcher_comes_first() -> None:
 
 def test_an_mpi_without_a_known_launcher_asks_for_one() -> None:
     with pytest.raises(UsageError, match="not known what starts the ranks"):
-        plan(mpi="spectrum-mpi")
+        plan(mpi="mvapich2")
 
 
 def test_modules_are_a_step_of_their_own_and_need_a_way_to_be_loaded() -> None:
@@ -91,11 +117,62 @@ def test_indexes_of_the_recipe_replace_the_sites_and_links_add_up() -> None:
     assert plan(recipe, site).find_links == ("file:///me/w", "file:///apps/w")
 
 
-@pytest.mark.parametrize("backend", ["conda", "container"])
-def test_backends_that_come_later_are_refused_clearly(backend: str) -> None:
-    with pytest.raises(UsageError, match=f"asks for backend {backend}, which is not built yet"):
-        plan({"backend": backend})
+def test_backends_that_come_later_are_refused_clearly() -> None:
+    with pytest.raises(UsageError, match="asks for backend container, which is not built yet"):
+        plan({"backend": "container"})
+
+
+def test_a_conda_environment_is_conda_s_own_and_knows_where_its_packages_come_from() -> None:
+    recipe = {"backend": "conda", "channels": ("big", "small")}
+    made = plan(recipe, {"channels": {"small": "file:///apps/mirror"}})
+    assert made.environment[0] == Edit(kind="set", name="CONDA_PREFIX", in_prefix=True)
+    assert next(step.id for step in made.steps) == "conda"
+    assert "venv" not in [step.id for step in made.steps]
+    assert [step.id for step in made.steps if step.needs_network] == ["conda", "fetch"]
+    big, small = made.channels
+    assert (big.name, big.url, big.accept) == (
+        "big",
+        "https://conda.example/big",
+        {"ACCEPT": "yes"},
+    )
+    assert (small.name, small.url, small.accept) == ("small", "file:///apps/mirror", {})
 
 
 def test_only_fetching_needs_the_network() -> None:
     assert [step.id for step in plan().steps if step.needs_network] == ["fetch"]
+
+
+ALIAS = {"runtime": {"aliases": ("horovod",)}}
+
+
+def test_an_alias_is_a_step_after_the_runtime_and_proved_by_its_name() -> None:
+    made = plan(ALIAS, further=("pytorch",))
+    steps = [step.id for step in made.steps]
+    assert steps[steps.index("runtime") + 1] == "alias"
+    assert [(each.api, each.transport, each.launcher.kind) for each in made.proofs] == [
+        ("numpy", "mpi", "hydra"),
+        ("horovod.torch", "mpi", "hydra"),
+        ("horovod.torch", "gloo", "horovodrun"),
+        ("torch.distributed", "gloo", "torchrun"),
+    ]
+    without = plan(further=("pytorch",))
+    assert "alias" not in [step.id for step in without.steps]
+    assert {each.api for each in without.proofs} == {"numpy", "torch.distributed"}
+
+
+def test_an_alias_never_stands_before_the_real_thing() -> None:
+    with pytest.raises(UsageError, match="answer to horovod, but its stack brings a real one"):
+        plan(ALIAS, further=("pytorch", "horovod"))
+
+
+@pytest.mark.parametrize(
+    ("runtime", "message"),
+    [
+        ({"package": "horovod", "aliases": ("horovod",)}, "aliases are of the bundled runtime"),
+        ({"aliases": ("horovod", "horovod")}, "listed twice"),
+        ({"aliases": ("ddl",)}, "Input should be 'horovod'"),
+    ],
+)
+def test_aliases_that_cannot_be(runtime: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plan({"runtime": runtime})

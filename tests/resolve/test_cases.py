@@ -134,6 +134,7 @@ def _compare(expected: dict[str, Any], found: Resolution) -> None:
         "replaced": {each.module: each.by for each in found.replaced},
         "pins": {name: pin.version for name, pin in pins.items()},
         "origins": {name: pin.origin for name, pin in pins.items()},
+        "installed": {pin.component: pin.origin for pin in found.pins},
         "locators": {name: pin.locator for name, pin in pins.items()},
         "findings": {each.id: each.status for each in found.findings},
         "flags": {name: value for each in found.builds for name, value in each.flags.items()},

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from instances import problems, random_problem
 
 from envbuilder.resolve import engine
+from envbuilder.resolve.alike import worth_looking_at
 from envbuilder.resolve.problem import (
     LEVELS,
     Candidate,
@@ -164,6 +165,9 @@ def candidate_features(problem: Problem, stack: Stack) -> Iterator[str]:
         "a shadowed candidate": there - set(stack.effective),
         "a virtual": any(want.component == "mpi" for want in problem.wants),
         "an optional component": set(stack.effective) - there - {each.id for each in used},
+        "a candidate that a better one stands for": (
+            len(worth_looking_at(problem)) < len(candidates)
+        ),
     }
     yield from (feature for feature, there in seen.items() if there)
 
@@ -204,6 +208,7 @@ def met() -> tuple[Counter[str], Counter[str]]:
         "a hard rule lifted",
         "a rule violated in a case of flags",
         "an optional component",
+        "a candidate that a better one stands for",
         "several loads",
         "change: widen",
         "change: flag",

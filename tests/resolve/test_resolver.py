@@ -8,10 +8,12 @@ import pytest
 
 from envbuilder.errors import NoSolutionError, Place
 from envbuilder.model.knowledge import Component, Knowledge, Release
+from envbuilder.model.plan import SourceBuild
 from envbuilder.model.ranges import matches
 from envbuilder.model.recipe import Recipe
-from envbuilder.model.site import Interpreter, Site, Snapshot, StatedModule
+from envbuilder.model.site import Interpreter, Site, SiteFacts, Snapshot, StatedModule
 from envbuilder.resolve import Request, Wanted, resolve
+from envbuilder.resolve.tools import build_tools
 
 
 def component(pip: str | None = None, fulfils: tuple[str, ...] = ()) -> Component:
@@ -215,6 +217,25 @@ def test_a_wheel_for_a_newer_glibc_or_another_python_series_is_no_candidate() ->
     assert "numpy@1.26.4 <- pip:numpy" in pins(resolve(old))
     assert "numpy@2.4.6 <- pip:numpy" in pins(resolve(new))
     assert "numpy@2.4.6 <- pip:numpy" in pins(resolve(asked))
+
+
+def test_a_tool_of_the_build_must_run_on_the_glibc_too() -> None:
+    releases = {
+        **KNOWLEDGE.releases,
+        "ninja": (Release(version="1.13.0", glibc="2.28"), Release(version="1.11.1")),
+    }
+    components = {
+        **KNOWLEDGE.components,
+        "horovod": component("horovod"),
+        "ninja": component("ninja"),
+    }
+    knowledge = KNOWLEDGE.model_copy(update={"releases": releases, "components": components})
+    asked = replace(request(BASIC, interpreter("3.11.7")), knowledge=knowledge)
+    build = SourceBuild(component="horovod", version="0.28.1", build_requires=("ninja>=1.10",))
+    there = resolve(asked).pins
+    old = replace(asked, facts=SiteFacts(glibc="2.17"))
+    assert [pin.version for pin in build_tools(asked, [build], there)] == ["1.13.0"]
+    assert [pin.version for pin in build_tools(old, [build], there)] == ["1.11.1"]
 
 
 def test_a_stack_that_names_no_mpi_gets_the_one_that_is_there() -> None:

@@ -9,11 +9,12 @@ import pytest
 from resolve_fixture import asked, plain
 
 from envbuilder import data
+from envbuilder.commands.needs import needed_to_build
 from envbuilder.documents import load_knowledge
 from envbuilder.errors import KnownBadError, NoSolutionError
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.recipe import Recipe
-from envbuilder.model.site import Interpreter, Site, Snapshot, SystemComponent
+from envbuilder.model.site import Interpreter, Site, Snapshot, StatedModule, SystemComponent
 from envbuilder.resolve import Request, Resolution, Wanted, resolve
 
 GCC = ("gcc", "12.2.0", "/usr/bin/g++", {})
@@ -213,3 +214,26 @@ def test_the_system_s_two_compilers_are_two_candidates(known: Knowledge) -> None
     older = ("gcc", "4.8.5", "/opt/gcc-4.8/bin/g++", {})
     there = request(known, {"gcc": "<5"}, GCC, older, open_mpi())
     assert pins(resolve(there))["gcc"] == "gcc@4.8.5 <- system:/opt/gcc-4.8/bin/g++"
+
+
+@pytest.mark.parametrize(
+    ("modules", "asked_for"),
+    [
+        ((), True),
+        (("Python/3.12.3", "PyTorch/2.11.0"), True),
+        (("Python/3.12.3", "GCCcore/13.2.0"), False),
+    ],
+)
+def test_the_machine_s_compiler_is_asked_for_where_no_module_has_one(
+    known: Knowledge, modules: tuple[str, ...], asked_for: bool
+) -> None:
+    """Else no row would see that it is GCC 13, which Horovod does not compile with unaided."""
+    flags = {"HOROVOD_WITH_PYTORCH": 1, "HOROVOD_WITHOUT_TENSORFLOW": 1}
+    runtime = {"package": "horovod", "version": "==0.28.1", "flags": flags}
+    recipe = request(known, {"pytorch": "*"}, runtime=runtime).recipe
+    snapshot = Snapshot(
+        system=system(GCC), modules=tuple(StatedModule(name=name) for name in modules)
+    )
+    wanted = {each.component for each in needed_to_build(recipe, known, snapshot)}
+    assert ("gcc" in wanted) == asked_for
+    assert "setuptools" in wanted
