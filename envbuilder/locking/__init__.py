@@ -3,5 +3,6 @@
 from .failures import Refusal
 from .locker import Known, Where, make_lock
 from .target import OLDEST_GLIBC
+from .virtualenv import Run
 
-__all__ = ["OLDEST_GLIBC", "Known", "Refusal", "Where", "make_lock"]
+__all__ = ["OLDEST_GLIBC", "Known", "Refusal", "Run", "Where", "make_lock"]

@@ -19,7 +19,7 @@ from .settings import PipSettings, read_settings
 from .target import Target
 from .virtualenv import REPORTS, Run, pip_version
 
-PROGRAM = Path(__file__).with_name("pip_for_target.py")
+_PROGRAM = Path(__file__).with_name("pip_for_target.py")
 # How pip names what it took from a constraint and could not use.
 _CONSTRAINED = re.compile(r"The user requested \(constraint\) ([A-Za-z0-9._-]+)")
 
@@ -68,7 +68,7 @@ def ask_for_target(
         raise pip_is_missing(sys.executable, said)
     markers = scratch / "markers.json"
     markers.write_text(json.dumps(target.markers()), encoding="utf-8")
-    command = [sys.executable, str(PROGRAM), str(markers)]
+    command = [sys.executable, str(_PROGRAM), str(markers)]
     options = ["--target", str(scratch / "nowhere"), *target.pip_options()]
     own = ("pip",) if with_pip else ()
     loose = dict(present.loose)

@@ -12,22 +12,20 @@ from ..model.plan import Pin, Plan
 from ..process import Finished
 
 # So much of the end of what the module system said is shown.
-LAST_LINES = 20
+_LAST_LINES = 20
 
-UNREACHABLE = re.compile(
+_UNREACHABLE = re.compile(
     r"Failed to establish a new connection|Temporary failure in name resolution|"
     r"Name or service not known|Network is unreachable|Connection refused|"
     r"NewConnectionError|NameResolutionError|ProxyError|ConnectTimeoutError|"
     r"problem confirming the ssl certificate|Max retries exceeded|40[13] Client Error"
 )
-REFUSED = re.compile(r"No matching distribution found for ([A-Za-z0-9._-]+)==(\S+)")
+_REFUSED = re.compile(r"No matching distribution found for ([A-Za-z0-9._-]+)==(\S+)")
 _LACKING = re.compile(r"No matching distribution found for ([A-Za-z0-9._-]+)")
 # pip's word for a package of which no file fits this Python and platform.
 LACKING = "(from versions: none)"
-FULL = "No space left on device"
-FULL_HINT = "the file system is full: free some space, or use another --root"
-
-
+_FULL = "No space left on device"
+_FULL_HINT = "the file system is full: free some space, or use another --root"
 _NOT_REACHED = (
     "the package index cannot be reached, so the files to install cannot be locked",
     (
@@ -50,7 +48,7 @@ def modules_failure(plan: Plan, entered: Finished) -> BuildError:
     """Return what to say when the modules of the plan do not load."""
     said = [line for line in (entered.stdout + entered.stderr).splitlines() if line.strip()]
     hints = [line for line in said if line.startswith("hint: ")]
-    lines = [f"  | {line}" for line in said if line not in hints][-LAST_LINES:]
+    lines = [f"  | {line}" for line in said if line not in hints][-_LAST_LINES:]
     how = "do not load as planned" if entered.code is not None else "did not load in time"
     return BuildError(
         "\n".join([f"the modules of site {plan.site} {how}", *lines]),
@@ -62,8 +60,8 @@ def modules_failure(plan: Plan, entered: Finished) -> BuildError:
 def venv_failure(plan: Plan, made: Finished) -> BuildError:
     """Return what to say when the interpreter cannot make a virtualenv."""
     hints = (
-        (FULL_HINT,)
-        if FULL in made.stderr + made.stdout
+        (_FULL_HINT,)
+        if _FULL in made.stderr + made.stdout
         else (
             "on Debian its venv module is the package python3-venv",
             "envbuild doctor lists the interpreters and what each lacks",
@@ -81,13 +79,13 @@ def pip_failure(plan: Plan, pins: Sequence[Pin], answer: Finished) -> Exception:
             "is the package index reachable?",
             "it may be trying one release after another: more lines in the stack narrow that",
         )
-    if FULL in text:
-        return BuildError(f"pip cannot work: {_last_line(answer)}", FULL_HINT)
-    unreachable = UNREACHABLE.search(text)
+    if _FULL in text:
+        return BuildError(f"pip cannot work: {_last_line(answer)}", _FULL_HINT)
+    unreachable = _UNREACHABLE.search(text)
     if unreachable:
         said = next(line for line in text.splitlines() if unreachable[0] in line)
         return BuildError(*_NOT_REACHED, f"pip said: {said.strip()[:300]}")
-    refused = REFUSED.search(text)
+    refused = _REFUSED.search(text)
     by_name = {canonicalize_name(pin.locator): pin for pin in pins}
     if refused and canonicalize_name(refused[1]) in by_name:
         pin = by_name[canonicalize_name(refused[1])]

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pypi_simple import ProjectPage
 
 # The form of sources since PEP 625, and of nearly all before: what the build unpacks.
-ENDING = ".tar.gz"
+_ENDING = ".tar.gz"
 # So many sizes are asked for at once.
-AT_ONCE = 8
+_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Index:
     def sizes(self, urls: Iterable[str]) -> dict[str, int]:
         """Return the bytes of each file, without those whose server does not say."""
         names = list(dict.fromkeys(urls))
-        with ThreadPoolExecutor(AT_ONCE) as workers:
+        with ThreadPoolExecutor(_AT_ONCE) as workers:
             sizes = workers.map(self._size, names)
         return {url: size for url, size in zip(names, sizes, strict=True) if size is not None}
 
@@ -116,7 +116,7 @@ class Index:
             return index_unreachable(silent[0].place, silent[0].reason)
         if found:
             reason = (
-                f"no place that pip is configured with has sources of {name} {version} ({ENDING})"
+                f"no place that pip is configured with has sources of {name} {version} ({_ENDING})"
             )
             return Refusal(component, version, reason)
         places = ", ".join(
@@ -201,7 +201,7 @@ def _is(filename: str, name: str) -> bool:
     from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
     from packaging.version import InvalidVersion
 
-    if not filename.endswith(ENDING):
+    if not filename.endswith(_ENDING):
         return False
     try:
         return parse_sdist_filename(filename)[0] == canonicalize_name(name)

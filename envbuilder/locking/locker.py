@@ -22,7 +22,7 @@ from ..errors import BuildError
 from ..model.plan import Artifact, Lock, Plan, SourceBuild
 from .asking import Answer, Present, ask_for_target, ask_own
 from .index import Index, SourceFile, without_credentials
-from .present import usable
+from .present import well_named
 from .settings import PipSettings
 from .target import OLDEST_GLIBC, Target
 from .virtualenv import (
@@ -93,7 +93,7 @@ def make_lock(plan: Plan, where: Where, known: Known | None = None) -> Lock:
 
 
 def _ask(plan: Plan, where: Where, known: Known, names: Mapping[str, str]) -> Answer:
-    built = usable({names[each.component]: each.version for each in plan.builds})
+    built = well_named({names[each.component]: each.version for each in plan.builds})
     if not where.here:
         firm = {**_of_modules(plan, known), **built}
         return ask_for_target(
@@ -127,7 +127,7 @@ def _of_modules(plan: Plan, known: Known) -> dict[str, str]:
     if not plan.system_site_packages:
         return {}
     pins = (pin for pin in (*plan.pins, *plan.brought) if pin.origin == "module")
-    return usable(
+    return well_named(
         {
             known.distributions[pin.component]: pin.version
             for pin in pins
@@ -142,7 +142,7 @@ def _around(
     """Return what the environment's interpreter finds already; its pip is what this is about."""
     if not plan.system_site_packages:
         return Present(built)
-    there = usable(packages_there(where.inside, python))
+    there = well_named(packages_there(where.inside, python))
     decided = {str(canonicalize_name(pin.locator)): pin.version for pin in plan.pins}
     loose = {
         name: version

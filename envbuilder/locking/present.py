@@ -34,7 +34,7 @@ def is_present(scratch: Path, url: str) -> bool:
     return url.startswith(f"{(scratch / FOLDER).as_uri()}/")
 
 
-def usable(found: Mapping[str, str]) -> dict[str, str]:
+def well_named(found: Mapping[str, str]) -> dict[str, str]:
     """Return what a wheel can be named after; an old distribution may have any text as version."""
     # Late: 25 ms.
     from packaging.utils import canonicalize_name

@@ -5,18 +5,24 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..model.plan import Plan
 
-# pip's own default index: https://pip.pypa.io/en/stable/cli/pip_install/
-DEFAULT_INDEX = "https://pypi.org/simple"
 # Later ones win: https://pip.pypa.io/en/stable/topics/configuration/#precedence-override-order
 _SECTIONS = ("global", "install", ":env:")
 _LINE = re.compile(r"(global|install|:env:)\.([a-z-]+)=(.*)")
 _TRUE = frozenset({"1", "true", "yes", "y", "on", "t"})
 _TIMEOUT = 15.0
 _RETRIES = 5
+
+
+def default_index() -> str:
+    """Return the index that pip asks where nothing else is configured."""
+    # Late: 0.3 s.
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT
+
+    return PYPI_SIMPLE_ENDPOINT
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,7 @@ class PipSettings:
     message. ``cert``: a file or folder of certificates, None: the usual ones. Seconds.
     """
 
-    indexes: tuple[str, ...] = (DEFAULT_INDEX,)
+    indexes: tuple[str, ...] = field(default_factory=lambda: (default_index(),))
     find_links: tuple[str, ...] = ()
     cert: str | None = None
     client_cert: str | None = None
@@ -46,7 +52,7 @@ def read_settings(listing: str, plan: Plan) -> PipSettings:
     values = _values(listing)
     indexes: tuple[str, ...] = ()
     if values.get("no-index", "").lower() not in _TRUE:
-        first = plan.pip_indexes[:1] or (values.get("index-url", DEFAULT_INDEX),)
+        first = plan.pip_indexes[:1] or (values.get("index-url") or default_index(),)
         indexes = (*first, *values.get("extra-index-url", "").split(), *plan.pip_indexes[1:])
     timeout = values.get("timeout") or values.get("default-timeout")
     return PipSettings(

@@ -7,11 +7,16 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from .. import data
 from ..model.plan import Plan
 from ..process import Finished
 from .failures import modules_failure, venv_failure
 
+# What the build puts pip into its virtualenv with.
+PUT_PIP = data.TEMPLATES / "programs" / "put_pip.py"
+
 Run = Callable[[Sequence[str]], Finished]
+"""Starts a command in some environment and waits for its end."""
 
 # The first pip that can say what it would install: https://pip.pypa.io/en/stable/news/#v22-2
 REPORTS = (22, 2)
@@ -32,10 +37,9 @@ def make_venv(plan: Plan, run: Run, venv: Path) -> str:
     """Make a virtualenv as the build will; return its interpreter."""
     flags = ["--system-site-packages"] if plan.system_site_packages else []
     python = venv / "bin" / "python"
-    made = run([plan.python, "-m", "venv", *flags, str(venv)])
-    if not made.ok and python.exists():
-        # venv keeps to itself what its ensurepip said; run alone, that says it again.
-        made = run([str(python), "-I", "-m", "ensurepip", "--upgrade"])
+    made = run([str(plan.python), "-m", "venv", "--without-pip", *flags, str(venv)])
+    if made.ok:
+        made = run([str(python), "-I", str(PUT_PIP)])
     if not made.ok:
         raise venv_failure(plan, made)
     return str(python)

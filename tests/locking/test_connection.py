@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import ssl
 import subprocess
-import threading
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -21,6 +19,7 @@ from envbuilder.errors import BuildError
 from envbuilder.locking import Refusal
 from envbuilder.locking.index import Index, SourceFile
 from envbuilder.locking.settings import PipSettings
+from tests.serving import serving_by
 
 pytestmark = pytest.mark.integration
 
@@ -69,20 +68,9 @@ def serving(served: Served, certificate: Path | None = None) -> Iterator[Served]
         def log_message(self, *arguments: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    if certificate:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    served.url = f"http{'s' if certificate else ''}://localhost:{server.server_port}"
-    try:
+    with serving_by(Handler, certificate) as address:
+        served.url = address
         yield served
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture(autouse=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from locking_tools import plan
 
-from envbuilder.locking.settings import DEFAULT_INDEX, PipSettings, read_settings
+from envbuilder.locking.settings import PipSettings, default_index, read_settings
 
 
 def test_nothing_configured_is_pips_default() -> None:
-    assert read_settings("", plan()) == PipSettings(indexes=(DEFAULT_INDEX,))
+    assert read_settings("", plan()) == PipSettings(indexes=(default_index(),))
 
 
 LISTING = r"""
