@@ -44,15 +44,15 @@ class BuildPlaces:
         return self.folder / "state" / f"{step.id}.done"
 
 
-def prepare(places: BuildPlaces, files: Mapping[str, str], runtime_source: Path) -> None:
+def prepare(folder: Path, files: Mapping[str, str], runtime_source: Path) -> None:
     """Write the build folder: the rendered files, the smoke test and the runtime's sources."""
-    places.folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        path = places.folder / name
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    sources.add(data.SMOKE_PROGRAM, places.folder)
-    sources.copy(runtime_source, places.folder / "runtime")
+    sources.add(data.SMOKE_PROGRAM, folder)
+    sources.copy(runtime_source, folder / "runtime")
 
 
 def build(

@@ -8,8 +8,9 @@ from typing import Any
 from .. import data
 from ..errors import UsageError
 from ..model.places import Places
-from ..model.plan import Lock, Modules, Proof
+from ..model.plan import Lock, Modules, Pin, Plan, Proof
 from ..model.proofs import mpi_of, proofs_of
+from .conda import conda_specs
 from .dialects import bash_action, bash_edit
 from .launch import as_root, launch
 from .quoting import Quoted
@@ -17,12 +18,22 @@ from .requirements import import_name, requirement_files
 from .sources import STEP, builds_text, source_values
 from .templates import program, render
 
-PROGRAMS = ("check.py", "build_wheel.py", "fetch.py")
+PROGRAMS = ("put_pip.py", "check.py", "build_wheel.py", "fetch.py")
 # For what is built from its sources.
 SOURCE_PROGRAMS = (
     *("wheel_cache.py", "wheel_key.py", "linking.py"),
     *("verify.py", "library_facts.py", "loading.py", "horovod_build.py"),
 )
+
+# What a site may bring for Python, by what Python imports.
+PACKAGES = {
+    "numpy": "numpy",
+    "mpi4py": "mpi4py",
+    "tensorflow": "tensorflow",
+    "pytorch": "torch",
+    "mxnet": "mxnet",
+    "horovod": "horovod",
+}
 
 
 def render_build(lock: Lock, places: Places) -> dict[str, str]:
@@ -40,7 +51,7 @@ def render_build(lock: Lock, places: Places) -> dict[str, str]:
             "bash/build.sh.j2",
             **values,
             steps=_steps(lock),
-            sources=Quoted(render("bash/sources.sh.j2") if lock.plan.builds else ""),
+            sources=Quoted(_source_functions(lock)),
         ),
         "shell.sh": render("bash/shell.sh.j2", **values, prompt=rf"({lock.plan.recipe}) \w\$ "),
         **{name: program(name) for name in PROGRAMS},
@@ -94,8 +105,27 @@ def _environment(lock: Lock, places: Places, values: Mapping[str, Any]) -> str:
         "bash/environment.sh.j2",
         **values,
         edits=[bash_edit(edit, places.prefix) for edit in lock.plan.environment],
+        activation=_ACTIVATION if lock.plan.backend == "conda" else (),
         modules=Quoted(_module_functions(modules)),
     )
+
+
+# What `conda activate` does beside PATH: compilers and their flags are set there.
+_ACTIVATION = tuple(
+    Quoted(each)
+    for each in (
+        "# What the packages' own scripts set, the compilers' among them. They do not know these",
+        "# options of bash.",
+        "set +eu",
+        'for script in "$PREFIX"/etc/conda/activate.d/*.sh; do',
+        "  if [[ -r $script ]]; then",
+        "    # shellcheck source=/dev/null",
+        '    source "$script"',
+        "  fi",
+        "done",
+        "set -eu",
+    )
+)
 
 
 def _module_functions(modules: Modules) -> str:
@@ -117,7 +147,7 @@ def _module_functions(modules: Modules) -> str:
 
 
 def _source_files(lock: Lock) -> dict[str, str]:
-    if not lock.plan.builds:
+    if not lock.plan.builds and not lock.plan.verified:
         return {}
     return {
         "builds.json": builds_text(lock),
@@ -144,18 +174,70 @@ def _function(lock: Lock, step: str) -> str:
     return render(f"bash/steps/{step}.sh.j2", **_step_values(lock))
 
 
+def _source_functions(lock: Lock) -> str:
+    if not lock.plan.builds:
+        return ""
+    builds = lock.plan.builds
+    return render(
+        "bash/sources.sh.j2",
+        trees=any(each.tree for each in builds),
+        links=any(folder != "." for each in builds for folder in each.homes.values()),
+        scorep=lock.plan.profile == "scorep",
+    )
+
+
+# The step that makes the prefix.
+_MAKERS = {"conda": "conda"}
+
+
 def _step_values(lock: Lock) -> dict[str, Any]:
     plan = lock.plan
+    python = plan.pin("python")
     return {
-        "python": plan.python,
+        "aliases": plan.runtime.aliases,
+        "built": [each.component for each in plan.builds],
+        "maker": Quoted(f"step_{_MAKERS.get(plan.backend, 'venv')}"),
+        "made": Quoted("conda environment" if plan.backend == "conda" else "virtualenv"),
+        "channels": [each.url for each in plan.channels],
+        "specs": conda_specs(plan),
+        "accepting": [
+            {
+                "name": name,
+                "said": Quoted(f"${{{name}:-}}"),
+                "value": value,
+                "licence": each.licence or each.name,
+            }
+            for each in plan.channels
+            for name, value in each.accept.items()
+        ],
+        "python": plan.python or "",
+        # Wheels, and what is compiled, fit one series of Python: 3.11.
+        "series": ".".join(python.version.split(".")[:2]) if python else "",
+        "brought": _brought(plan),
         "venv_options": ("--system-site-packages",) if plan.system_site_packages else (),
         "package": plan.runtime.package,
         "runtime": import_name(plan.runtime),
     }
 
 
-def render_install(lock: Lock, placeholder: str, modulefile: str) -> str:
-    """Return the script that builds a bundle; *placeholder* stands for its root in all files."""
+def _brought(plan: Plan) -> list[dict[str, str]]:
+    """Return the Python packages that the site itself brings, by whom: no step installs them."""
+    return [
+        {"package": package, "label": f"{pin.component} {pin.version}", "by": _by(pin)}
+        for component, package in PACKAGES.items()
+        if (pin := plan.pin(component)) and pin.origin in ("module", "system")
+    ]
+
+
+def _by(pin: Pin) -> str:
+    return f"module {pin.locator}" if pin.origin == "module" else pin.locator
+
+
+def render_install(lock: Lock, placeholder: str, modulefile: str, job: str | None = None) -> str:
+    """Return the script that builds a bundle; *placeholder* stands for its root in all files.
+
+    *job*: the name of the job script in the bundle's build folder.
+    """
     smoke = lock.plan.smoke
     return render(
         "bundle/install.sh.j2",
@@ -168,6 +250,8 @@ def render_install(lock: Lock, placeholder: str, modulefile: str) -> str:
         timeout=str(smoke.timeout),
         placeholder=placeholder,
         modulefile=modulefile,
+        job=job,
+        submit={"slurm": "sbatch", "lsf": "bsub <"}.get((job or "").rpartition(".")[2]),
         proofs=[
             {"title": f"{proof.api} over {proof.transport}", "script": f"smoke-{number}.sh"}
             for number, proof in enumerate(proofs_of(lock.plan), start=1)

@@ -1,8 +1,9 @@
 """environment.yml: what ``conda env create -f`` and ``mamba env create -f`` take.
 
-conda makes a Python of its own, so what the site's modules bring is not in the file but named in a
-comment: those modules are loaded before. Only python itself is in both, in the same series, because
-the modules' PYTHONPATH is for that series.
+Of a plan with the backend conda the file holds what was planned, from the plan's channels. A plan
+for a virtualenv is put into conda's words: conda makes a Python of its own, so what the site's
+modules bring is not in the file but named in a comment: those modules are loaded before. Only
+python itself is in both, in the same series, because the modules' PYTHONPATH is for that series.
 """
 
 from __future__ import annotations
@@ -46,11 +47,29 @@ def render_environment_yml(plan: Plan, known: Mapping[str, Component]) -> str:
         "conda/environment.yml.j2",
         name=yaml(plan.recipe),
         comments=[Quoted(f"# {line(each)}" if each else "#") for each in _comments(plan, parts)],
-        channels=[yaml(each) for each in CHANNELS],
+        channels=[yaml(each) for each in _channels(plan)],
         dependencies=[_item(text, remark) for text, remark in parts.conda],
         pip=[yaml(each) for each in parts.pip],
         variables=[(yaml(name), yaml(value)) for name, value in _variables(plan.environment)],
     )
+
+
+def conda_specs(plan: Plan) -> tuple[str, ...]:
+    """Return what conda is asked for: the plan's conda packages, and pip for the others."""
+    pins = (*plan.pins, *plan.build_pins)
+    return (*(_conda_spec(pin) for pin in pins if pin.origin == "conda"), "pip")
+
+
+def _conda_spec(pin: Pin) -> str:
+    """Return the MatchSpec of a conda package: one '=', as its recorded version may be a series."""
+    return f"{pin.locator.rpartition('/')[2]}={pin.version}"
+
+
+def _channels(plan: Plan) -> tuple[str, ...]:
+    if not plan.channels:
+        return CHANNELS
+    # Without it conda puts its own channels behind these.
+    return (*(each.url for each in plan.channels), "nodefaults")
 
 
 def _item(text: str, remark: str) -> Quoted:
@@ -65,7 +84,9 @@ def _parts(plan: Plan, known: Mapping[str, Component]) -> _Parts:
     for pin in (*plan.pins, *plan.build_pins):
         remark = "to build with" if pin in plan.build_pins else ""
         component = known.get(pin.component)
-        if pin.component == "python":
+        if pin.origin == "conda":
+            conda.append((_conda_spec(pin), remark))
+        elif pin.component == "python":
             conda.insert(0, (_spec("python", pin, component), _python_remark(pin)))
         elif pin.origin in ("module", "build"):
             outside += [str(pin)] if pin.origin == "module" else []
@@ -87,12 +108,13 @@ def _conda_name(component: Component | None) -> str | None:
 
 
 def _stays_with_pip(plan: Plan) -> bool:
-    """Whether the stack stands on the site's modules.
+    """Whether what pip brings is left to it.
 
-    Then a conda package in place of a wheel would bring an MPI, CUDA or C++ library of its own
-    beside those of the modules.
+    So it is where conda was asked already, and where the stack stands on the site's modules: there
+    a conda package in place of a wheel would bring an MPI, CUDA or C++ library of its own beside
+    those of the modules.
     """
-    return bool(plan.modules.loads)
+    return plan.backend == "conda" or bool(plan.modules.loads)
 
 
 def _spec(name: str, pin: Pin, component: Component | None) -> str:
@@ -138,6 +160,12 @@ def _variables(edits: tuple[Edit, ...]) -> Iterator[tuple[str, str]]:
 def _comments(plan: Plan, parts: _Parts) -> Iterator[str]:
     yield f"{plan.recipe}: {plan.summary}"
     yield f"For {plan.site}, {plan.arch}. conda solves what is not named here, without hashes."
+    if plan.backend == "conda":
+        yield "  conda env create --prefix PREFIX --file FILE, with channel_priority: strict"
+    for channel in plan.channels:
+        for name, value in channel.accept.items():
+            yield f"It stops to ask for {channel.licence or channel.name};"
+            yield f"  who accepts that sets {name}={value} before."
     if plan.modules.loads:
         yield from ("", "Before conda, and before every activation, load the site's modules:")
         if plan.modules.trees:
@@ -155,7 +183,8 @@ def _comments(plan: Plan, parts: _Parts) -> Iterator[str]:
         yield f"  {_pip_command(build)}"
         yield from (f"    with the patch {name}" for name in build.patches)
     yield f"  pip install --no-deps --no-build-isolation runtime/   # {plan.runtime.package}"
-    yield "  (the folder runtime/ is in what envbuild render --output writes)"
+    where = "import envbuilder.data as data; print(data.RUNTIME)"
+    yield f'  (envbuild has that folder: python -c "{where}")'
     for finding in plan.findings:
         if finding.status == "waived":
             yield from ("", f"Waived: {finding.id}: {finding.summary} ({finding.reason})")
@@ -173,6 +202,18 @@ def _left_edits(plan: Plan) -> Iterator[str]:
 def _pip_command(build: SourceBuild) -> str:
     words = [f"{name}={value}" for name, value in {**build.flags, **build.environment}.items()]
     command = ["pip", "install", "--no-deps", "--no-build-isolation", "--no-cache-dir"]
-    command += [f"--no-binary={build.component}", *build.pip_options]
-    command.append(f"{build.component}=={build.version}")
-    return shlex.join(["env", *words, *command] if words else command)
+    if build.tree:
+        # pip checks out the submodules too.
+        command += [*build.pip_options, f"git+{build.tree.url}@{build.tree.commit}"]
+    else:
+        command += [f"--no-binary={build.component}", *build.pip_options]
+        command.append(f"{build.component}=={build.version}")
+    homes = [_home(name, folder) for name, folder in build.homes.items()]
+    if not words and not homes:
+        return shlex.join(command)
+    return " ".join([shlex.join(["env", *words]), *homes, shlex.join(command)])
+
+
+def _home(name: str, folder: str) -> str:
+    inside = "" if folder == "." else f"/{shlex.quote(folder)}"
+    return f'{name}="$CONDA_PREFIX"{inside}'

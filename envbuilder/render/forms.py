@@ -16,6 +16,7 @@ from ..errors import UsageError
 from ..model.knowledge import Knowledge
 from ..model.places import Places
 from ..model.plan import Lock, Plan
+from ..model.profiles import asked
 from .build import render_build
 from .conda import render_environment_yml
 from .container import image_places, render_definition, render_dockerfile
@@ -75,9 +76,13 @@ class Subject:
         """Return what a reader of a form made without a lock must know."""
         if self.locked:
             return ()
+        if not self.plan.lockable:
+            return (
+                "To be read and done by hand: envbuild does not lock and build such a plan yet.",
+            )
         return (
             "Rendered from a plan, without a lock: no file's hash is decided. With one:",
-            f"  envbuild lock {self.plan.recipe} --output FILE; envbuild render --locked FILE ...",
+            f"  envbuild lock {asked(self.plan)} --output FILE; envbuild render --locked FILE ...",
         )
 
 
@@ -127,7 +132,7 @@ def _script(subject: Subject) -> str:
     text = render_build(subject.lock, subject.places)["build.sh"]
     first, rest = text.split("\n", 1)
     notes = [*subject.notes()]
-    if notes:
+    if notes and subject.plan.lockable:
         notes.append("The other files of its folder: envbuild render --output FOLDER.")
     return "\n".join([first, *(f"# {line(each)}" for each in notes), rest])
 
@@ -139,7 +144,8 @@ def _environment_yml(subject: Subject) -> str:
 def _requirements(subject: Subject) -> str:
     """Return pip's requirements: with hashes where there is a lock, else the plan's pins."""
     plan = subject.plan
-    head = [f"{plan.recipe}: {plan.summary}", f"For {plan.python} ({plan.site}, {plan.arch})."]
+    python = plan.python or "the Python of its conda environment"
+    head = [f"{plan.recipe}: {plan.summary}", f"For {python} ({plan.site}, {plan.arch})."]
     if plan.modules.loads:
         head.append(f"Its modules, loaded before: {' '.join(plan.modules.loads)}")
     built = [f"{each.component} {each.version}" for each in plan.builds]
@@ -188,7 +194,12 @@ def _image(subject: Subject) -> tuple[Lock, Image, tuple[str, ...]]:
     """Return lock or draft as in the image, the image, and what a reader must know."""
     image = make_image(subject.plan, subject.knowledge)
     kind = Lock if subject.locked else Draft
-    notes = [*subject.notes(), "Written with build/ beside it: envbuild render --as image."]
+    notes = [*subject.notes()]
+    if subject.plan.lockable:
+        notes.append("Written with build/ beside it: envbuild render --as image.")
+    for channel in subject.plan.channels:
+        for name, value in channel.accept.items():
+            notes.append(f"Set {name}={value} in it if you accept: {channel.licence}.")
     if image.from_index:
         notes.append(f"From the index, not from modules: {', '.join(image.from_index)}.")
     return kind(plan=image.plan, artifacts=subject.lock.artifacts), image, tuple(notes)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..model.evidence import Evidence, SmokeResult
 from ..model.plan import Finding, FindingStatus, Lock, Modules
+from ..model.profiles import program
 from .launch import launch_by_hand
 
 # In this order; what is only information is left to ``envbuild info``.
@@ -22,7 +23,7 @@ _HEADS: Mapping[FindingStatus, str] = {
 def help_lines(lock: Lock, number: int, evidence: Evidence | None) -> tuple[str, ...]:
     """Return the lines of the help text."""
     plan = lock.plan
-    words = launch_by_hand(plan.launcher, "2", ("python", "PROGRAM.py"))
+    words = launch_by_hand(plan.launcher, "2", program(plan.profile, "PROGRAM.py"))
     return (
         f"{plan.recipe}/{number}: {plan.summary}",
         f"For site {plan.site}, {plan.arch}. Environment {lock.id()}.",

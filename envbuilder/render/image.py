@@ -6,7 +6,7 @@ the package index. What can be had nowhere in the same series is named, and then
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -16,11 +16,13 @@ from pydantic import Field
 from .. import data
 from ..errors import UsageError
 from ..model.base import Document, Line, Name
-from ..model.knowledge import Component, Knowledge, Release
+from ..model.knowledge import Component, Knowledge
 from ..model.plan import Modules, Pin, Plan, Proof, SourceBuild
-from ..model.ranges import ANY_VERSION, matches, series
+from ..model.proofs import own_launcher
+from ..model.ranges import matches, series
 from ..model.recipe import Arch
-from ..model.site import AbsolutePath, Launcher, PlainVersion
+from ..model.releases import glibc_suffices, runs
+from ..model.site import AbsolutePath, PlainVersion
 
 PYTHON = "/usr/bin/python3"
 CUDA_HOME = "/usr/local/cuda"
@@ -28,11 +30,7 @@ SYSTEM_HOME = "/usr"
 # CUDA releases bear three numbers, but tags and packages go by two.
 CUDA_SERIES = 2
 
-# What starts ranks where there is no scheduler: inside the image, on one machine.
-_LAUNCHERS: Mapping[str, Launcher] = {
-    "mpich": Launcher(kind="hydra", command=("mpiexec",)),
-    "openmpi": Launcher(kind="openmpi", command=("mpiexec",)),
-}
+# Inside an image there is no scheduler: these are replaced by the launcher of its MPI.
 _OF_A_SITE = frozenset({"srun", "jsrun", "ddlrun", "spectrum-mpi", "custom"})
 # In every image: an interpreter to run with; to build with, venv and what checks https.
 _RUN = ("python3",)
@@ -74,6 +72,7 @@ class Bases(Document):
     development: dict[Name, tuple[Line, ...]]
     programs: dict[Name, AbsolutePath]
     cuda_packages: dict[Name, CudaPackages]
+    conda: Line
     bases: tuple[Base, ...]
 
 
@@ -111,6 +110,8 @@ def make_image(plan: Plan, knowledge: Knowledge) -> Image:
     Raises UsageError that names every component which no image can hold as planned.
     """
     known = bases()
+    if plan.backend == "conda":
+        return _conda_image(plan, known)
     base = _base(plan, known)
     wanted = next((pin for pin in (*plan.pins, *plan.brought) if pin.component == "cuda"), None)
     cuda = wanted if wanted and _has_cuda(plan, known, base, wanted) else None
@@ -129,17 +130,12 @@ def make_image(plan: Plan, knowledge: Knowledge) -> Image:
             "an image takes components from the package index and its own system, not from the "
             "site's modules: plan the recipe for a site without modules (--site local)",
         )
-    inside = plan.model_copy(
+    inside = _inside(plan, pins).model_copy(
         update={
             "python": PYTHON,
             "pins": tuple(pins),
             "build_pins": tuple(build_pins),
-            "brought": (),
-            "modules": Modules(),
             "builds": builds,
-            "launcher": _launcher(plan.launcher, pins),
-            "proofs": tuple(_proof(each, pins) for each in plan.proofs),
-            "steps": tuple(step for step in plan.steps if step.id != "modules"),
         }
     )
     build_base, run_base = _names(plan, known, base, cuda)
@@ -153,6 +149,41 @@ def make_image(plan: Plan, knowledge: Knowledge) -> Image:
         run_packages=tuple(sorted({*_RUN, *found.run})),
         from_index=tuple(found.from_index),
         cuda=cuda is not None,
+    )
+
+
+def _conda_image(plan: Plan, known: Bases) -> Image:
+    """Return the image of a plan for conda, which brings the same packages everywhere."""
+    elsewhere = [pin for pin in plan.pins if pin.origin in ("module", "system")]
+    if elsewhere:
+        raise UsageError(
+            "\n".join(
+                [f"{plan.recipe} cannot be an image on {known.conda}:"]
+                + [f"  {pin}: only the site has it" for pin in elsewhere]
+            ),
+            "an image of a conda environment holds what conda, pip and the build bring",
+        )
+    return Image(
+        plan=_inside(plan, plan.pins),
+        build_base=known.conda,
+        run_base=known.conda,
+        build_packages=("make", "patch"),
+        run_packages=("ca-certificates",),
+        from_index=(),
+        cuda=False,
+    )
+
+
+def _inside(plan: Plan, pins: Sequence[Pin]) -> Plan:
+    """Return the plan where there are no modules and no scheduler."""
+    return plan.model_copy(
+        update={
+            "brought": (),
+            "modules": Modules(),
+            "launcher": own_launcher(pins) or plan.launcher,
+            "proofs": tuple(_proof(each, pins) for each in plan.proofs),
+            "steps": tuple(step for step in plan.steps if step.id != "modules"),
+        }
     )
 
 
@@ -219,12 +250,12 @@ class _Found:
     def pin(self, pin: Pin) -> Pin:
         """Return the pin as it is in the image; itself, and a problem, where it cannot be there."""
         if pin.component == "python":
-            return self._system(pin, self.base.python, PYTHON)
+            return _of_system(pin, self.base.python, PYTHON)
         if pin.origin in ("pip", "build"):
             self._check_glibc(pin)
             return pin
         if pin.component == "cuda" and self.cuda is not None:
-            return self._system(pin, self.cuda.version, CUDA_HOME)
+            return _of_system(pin, self.cuda.version, CUDA_HOME)
         if self.cuda is not None and pin.component in self.known.cuda_packages:
             return self._from_nvidia(pin, self.cuda)
         return self._packaged(pin) or self._indexed(pin) or self._nowhere(pin)
@@ -244,16 +275,13 @@ class _Found:
             )
         return self.homes.get(flag.home_of, value)
 
-    def _system(self, pin: Pin, version: str, locator: str) -> Pin:
-        return pin.model_copy(update={"version": version, "origin": "system", "locator": locator})
-
     def _from_nvidia(self, pin: Pin, cuda: Pin) -> Pin:
         packages = self.known.cuda_packages[pin.component]
         which = f"={pin.version}-1+cuda{_series(cuda.version)}"
         self.run |= {f"{name}{which}" for name in packages.run}
         self.development |= {f"{name}{which}" for name in packages.build}
         self.homes[pin.component] = SYSTEM_HOME
-        return self._system(pin, pin.version, SYSTEM_HOME)
+        return _of_system(pin, pin.version, SYSTEM_HOME)
 
     def _packaged(self, pin: Pin) -> Pin | None:
         """Return it as a package of the base, if that is of the same series."""
@@ -267,34 +295,27 @@ class _Found:
         (self.development if _builds_only(pin, known) else self.run).add(known.debian)
         self.development |= set(self.known.development.get(pin.component, ()))
         self.homes[pin.component] = SYSTEM_HOME
-        return self._system(pin, version, self.known.programs[pin.component])
+        return _of_system(pin, version, self.known.programs[pin.component])
 
     def _indexed(self, pin: Pin) -> Pin | None:
         """Return it as a wheel of just this version, if the index has one for the image."""
         known = self.knowledge.components.get(pin.component)
         if known is None or known.pip is None:
             return None
+        arch, base = self.plan.arch, self.base
         releases = self.knowledge.releases.get(pin.component, ())
-        if not any(self._runs(each) for each in releases if each.version == pin.version):
+        those = (each for each in releases if each.version == pin.version)
+        if not any(runs(each, arch, base.glibc, f"{base.python}.0") for each in those):
             return None
         self.from_index.append(pin.component)
         return pin.model_copy(update={"origin": "pip", "locator": known.pip})
 
-    def _runs(self, release: Release) -> bool:
-        right_arch = not release.arch or self.plan.arch in release.arch
-        right_python = not release.pythons or self.base.python in release.pythons
-        right_python = right_python and matches(
-            f"{self.base.python}.0", release.requires_python or ANY_VERSION
-        )
-        return release.wheels and right_arch and right_python and self._new_enough(release)
-
-    def _new_enough(self, release: Release) -> bool:
-        return release.glibc is None or series(release.glibc, 2) <= series(self.base.glibc, 2)
-
     def _check_glibc(self, pin: Pin) -> None:
         releases = self.knowledge.releases.get(pin.component, ())
         for each in releases:
-            if pin.origin == "pip" and each.version == pin.version and not self._new_enough(each):
+            if pin.origin != "pip" or each.version != pin.version:
+                continue
+            if not glibc_suffices(each, self.base.glibc):
                 self.problems.append(
                     f"{pin.component} {pin.version} (pip): its wheels need glibc {each.glibc}, "
                     f"the image has {self.base.glibc}"
@@ -313,6 +334,10 @@ class _Found:
         return pin
 
 
+def _of_system(pin: Pin, version: str, locator: str) -> Pin:
+    return pin.model_copy(update={"version": version, "origin": "system", "locator": locator})
+
+
 def _builds_only(pin: Pin, known: Component) -> bool:
     return known.build_only or pin.component == "gcc"
 
@@ -328,11 +353,7 @@ def _series(version: str) -> str:
     return ".".join(str(number) for number in series(version, CUDA_SERIES))
 
 
-def _launcher(planned: Launcher, pins: Iterable[Pin]) -> Launcher:
-    return next((_LAUNCHERS[pin.component] for pin in pins if pin.component in _LAUNCHERS), planned)
-
-
 def _proof(proof: Proof, pins: Iterable[Pin]) -> Proof:
     if proof.launcher.kind not in _OF_A_SITE:
         return proof
-    return proof.model_copy(update={"launcher": _launcher(proof.launcher, pins)})
+    return proof.model_copy(update={"launcher": own_launcher(pins) or proof.launcher})

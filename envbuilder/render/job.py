@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..errors import UsageError
 from ..model.places import Places
 from ..model.plan import Lock
+from ..model.profiles import asked
 from .dialects import bash_edit
 from .quoting import Quoted, comment
 from .templates import render
@@ -123,6 +124,7 @@ def _values(
         "id": lock.id(),
         "lock_sha256": lock.sha256(),
         "nodes": str(job.nodes),
+        "asked": asked(lock.plan),
         "environment": _environment(lock, places, published),
         "words": tuple(words),
     }
@@ -201,9 +203,10 @@ def _lsf_size(job: Job) -> list[Quoted]:
         # jsrun deals out the GPUs and cores of whole nodes.
         return [Quoted(f"-nnodes {job.nodes}")]
     gpus = [Quoted(f'-gpu "num={job.gpus_per_node}"')] if job.gpus_per_node else []
+    cores = "" if job.cpus_per_rank is None else f" affinity[core({job.cpus_per_rank})]"
     return [
         Quoted(f"-n {job.nodes * job.ranks_per_node}"),
-        Quoted(f'-R "span[ptile={job.ranks_per_node}]"'),
+        Quoted(f'-R "span[ptile={job.ranks_per_node}]{cores}"'),
         *gpus,
     ]
 

@@ -88,6 +88,9 @@ def launch_by_hand(
     launcher: Launcher, ranks: str, program: Sequence[str], transport: Transport | None = None
 ) -> Words:
     """Return the words that a user types, without the smoke test's options."""
+    if launcher.kind == "jsrun":
+        # It hands out no GPU that it is not asked for, and programs of people want one.
+        return (*launcher.command, *_jsrun(ranks, "nccl"), *program)
     if launcher.kind in ("openmpi", "spectrum-mpi", "srun"):
         return (*launcher.command, "-n", ranks, *program)
     return launch(launcher, ranks, program, transport)

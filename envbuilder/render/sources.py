@@ -8,6 +8,9 @@ from ..errors import UsageError
 from ..model.base import canonical_json
 from ..model.plan import Artifact, Lock, SourceBuild
 from ..model.proofs import MPI_COMPONENTS
+from .quoting import Quoted, bash
+
+_PREFIX = "."
 
 # The step that builds a component is named after it.
 STEP = "build-"
@@ -25,9 +28,26 @@ def source_values(lock: Lock, component: str) -> dict[str, Any]:
         "component": component,
         "title": f"{component} {build.version}",
         "archive": _archive_name(lock, build),
+        "tree": build.tree and build.tree.plain(),
         "patches": build.patches,
-        "variables": sorted({**build.environment, **build.flags}.items()),
+        "variables": sorted({**build.environment, **build.flags, **_homes(build)}.items()),
+        "linked": [
+            {"name": name, "folder": Quoted(f'"$PREFIX"/{bash(folder)}')}
+            for name, folder in sorted(build.homes.items())
+            if folder != _PREFIX
+        ],
         "options": build.pip_options,
+    }
+
+
+def _homes(build: SourceBuild) -> dict[str, Quoted]:
+    """Return the flags that are folders of the prefix, as the script's words.
+
+    A wheel's folder has libraries to run with and no names to link by: those are made beside it.
+    """
+    return {
+        name: Quoted('"$PREFIX"' if each == _PREFIX else f'"$HERE"/linked/{name}')
+        for name, each in build.homes.items()
     }
 
 
@@ -49,7 +69,9 @@ def sources_of(lock: Lock, build: SourceBuild) -> Artifact | None:
 
 def builds_text(lock: Lock) -> str:
     """Return builds.json: what wheel_cache.py and verify.py must know of each build."""
-    return canonical_json([_described(lock, build) for build in lock.plan.builds])
+    return canonical_json(
+        [_described(lock, build) for build in (*lock.plan.builds, *lock.plan.verified)]
+    )
 
 
 def _described(lock: Lock, build: SourceBuild) -> dict[str, Any]:
@@ -58,22 +80,31 @@ def _described(lock: Lock, build: SourceBuild) -> dict[str, Any]:
     return {
         "component": build.component,
         "version": build.version,
+        **_module(lock, build),
         "sdist": sources.filename if sources else None,
-        "sha256": sources.sha256 if sources else None,
+        # Of a git tree the commit says what the sources are.
+        "sha256": sources.sha256 if sources else build.tree and build.tree.commit,
         "flags": build.flags,
         "environment": build.environment,
         "pip_options": list(build.pip_options),
         "patches": [{"name": name, "sha256": patches.get(name)} for name in build.patches],
         "frameworks": list(build.frameworks),
+        "homes": build.homes,
         "mpi": _pin(lock, MPI_COMPONENTS) if "mpi" in build.links else None,
         "nccl": _pin(lock, ("nccl",)) if "nccl" in build.links else None,
     }
 
 
+def _module(lock: Lock, build: SourceBuild) -> dict[str, str]:
+    """Return the module that brings what is verified; nothing for what is built here."""
+    pin = lock.plan.pin(build.component) if build in lock.plan.verified else None
+    return {"module": pin.locator} if pin else {}
+
+
 def _pin(lock: Lock, names: tuple[str, ...]) -> dict[str, Any] | None:
-    for name in names:
-        pin = lock.plan.pin(name)
-        if pin is not None:
+    # What comes along with the modules nobody has asked for; what was asked for goes before it.
+    for pin in (*lock.plan.pins, *lock.plan.brought):
+        if pin.component in names:
             keys = ("component", "version", "origin", "locator")
             return {key: getattr(pin, key) for key in keys}
     return None

@@ -1,15 +1,18 @@
 """Check that every pinned distribution is the one that Python finds in this environment.
 
-    python check.py --prefix PREFIX --modules FILE [--without NAME] expected.json
+    python check.py --prefix PREFIX --modules FILE [--imported FILE] [--only NAME]... expected.json
 
 Each pinned distribution must lie in the prefix with the pinned version, come first on Python's
 path, and, where an import name is known, be imported from the prefix. A module's PYTHONPATH comes
 before a virtualenv, so a copy elsewhere may shadow it: the error names the copy, what put its
 folder on the path, and the module that did. FILE holds, for each loaded module, a line
-"== NAME" and what ``module show`` prints. Exit code 1: something is wrong. Runs on Python 3.6.
+"== NAME" and what ``module show`` prints. What was imported just before need not be again: the
+other FILE holds as JSON, by import name, where it lies, and is removed. Exit code 1: something is
+wrong. Runs on Python 3.6.
 """
 
 import argparse
+import concurrent.futures
 import importlib
 import json
 import os
@@ -103,6 +106,16 @@ def read_modules(path):
     return list(zip(parts[1::2], parts[2::2]))  # noqa: B905 - strict is new in 3.10
 
 
+def take(path):
+    """Return what was imported just before, none if the file is not there; it counts once."""
+    path = Path(path)
+    if not path.is_file():
+        return {}
+    imported = json.loads(path.read_text(encoding="utf-8"))
+    path.unlink()
+    return imported
+
+
 def imported_file(name):
     """Import in a process of its own, as one may crash; return (file, None) or (None, why not)."""
     child = subprocess.run(  # noqa: UP022 - capture_output is new in 3.7
@@ -128,8 +141,11 @@ def print_file(name):
         answer.write(json.dumps(path))
 
 
-def problem(pin, prefix, copies, modules):
-    """Return what is wrong with one pinned distribution, as lines; none if it is right."""
+def problem(pin, prefix, copies, modules, imported):
+    """Return what is wrong with one pinned distribution, as lines; none if it is right.
+
+    imported: the file of each module that is known to import, by name.
+    """
     label = f"{pin['name']} {pin['version']}"
     mine = [copy for copy in copies if copy.name == normal(pin["name"])]
     inside = [copy for copy in mine if is_below(copy.folder, prefix)]
@@ -142,7 +158,9 @@ def problem(pin, prefix, copies, modules):
         return shadowed(label, f"{mine[0].version} in {mine[0].folder}", mine[0].folder, modules)
     if not pin["import"]:
         return []
-    path, said = imported_file(pin["import"])
+    path, said = imported.get(pin["import"]), None
+    if path is None:
+        path, said = imported_file(pin["import"])
     if path is None:
         return [f"{label}: import {pin['import']} fails", *said]
     if not is_below(path, prefix):
@@ -164,7 +182,8 @@ def main(arguments):
     parser = argparse.ArgumentParser(description="Check the pinned distributions.")
     parser.add_argument("--prefix")
     parser.add_argument("--modules", help="what module show says of each loaded module")
-    parser.add_argument("--without", help="a distribution that is not installed yet")
+    parser.add_argument("--only", action="append", help="these distributions, if they are pinned")
+    parser.add_argument("--imported", help="what was imported just before, if the file is there")
     parser.add_argument("--import", dest="name", help="only import this and print its file")
     parser.add_argument("expected", nargs="?")
     options = parser.parse_args(arguments)
@@ -174,10 +193,16 @@ def main(arguments):
         print_file(options.name)
         return 0
     expected = json.loads(Path(options.expected).read_text(encoding="utf-8"))
-    pins = [pin for pin in expected if pin["name"] != options.without]
+    pins = [pin for pin in expected if not options.only or pin["name"] in options.only]
     copies = copies_on_path()
     modules = read_modules(options.modules)
-    problems = [problem(pin, options.prefix, copies, modules) for pin in pins]
+    imported = take(options.imported) if options.imported else {}
+    # Each import has a process of its own, and these take their time: as many at once as there are
+    # processors.
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        told = (options.prefix, copies, modules, imported)
+        found = [pool.submit(problem, pin, *told) for pin in pins]
+        problems = [each.result() for each in found]
     for lines in filter(None, problems):
         sys.stderr.write("error: " + "\n  ".join(lines) + "\n")
     right = problems.count([])

@@ -4,6 +4,7 @@ Imported by verify.py. Runs on Python 3.6 and later.
 """
 
 import re
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,12 +21,16 @@ from linking import (
     read_library,
     symbols,
 )
-from wheel_key import prefixes_of
+from wheel_key import homes_inside, prefixes_of
 
 # libmpi.so.40, libmpi_cxx.so.40, libmpich.so.12, libmpi_ibm.so.3: what holds an MPI.
 MPI_NAME = re.compile(r"lib(mpi|mpich|mpichcxx|mpi_\w+|mpicxx|pmpi)\.so\b")
 NCCL_NAME = re.compile(r"libnccl\.so\b")
+# Where it lies in its folder, which may be the folder of libraries itself.
+NCCL_FOLDERS = ("", "lib/", "lib64/", "lib/*-linux-gnu*/", "targets/*/lib/")
 FRAMEWORK_NAME = re.compile(r"tensorflow|torch|c10|mxnet")
+# NCCL says its release in its log, with or without the CUDA behind it: the text is in its code.
+NCCL_SAYS = re.compile(rb"NCCL version (\d+(?:\.\d+)+)")
 # The driver's libraries are on machines with a GPU alone; login nodes have none.
 DRIVER_NAME = re.compile(r"lib(cuda|nvidia-ml)\.so\b")
 
@@ -53,12 +58,17 @@ def unknown(text):
 
 
 class Place(NamedTuple):
-    """The environment as Python and ld.so see it. ``mpi``: real path -> the MPI of mpicxx."""
+    """The environment as Python and ld.so see it. ``mpi``: real path -> the MPI of mpicxx.
+
+    names: modules to import along with frameworks; imported: where those lie, filled as they are.
+    """
 
     prefix: str
     search: Search
     mpicxx: str
     mpi: dict
+    names: list
+    imported: dict
 
 
 class Native(NamedTuple):
@@ -117,9 +127,12 @@ def mpicxx_facts(build, place):
 
 
 def mpi_facts(native, wanted, place):
-    """Yield facts about the MPI that a library finds."""
+    """Yield facts about the MPI that a library finds. *wanted*: None where nobody has said."""
     direct = [name for name in native.needed if MPI_NAME.match(name)]
-    if not wanted:
+    if wanted is None and not (direct and place.mpi):
+        yield unknown(f"{native.name} links {', '.join(direct) or 'no MPI'}; not stated")
+        return
+    if wanted is False:
         for name in direct:
             yield wrong(f"{native.name} links {name}, and the plan has no MPI for it")
         if not direct:
@@ -155,10 +168,13 @@ def reason(path, place):
 # ---------------------------------------------------------------- NCCL, and what is compiled in
 
 
-def nccl_facts(build, native):
+def nccl_facts(build, native, place):
     """Yield facts about the NCCL of a Horovod library."""
     shared = [name for name in native.needed if NCCL_NAME.match(name)]
-    wanted = horovod_build.expected(build)["nccl"]
+    wanted = horovod_build.expected(build).get("nccl")
+    if wanted is None:
+        yield unknown(f"{native.name} links {', '.join(shared) or 'no NCCL'}; not stated")
+        return
     if not wanted:
         fits = not shared
         yield Fact(fits, f"{native.name} links {', '.join(shared) or 'no NCCL'}; planned: none")
@@ -172,16 +188,47 @@ def nccl_facts(build, native):
         passed = None if not names else inside
         passed = False if link == "SHARED" else passed
         yield Fact(passed, f"{native.name} {text}; planned: {link.lower() or 'either'}")
+        if inside:
+            yield nccl_release(build, native.path, native.name)
         return
     fits = link != "STATIC"
     yield Fact(fits, f"{native.name} links {shared[0]}; planned: {link.lower() or 'either'}")
     flags = build["flags"]
-    folders = [flags[name] for name in ("HOROVOD_NCCL_LIB", "HOROVOD_NCCL_HOME") if name in flags]
+    known = dict(homes_inside(build, place.prefix), **flags)
+    folders = [known[name] for name in ("HOROVOD_NCCL_LIB", "HOROVOD_NCCL_HOME") if name in known]
     mapped = [p for p in native.loaded.get("mapped", ()) if NCCL_NAME.match(Path(p).name)]
-    for path in filter(None, {native.tree.get(shared[0]), *mapped}):
-        fits = not folders or any(is_below(real(path), real(folder)) for folder in folders)
+    found = native.tree.get(shared[0])
+    for path in filter(None, dict.fromkeys([found, *mapped])):
+        fits = not folders or any(holds_nccl(folder, path) for folder in folders)
         where = f"; planned: {' or '.join(folders)}" if folders else ""
-        yield Fact(fits, f"{native.name} finds {path}{where}")
+        # One name is loaded once: what the framework has of NCCL's name comes first.
+        first = ", which was loaded first" if found and real(path) != real(found) else ""
+        yield Fact(fits, f"{native.name} finds {path}{first}{where}")
+        yield nccl_release(build, path, path)
+
+
+def nccl_release(build, path, name):
+    """Return a fact about the release of the NCCL in a library, by its own code.
+
+    What Horovod was compiled with tells of nccl.h alone: CMake looks for the library by itself, and
+    may find that of another NCCL.
+    """
+    wanted = (build["nccl"] or {}).get("version")
+    with Path(path).open("rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as whole:
+        said = {match.group(1).decode() for match in NCCL_SAYS.finditer(whole)}
+    text = f"{name} is NCCL {' or '.join(sorted(said)) or 'that does not say its release'}"
+    if not said or wanted is None:
+        return unknown(text)
+    fits = horovod_build.release(wanted) in map(horovod_build.release, said)
+    return Fact(fits, f"{text}; planned: {wanted}")
+
+
+def holds_nccl(folder, path):
+    """Return whether a library lies in NCCL's folder, or a link there leads to it."""
+    if is_below(real(path), real(folder)):
+        return True
+    patterns = [each + "libnccl.so*" for each in NCCL_FOLDERS]
+    return real(path) in {real(each) for name in patterns for each in Path(folder).glob(name)}
 
 
 def content_facts(build, native):

@@ -257,10 +257,11 @@ def is_below(path, folder):
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def moved(entries, origin, prefixes):
+def moved(entries, origin, prefixes, builds):
     """Return rpath entries with those in the prefix relative to *origin*, the library's folder.
 
-    Entries of folders that are gone, as those of a build, are left out: anybody might make them.
+    Left out are entries of folders that are gone or below *builds*, the build folder, which may
+    go: anybody might make them.
     """
     found = []
     for entry in entries:
@@ -270,16 +271,22 @@ def moved(entries, origin, prefixes):
             there = posixpath.relpath(posixpath.relpath(normal, inside), origin)
             # Not normalised: that takes $ORIGIN for a folder that .. leaves.
             found.append("$ORIGIN" if there == "." else "$ORIGIN/" + there)
-        elif not entry.startswith("/") or Path(entry).is_dir():
+        elif not entry.startswith("/") or lasting(normal, builds):
             found.append(entry)
     return list(dict.fromkeys(found))
 
 
-def relocate(data, origin, prefixes):
+def lasting(folder, builds):
+    """Return whether a folder is there, and will be."""
+    return Path(folder).is_dir() and not any(is_below(folder, each) for each in builds)
+
+
+def relocate(data, origin, prefixes, builds):
     """Return the bytes of a library with its rpaths relative to where it lies in the prefix.
 
-    *origin* is the library's folder in the prefix. The text is replaced in its place, as CMake
-    does when it installs: nothing in the file moves. Raises RpathError where that is impossible.
+    *origin* is the library's folder in the prefix, *builds* the build folder. The text is replaced
+    in its place, as CMake does when it installs: nothing in the file moves. Raises RpathError where
+    that is impossible.
     """
     elf = ELFFile(BytesIO(data))
     dynamic = elf.get_section_by_name(".dynamic")
@@ -288,7 +295,7 @@ def relocate(data, origin, prefixes):
             raise RpathError(f"it needs {tag.needed} by its path")
         if tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH"):
             old = getattr(tag, tag.entry.d_tag[3:].lower())
-            new = ":".join(moved(split_path([old]), origin, prefixes))
+            new = ":".join(moved(split_path([old]), origin, prefixes, builds))
             if new != old:
                 data = with_text(data, elf, tag.entry.d_val, old, new)
     return data

@@ -1,13 +1,15 @@
 """What native libraries say, and what they bring with them, once they are loaded for real.
 
-    python loading.py FRAMEWORK|- LIBRARY...
+    python loading.py FRAMEWORK|- NAMES LIBRARY...
 
 loads the libraries after the framework (- for none) and prints JSON: the framework's ``version``,
-``answers`` of Horovod's own functions, the shared libraries that are ``mapped`` then. Imported by
-verify.py, which runs it in a process of its own, as a library may crash. Runs on Python 3.6 and
-later.
+``answers`` of Horovod's own functions, the shared libraries that are ``mapped`` then. Last it
+imports the modules of NAMES, with commas between them, and prints as ``files`` where those lie that
+can be imported. Imported by verify.py, which runs it in a process of its own, as a library may
+crash. Runs on Python 3.6 and later.
 """
 
+import contextlib
 import ctypes
 import importlib
 import json
@@ -32,11 +34,14 @@ def child_environment(environ, tools):
     return dict(kept, **({"PYTHONPATH": ":".join(path)} if path else {}))
 
 
-def loaded(framework, paths, tools):
-    """Return what libraries say, or {"error": lines}; *tools*: folder that it must not see."""
+def loaded(framework, paths, tools, names=()):
+    """Return what libraries say, or {"error": lines}; *tools*: folder that it must not see.
+
+    names: modules to import as well, now that the framework is there, which takes most of the time.
+    """
     try:
         child = subprocess.run(  # noqa: UP022 - capture_output is new in 3.7
-            [sys.executable, __file__, framework or "-", *map(str, paths)],
+            [sys.executable, __file__, framework or "-", ",".join(names), *map(str, paths)],
             env=child_environment(os.environ, tools),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -68,9 +73,18 @@ def answers_of(library):
     return found
 
 
+def files_of(names):
+    """Yield (name, file) of each module that can be imported; why one cannot, others tell."""
+    for name in names:
+        with contextlib.suppress(Exception):
+            path = getattr(importlib.import_module(name), "__file__", None)
+            if path:
+                yield name, path
+
+
 def main(arguments):
     """Load and print; return the exit code."""
-    framework, paths = arguments[0], arguments[1:]
+    framework, names, paths = arguments[0], arguments[1].split(","), arguments[2:]
     # The folder of this program is no place to import from.
     del sys.path[0]
     with os.fdopen(os.dup(1), "w") as answer:
@@ -84,6 +98,7 @@ def main(arguments):
             "version": getattr(module, "__version__", None),
             "answers": answers,
             "mapped": sorted(set(re.findall(r" (/.*\.so.*)$", text, re.MULTILINE))),
+            "files": dict(files_of(filter(None, names))),
         }
         answer.write(json.dumps(found))
     return 0

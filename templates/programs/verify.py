@@ -6,8 +6,9 @@ Run by the environment's own Python in the environment of the build. For each en
 the native libraries of exactly the frameworks asked for exist and are of this machine; they find,
 as ld.so looks, the MPI that mpicxx names and the NCCL of the plan; what was compiled in agrees with
 the flags, with Horovod's own metadata and with what the libraries say once they are loaded. A line
-for each fact, all problems on stderr, verified.json beside builds.json; exit code 1 if there are
-problems. Runs on Python 3.6 and later.
+for each fact, all problems on stderr; beside builds.json verified.json, and imported.json: where
+the modules lie that were imported along with frameworks. Exit code 1 if there are problems. Runs
+on Python 3.6 and later.
 """
 
 import argparse
@@ -40,7 +41,16 @@ from library_facts import (
 from linking import Search, is_below
 from loading import loaded
 from wheel_cache import INSIDE, differences
-from wheel_key import JOBS, PATH, metadata_folders, normal, prefixes_of, records, without_prefix
+from wheel_key import (
+    JOBS,
+    PATH,
+    PREFIX_WORD,
+    metadata_folders,
+    normal,
+    prefixes_of,
+    records,
+    without_folders,
+)
 
 # Where the build tools lie, pyelftools among them.
 TOOLS = Path(elftools.__file__).resolve().parent.parent
@@ -70,6 +80,27 @@ def installed_facts(build, version, metadata, place):
         yield Fact(fits, f"{label}: {version} is installed in {metadata.parent}")
 
 
+def brought_facts(build, version, location, place):
+    """Yield facts about which copy of a component that a module brings is there."""
+    label = "{} {} of module {}".format(build["component"], build["version"], build["module"])
+    if location is None:
+        yield wrong(f"{label} is missing: Python finds no package {build['component']}")
+    elif is_below(real(location), real(place.prefix)):
+        yield wrong(f"{label}: Python finds the one in {location}, which is not the module's")
+    elif version is None:
+        yield unknown(f"{label} lies in {location} and does not say its version")
+    else:
+        fits = version.split("+")[0] == build["version"]
+        yield Fact(fits, f"{label}: {version} lies in {location}")
+
+
+def location_of(package):
+    """Return the folder of a package as Python finds it; None if it finds none."""
+    spec = PathFinder.find_spec(package, PATH)
+    found = spec and next(iter(spec.submodule_search_locations or ()), None)
+    return Path(found) if found else None
+
+
 def record_facts(build, metadata, place):
     """Yield facts about what the wheel says it was made of."""
     try:
@@ -81,7 +112,8 @@ def record_facts(build, metadata, place):
     wanted = {name: build[key] for name, key in names.items()}
     wanted["patches"] = {each["name"]: each["sha256"] for each in build["patches"]}
     wanted["environment"] = {n: v for n, v in build["environment"].items() if n not in JOBS}
-    wanted = without_prefix(wanted, prefixes_of(place.prefix))
+    prefix = [(path, PREFIX_WORD) for path in prefixes_of(place.prefix)]
+    wanted = without_folders(wanted, prefix)
     found = {name: made.get(name) for name in wanted}
     found["mpi"] = (made.get("mpi") or {}).get("plan")
     other = differences(wanted, found)
@@ -94,9 +126,9 @@ def record_facts(build, metadata, place):
 # ---------------------------------------------------------------- libraries
 
 
-def horovod_facts(build, metadata, place):
-    """Yield facts about an installed Horovod."""
-    package = metadata.parent / "horovod"
+def horovod_facts(build, folder, place):
+    """Yield facts about a Horovod that lies in a folder of packages."""
+    package = folder / "horovod"
     versions = {}
     for framework, paths in horovod_build.native_libraries(package).items():
         if framework in build["frameworks"]:
@@ -104,7 +136,9 @@ def horovod_facts(build, metadata, place):
             yield from facts
         else:
             for path in paths:
-                yield wrong(f"{short(path)} is there, and {framework} was not asked for")
+                text = f"{short(path)} is there, and {framework} was not asked for"
+                # A site may build one Horovod for all its frameworks.
+                yield unknown(text) if horovod_build.is_the_sites(build) else wrong(text)
     for passed, text in horovod_build.metadata_facts(build, package, versions):
         yield Fact(passed, text)
 
@@ -120,20 +154,20 @@ def framework_facts(build, framework, paths, place):
     facts = []
     if not paths:
         facts.append(wrong(f"{framework} was asked for, and horovod/{framework} has no library"))
-    spec = PathFinder.find_spec(framework, PATH)
-    location = spec and next(iter(spec.submodule_search_locations or ()), None)
+    location = location_of(framework)
     said = {}
     if not location:
         facts.append(wrong(f"{framework} is missing: Python finds no module {framework}"))
     elif paths:
-        said = loaded(framework, paths, TOOLS)
+        said = loaded(framework, paths, TOOLS, place.names)
+        place.imported.update(said.get("files", {}))
         facts += loading_facts(f"{framework}, then {', '.join(map(short, paths))}", said)
     for path in paths:
         native, found = native_of(path, short(path), said, place)
         facts += found
         if native:
             facts += horovod_library_facts(build, native, place)
-            facts += resolving_facts(native, Path(location) if location else None)
+            facts += resolving_facts(native, location)
     for passed, text in horovod_build.said_by_library(build, said.get("answers", {})):
         facts.append(Fact(passed, text))
     return facts, said.get("version")
@@ -142,8 +176,8 @@ def framework_facts(build, framework, paths, place):
 def horovod_library_facts(build, native, place):
     """Yield facts about one library of Horovod."""
     yield from content_facts(build, native)
-    yield from mpi_facts(native, horovod_build.expected(build)["mpi"], place)
-    yield from nccl_facts(build, native)
+    yield from mpi_facts(native, horovod_build.expected(build).get("mpi"), place)
+    yield from nccl_facts(build, native, place)
 
 
 def other_facts(build, metadata, place):
@@ -170,13 +204,28 @@ def other_facts(build, metadata, place):
 def facts_of(build, place):
     """Return all facts about one entry of builds.json."""
     version, metadata = distribution(build["component"])
+    if horovod_build.is_the_sites(build):
+        return sites_facts(build, version, place)
     facts = list(installed_facts(build, version, metadata, place))
     if build["mpi"]:
         facts += mpicxx_facts(build, place)
     if facts[0].passed:
         facts += record_facts(build, metadata, place)
-        look = horovod_facts if build["component"] == "horovod" else other_facts
-        facts += look(build, metadata, place)
+        if build["component"] == "horovod":
+            facts += horovod_facts(build, metadata.parent, place)
+        else:
+            facts += other_facts(build, metadata, place)
+    return facts
+
+
+def sites_facts(build, version, place):
+    """Return all facts about the Horovod that a module brings: how it was built nobody recorded."""
+    location = location_of(build["component"])
+    facts = list(brought_facts(build, version, location, place))
+    if build["mpi"]:
+        facts += mpicxx_facts(build, place)
+    if facts[0].passed is not False:
+        facts += horovod_facts(build, location.parent, place)
     return facts
 
 
@@ -188,23 +237,37 @@ def main(arguments):
     options = parser.parse_args(arguments)
     builds = Path(options.builds)
     search = Search(sys.executable, os.environ)
-    place = Place(options.prefix, search, *mpi_of_mpicxx(sys.executable))
+    names = imports_of(builds.with_name("expected.json"))
+    place = Place(options.prefix, search, *mpi_of_mpicxx(sys.executable), names, imported={})
     report = []
     for build in json.loads(builds.read_text(encoding="utf-8")):
         for fact in facts_of(build, place):
             report.append({"component": build["component"], **fact._asdict()})
             mark = {True: "ok", False: "WRONG", None: "not judged"}[fact.passed]
             sys.stdout.write(f"{build['component']}: {mark}: {fact.text}\n")
+    write(builds.with_name("imported.json"), place.imported)
     return finish(builds.with_name("verified.json"), report)
+
+
+def imports_of(expected):
+    """Return what check.py will import, by what the plan expects; nothing where nobody said."""
+    if not expected.is_file():
+        return []
+    pins = json.loads(expected.read_text(encoding="utf-8"))
+    return [pin["import"] for pin in pins if pin["import"]]
+
+
+def write(target, value):
+    """Write a file of JSON that is never there in part."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+    temporary.replace(target)
 
 
 def finish(target, report):
     """Write the record and name every problem; return the exit code."""
     wrong = [each for each in report if each["passed"] is False]
-    text = json.dumps({"schema": 1, "passed": not wrong, "facts": report}, indent=1) + "\n"
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(target)
+    write(target, {"schema": 1, "passed": not wrong, "facts": report})
     for each in wrong:
         sys.stderr.write(f"error: {each['component']}: {each['text']}\n")
     sys.stdout.write(f"{len(report) - len(wrong)} of {len(report)} facts hold\n")

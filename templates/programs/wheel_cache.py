@@ -1,19 +1,22 @@
 """Wheels that were built before, each under a key of everything that went into it.
 
-    python wheel_cache.py find  --builds FILE --component NAME --cache DIR --prefix PREFIX
-    python wheel_cache.py store --builds FILE --component NAME --cache DIR --prefix PREFIX WHEEL
+    python wheel_cache.py find --builds FILE --component NAME --prefix PREFIX --cache DIR
+    python wheel_cache.py seal --builds FILE --component NAME --prefix PREFIX WHEEL
+    python wheel_cache.py keep --cache DIR WHEEL
 
-Run by the environment's own Python, in the environment of the build, flags exported. ``find``
-prints the path of a wheel that fits, or nothing; ``store`` makes a built wheel's libraries look
-for others relative to themselves, keeps the wheel and prints the path of what to install. What is
-in the cache is never trusted: an entry whose wheel or facts are not those of its key is named on
-stderr and left alone. Runs on Python 3.6 and later.
+Run by the environment's own Python; ``find`` and ``seal`` in the environment of the build, flags
+exported. ``find`` prints the path of a wheel that fits, or nothing; ``seal`` writes into a built
+wheel what it was made of and makes its libraries look for others relative to themselves; ``keep``
+puts a sealed wheel into the cache and prints its path there. What is in the cache is never trusted:
+an entry whose wheel or facts are not those of its key is named on stderr and left alone. Runs on
+Python 3.6 and later.
 
 An entry: DIR/<first 16 hex digits of the key>/ with the wheel and record.json.
 """
 
 import argparse
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -176,22 +179,22 @@ def read_members(wheel):
         return [(info, archive.read(info)) for info in archive.infolist()]
 
 
-def relocated(members, site_packages, prefixes):
+def relocated(members, site_packages, prefixes, builds):
     """Return the members with libraries that look relative to themselves; raise RpathError."""
     found = []
     for info, data in members:
         try:
             place = place_of(info.filename, site_packages)
-            found.append((info, without_path(data, place, prefixes)))
+            found.append((info, without_path(data, place, prefixes, builds)))
         except RpathError as error:
             raise RpathError(f"{info.filename}: {error}") from None
     return found
 
 
-def without_path(data, place, prefixes):
+def without_path(data, place, prefixes, builds):
     """Return a file's bytes such that it works in any prefix; raise RpathError."""
     if data.startswith(ELF_MAGIC):
-        return relocate(data, place, prefixes)
+        return relocate(data, place, prefixes, builds)
     if any(os.fsencode(prefix) in data for prefix in prefixes):
         raise RpathError("it holds the path of the prefix")
     return data
@@ -214,33 +217,41 @@ def write_wheel(members, record, target):
             archive.writestr(info, data)
 
 
-def movable(wheel, facts, prefixes):
+def movable(wheel, facts, prefixes, builds):
     """Return (facts, members) of a wheel: those of one prefix alone where it cannot be moved."""
     members = read_members(wheel)
     try:
-        return facts, relocated(members, facts["python"]["site-packages"], prefixes)
+        return facts, relocated(members, facts["python"]["site-packages"], prefixes, builds)
     except RpathError as error:
         say(f"note: the wheel is kept for this prefix alone: {error}")
         return bound(facts, prefixes), members
 
 
-def store(cache, facts, prefixes, wheel):
-    """Keep a wheel; return the path of what to install."""
-    facts, members = movable(wheel, facts, prefixes)
+def seal(facts, prefixes, builds, wheel):
+    """Write what a wheel was made of into it, and free it of its prefix where that is possible."""
+    facts, members = movable(wheel, facts, prefixes, builds)
     made = wheel.with_name(f".{wheel.name}.{os.getpid()}")
     write_wheel(members, {"facts": facts, "key": key_of(facts)}, made)
     made.replace(wheel)
+
+
+def keep(cache, wheel):
+    """Put a sealed wheel into the cache, if it is not there; return its path there, or None."""
+    facts = facts_inside(wheel)
+    entry = entry_of(cache, key_of(facts))
     try:
-        return kept(cache, facts, wheel)
+        if entry.is_dir():
+            with contextlib.suppress(ValueError):
+                return checked(entry, facts)
+        return kept(cache, entry, facts, wheel)
     except OSError as error:
         say(f"warning: the wheel is not kept in {cache}: {error.strerror}")
-        return wheel
+        return None
 
 
-def kept(cache, facts, wheel):
-    """Put a wheel that is ready into the cache; return its path there."""
+def kept(cache, entry, facts, wheel):
+    """Make an entry of a wheel; return the path of the wheel that is there then."""
     key = key_of(facts)
-    entry = entry_of(cache, key)
     cache.mkdir(parents=True, exist_ok=True)
     temporary = cache / f".{entry.name}.{os.uname().nodename}.{os.getpid()}"
     temporary.mkdir()
@@ -281,31 +292,43 @@ def read_build(path, component):
     raise SystemExit(f"error: {path} has no build of {component}")
 
 
-def main(arguments):
-    """Find or store; return the exit code."""
+def parse(arguments):
+    """Return the options."""
     parser = argparse.ArgumentParser(description="Find or keep a wheel built from its sources.")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     verbs.required = True
     finder = verbs.add_parser("find", help="print the path of a wheel that fits, or nothing")
-    storer = verbs.add_parser("store", help="keep a wheel; print the path of what to install")
-    for each in (finder, storer):
-        each.add_argument("--builds", required=True, help="builds.json")
+    sealer = verbs.add_parser("seal", help="write into a wheel what it was made of")
+    keeper = verbs.add_parser("keep", help="put a sealed wheel into the cache")
+    for each in (finder, sealer):
+        each.add_argument("--builds", required=True, help="builds.json, in the build folder")
         each.add_argument("--component", required=True)
-        each.add_argument("--cache", required=True, help="the folder of all entries")
         each.add_argument("--prefix", required=True)
         each.add_argument("--source", help="sha256 of the sources, if not that of builds.json")
+    for each in (finder, keeper):
+        each.add_argument("--cache", required=True, help="the folder of all entries")
     finder.add_argument("--explain", action="store_true", help="say why no wheel fits")
-    storer.add_argument("wheel")
-    options = parser.parse_args(arguments)
+    for each in (sealer, keeper):
+        each.add_argument("wheel")
+    return parser.parse_args(arguments)
+
+
+def main(arguments):
+    """Find, seal or keep; return the exit code."""
+    options = parse(arguments)
+    if options.verb == "keep":
+        path = keep(Path(options.cache).absolute(), Path(options.wheel).absolute())
+        sys.stdout.write(f"{path}\n" if path else "")
+        return 0
     build = read_build(options.builds, options.component)
-    facts = facts_of(build, options.prefix, options.source)
-    cache, prefixes = Path(options.cache).absolute(), prefixes_of(options.prefix)
+    folder = Path(options.builds).parent
+    facts = facts_of(build, options.prefix, folder, options.source)
+    prefixes = prefixes_of(options.prefix)
     if options.verb == "find":
-        path = find(cache, facts, prefixes, options.explain)
+        path = find(Path(options.cache).absolute(), facts, prefixes, options.explain)
+        sys.stdout.write(f"{path}\n" if path else "")
     else:
-        path = store(cache, facts, prefixes, Path(options.wheel).absolute())
-    if path:
-        sys.stdout.write(f"{path}\n")
+        seal(facts, prefixes, prefixes_of(folder), Path(options.wheel).absolute())
     return 0
 
 

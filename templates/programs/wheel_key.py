@@ -1,8 +1,8 @@
 """Everything that goes into a wheel that is built from its sources, as facts with a key.
 
 Imported by wheel_cache.py. Nothing is imported that takes its time: frameworks are known by the
-files that pip recorded. Paths in the prefix are written with <prefix>, so that the same recipe in
-another prefix has the same key. Runs on Python 3.6 and later.
+files that pip recorded. Paths in the prefix and in the build folder are written with <prefix> and
+<build>, so that the same recipe in another prefix has the same key. Runs on Python 3.6 and later.
 """
 
 import hashlib
@@ -24,11 +24,15 @@ SCHEMA = 1
 # The folder of the programs themselves is no place to look for packages.
 PATH = [folder for folder in sys.path[1:] if folder]
 PREFIX_WORD = "<prefix>"
+BUILD_WORD = "<build>"
 # Variables that compilers, wrappers, CMake and the setup.py of builds read.
 READ_BY_BUILDS = re.compile(
     r"(HOROVOD|CMAKE|SCOREP|CCL|MPI4PY)_\w+"
     r"|(OMPI|MPICH|I_MPI)_(CC|CXX|FC|CFLAGS|CXXFLAGS|CPPFLAGS|LDFLAGS|LIBS)"
-    r"|MPI(CC|CXX|CFG|_HOME)|(CUDA|NCCL|ROCM|MKL)_?(HOME|ROOT|PATH)|CUDAHOSTCXX"
+    r"|MPI(CC|CXX|CFG|_HOME)|(CUDA|NCCL|ROCM|MKL)_?(HOME|ROOT|PATH)"
+    # What find_package looks in, by the packages that CMake finds there.
+    r"|(MPI|CUDAToolkit|Python3?|Pytorch|Tensorflow|Mxnet)_ROOT"
+    r"|CUDA(CXX|HOSTCXX|ARCHS)|NVCC_CCBIN|TORCH_CUDA_ARCH_LIST"
     r"|CC|CXX|AR|LD|LDSHARED|SOURCE_DATE_EPOCH"
     r"|(C|CXX|CPP|CUDA|LD|NVCC_APPEND_|NVCC_PREPEND_)FLAGS"
     r"|CPATH|C_INCLUDE_PATH|CPLUS_INCLUDE_PATH|LIBRARY_PATH|LD_RUN_PATH"
@@ -65,24 +69,31 @@ def prefixes_of(prefix):
     return tuple(dict.fromkeys((str(Path(prefix).absolute()), str(Path(prefix).resolve()))))
 
 
-def without_prefix(value, prefixes):
-    """Return a value of JSON with the prefix in its texts replaced by a word."""
+def without_folders(value, places):
+    """Return a value of JSON in whose texts (path, word) of *places* is replaced by the word."""
     if isinstance(value, dict):
-        pairs = ((name, without_prefix(each, prefixes)) for name, each in value.items())
-        return {without_prefix(name, prefixes): each for name, each in pairs}
+        pairs = ((name, without_folders(each, places)) for name, each in value.items())
+        return {without_folders(name, places): each for name, each in pairs}
     if isinstance(value, (list, tuple)):
-        return [without_prefix(each, prefixes) for each in value]
+        return [without_folders(each, places) for each in value]
     if isinstance(value, str):
-        for prefix in prefixes:
+        for path, word in places:
             # Not a folder beside it whose name begins the same.
-            value = re.sub(re.escape(prefix) + r"(?![\w.-])", PREFIX_WORD, value)
+            value = re.sub(re.escape(path) + r"(?![\w.-])", word, value)
     return value
 
 
-def facts_of(build, prefix, source=None):
+def places_of(prefix, folder):
+    """Return (path, word) for the prefix and the build folder."""
+    places = [(path, PREFIX_WORD) for path in prefixes_of(prefix)]
+    return places + [(path, BUILD_WORD) for path in prefixes_of(folder)]
+
+
+def facts_of(build, prefix, folder, source=None):
     """Return what goes into the wheel of one entry of builds.json, in this process's environment.
 
-    *source* is the sha256 of the source archive, where it is not that of the entry.
+    *folder* is the build folder. *source* is the sha256 of the source archive, where it is not that
+    of the entry.
     """
     flags = build["flags"]
     facts = {
@@ -100,13 +111,13 @@ def facts_of(build, prefix, source=None):
         "cmake": program_facts([os.environ.get("HOROVOD_CMAKE") or "cmake"]),
         "build-tools": {name: version_of(name) for name in BUILD_TOOLS},
         "mpi": mpi_facts(build),
-        "homes": {name: home_facts(path) for name, path in homes(flags, os.environ)},
+        "homes": {name: home_facts(path) for name, path in homes(build, prefix)},
         "frameworks": {name: framework_facts(name) for name in build["frameworks"]},
     }
     # An empty value is none for CMake.
     if build["component"] == "horovod" and not os.environ.get("HOROVOD_BUILD_ARCH_FLAGS"):
         facts["host-flags"] = host_flags()
-    return without_prefix(facts, prefixes_of(prefix))
+    return without_folders(facts, places_of(prefix, folder))
 
 
 def variables(environ):
@@ -173,10 +184,17 @@ def mpi_facts(build):
     return found
 
 
-def homes(flags, environ):
+def homes(build, prefix):
     """Return (name, folder) of each component that a flag gives the place of."""
+    flags = build["flags"]
     names = [name for name in flags if re.search(r"_(HOME|INCLUDE|LIB|ROOT)$", name)]
-    return [(name, environ.get(name) or flags[name]) for name in sorted(names)]
+    found = [(name, os.environ.get(name) or flags[name]) for name in sorted(names)]
+    return found + homes_inside(build, prefix)
+
+
+def homes_inside(build, prefix):
+    """Return (name, folder) of each component that a build takes from a package in the prefix."""
+    return [(name, str(Path(prefix, folder))) for name, folder in sorted(build["homes"].items())]
 
 
 def home_facts(path):

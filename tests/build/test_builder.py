@@ -62,7 +62,7 @@ def places_with(tmp_path: Path, script: str) -> BuildPlaces:
     (source / "package").mkdir(parents=True, exist_ok=True)
     (source / "package" / "__init__.py").write_text("")
     (source / "package" / "__pycache__").mkdir(exist_ok=True)
-    prepare(places, {"build.sh": script, "sub/file": "text"}, source)
+    prepare(places.folder, {"build.sh": script, "sub/file": "text"}, source)
     return places
 
 

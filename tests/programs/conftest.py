@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.pythons import find_python
 
 HERE = Path(__file__).parent
 
@@ -28,9 +28,7 @@ def compilers(need: Callable[[str], str]) -> None:
 @pytest.fixture(scope="session")
 def old_python() -> str:
     """Return the oldest Python of this machine that the programs are for, or skip."""
-    for minor in (6, 7, 8, 9):
-        program = shutil.which(f"python3.{minor}")
-        # A pyenv has shims of Pythons that it does not give to everybody.
-        if program and subprocess.run([program, "-c", "import venv"], check=False).returncode == 0:
-            return program
-    pytest.skip("no Python 3.6 to 3.9 on this machine")
+    program = find_python("3.6", "3.7", "3.8", "3.9")
+    if program is None:
+        pytest.skip("no Python 3.6 to 3.9 on this machine")
+    return str(program)

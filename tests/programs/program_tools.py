@@ -102,7 +102,10 @@ class Ended:
 
 @dataclass
 class Prefix:
-    """A virtualenv with a framework, and an MPI that its mpicxx names."""
+    """A virtualenv with a framework, and an MPI that its mpicxx names.
+
+    One class with many small methods: tests change it in many small ways.
+    """
 
     path: Path
     mpi: Path
@@ -161,8 +164,18 @@ class Prefix:
 
     def cache_words(self, verb: str, cache: Path) -> list[str | Path]:
         """Return the words of wheel_cache.py."""
-        words = ["--component", self.build["component"], "--cache", cache, "--prefix", self.path]
-        return [verb, "--builds", self.write_builds(), *words]
+        if verb == "keep":
+            return [verb, "--cache", cache]
+        words = ["--component", self.build["component"], "--prefix", self.path]
+        where = ["--cache", cache] if verb == "find" else []
+        return [verb, "--builds", self.write_builds(), *words, *where]
+
+    def store(self, cache: Path, wheel: Path) -> Ended:
+        """Seal a wheel and keep it, as build.sh does in two steps."""
+        sealed = self.cache("seal", cache, wheel)
+        assert (sealed.code, sealed.out) == (0, "")
+        kept = self.cache("keep", cache, wheel)
+        return Ended(kept.code, kept.out, sealed.err + kept.err)
 
     def build_horovod(self, library: Path | None = None, **changes: Any) -> Path:
         """Compile a Horovod for torch and write its metadata; *changes*: see horovod_source."""
@@ -248,6 +261,7 @@ def a_build(origin: str) -> dict[str, Any]:
         "pip_options": [],
         "patches": [{"name": "torch-cxx17", "sha256": "7" * 64}],
         "frameworks": ["torch"],
+        "homes": {},
         "mpi": {"component": "openmpi", "version": "5.0.11", "origin": origin, "locator": "x"},
         "nccl": None,
     }

@@ -16,6 +16,8 @@ from program_tools import (
     Ended,
     Prefix,
     compile_library,
+    elftools_folder,
+    horovod_source,
     install,
     make_mpi,
     make_prefix,
@@ -36,14 +38,21 @@ def problems(ended: Ended) -> list[str]:
 
 
 def test_a_build_as_planned(prefix: Prefix) -> None:
+    build = prefix.path.with_name("env.build")
+    build.mkdir(exist_ok=True)
+    pins = [{"import": name} for name in ("torch", "no_such_module", "horovod", None)]
+    (build / "expected.json").write_text(json.dumps(pins))
     done = prefix.verify()
     assert (done.code, done.err) == (0, "")
     name = "horovod/torch/mpi_lib_v2.cpython-linux.so"
     assert f"horovod: ok: {name} finds {prefix.mpi}/lib/libmpi.so.40, which mpicxx" in done.out
     assert "horovod: ok: CPU operations default to MPI" in done.out
     assert "horovod: ok: horovod/metadata.json: built for torch 2.13.0" in done.out
-    record = json.loads((prefix.path.with_name("env.build") / "verified.json").read_text())
+    record = json.loads((build / "verified.json").read_text())
     assert record["passed"] is True
+    imported = json.loads((build / "imported.json").read_text())
+    assert list(imported) == ["torch", "horovod"]
+    assert Path(imported["torch"]).is_relative_to(prefix.path)
     lines = done.out.splitlines()
     assert len(record["facts"]) == len(lines) - 1
     assert lines[-1] == f"{len(lines) - 1} of {len(lines) - 1} facts hold"
@@ -226,12 +235,64 @@ def test_nccl_inside(prefix: Prefix, tmp_path: Path) -> None:
     assert "NCCL's version number was 22707 when it was compiled" in done.out
 
 
+# As NCCL has it in its code and prints it into its log.
+SAYS = 'const char* nccl_says(void) { return "NCCL version %s+cuda13.0"; }'
+
+
+def test_nccl_inside_says_its_release(prefix: Prefix, tmp_path: Path) -> None:
+    nccl_prefix(prefix, tmp_path / "nccl", "STATIC")
+    prefix.build_horovod(classes=classes(), nccl=22707, more=STATIC + SAYS % "2.27.7")
+    done = prefix.verify()
+    assert (done.code, done.err) == (0, "")
+    assert "mpi_lib_v2.cpython-linux.so is NCCL 2.27.7; planned: 2.27.7" in done.out
+
+
+def test_headers_of_the_planned_nccl_and_the_code_of_another(
+    prefix: Prefix, tmp_path: Path
+) -> None:
+    nccl_prefix(prefix, tmp_path / "nccl", "STATIC")
+    prefix.build_horovod(classes=classes(), nccl=22707, more=STATIC + SAYS % "2.27.3")
+    (line,) = problems(prefix.verify())
+    assert line.endswith("mpi_lib_v2.cpython-linux.so is NCCL 2.27.3; planned: 2.27.7")
+
+
+def test_a_link_in_nccls_folder_leads_to_the_planned_nccl(prefix: Prefix, tmp_path: Path) -> None:
+    """As a site's module may name the NCCL of a wheel, which has no libnccl.so."""
+    nccl = nccl_prefix(prefix, tmp_path / "wheel", "SHARED")
+    home = tmp_path / "module"
+    (home / "lib").mkdir(parents=True)
+    for name in ("libnccl.so", "libnccl.so.2"):
+        (home / "lib" / name).symlink_to(nccl)
+    prefix.build["flags"]["HOROVOD_NCCL_HOME"] = str(home)
+    options = [*prefix.link_options(), str(nccl), f"-Wl,-rpath,{nccl.parent}"]
+    prefix.build_horovod(classes=classes(), nccl=22707, options=options)
+    done = prefix.verify()
+    assert (done.code, done.err) == (0, "")
+    assert f"finds {nccl}; planned: {home}" in done.out
+
+
 def test_nccl_shared_where_it_was_planned_inside(prefix: Prefix, tmp_path: Path) -> None:
     nccl = nccl_prefix(prefix, tmp_path / "nccl", "STATIC")
     options = [*prefix.link_options(), str(nccl), f"-Wl,-rpath,{nccl.parent}"]
     prefix.build_horovod(classes=classes(), nccl=22707, options=options)
     (line,) = problems(prefix.verify())
     assert line.endswith("links libnccl.so.2; planned: static")
+
+
+def test_nccl_of_a_package_in_the_prefix(prefix: Prefix, tmp_path: Path) -> None:
+    inside = prefix.packages / "nvidia" / "nccl"
+    other = nccl_prefix(prefix, tmp_path / "other", "SHARED")
+    nccl = nccl_prefix(prefix, inside, "SHARED")
+    del prefix.build["flags"]["HOROVOD_NCCL_HOME"]
+    folder = inside.relative_to(prefix.path).as_posix()
+    prefix.build["homes"] = {"HOROVOD_NCCL_HOME": folder}
+    for library in (nccl, other):
+        options = [*prefix.link_options(), str(library), f"-Wl,-rpath,{library.parent}"]
+        prefix.build_horovod(classes=classes(), nccl=22707, options=options)
+        done = prefix.verify()
+        text = f"finds {library}; planned: {inside}"
+        assert (text in done.err) == (library == other), done.err
+        assert text in done.out
 
 
 def test_nccl_shared_from_the_planned_home(prefix: Prefix, tmp_path: Path) -> None:
@@ -322,3 +383,100 @@ def test_every_problem_is_named_at_once(prefix: Prefix) -> None:
     found = problems(prefix.verify())
     assert len(found) == 3
     assert CPU_OPERATIONS not in "".join(found)
+
+
+# ---------------------------------------------------------------- what a module brings
+
+
+@pytest.fixture
+def brought(prefix: Prefix, tmp_path: Path) -> tuple[Prefix, dict[str, str]]:
+    """Return a prefix whose Horovod a module brings, and the variables that the module sets."""
+    module = tmp_path / "apps" / "Horovod"
+    module.mkdir(parents=True)
+    for each in (prefix.horovod, prefix.packages / "horovod-0.28.1.dist-info"):
+        each.rename(module / each.name)
+    prefix.build |= {"module": "Horovod/0.28.1-foss", "sha256": None, "sdist": None, "patches": []}
+    # The recipe of a module says what must carry the data, and of Gloo nothing.
+    prefix.build["flags"] = {"HOROVOD_WITH_MPI": "1"}
+    tools = elftools_folder()
+    return prefix, {"PYTHONPATH": f"{module}:{tools}"}
+
+
+def test_a_modules_horovod_as_planned(brought: tuple[Prefix, dict[str, str]]) -> None:
+    prefix, env = brought
+    done = prefix.verify(env=env)
+    assert (done.code, done.err) == (0, "")
+    module = env["PYTHONPATH"].partition(":")[0]
+    assert f"ok: horovod 0.28.1 of module Horovod/0.28.1-foss: 0.28.1 lies in {module}" in done.out
+    assert "horovod/torch/mpi_lib_v2.cpython-linux.so finds" in done.out
+    assert "GlooAllreduce" not in done.out
+    assert "the wheel" not in done.out
+
+
+def test_what_nobody_has_said_of_a_modules_horovod(
+    brought: tuple[Prefix, dict[str, str]], tmp_path: Path
+) -> None:
+    prefix, env = brought
+    prefix.build["flags"] = {}
+    nccl = compile_library(
+        tmp_path / "nccl" / "libnccl.so.2",
+        "int ncclAllReduce(void) { return 0; }",
+        soname="libnccl.so.2",
+    )
+    module = Path(env["PYTHONPATH"].partition(":")[0])
+    library = module / prefix.library.relative_to(prefix.packages)
+    options = [*prefix.link_options(), str(nccl), f"-Wl,-rpath,{nccl.parent}"]
+    compile_library(library, horovod_source(classes=classes(), nccl=22707), *options)
+    done = prefix.verify(env=env)
+    assert (done.code, done.err) == (0, "")
+    assert "links libnccl.so.2; not stated" in done.out
+    assert "NCCLAllreduce" not in done.out
+    # What it is linked with must be the plan's all the same.
+    other = make_mpi(tmp_path / "other", version=2) / "lib"
+    (line,) = problems(prefix.verify(env={**env, "LD_LIBRARY_PATH": str(other)}))
+    assert f"finds {other}/libmpi.so.40" in line
+
+
+def test_a_modules_horovod_on_another_mpi(
+    brought: tuple[Prefix, dict[str, str]], tmp_path: Path
+) -> None:
+    prefix, env = brought
+    other = make_mpi(tmp_path / "other", version=2) / "lib"
+    (line,) = problems(prefix.verify(env={**env, "LD_LIBRARY_PATH": str(other)}))
+    assert f"finds {other}/libmpi.so.40" in line
+
+
+def test_a_module_without_horovod_or_with_another(
+    brought: tuple[Prefix, dict[str, str]], tmp_path: Path
+) -> None:
+    prefix, env = brought
+    module = Path(env["PYTHONPATH"].partition(":")[0])
+    (module / "horovod" / "torch").rename(tmp_path / "torch")
+    text = "horovod: torch was asked for, and horovod/torch has no library"
+    assert text in problems(prefix.verify(env=env))
+    prefix.build["version"] = "0.21.1"
+    (line,) = problems(prefix.verify(env=env))
+    assert line.startswith("horovod: horovod 0.21.1 of module Horovod/0.28.1-foss: 0.28.1 lies in")
+    shutil.rmtree(module)
+    (line,) = problems(prefix.verify(env=env))
+    assert line.endswith("Horovod/0.28.1-foss is missing: Python finds no package horovod")
+
+
+def test_a_modules_horovod_for_more_frameworks(brought: tuple[Prefix, dict[str, str]]) -> None:
+    prefix, env = brought
+    module = Path(env["PYTHONPATH"].partition(":")[0])
+    (module / "horovod" / "mxnet").mkdir()
+    shutil.copy(
+        module / "horovod/torch/mpi_lib_v2.cpython-linux.so", module / "horovod/mxnet/mpi_lib.so"
+    )
+    done = prefix.verify(env=env)
+    assert done.code == 0, done.err
+    assert "not judged: horovod/mxnet/mpi_lib.so is there, and mxnet was not asked for" in done.out
+
+
+def test_a_copy_in_the_prefix_is_not_the_modules(brought: tuple[Prefix, dict[str, str]]) -> None:
+    prefix, env = brought
+    tools = env["PYTHONPATH"].rpartition(":")[2]
+    prefix.build_horovod()
+    (first, *_) = problems(prefix.verify(env={"PYTHONPATH": tools}))
+    assert "which is not the module's" in first

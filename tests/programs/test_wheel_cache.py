@@ -38,7 +38,7 @@ def first(tmp_path: Path) -> Prefix:
 
 def stored(prefix: Prefix, cache: Path, folder: Path) -> Path:
     """Store the prefix's Horovod; return the entry's wheel."""
-    done = prefix.cache("store", cache, make_wheel(prefix, folder))
+    done = prefix.store(cache, make_wheel(prefix, folder))
     assert done.code == 0, done.err
     return Path(done.out.strip())
 
@@ -150,6 +150,17 @@ def change_mpi(prefix: Prefix) -> None:
     make_mpi(prefix.path, version=2)
 
 
+def change_home(prefix: Prefix) -> None:
+    header = prefix.packages / "nvidia" / "nccl" / "include" / "nccl.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("#define NCCL_VERSION_CODE 22106\n", encoding="utf-8")
+    prefix.build["homes"] = {"HOROVOD_NCCL_HOME": nccl_inside(prefix)}
+
+
+def nccl_inside(prefix: Prefix) -> str:
+    return (prefix.packages / "nvidia" / "nccl").relative_to(prefix.path).as_posix()
+
+
 def change_mpi_options(prefix: Prefix) -> None:
     wrapper = prefix.mpi / "bin" / "mpicxx"
     wrapper.write_text(wrapper.read_text().replace("-lmpi ", "-pthread -lmpi "))
@@ -165,9 +176,12 @@ CHANGES: dict[str, tuple[Callable[[Prefix], None], dict[str, str]]] = {
     "frameworks.torch.version: 2.13.0 there, 2.13.1 here": (change_framework_release, {}),
     "mpi.libraries.<prefix>/lib/libmpi.so.40: ": (change_mpi, {}),
     "mpi.shows: ": (change_mpi_options, {}),
+    "homes.HOROVOD_NCCL_HOME.files.include/nccl.h: (absent) there, ": (change_home, {}),
     "compilers.CXX.version: c++": (lambda prefix: None, {"CXX": "gcc"}),
     "variables.LDFLAGS: (absent) there, -s here": (lambda prefix: None, {"LDFLAGS": "-s"}),
     "variables.CPATH: (absent) there": (lambda prefix: None, {"CPATH": "/opt/include"}),
+    "variables.MPI_ROOT: (absent) there": (lambda prefix: None, {"MPI_ROOT": "/opt/mpt"}),
+    "variables.CUDAARCHS: (absent) there": (lambda prefix: None, {"CUDAARCHS": "70"}),
 }
 
 
@@ -191,7 +205,10 @@ def test_sources_of_another_archive(first: Prefix, cache: Path, tmp_path: Path) 
 def test_jobs_make_no_other_key(first: Prefix, cache: Path, tmp_path: Path) -> None:
     wheel = stored(first, cache, tmp_path / "built")
     first.build["environment"] = {"MAKEFLAGS": "-j7"}
-    done = first.cache("find", cache, env={"MAKEFLAGS": "-j7", "CMAKE_BUILD_PARALLEL_LEVEL": "7"})
+    # A CI's own names are not read by builds, and change with each of its jobs.
+    other = {"BUILD_NUMBER": "7", "PYENV_ROOT": "/home/somebody/.pyenv"}
+    jobs = {"MAKEFLAGS": "-j7", "CMAKE_BUILD_PARALLEL_LEVEL": "7"}
+    done = first.cache("find", cache, env={**jobs, **other})
     assert done.out == f"{wheel}\n"
 
 
@@ -282,7 +299,7 @@ def test_a_wheel_that_says_nothing_of_itself(first: Prefix, cache: Path, tmp_pat
 def test_a_damaged_entry_is_replaced_and_kept(first: Prefix, cache: Path, tmp_path: Path) -> None:
     wheel = stored(first, cache, tmp_path / "built")
     wheel.write_bytes(b"damaged")
-    done = first.cache("store", cache, make_wheel(first, tmp_path / "again"))
+    done = first.store(cache, make_wheel(first, tmp_path / "again"))
     assert done.out == f"{wheel}\n"
     assert f"warning: {wheel.parent} is replaced and kept as {cache}/refused." in done.err
     assert first.cache("find", cache).out == f"{wheel}\n"
@@ -295,7 +312,9 @@ def test_a_damaged_entry_is_replaced_and_kept(first: Prefix, cache: Path, tmp_pa
 
 def test_two_builds_store_at_once(first: Prefix, cache: Path, tmp_path: Path) -> None:
     wheels = [make_wheel(first, tmp_path / f"built-{n}") for n in range(4)]
-    words = first.cache_words("store", cache)
+    for wheel in wheels:
+        assert first.cache("seal", cache, wheel).code == 0
+    words = first.cache_words("keep", cache)
     running = [first.start("wheel_cache.py", *words, wheel) for wheel in wheels]
     said = [process.communicate(timeout=120) for process in running]
     assert [process.returncode for process in running] == [0] * 4, said
@@ -305,11 +324,25 @@ def test_two_builds_store_at_once(first: Prefix, cache: Path, tmp_path: Path) ->
     assert first.cache("find", cache).out == said[0][0]
 
 
+def test_a_variable_that_names_the_build_folder(first: Prefix, cache: Path, tmp_path: Path) -> None:
+    """What is made beside the prefix for a build lies elsewhere for the next environment."""
+
+    def linked(prefix: Prefix) -> dict[str, str]:
+        return {"HOROVOD_NCCL_HOME": f"{prefix.path}.build/linked/HOROVOD_NCCL_HOME"}
+
+    wheel = make_wheel(first, tmp_path / "built")
+    assert first.cache("seal", cache, wheel, env=linked(first)).code == 0
+    kept = first.cache("keep", cache, wheel)
+    second = another(first, tmp_path / "b")
+    assert second.cache("find", cache, "--explain", env=linked(second)).out == kept.out
+    assert second.cache("find", cache).out == ""
+
+
 def test_a_wheel_that_holds_the_path_stays_with_its_prefix(
     first: Prefix, cache: Path, tmp_path: Path
 ) -> None:
     built = make_wheel(first, tmp_path / "built", {"horovod/cfg": f"mpicc = {first.path}/bin"})
-    done = first.cache("store", cache, built)
+    done = first.store(cache, built)
     assert "kept for this prefix alone: horovod/cfg: it holds the path of the prefix" in done.err
     assert first.cache("find", cache).out == done.out
     second = another(first, tmp_path / "b")
@@ -321,7 +354,7 @@ def test_a_wheel_that_holds_the_path_stays_with_its_prefix(
 def test_an_rpath_for_which_there_is_no_room(first: Prefix, cache: Path, tmp_path: Path) -> None:
     deep = first.horovod / "torch" / "/".join("d" * 60) / "mpi_lib_v2.so"
     first.build_horovod(deep, options=[f"-Wl,-rpath,{first.path}/lib"])
-    done = first.cache("store", cache, make_wheel(first, tmp_path / "built"))
+    done = first.store(cache, make_wheel(first, tmp_path / "built"))
     name = deep.relative_to(first.packages)
     assert f"kept for this prefix alone: {name}: the new rpath is longer: $ORIGIN/.." in done.err
     assert first.cache("find", cache).out == done.out
@@ -330,12 +363,15 @@ def test_an_rpath_for_which_there_is_no_room(first: Prefix, cache: Path, tmp_pat
 def test_a_library_needed_by_its_path(first: Prefix, cache: Path, tmp_path: Path) -> None:
     nameless = compile_library(first.packages / "torch" / "lib" / "libx.so", "int x;")
     first.build_horovod(options=[*first.link_options(), str(nameless)])
-    done = first.cache("store", cache, make_wheel(first, tmp_path / "built"))
+    done = first.store(cache, make_wheel(first, tmp_path / "built"))
     assert f"it needs {nameless} by its path" in done.err
 
 
 def test_folders_that_are_gone_leave_the_rpath(first: Prefix, cache: Path, tmp_path: Path) -> None:
-    options = [*first.link_options(), f"-Wl,-rpath,{tmp_path}/pip-build/lib", "-Wl,-rpath,/usr/lib"]
+    made = first.write_builds().parent / "linked" / "HOROVOD_NCCL_HOME" / "lib"
+    made.mkdir(parents=True)
+    gone = [f"-Wl,-rpath,{tmp_path}/pip-build/lib", f"-Wl,-rpath,{made}", "-Wl,-rpath,/usr/lib"]
+    options = [*first.link_options(), *gone]
     first.build_horovod(options=options)
     wheel = stored(first, cache, tmp_path / "built")
     with zipfile.ZipFile(wheel) as archive:
@@ -350,8 +386,8 @@ def test_folders_that_are_gone_leave_the_rpath(first: Prefix, cache: Path, tmp_p
 def test_a_cache_that_cannot_be_written(first: Prefix, cache: Path, tmp_path: Path) -> None:
     cache.write_text("a file")
     wheel = make_wheel(first, tmp_path / "built")
-    done = first.cache("store", cache, wheel)
-    assert (done.code, done.out) == (0, f"{wheel}\n")
+    done = first.store(cache, wheel)
+    assert (done.code, done.out) == (0, "")
     assert f"warning: the wheel is not kept in {cache}: " in done.err
     with zipfile.ZipFile(wheel) as archive:
         assert "horovod-0.28.1.dist-info/envbuild_build.json" in archive.namelist()

@@ -6,27 +6,26 @@ ENVBUILD_TEST_PYTHONS=/path/to/python3.6:/path/to/python3.12 runs it with these 
 from __future__ import annotations
 
 import hashlib
-import os
-import ssl
 import subprocess
 import sys
-import threading
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 from render_tools import clean_env, need, run
 
 from envbuilder.data import TEMPLATES
+from tests.pythons import NAMED
+from tests.serving import serving_by
 
 pytestmark = pytest.mark.integration
 
 PROGRAM = TEMPLATES / "programs" / "fetch.py"
-PYTHONS = (sys.executable, *filter(None, os.environ.get("ENVBUILD_TEST_PYTHONS", "").split(":")))
+PYTHONS = (sys.executable, *NAMED)
 CONTENT = b"the sources of horovod" * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 NAME = "horovod-0.28.1.tar.gz"
@@ -67,21 +66,9 @@ def serving(served: Served, certificate: Path | None = None) -> Iterator[Served]
         def log_message(self, *arguments: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    if certificate:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    scheme = "https" if certificate else "http"
-    served.url = f"{scheme}://localhost:{server.server_port}/files/{NAME}"
-    try:
+    with serving_by(Handler, certificate) as address:
+        served.url = f"{address}/files/{NAME}"
         yield served
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ ENVBUILD_TEST_PYTHONS=/path/to/python3.6:/path/to/python3.12 runs it with these 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -22,10 +21,11 @@ from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock, Modules
 from envbuilder.model.site import ModuleSystem
 from envbuilder.render import render_build
+from tests.pythons import NAMED
 
 pytestmark = pytest.mark.integration
 
-PYTHONS = (sys.executable, *filter(None, os.environ.get("ENVBUILD_TEST_PYTHONS", "").split(":")))
+PYTHONS = (sys.executable, *NAMED)
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,8 @@ def test_all_steps_with_a_hostile_caller(python: str, tmp_path: Path) -> None:
     told = site.python(record + "print(open(os.path.join(f, 'build_record.json')).read())")
     assert json.loads(told) == {"tinyone": "1.0"}
     assert not (tmp_path / "home" / ".cache").exists()
+    compiled = "import tinyone, os; print(*os.listdir(os.path.dirname(tinyone.__cached__)))"
+    assert site.python(f"import sys; sys.dont_write_bytecode = True; {compiled}")
     tools = "import importlib.util as u; print(u.find_spec('tiny_backend'))"
     assert site.python(tools) == "None"
     again = site.build()
@@ -263,6 +265,15 @@ def expect_check_to_fail(site: Site, *lines: str) -> None:
     assert "check.done" not in site.marks()
 
 
+def test_what_was_imported_just_before_counts_once(built: Site, tmp_path: Path) -> None:
+    copy = copied(built, tmp_path)
+    before = copy.folder / "imported.json"
+    before.write_text(json.dumps({"tinyone": "/elsewhere/tinyone.py"}))
+    expect_check_to_fail(copy, "error: tinyone 1.0 is shadowed: Python finds /elsewhere/tinyone.py")
+    assert not before.exists()
+    assert copy.build("check").returncode == 0
+
+
 def test_a_file_that_was_lost_is_named(built: Site, tmp_path: Path) -> None:
     copy = copied(built, tmp_path)
     where = Path(copy.python("import tinyone; print(tinyone.__file__)"))
@@ -330,8 +341,8 @@ def test_a_modules_copy_that_shadows_a_pin_is_an_error_that_names_it(
     found = f"0.9 in {bundle}" if has_metadata else f"{bundle}/tinyone/__init__.py"
     assert f"error: tinyone 1.0 is shadowed: Python finds {found}\n" in done.stderr
     assert f"  {bundle} is in PYTHONPATH, set by module Bundle/2\n" in done.stderr
-    assert "1 of 2 distributions are as pinned" in done.stdout
-    assert "error: step runtime failed" in done.stderr
+    assert "2 of 3 distributions are as pinned" in done.stdout
+    assert "error: step check failed" in done.stderr
 
 
 def test_a_pin_is_installed_even_where_the_base_python_has_it(tmp_path: Path) -> None:

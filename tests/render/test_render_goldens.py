@@ -15,7 +15,7 @@ from envbuilder import data
 from envbuilder.render import render_smoke
 
 GOLDENS = Path(__file__).parent / "goldens"
-PROGRAMS = {"check.py", "build_wheel.py"}
+PROGRAMS = {"build_wheel.py", "check.py", "fetch.py", "put_pip.py"}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

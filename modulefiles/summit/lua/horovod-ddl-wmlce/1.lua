@@ -26,7 +26,7 @@ help(table.concat({
   "Proved: nothing yet (tier rendered).",
   "",
   "Start a program on two ranks:",
-  "  jsrun -a1 -c7 -g1 -bpacked:7 -n 2 python PROGRAM.py",
+  "  jsrun -n 2 -a 1 -c 1 -g 1 python PROGRAM.py",
   "",
   "Loads the site's modules:",
   "  load ibm-wml-ce/1.6.2-5",

@@ -21,7 +21,7 @@ help(table.concat({
   "",
   "Known problems that a remedy lifts:",
   "  HVD-057: has no bdist_wheel of its own, which building Horovod needs (horovod@0.19.5, setuptools@59.6.0)",
-  "    lifted by with wheel *",
+  "    lifted by built with wheel",
   "    https://github.com/pypa/setuptools/blob/7d531288/NEWS.rst (70.1.0)",
   "",
   "Known problems:",

@@ -26,7 +26,9 @@ clean_environment() {
     esac
   done
   # What would change how sources are compiled: the plan says what they are compiled with.
-  for name in "${!HOROVOD_@}" "${!CMAKE_@}" CC CXX CFLAGS CXXFLAGS CPPFLAGS LDFLAGS MAKEFLAGS; do
+  for name in "${!HOROVOD_@}" "${!CMAKE_@}" CC CXX CFLAGS CXXFLAGS CPPFLAGS LDFLAGS MAKEFLAGS \
+    MPI_HOME MPI_ROOT CUDACXX CUDAHOSTCXX CUDAARCHS CUDAToolkit_ROOT NVCC_CCBIN \
+    NVCC_APPEND_FLAGS NVCC_PREPEND_FLAGS; do
     unset "$name"
   done
 }

@@ -11,7 +11,8 @@
 #   bsub < FILE   run the program below
 #
 # The numbers of nodes and of ranks stand in the launch line too, so for others make this script
-# anew.
+# anew:
+#   envbuild render allreduce --as lsf --nodes N --ranks-per-node N
 set -euo pipefail
 
 say() {

@@ -14,7 +14,8 @@
 #   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
 #
 # Options of sbatch go before the file and win over the lines above; the numbers of nodes and of
-# tasks stand in the launch line too, so for others make this script anew.
+# tasks stand in the launch line too, so for others make this script anew:
+#   envbuild render hostile --as slurm --nodes N --ranks-per-node N
 set -euo pipefail
 
 say() {

@@ -55,15 +55,27 @@ check_pins() {
 step_venv() {
   local python=/usr/bin/python3.11
   need_writable_prefix
+  need_python "$python" 3.11
   # Their distutils takes a $ in a path for a variable and would install somewhere else.
   if [[ $PREFIX == *'$'* ]] && "$python" -I -c 'import sys; sys.exit(sys.version_info >= (3, 10))'; then
     say "error: Python before 3.10 cannot install into a path with a '$': $PREFIX"
     say "hint: give --root another folder"
     return 1
   fi
-  if ! "$python" -I -m venv --clear "$PREFIX"; then
-    # venv keeps to itself what its ensurepip said; run alone, that says it again.
-    "$PREFIX/bin/python" -I -m ensurepip --upgrade --default-pip || true
+  "$python" -I -m venv --clear --without-pip "$PREFIX"
+  "$PREFIX/bin/python" -I put_pip.py
+}
+
+# What was locked fits this series of Python alone. need_python PROGRAM SERIES
+need_python() {
+  local found
+  if ! found=$("$1" -I -c 'import sys; print("%d.%d" % sys.version_info[:2])'); then
+    say "error: the Python of the plan does not run: $1"
+    say "hint: the site's modules have changed, or the site file states them wrongly; plan again"
+    return 1
+  fi
+  if [[ -n $2 && $found != "$2" ]]; then
+    say "error: the plan is made for Python $2, and $1 is Python $found; plan again"
     return 1
   fi
 }
@@ -122,24 +134,35 @@ step_install() {
   fi
   : >state/install.begun
   # --force-reinstall: a copy that the base Python has is not the one that was locked.
-  offline_pip install --no-index --no-deps --force-reinstall --find-links "$HERE/wheelhouse" \
-    --require-hashes -r requirements.txt
+  offline_pip install --no-compile --no-index --no-deps --force-reinstall \
+    --find-links "$HERE/wheelhouse" --require-hashes -r requirements.txt
   rm -f -- state/install.begun
+  compile_packages
+}
+
+# As pip would, which takes one file after the other: here every processor takes part. What is no
+# Python of this series, such as a template, is left as it is; so is pip, which is seldom run.
+compile_packages() {
+  local folder
+  folder=$("$PREFIX/bin/python" -I -c 'import sysconfig; print(sysconfig.get_paths()["platlib"])')
+  "$PREFIX/bin/python" -I -W ignore -m compileall -qq -j "$(nproc)" -x '/site-packages/pip/' \
+    "$folder" || say "some files are no Python of this series"
 }
 
 step_tools() {
   rm -rf -- build-tools
   mkdir -- build-tools
   if [[ -s build-requirements.txt ]]; then
-    offline_pip install --no-index --no-deps --find-links "$HERE/wheelhouse" --require-hashes \
-      --target "$HERE/build-tools" -r build-requirements.txt
+    # Not compiled: from the cache of built wheels on, most of it is never imported.
+    offline_pip install --no-compile --no-index --no-deps --find-links "$HERE/wheelhouse" \
+      --require-hashes --target "$HERE/build-tools" -r build-requirements.txt
   fi
 }
 
 step_runtime() {
   need_writable_prefix
   # Its record is made with these packages; a module's copy of one may not even import.
-  check_pins --without distributed-dl-training
+  check_pins --only numpy --only mpi4py
   rm -rf -- runtime-build wheels/runtime
   mkdir -p -- wheels/runtime
   cp -R -- runtime runtime-build
@@ -151,7 +174,8 @@ step_runtime() {
 }
 
 step_check() {
-  check_pins
+  # What verify has just imported, in a process of its own as well, is not imported twice.
+  check_pins --imported imported.json
 }
 
 is_done() {

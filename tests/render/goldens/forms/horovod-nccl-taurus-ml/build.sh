@@ -67,7 +67,7 @@ check_pins() {
 }
 
 # Built wheels are kept here, each under a key of everything that went into it.
-WHEEL_CACHE=${ENVBUILD_WHEEL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/envbuild/wheels}
+WHEEL_CACHE=${ENVBUILD_WHEEL_CACHE:-${XDG_CACHE_HOME:-${HOME:-$HERE}/.cache}/envbuild/wheels}
 
 # unpack_source COMPONENT ARCHIVE
 unpack_source() {
@@ -107,7 +107,7 @@ build_jobs() {
 
 # build_wheel COMPONENT [PIP OPTION...]: into wheels/COMPONENT, from the cache where it has it.
 build_wheel() {
-  local component=$1 jobs cached built program
+  local component=$1 jobs cached program
   shift
   rm -rf -- "wheels/$component"
   mkdir -p -- "wheels/$component"
@@ -124,7 +124,7 @@ build_wheel() {
   done
   export PATH="$HERE/build-tools/bin:$PATH"
   export PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}"
-  cached=$(cache find --explain)
+  cached=$(cache find --cache "$WHEEL_CACHE" --explain)
   if [[ -n $cached ]]; then
     say "built before: $cached"
     cp -- "$cached" "wheels/$component/"
@@ -135,18 +135,15 @@ build_wheel() {
   PIP_CONFIG_FILE=/dev/null "$PREFIX/bin/python" -m pip --isolated --disable-pip-version-check \
     --no-input --no-cache-dir -v wheel --no-index --no-deps --no-build-isolation \
     --wheel-dir "wheels/$component" "$@" "./sources/$component"
-  # What it hands back can be moved: its libraries look for others relative to themselves.
-  built=$(cache store "wheels/$component"/*.whl)
-  rm -f -- "wheels/$component"/*.whl
-  cp -- "$built" "wheels/$component/"
+  cache seal "wheels/$component"/*.whl
 }
 
-# cache find | cache store WHEEL, for the component that is being built
+# cache find | cache seal WHEEL, for the component that is being built
 cache() {
   local what=$1
   shift
   "$PREFIX/bin/python" wheel_cache.py "$what" --builds builds.json --component "$component" \
-    --cache "$WHEEL_CACHE" --prefix "$PREFIX" "$@"
+    --prefix "$PREFIX" "$@"
 }
 
 # The modules are loaded before every step; this one shows that they are those of the plan.
@@ -157,15 +154,39 @@ step_modules() {
 step_venv() {
   local python=/sw/installed/PythonAnaconda/3.6/bin/python3
   need_writable_prefix
+  need_python "$python" 3.6
   # Their distutils takes a $ in a path for a variable and would install somewhere else.
   if [[ $PREFIX == *'$'* ]] && "$python" -I -c 'import sys; sys.exit(sys.version_info >= (3, 10))'; then
     say "error: Python before 3.10 cannot install into a path with a '$': $PREFIX"
     say "hint: give --root another folder"
     return 1
   fi
-  if ! "$python" -I -m venv --clear --system-site-packages "$PREFIX"; then
-    # venv keeps to itself what its ensurepip said; run alone, that says it again.
-    "$PREFIX/bin/python" -I -m ensurepip --upgrade --default-pip || true
+  "$python" -I -m venv --clear --without-pip --system-site-packages "$PREFIX"
+  "$PREFIX/bin/python" -I put_pip.py
+  need_package numpy 'numpy 1.14.5' 'module TensorFlow/1.14.0-PythonAnaconda-3.6'
+  need_package tensorflow 'tensorflow 1.14.0' 'module TensorFlow/1.14.0-PythonAnaconda-3.6'
+}
+
+# What was locked fits this series of Python alone. need_python PROGRAM SERIES
+need_python() {
+  local found
+  if ! found=$("$1" -I -c 'import sys; print("%d.%d" % sys.version_info[:2])'); then
+    say "error: the Python of the plan does not run: $1"
+    say "hint: the site's modules have changed, or the site file states them wrongly; plan again"
+    return 1
+  fi
+  if [[ -n $2 && $found != "$2" ]]; then
+    say "error: the plan is made for Python $2, and $1 is Python $found; plan again"
+    return 1
+  fi
+}
+
+# What no step installs must be seen from here, or it is missing only after long builds.
+# need_package PACKAGE WHAT WHOSE
+need_package() {
+  if ! "$PREFIX/bin/python" -c 'import importlib.util as u, sys; sys.exit(not u.find_spec(sys.argv[1]))' "$1"; then
+    say "error: $2 is missing: $3 should bring it, and Python finds no package $1"
+    say "hint: Python looks in PYTHONPATH, and in the packages of the Python that the virtualenv is made with"
     return 1
   fi
 }
@@ -224,17 +245,28 @@ step_install() {
   fi
   : >state/install.begun
   # --force-reinstall: a copy that the base Python has is not the one that was locked.
-  offline_pip install --no-index --no-deps --force-reinstall --find-links "$HERE/wheelhouse" \
-    --require-hashes -r requirements.txt
+  offline_pip install --no-compile --no-index --no-deps --force-reinstall \
+    --find-links "$HERE/wheelhouse" --require-hashes -r requirements.txt
   rm -f -- state/install.begun
+  compile_packages
+}
+
+# As pip would, which takes one file after the other: here every processor takes part. What is no
+# Python of this series, such as a template, is left as it is; so is pip, which is seldom run.
+compile_packages() {
+  local folder
+  folder=$("$PREFIX/bin/python" -I -c 'import sysconfig; print(sysconfig.get_paths()["platlib"])')
+  "$PREFIX/bin/python" -I -W ignore -m compileall -qq -j "$(nproc)" -x '/site-packages/pip/' \
+    "$folder" || say "some files are no Python of this series"
 }
 
 step_tools() {
   rm -rf -- build-tools
   mkdir -- build-tools
   if [[ -s build-requirements.txt ]]; then
-    offline_pip install --no-index --no-deps --find-links "$HERE/wheelhouse" --require-hashes \
-      --target "$HERE/build-tools" -r build-requirements.txt
+    # Not compiled: from the cache of built wheels on, most of it is never imported.
+    offline_pip install --no-compile --no-index --no-deps --find-links "$HERE/wheelhouse" \
+      --require-hashes --target "$HERE/build-tools" -r build-requirements.txt
   fi
 }
 
@@ -286,12 +318,24 @@ step_build-horovod() {
 step_verify() {
   PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" verify.py \
     --builds builds.json --prefix "$PREFIX"
+  # Only what was found right is kept for other environments.
+  PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" wheel_cache.py \
+    keep --cache "$WHEEL_CACHE" wheels/mpi4py/*.whl >/dev/null
+  # Only what was found right is kept for other environments.
+  PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" wheel_cache.py \
+    keep --cache "$WHEEL_CACHE" wheels/psutil/*.whl >/dev/null
+  # Only what was found right is kept for other environments.
+  PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" wheel_cache.py \
+    keep --cache "$WHEEL_CACHE" wheels/pyyaml/*.whl >/dev/null
+  # Only what was found right is kept for other environments.
+  PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" wheel_cache.py \
+    keep --cache "$WHEEL_CACHE" wheels/horovod/*.whl >/dev/null
 }
 
 step_runtime() {
   need_writable_prefix
   # Its record is made with these packages; a module's copy of one may not even import.
-  check_pins --without distributed-dl-training
+  check_pins --only numpy --only mpi4py
   rm -rf -- runtime-build wheels/runtime
   mkdir -p -- wheels/runtime
   cp -R -- runtime runtime-build
@@ -303,7 +347,8 @@ step_runtime() {
 }
 
 step_check() {
-  check_pins
+  # What verify has just imported, in a process of its own as well, is not imported twice.
+  check_pins --imported imported.json
 }
 
 is_done() {

@@ -24,7 +24,7 @@ help(table.concat({
   "    lifted by flag HOROVOD_NCCL_LINK=SHARED",
   "    https://github.com/horovod/horovod/blob/2626dc87/CHANGELOG.md (0.25.0, #3500)",
   "  HVD-057: has no bdist_wheel of its own, which building Horovod needs (horovod@0.19.5, setuptools@59.6.0)",
-  "    lifted by with wheel *",
+  "    lifted by built with wheel",
   "    https://github.com/pypa/setuptools/blob/7d531288/NEWS.rst (70.1.0)",
   "",
   "Known problems:",

@@ -25,7 +25,7 @@ proc ModulesHelp {} {
   puts stderr "    lifted by flag HOROVOD_NCCL_LINK=SHARED"
   puts stderr "    https://github.com/horovod/horovod/blob/2626dc87/CHANGELOG.md (0.25.0, #3500)"
   puts stderr "  HVD-057: has no bdist_wheel of its own, which building Horovod needs (horovod@0.19.5, setuptools@59.6.0)"
-  puts stderr "    lifted by with wheel *"
+  puts stderr "    lifted by built with wheel"
   puts stderr "    https://github.com/pypa/setuptools/blob/7d531288/NEWS.rst (70.1.0)"
   puts stderr ""
   puts stderr "Known problems:"

@@ -1,0 +1,81 @@
+-- Environment horovod-pytorch-conda, id not-locked, lock sha256 none
+help(table.concat({
+  "horovod-pytorch-conda/1: Horovod for PyTorch in a conda environment, all GPU operations over MPI",
+  "For site taurus-ml, ppc64le. Environment not-locked.",
+  "",
+  "Components:",
+  "  python@3.7 <- conda:defaults/python",
+  "  wmlce@1.7.0 <- conda:wmlce/powerai",
+  "  pytorch@1.3.1 <- conda:wmlce/pytorch",
+  "  spectrum-mpi@10.3 <- conda:wmlce/spectrum-mpi",
+  "  cudnn@7.6.5_10.2 <- conda:wmlce/cudnn",
+  "  cuda@10.2.89 <- conda:wmlce/cudatoolkit-dev",
+  "  gcc@7.3.0 <- conda:defaults/gxx_linux-ppc64le",
+  "  horovod@0.19.5 <- build:horovod",
+  "  numpy@1.17.4 <- conda:defaults/numpy",
+  "  mpi4py@4.0.3 <- build:mpi4py",
+  "  cloudpickle@1.3.0 <- conda:defaults/cloudpickle",
+  "  psutil@5.6.7 <- conda:defaults/psutil",
+  "  pyyaml@5.2 <- conda:defaults/pyyaml",
+  "  cffi@1.14.0 <- conda:defaults/cffi",
+  "  six@1.17.0 <- pip:six",
+  "  distributed-dl-training@0.1.0 <- built in this environment",
+  "",
+  "Known problems that a remedy lifts:",
+  "  HVD-055: its compiler wrapper calls IBM's xlC_r, whose options Horovod cannot take over (horovod@0.19.5, spectrum-mpi@10.3)",
+  "    lifted by variable OMPI_CXX=g++",
+  "    https://github.com/horovod/horovod/blob/v0.19.5/setup.py",
+  "  HVD-057: has no bdist_wheel of its own, which building Horovod needs (horovod@0.19.5, setuptools@68.0.0)",
+  "    lifted by built with wheel",
+  "    https://github.com/pypa/setuptools/blob/7d531288/NEWS.rst (70.1.0)",
+  "",
+  "Known problems:",
+  "  HVD-039: has the vulnerability CVE-2022-0315 (horovod@0.19.5)",
+  "    fix: Horovod 0.24.0 and later",
+  "    https://github.com/spack/spack-packages/blob/1e8cf059/repos/spack_repo/builtin/packages/py_horovod/package.py",
+  "  HVD-040: has the vulnerability CVE-2024-10190, as every release; no release mends it (horovod@0.19.5)",
+  "    fix: keep its ports (rendezvous, elastic driver) inside the job's network",
+  "    https://github.com/spack/spack-packages/blob/1e8cf059/repos/spack_repo/builtin/packages/py_horovod/package.py",
+  "",
+  "Not ruled out, for facts that nobody stated:",
+  "  HVD-056: GPU operations through MPI hand it GPU buffers, which only a CUDA-aware MPI can read (horovod@0.19.5, spectrum-mpi@10.3)",
+  "    depends on: mpi.cuda_aware",
+  "    fix: a CUDA-aware MPI, or NCCL for these operations",
+  "    https://github.com/horovod/horovod/blob/2626dc87/docs/gpus.rst",
+  "",
+  "Proved: nothing yet (tier rendered).",
+  "",
+  "Start a program on two ranks:",
+  "  srun -n 2 python PROGRAM.py",
+  "",
+  "Loads the site's modules:",
+  "  load modenv/ml",
+  "If one is unknown, first: module use",
+  "  /sw/modules/taurus/environment",
+}, "\n"))
+whatis("Name: horovod-pytorch-conda")
+whatis("Version: 1")
+whatis("Category: deep learning environment")
+whatis("Description: Horovod for PyTorch in a conda environment, all GPU operations over MPI")
+whatis("Proved: rendered, nothing was run")
+
+-- Two environments of envbuild exclude each other.
+family("envbuild")
+depends_on("modenv/ml")
+pushenv("CONDA_PREFIX", "/projects/envbuild/taurus-ml/ppc64le/horovod-pytorch-conda/not-locked")
+pushenv("PYTHONNOUSERSITE", "1")
+prepend_path("PATH", "/projects/envbuild/taurus-ml/ppc64le/horovod-pytorch-conda/not-locked/bin")
+
+if mode() == "load" then
+  local missing = {}
+  for _, name in ipairs({
+    "modenv/ml",
+  }) do
+    if not isloaded(name) then
+      missing[#missing + 1] = name
+    end
+  end
+  if #missing > 0 then
+    LmodMessage("horovod-pytorch-conda: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+  end
+end

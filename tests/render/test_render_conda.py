@@ -1,0 +1,73 @@
+"""What is rendered of a plan for conda: environment.yml, build.sh, image; and what is refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from envbuilder.cli import app
+
+CHANNELS = [
+    "https://public.dhe.ibm.com/ibmdl/export/pub/software/server/ibm-ai/conda",
+    "https://repo.anaconda.com/pkgs/main",
+]
+PACKAGES = {"python=3.7", "powerai=1.7.0", "pytorch=1.3.1", "tensorflow=2.1.0", "nccl=2.5.6"}
+PACKAGES |= {"cudatoolkit-dev=10.2.89", "spectrum-mpi=10.3", "gxx_linux-ppc64le=7.3.0"}
+
+
+def envbuild(*words: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, list(words), env={"COLUMNS": "100"})
+    return done.exit_code, done.stdout, done.stderr
+
+
+def rendered(form: str) -> str:
+    code, text, said = envbuild("render", "horovod-nccl-wmlce", "--as", form, "--root", "/apps")
+    assert code == 0, said
+    return text
+
+
+def test_environment_yml_holds_what_was_planned_from_its_channels_and_no_others() -> None:
+    text = rendered("environment.yml")
+    read = yaml.safe_load(text)
+    assert read["channels"] == [*CHANNELS, "nodefaults"]
+    *conda, pip = read["dependencies"]
+    assert set(conda) > {*PACKAGES, "numpy=1.17.4", "pip"}
+    assert "six==1.17.0" in pip["pip"]
+    # What the prefix holds is where conda says it is; a shell expands it.
+    assert 'HOROVOD_CUDA_HOME="$CONDA_PREFIX" HOROVOD_NCCL_HOME="$CONDA_PREFIX" pip' in text
+    assert "IBM_POWERAI_LICENSE_ACCEPT=yes" in text
+
+
+def test_build_sh_asks_conda_for_the_same_and_never_accepts_a_licence() -> None:
+    text = rendered("script")
+    step = text.partition("step_conda() {")[2].partition("\n}\n")[0]
+    command = step.partition('"$conda" create')[2].partition("</dev/null")[0]
+    assert re.findall(r"--channel (\S+)", command) == CHANNELS
+    assert "--override-channels" in command
+    assert set(command.split()) > PACKAGES
+    assert "IBM_POWERAI_LICENSE_ACCEPT:-} != yes" in step
+    assert "export IBM_POWERAI_LICENSE_ACCEPT" not in text
+    assert 'export HOROVOD_NCCL_HOME="$PREFIX"\n' in text
+    assert "step_venv" not in text
+
+
+@pytest.mark.parametrize("form", ["def", "dockerfile"])
+def test_an_image_begins_with_conda_and_loads_no_module(form: str) -> None:
+    text = rendered(form)
+    assert "condaforge/miniforge3:" in text
+    assert "modenv" not in text
+    assert "CONDA_PREFIX" in text
+
+
+@pytest.mark.parametrize("verb", ["create", "lock"])
+def test_what_cannot_be_built_yet_says_so_and_what_can_be_done(verb: str, tmp_path: Path) -> None:
+    words = ("--root", str(tmp_path / "root")) if verb == "create" else ()
+    code, out, said = envbuild(verb, "horovod-nccl-wmlce", *words)
+    assert (code, out) == (2, "")
+    assert "whose packages envbuild does not lock and build yet" in " ".join(said.split())
+    assert "envbuild render horovod-nccl-wmlce --as environment.yml" in " ".join(said.split())
+    assert not (tmp_path / "root").exists()
