@@ -11,18 +11,19 @@ from .hosts import (
     text_of,
     with_slots,
 )
-from .lines import launch_line
-from .request import DOCUMENTED_EXPORTS, JobHosts, Kind, LaunchRequest, Mpi, Wire
+from .lines import KINDS, launch_line
+from .request import JobHosts, Kind, LaunchRequest, Mpi, Scheduler, Wire
 from .shape import Shape, check_node, site_shape
 
 __all__ = [
-    "DOCUMENTED_EXPORTS",
+    "KINDS",
     "Host",
     "Hosts",
     "JobHosts",
     "Kind",
     "LaunchRequest",
     "Mpi",
+    "Scheduler",
     "Shape",
     "Wire",
     "check_node",

@@ -16,6 +16,7 @@ from ..text import shown
 
 # RFC 1123, and the underscore that some sites use. None begins with a hyphen: that is an option.
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
+_NAMED_SO = "it is of letters, digits and . _ -, and begins and ends with a letter or digit"
 _SLOTS = re.compile(r"[1-9][0-9]{0,5}")
 # `4(x2),3`: four tasks on each of two nodes, then three (srun(1), SLURM_TASKS_PER_NODE).
 _TASKS = re.compile(r"(?P<tasks>[1-9][0-9]{0,5})(?:\(x(?P<nodes>[1-9][0-9]{0,5})\))?")
@@ -80,7 +81,9 @@ def hostfile(text: str, source: str = "hostfile") -> Hosts:
         if words:
             entries.append(_hostfile_line(words, Place(source, number, line.index(words[0]) + 1)))
     if not entries:
-        raise UsageError("it names no host", place=Place(source))
+        raise UsageError(
+            "it names no host", "write 'host slots=4', one a line", place=Place(source)
+        )
     return _joined(entries)
 
 
@@ -109,7 +112,7 @@ def node_names(nodelist: str) -> tuple[str, ...]:
         names += _unfolded(group, place)
     wrong = next((name for name in names if not _NAME.fullmatch(name)), None)
     if wrong:
-        raise UsageError(f"not a host's name: '{shown(wrong)}'", place=place)
+        raise UsageError(f"not a host's name: '{shown(wrong)}'", _NAMED_SO, place=place)
     twice = _first_repeated(names)
     if twice:
         raise UsageError(f"the node {twice} stands in it twice", place=place)
@@ -126,7 +129,9 @@ def lsf_hosts(text: str, *, launch_node: bool) -> Hosts:
     place = Place("LSB_MCPU_HOSTS")
     words = text.split()
     if not words or len(words) % 2:
-        raise UsageError("it must be pairs of a host and its slots", place=place)
+        raise UsageError(
+            "it must be pairs of a host and its slots", "LSF sets it inside a job", place=place
+        )
     entries = [
         _Entry(_name(name, place), _slots(slots, place), place)
         for name, slots in zip(words[::2], words[1::2], strict=True)
@@ -182,7 +187,7 @@ def _hostfile_line(words: Sequence[str], place: Place) -> _Entry:
 
 def _name(text: str, place: Place) -> str:
     if not _NAME.fullmatch(text):
-        raise UsageError(f"not a host's name: '{shown(text)}'", place=place)
+        raise UsageError(f"not a host's name: '{shown(text)}'", _NAMED_SO, place=place)
     return text
 
 

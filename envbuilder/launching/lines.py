@@ -8,6 +8,7 @@ documentation of ddlrun, and torchrun's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ..errors import UsageError
 from .hosts import text_of
@@ -93,10 +94,11 @@ def _hydra(request: LaunchRequest) -> Words:
 def _srun(request: LaunchRequest) -> Words:
     """``srun``, inside an allocation or for one of its own."""
     per_node = request.per_node()
-    if per_node is None:
+    if per_node is None and not request.all_slots:
         raise UsageError(
             "srun --ntasks-per-node wants the same number of ranks on every node",
-            "ask for a multiple of the nodes, or start the program by mpirun",
+            "ask for as many on each: -H host:2,host2:2",
+            "or take the launcher of its MPI, which takes any: --launcher openmpi",
         )
     return (
         *_with_values(request),
@@ -111,12 +113,13 @@ def _command_of_srun(request: LaunchRequest) -> Words:
     return command if stated or pmi is None else (*command, f"--mpi={pmi}")
 
 
-def _srun_words(request: LaunchRequest, command: Words, tasks: int, per_node: int) -> Words:
+def _srun_words(request: LaunchRequest, command: Words, tasks: int, per_node: int | None) -> Words:
+    """*per_node*: None for a whole allocation with more slots on some nodes, which Slurm knows."""
     words = (
         *command,
         f"--nodes={request.nodes}",
         f"--ntasks={tasks}",
-        f"--ntasks-per-node={per_node}",
+        *((f"--ntasks-per-node={per_node}",) if per_node else ()),
         # Those that are left would wait for one that died, until the job's time is up.
         "--kill-on-bad-exit=1",
     )
@@ -128,7 +131,7 @@ def _jsrun(request: LaunchRequest) -> Words:
     """``jsrun`` with one resource set a node that holds all its GPUs, as on Summit.
 
     NCCL and DDL between the ranks of a node need all its GPUs in one set. Cores are dealt out
-    evenly and each rank is bound to its own.
+    evenly, where nobody said how many a rank needs, and each rank is bound to its own.
     """
     per_node = request.per_node()
     if per_node is None:
@@ -136,15 +139,29 @@ def _jsrun(request: LaunchRequest) -> Words:
             "jsrun's resource sets are all alike: every node must get as many ranks",
             "ask for a multiple of the nodes",
         )
-    _only_in_job(request, "jsrun")
-    cores = _cores(request)
+    _in_lsf_job(request)
+    each = request.cores_per_rank or max(1, _cores(request) // per_node)
     smpi = ("--smpiargs=-gpu",) if request.wire.cuda_aware else ()
     return (
         *_with_values(request),
         *(request.command or ("jsrun",)),
         *smpi,
-        *_resource_sets(request, tasks=per_node, bind=f"packed:{max(1, cores // per_node)}"),
+        *_resource_sets(request, tasks=per_node, bind=f"packed:{each}"),
     )
+
+
+def _in_lsf_job(request: LaunchRequest) -> None:
+    if request.scheduler != "lsf":
+        raise UsageError(
+            "jsrun starts ranks inside a job of LSF only, and here is none",
+            "get one first: bsub -Is -nnodes 1 -W 30 -P ACCOUNT $SHELL",
+            "or render a job: envbuild render RECIPE --as lsf",
+        )
+    if request.named:
+        raise UsageError(
+            "jsrun takes the nodes of its job and no list of hosts",
+            "leave the hosts out; ask the scheduler for nodes",
+        )
 
 
 def _resource_sets(request: LaunchRequest, *, tasks: int, bind: str) -> Words:
@@ -189,7 +206,9 @@ def _ddlrun(request: LaunchRequest) -> Words:
             "use a Horovod that is built on NCCL",
         )
     words = request.command or ("ddlrun",)
-    names = _names(request)
+    # Of jobs it knows those of LSF alone.
+    knows = request.allocated and request.scheduler == "lsf"
+    names = _names(replace(request, allocated=knows))
     if names:
         # It counts the GPUs itself and takes no slots.
         words = (*words, "-H", names)
@@ -227,7 +246,8 @@ def _torchrun(request: LaunchRequest) -> Words:
     per_node = request.per_node()
     if per_node is None:
         raise UsageError(
-            "torchrun starts as many ranks on every node", "ask for a multiple of the nodes"
+            "torchrun starts as many ranks on every node",
+            "ask for as many on each: -H host:2,host2:2",
         )
     values, command = _with_values(request), request.command or ("torchrun",)
     each = (f"--nproc_per_node={per_node}", "--no_python")
@@ -279,7 +299,7 @@ def _custom(request: LaunchRequest) -> Words:
             "a custom launcher has no command",
             "state it in the site file: launcher: {command: [mpirun, --mca, pml, ucx]}",
         )
-    if isinstance(request.hosts, tuple):
+    if request.named:
         raise UsageError(
             "how a custom launcher takes hosts is not known",
             "name its kind in the site file, or start the program inside a job",
@@ -298,7 +318,7 @@ def _known(request: LaunchRequest, component: str) -> Mpi:
 
 def _hosts(request: LaunchRequest, option: str) -> Words:
     """Return the hosts for an MPI's launcher, which finds those of a job by itself."""
-    return (option, text_of(request.hosts)) if isinstance(request.hosts, tuple) else ()
+    return (option, text_of(request.named)) if request.named else ()
 
 
 def _named_hosts(request: LaunchRequest) -> Words:
@@ -314,17 +334,21 @@ def _named_hosts(request: LaunchRequest) -> Words:
 
 
 def _names(request: LaunchRequest) -> str:
-    """Return the hosts without slots, ``host,host2``; empty where the job knows them."""
-    hosts = request.hosts
-    used = used_hosts(hosts, request.ranks) if isinstance(hosts, tuple) else ()
-    return ",".join(host.name for host in used)
+    """Return the hosts with ranks, ``host,host2``; empty where the job knows them.
+
+    Of a job's hosts some are named: else the scheduler would choose which.
+    """
+    hosts = request.hosts if isinstance(request.hosts, tuple) else ()
+    used = used_hosts(hosts, request.ranks)
+    known = request.allocated and len(used) == len(hosts)
+    return "" if known else ",".join(host.name for host in used)
 
 
 def _no_names(request: LaunchRequest) -> UsageError:
     return UsageError(
         f"{request.kind} asks no scheduler: for {request.nodes} nodes it must be told the hosts",
         "name them: -H host:4,host2:4",
-        "or start the program in a job, whose script makes the list",
+        "or start the program in a job: envbuild render RECIPE --as job makes its script",
     )
 
 
@@ -336,14 +360,6 @@ def _with_values(request: LaunchRequest) -> Words:
     """Return what sets variables for a launcher that hands on the whole environment."""
     values = tuple(each for each in request.exports if "=" in each)
     return ("env", *values) if values else ()
-
-
-def _only_in_job(request: LaunchRequest, launcher: str) -> None:
-    if isinstance(request.hosts, tuple):
-        raise UsageError(
-            f"{launcher} takes the nodes of its job and no list of hosts",
-            "leave the hosts out; ask the scheduler for nodes",
-        )
 
 
 _LINES: Mapping[Kind, Callable[[LaunchRequest], Words]] = {
@@ -358,3 +374,6 @@ _LINES: Mapping[Kind, Callable[[LaunchRequest], Words]] = {
     "distributed-dl-trainingrun": _runtime,
     "custom": _custom,
 }
+
+KINDS: tuple[Kind, ...] = tuple(_LINES)
+"""Every launcher that there is a line for."""

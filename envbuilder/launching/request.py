@@ -20,9 +20,6 @@ Scheduler = Literal["slurm", "lsf"]
 
 _EXPORT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(=[^\n\0]*)?")
 
-DOCUMENTED_EXPORTS = ("NCCL_DEBUG=INFO", "LD_LIBRARY_PATH", "PATH")
-"""What Horovod's documentation hands to every rank: docs/mpi.rst, "Run on 4 machines"."""
-
 
 @dataclass(frozen=True)
 class Mpi:
@@ -70,10 +67,12 @@ class JobHosts:
 class LaunchRequest:
     """Which program to start on how many ranks, and by what.
 
-    ``hosts``: None for this machine alone. ``scheduler``: the line is for inside a job of it.
-    ``command``: the site's own words before the options (``srun --mpi=pmix``); () for the
-    launcher's name. ``gpus``: every rank uses one GPU of its own. ``exports``: ``NAME``, or
-    ``NAME=VALUE``, for every rank's environment.
+    ``hosts``: None for this machine alone; ranks fill them in their order. ``scheduler``: the line
+    is for inside a job of it. ``allocated``: the hosts are all that the job has, so launchers that
+    ask the scheduler are not told them. ``command``: the site's own words before the options
+    (``srun --mpi=pmix``); () for the launcher's name. ``gpus``: every rank uses one GPU of its own.
+    ``cores_per_rank``: None leaves it to the launcher. ``exports``: ``NAME``, or ``NAME=VALUE``,
+    for every rank's environment.
     """
 
     kind: Kind
@@ -81,12 +80,25 @@ class LaunchRequest:
     ranks: int
     hosts: Hosts | JobHosts | None = None
     scheduler: Scheduler | None = None
+    allocated: bool = False
     command: tuple[str, ...] = ()
     mpi: Mpi | None = None
     wire: Wire = field(default_factory=Wire)
     gpus: bool = False
+    cores_per_rank: int | None = None
     exports: tuple[str, ...] = ()
     shape: Shape = field(default_factory=Shape)
+
+    @property
+    def named(self) -> Hosts:
+        """The hosts that the launcher must be told; () where there are none or the job knows."""
+        return self.hosts if isinstance(self.hosts, tuple) and not self.allocated else ()
+
+    @property
+    def all_slots(self) -> bool:
+        """Whether there is a rank for every slot of the job."""
+        hosts = self.hosts if isinstance(self.hosts, tuple) and self.allocated else ()
+        return self.ranks == sum(host.slots for host in hosts)
 
     @property
     def nodes(self) -> int:
@@ -166,7 +178,12 @@ def _ranks(request: LaunchRequest) -> None:
 
 def _node(request: LaunchRequest) -> None:
     most = request.most_per_node()
-    check_node(request.shape, ranks=most, gpus=most if request.gpus else 0)
+    check_node(
+        request.shape,
+        ranks=most,
+        gpus=most if request.gpus else 0,
+        cores_per_rank=request.cores_per_rank or 1,
+    )
 
 
 def _mpi(request: LaunchRequest) -> None:
@@ -189,7 +206,7 @@ def _wire(request: LaunchRequest) -> None:
     if wire.gloo and request.kind in _ONLY_MPI:
         raise UsageError(
             f"{request.kind} starts MPI programs; Gloo has launchers of its own",
-            "use horovodrun, torchrun or distributed-dl-trainingrun",
+            "take --launcher horovodrun, torchrun or distributed-dl-trainingrun",
         )
     if wire.rdma and (request.kind != "openmpi" or mpi is None or mpi.component != "openmpi"):
         raise UsageError(
@@ -203,6 +220,18 @@ def _wire(request: LaunchRequest) -> None:
             "from 4.0 on UCX does RDMA, with threads: state ucx of the MPI, leave that option out",
         )
 
+
+def _cuda(request: LaunchRequest) -> None:
+    if request.wire.cuda_aware and request.kind not in _CUDA_OPTION:
+        raise UsageError(
+            f"{request.kind} has no option for an MPI that is handed GPU memory: it can, or "
+            "cannot, as it was built",
+            "leave --cuda-aware out; it is for Spectrum MPI and jsrun",
+        )
+
+
+# Those that switch it on (-gpu) where a program needs it.
+_CUDA_OPTION = frozenset({"spectrum-mpi", "jsrun"})
 
 _ONLY_MPI = frozenset({"openmpi", "spectrum-mpi", "hydra", "jsrun", "ddlrun"})
 
@@ -220,4 +249,5 @@ _CHECKS: Sequence[Callable[[LaunchRequest], None]] = (
     _node,
     _mpi,
     _wire,
+    _cuda,
 )

@@ -140,7 +140,8 @@ def deaths(
         ending = f"{expected.launcher} did not notice"
     known = read_deaths(outcome.log)
     first = next((r for r in unfinished if r.source == outcome.first_gone), None)
-    alone = len(unfinished) == 1
+    # Beside a rank that failed, the last one was most likely ended by the launcher.
+    alone = len(unfinished) == 1 and not any(record.failure for record in ranks)
     told = [r for r in unfinished if known.certain(r) or (alone and known.of(r))]
     told = [first] if first else told
     if told:

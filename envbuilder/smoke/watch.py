@@ -38,6 +38,36 @@ class _Rank:
     pid: int
     started: int
 
+    def goes(self) -> bool:
+        """Return whether the process is gone or on its way out.
+
+        A launcher may end the others once a rank's files are closed: they can be gone sooner.
+        """
+        return process.birth(self.pid) != self.started or process.is_exiting(self.pid)
+
+
+class _Alarm:
+    """Goes off when a process ends. Without it (Linux < 5.3) looking now and then has to do."""
+
+    def __init__(self, descriptors: contextlib.ExitStack) -> None:
+        self._descriptors = descriptors
+        self._poll = select.poll()
+        self._pids: dict[int, int] = {}
+
+    def watch(self, pid: int) -> None:
+        with contextlib.suppress(OSError, AttributeError):
+            descriptor = os.pidfd_open(pid)
+            self._descriptors.callback(os.close, descriptor)
+            self._poll.register(descriptor, select.POLLIN)
+            self._pids[descriptor] = pid
+
+    def wait(self, seconds: float) -> set[int]:
+        """Wait so long, or until processes end; return those."""
+        gone = [descriptor for descriptor, _ in self._poll.poll(1000 * seconds)]
+        for descriptor in gone:
+            self._poll.unregister(descriptor)
+        return {self._pids[descriptor] for descriptor in gone}
+
 
 @dataclass
 class Watch:
@@ -55,19 +85,19 @@ class Watch:
     def wait(self, running: process.Running, timeout: float) -> Watched:
         """Wait for the launcher's end, at most *timeout* seconds, or until a rank is lost."""
         until = process.now() + timeout
+        ended: set[int] = set()
         with contextlib.ExitStack() as descriptors:
-            alarm = select.poll()
+            alarm = _Alarm(descriptors)
             while True:
                 code = running.wait(0)
                 for pid in self._notice():
-                    _wake_at_death_of(pid, alarm, descriptors)
-                self._look()
+                    alarm.watch(pid)
+                self._look(ended)
                 now = process.now()
                 lost = self.gone_since is not None and now - self.gone_since > PATIENCE
                 if code is not None or now > until or lost:
                     return Watched(code, self.first_gone, lost and code is None)
-                for descriptor, _ in alarm.poll(1000 * min(TICK, until - now)):
-                    alarm.unregister(descriptor)
+                ended = alarm.wait(min(TICK, until - now))
 
     def _notice(self) -> list[int]:
         """Take note of ranks that have begun since the last look; return their process ids."""
@@ -90,24 +120,41 @@ class Watch:
         self.living += new
         return [rank.pid for rank in new]
 
-    def _look(self) -> None:
-        """See which ranks are gone, and whether they had come to their end."""
-        gone = [rank for rank in self.living if process.birth(rank.pid) != rank.started]
+    def _look(self, ended: set[int]) -> None:
+        """See which ranks are gone, and whether they had come to their end.
+
+        ``ended``: processes that are known to be gone. They come first, as only what is seen alive
+        after another was gone has outlived it.
+        """
+        ranks = sorted(self.living, key=lambda rank: rank.pid not in ended)
+        gone = [rank for rank in ranks if rank.goes()]
+        if gone and gone[0] is not ranks[0]:
+            gone = [rank for rank in ranks if rank.goes()]
         self.living = [rank for rank in self.living if rank not in gone]
-        records = (read_rank(rank.path, self.nonce) for rank in gone)
-        lost = [one for one in records if isinstance(one, RankRecord) and not one.ended]
+        records = {rank.pid: read_rank(rank.path, self.nonce) for rank in gone}
+        lost = {
+            pid: one
+            for pid, one in records.items()
+            if isinstance(one, RankRecord) and not one.ended
+        }
         if lost and self.gone_since is None:
             self.gone_since = process.now()
-            # Of several at one look nobody can say who was first, nor if one was out of sight;
-            # an exception is told anyway.
+            # Nobody can say who was first if one was out of sight; an exception is told anyway.
             all_seen = self.all_seen and len(self.noticed) == self.ranks
-            if all_seen and len(lost) == 1 and not lost[0].failure:
-                self.first_gone = lost[0].source
+            first = first_death([lost[pid] for pid in ended & set(lost)], list(lost.values()))
+            if all_seen and first and not first.failure:
+                self.first_gone = first.source
 
 
-def _wake_at_death_of(pid: int, alarm: select.poll, descriptors: contextlib.ExitStack) -> None:
-    """Let *alarm* go off when the process ends. Without it (Linux < 5.3) the tick has to do."""
-    with contextlib.suppress(OSError, AttributeError):
-        descriptor = os.pidfd_open(pid)
-        descriptors.callback(os.close, descriptor)
-        alarm.register(descriptor, select.POLLIN)
+def first_death(ended: list[RankRecord], lost: list[RankRecord]) -> RankRecord | None:
+    """Return the rank that died first of those that one look found lost, None if it is unknown.
+
+    That one is gone and others are about to be can be chance; not if they were ahead of it, as they
+    waited for it.
+    """
+    if len(lost) == 1:
+        return lost[0]
+    if len(ended) != 1:
+        return None
+    others = [len(record.events) for record in lost if record is not ended[0]]
+    return ended[0] if len(ended[0].events) < min(others) else None

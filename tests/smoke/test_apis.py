@@ -1,12 +1,13 @@
 """All that ranks may talk through, with what is here: each says what it cannot do.
 
-MPICH and mpi4py come from the package index. PyTorch and Horovod are looked for where TORCH_PYTHON
-says (an interpreter), else beside the tests' own. A Horovod of a few lines stands in only where
-the judging is tested.
+MPICH and mpi4py come from the package index, and PyTorch where that has a build for processors.
+TORCH_PYTHON names an interpreter that has a PyTorch, or a Horovod, already. One of a few lines
+stands in only where the judging is tested; integration/test_horovod.py compiles a real one.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -16,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Runs
+from smoke_runs import Runs, virtualenv
 
 pytestmark = [pytest.mark.integration, pytest.mark.network]
 
-ANY_PYTHON = os.environ.get("TORCH_PYTHON", sys.executable)
+STATED = os.environ.get("TORCH_PYTHON")
+# As in the recipe collective-torch-cpu.
+TORCH = "torch==2.13.*"
 
 
 def names(result: Any) -> set[str]:
@@ -69,33 +72,56 @@ def smoke_again(smoke: Runs, **changed: Any) -> Any:
     return smoke(**changed)
 
 
-def needs(module: str) -> None:
-    question = [ANY_PYTHON, "-c", f"import {module}"]
+@pytest.fixture(scope="module")
+def torch_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return an interpreter with PyTorch: the stated one, else one made for these tests."""
+    if STATED:
+        return having("torch.distributed")
+    version = offered(TORCH)
+    if not version.endswith("+cpu"):
+        # With CUDA it is gigabytes.
+        pytest.skip(f"needs {TORCH} for processors from the index, which has {version or 'none'}")
+    return virtualenv(tmp_path_factory.mktemp("torch") / "v", TORCH, "numpy").python
+
+
+def offered(requirement: str) -> str:
+    """Return the version that pip would install here; empty where there is none."""
+    words = "install --dry-run --quiet --ignore-installed --no-deps --only-binary :all: --report -"
+    asked = [sys.executable, "-m", "pip", *words.split(), requirement]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=300)
+    if done.returncode:
+        return ""
+    return str(json.loads(done.stdout)["install"][0]["metadata"]["version"])
+
+
+def having(module: str) -> str:
+    """Return the stated interpreter, which must have a module."""
+    if not STATED:
+        pytest.skip(f"needs {module}: TORCH_PYTHON names no interpreter that has it")
+    question = [STATED, "-c", f"import {module}"]
     done = subprocess.run(question, capture_output=True, text=True, check=False, timeout=300)
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["?"])[-1]
-        pytest.skip(f"needs {module} in TORCH_PYTHON ({ANY_PYTHON}): {why}")
+        pytest.skip(f"needs {module} in TORCH_PYTHON ({STATED}): {why}")
+    return STATED
 
 
-def beside(program: str) -> str:
-    path = Path(ANY_PYTHON).with_name(program)
+def beside(python: str, program: str) -> str:
+    path = Path(python).with_name(program)
     if not path.is_file():
-        pytest.skip(f"needs {program} beside {ANY_PYTHON}")
+        pytest.skip(f"needs {program} beside {python}")
     return str(path)
 
 
-def gloo(smoke: Runs, api: Any, *command: str) -> Any:
-    environ = dict(smoke.environ)
-    folder = str(Path(ANY_PYTHON).parent)
-    environ["PATH"] = f"{folder}:{os.environ['PATH']}"
-    smoke.environ.update(environ)
-    words = (*command, ANY_PYTHON, "smoke.py", "--api", api, "--transport", "gloo")
+def gloo(smoke: Runs, api: Any, python: str, *command: str) -> Any:
+    smoke.environ["PATH"] = f"{Path(python).parent}:{os.environ['PATH']}"
+    words = (*command, python, "smoke.py", "--api", api, "--transport", "gloo")
     return smoke(command=words, api=api, transport="gloo", mpi_from=None)
 
 
-def test_torch_distributed_finds_its_ranks_by_a_file(smoke: Runs) -> None:
-    needs("torch.distributed")
-    result = gloo(smoke, "torch.distributed", smoke.mpi.mpiexec, "-n", "2")
+def test_torch_distributed_finds_its_ranks_by_a_file(smoke: Runs, torch_python: str) -> None:
+    words = (smoke.mpi.mpiexec, "-n", "2")
+    result = gloo(smoke, "torch.distributed", torch_python, *words)
     assert (result.verdict, result.reasons) == ("passed", ())
     assert result.framework is not None
     assert result.framework.startswith("torch ")
@@ -104,17 +130,16 @@ def test_torch_distributed_finds_its_ranks_by_a_file(smoke: Runs) -> None:
     assert {"allgather of equal rows", "broadcast", "barrier"} <= names(result)
 
 
-def test_torch_distributed_under_torchrun(smoke: Runs) -> None:
-    needs("torch.distributed")
-    words = (beside("torchrun"), "--standalone", "--nproc_per_node", "2", "--no_python")
-    result = gloo(smoke, "torch.distributed", *words)
+def test_torch_distributed_under_torchrun(smoke: Runs, torch_python: str) -> None:
+    torchrun = beside(torch_python, "torchrun")
+    words = (torchrun, "--standalone", "--nproc_per_node", "2", "--no_python")
+    result = gloo(smoke, "torch.distributed", torch_python, *words)
     assert (result.verdict, result.reasons) == ("passed", ())
 
 
-def test_torch_distributed_that_nobody_tells_its_place(smoke: Runs) -> None:
-    needs("torch.distributed")
+def test_torch_distributed_that_nobody_tells_its_place(smoke: Runs, torch_python: str) -> None:
     both = smoke.script('"$@" & "$@" & wait')
-    result = gloo(smoke, "torch.distributed", *both)
+    result = gloo(smoke, "torch.distributed", torch_python, *both)
     assert result.reasons[0] == (
         "2 processes started, each alone (size 1): mpiexec told none of them its rank and the "
         "number of ranks"
@@ -122,9 +147,9 @@ def test_torch_distributed_that_nobody_tells_its_place(smoke: Runs) -> None:
 
 
 def test_real_horovod_over_gloo(smoke: Runs) -> None:
-    needs("horovod.torch")
-    words = (beside("horovodrun"), "--gloo", "-np", "2", "-H", "localhost:2")
-    result = gloo(smoke, "horovod.torch", *words)
+    python = having("horovod.torch")
+    words = (beside(python, "horovodrun"), "--gloo", "-np", "2", "-H", "localhost:2")
+    result = gloo(smoke, "horovod.torch", python, *words)
     assert (result.verdict, result.reasons) == ("passed", ())
     told = {each.operation: each for each in result.carried}
     assert {each.transport for each in result.carried} == {"gloo"}
@@ -135,13 +160,13 @@ def test_real_horovod_over_gloo(smoke: Runs) -> None:
 
 def test_another_libmpi_first_in_ld_library_path(smoke: Runs) -> None:
     """Horovod links libmpi by its name alone: the loader takes the first one that it finds."""
-    needs("horovod.torch")
+    python = having("horovod.torch")
     mpirun, mpicxx = shutil.which("mpirun"), shutil.which("mpicxx")
     if mpirun is None or mpicxx is None:
         pytest.skip("needs mpirun and mpicxx of the MPI that Horovod was built with")
     asks = f'wrapper={mpicxx}; {{ echo "$wrapper"; "$wrapper" -show; }} >mpi.txt; exec "$@"'
     options = ("--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none", "-n", "2")
-    words = (*smoke.script(asks), mpirun, *options, ANY_PYTHON, "smoke.py")
+    words = (*smoke.script(asks), mpirun, *options, python, "smoke.py")
     words += ("--api", "horovod.torch", "--transport", "mpi")
     as_root = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
     smoke.environ.update(dict.fromkeys(as_root, "1"))
@@ -163,7 +188,7 @@ def test_another_libmpi_first_in_ld_library_path(smoke: Runs) -> None:
 
 # A framework whose tensors are numpy's, and a Horovod that lets mpi4py talk but writes into its
 # timeline whatever it is told to.
-TORCH = """
+TORCH_OF_TEXT = """
 __version__ = "1.0"
 class Tensor:
     def __init__(self, values): self.values = values
@@ -172,18 +197,23 @@ class Tensor:
     numpy = lambda self: self.values
 from_numpy = Tensor
 """
-HOROVOD = """
+HOROVOD_OF_TEXT = """
 import json, os
 from distributed_dl_training import numpy as under
 from torch import Tensor
-from distributed_dl_training.numpy import init, rank, size, local_rank, local_size
+from distributed_dl_training.numpy import rank, size, local_rank, local_size
+
+TIMELINE = os.environ["HOROVOD_TIMELINE"]
+
+def init():
+    del os.environ["HOROVOD_TIMELINE"]  # what is below would write one of its own
+    under.init()
 
 def mpi_enabled(): return True
 
 def _does(name, activity):
-    path = os.environ["HOROVOD_TIMELINE"]
     if rank() == 0 and {timeline}:
-        with open(path, "a") as stream:
+        with open(TIMELINE, "a") as stream:
             for each in (name, activity):
                 event = {{"ph": "B", "name": each, "ts": 1, "pid": 1}}
                 stream.write(json.dumps(event) + ",\\n")
@@ -210,9 +240,9 @@ def stand_in(smoke: Runs, activity: str, *, timeline: bool = True) -> Any:
     """Run against a Horovod as old as 0.18 that says it used *activity*."""
     packages = smoke.folder / "packages"
     (packages / "horovod").mkdir(parents=True)
-    (packages / "torch.py").write_text(textwrap.dedent(TORCH))
+    (packages / "torch.py").write_text(textwrap.dedent(TORCH_OF_TEXT))
     (packages / "horovod" / "__init__.py").write_text('__version__ = "0.18.2"\n')
-    text = HOROVOD.format(activity=activity, timeline=timeline)
+    text = HOROVOD_OF_TEXT.format(activity=activity, timeline=timeline)
     (packages / "horovod" / "torch.py").write_text(text)
     request = smoke.request()
     path = f"{packages}:{request['env']['PYTHONPATH']}"

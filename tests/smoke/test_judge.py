@@ -471,3 +471,12 @@ def test_text_of_a_rank_cannot_break_a_line_or_a_field(verdict: Any) -> None:
     assert reason.startswith("rank 1: allreduce int32 of 4 bytes: a [31mb xxx")
     assert reason.endswith("...")
     assert reason.isprintable()
+
+
+def test_the_last_one_beside_a_rank_that_failed_was_ended_by_the_launcher(verdict: Any) -> None:
+    failed = Rank(0, stop_in=SMALL, error=("OSError", "no route to host"))
+    result = verdict(failed, Rank(1, stop_in=LARGE), log=HYDRA_KILLED, code=9)
+    assert len(result.reasons) == 1
+    assert result.reasons[0].startswith("rank 0 failed in allreduce int32 of 4 bytes: OSError: ")
+    crashed = verdict(failed, Rank(1, stop_in=LARGE), log=HYDRA_CRASHED, code=11)
+    assert crashed.reasons[1].startswith("rank 1 died in allreduce float32 of 4096 bytes: killed")

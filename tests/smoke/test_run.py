@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Mpi, Runs
+from smoke_runs import Mpi, Runs
 
 MIB = 2**20
 pytestmark = [pytest.mark.integration, pytest.mark.network]

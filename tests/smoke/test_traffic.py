@@ -43,6 +43,35 @@ node1:4242:4260 [0] NCCL INFO comm 0x55d0 rank 0 nranks 4 cudaDev 0 busId 7000 -
 node1:4242:4260 [0] NCCL INFO comm 0x55d8 rank 0 nranks 4 cudaDev 0 busId 7000 - Init COMPLETE
 """
 
+# As 2.28.3 wrote it on an H100, of two ranks that were made hosts of their own (NCCL_HOSTID).
+SOCKETS = """\
+vm:5524:5561 [0] NCCL INFO cudaDriverVersion 13000
+vm:5524:5561 [0] NCCL INFO NCCL version 2.28.3+cuda13.0
+vm:5524:5561 [0] NCCL INFO Failed to initialize NET plugin IB
+vm:5524:5561 [0] NCCL INFO NET/Socket : Using [0]lo:127.0.0.1<0>
+vm:5524:5561 [0] NCCL INFO Using network Socket
+vm:5524:5561 [0] NCCL INFO ncclCommInitRank comm 0x7f7d6c258100 rank 0 nranks 2 cudaDev 0 nvmlDev \
+0 busId 60 commId 0x88e089288c3d822a - Init START
+vm:5524:5561 [0] NCCL INFO Channel 00/02 : 0 1
+vm:5524:5561 [0] NCCL INFO ncclCommInitRank comm 0x7f7d6c258100 rank 0 nranks 2 cudaDev 0 nvmlDev \
+0 busId 60 commId 0x88e089288c3d822a - Init COMPLETE
+vm:5524:5561 [0] NCCL INFO Init timings - ncclCommInitRank: rank 0 nranks 2 total 0.50
+vm:5524:5561 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/Socket/0
+vm:5524:5561 [0] NCCL INFO Channel 01/0 : 0[0] -> 1[0] [send] via NET/Socket/0
+"""
+
+# As 0.28.1 wrote it with GPU operations by NCCL: the group is made inside the first operation.
+ON_GPU = """[
+{"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 1004082, "pid": 2},{"ph": "X", "name": "1", \
+"ts": 1004083, "pid": 2, "dur": 0},{"ph": "E", "ts": 1005107, "pid": 2},{"ph": "B", "name": \
+"ALLREDUCE", "ts": 1005150, "pid": 2},{"ph": "B", "name": "INIT_NCCL", "ts": 1005150, "pid": 2},\
+{"ph": "E", "ts": 1005160, "pid": 2},{"ph": "B", "name": "WAIT_FOR_DATA", "ts": 1005166, "pid": 2},\
+{"ph": "E", "ts": 1005177, "pid": 2},{"ph": "B", "name": "WAIT_FOR_OTHER_TENSOR_DATA", "ts": \
+1005179, "pid": 2},{"ph": "E", "ts": 1005242, "pid": 2},{"ph": "B", "name": "QUEUE", "ts": \
+1005360, "pid": 2},{"ph": "E", "ts": 1005378, "pid": 2},{"ph": "B", "name": "NCCL_ALLREDUCE", \
+"ts": 1005380, "pid": 2},{"ph": "E", "ts": 1007494, "pid": 2},{"ph": "E", "ts": 1007511, "pid": \
+2, "args": {"dtype": "int32", "shape": "[1]"}}]"""
+
 
 @pytest.fixture(scope="module")
 def traffic() -> Any:
@@ -79,3 +108,20 @@ def test_no_timeline_says_nothing(traffic: Any, text: str) -> None:
 def test_the_network_that_nccl_uses_itself(traffic: Any) -> None:
     assert traffic.from_nccl(NCCL) == "nranks 4, Using network IB"
     assert traffic.from_nccl("") == ""
+
+
+def test_which_nccl_ran_and_by_which_way(traffic: Any) -> None:
+    words = "NCCL 2.28.3+cuda13.0, nranks 2, via NET/Socket, Using network Socket"
+    assert traffic.from_nccl(SOCKETS) == words
+    # With GPUDirect RDMA, and inside a node.
+    ways = "".join(
+        f"n:1:1 [0] NCCL INFO Channel 0{n}/0 : 1[0] -> 0[0] [send] via {way}\n"
+        for n, way in enumerate(("NET/IB/3/GDRDMA", "P2P/CUMEM", "SHM/direct/direct"))
+    )
+    assert traffic.from_nccl(ways) == "via NET/IB/GDRDMA, via P2P/CUMEM, via SHM/direct/direct"
+
+
+def test_a_timeline_of_gpu_operations(traffic: Any) -> None:
+    assert told(traffic.from_timeline(ON_GPU)) == [
+        ("allreduce", "nccl", "Horovod's timeline: NCCL_ALLREDUCE 1 times")
+    ]

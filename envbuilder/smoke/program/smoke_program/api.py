@@ -61,6 +61,12 @@ class Numpy(Api):
         super().__init__(options, recorder)
         self.modules = ("numpy", options.runtime)
 
+    def prepare(self):
+        # Started without a launcher the runtime would take each rank for a job of its own, and no
+        # MPI would be looked at.
+        if self.transport in (None, "mpi"):
+            os.environ.setdefault("DDLT_ENGINE", "mpi")
+
     def load(self):
         said = super().load()
         self.hvd = sys.modules[self.options.runtime]
@@ -149,6 +155,12 @@ def on_device(sees, count, local_rank):
     if count == 0:
         raise RuntimeError(f"NCCL needs a GPU on every rank, and {sees} sees none")
     return local_rank % count
+
+
+def torch_words(torch, device):
+    """Return the release of PyTorch and, where tensors lie on a GPU, which kind of GPU that is."""
+    words = f"torch {torch.__version__}"
+    return words if device == "cpu" else f"{words} on {torch.cuda.get_device_name(device)}"
 
 
 def log_nccl(options, recorder):

@@ -8,7 +8,7 @@ import os
 import sys
 
 from . import traffic
-from .api import Api, log_nccl, on_device
+from .api import Api, log_nccl, on_device, torch_words
 
 ASKED = ("mpi_built", "mpi_enabled", "gloo_built", "gloo_enabled", "nccl_built", "ddl_built")
 
@@ -26,6 +26,9 @@ class Horovod(Api):
     def load(self):
         said = super().load()
         self.hvd = sys.modules[self.modules[-1]]
+        self.alias = getattr(sys.modules["horovod"], "__ddlt_alias__", False)
+        if self.alias:
+            said["said"] += f", the alias of {self.hvd.allreduce.__module__.partition('.')[0]}"
         if not hasattr(self.hvd, "barrier"):
             self.lacks["barrier"] = f"{said['said'].split(', ')[-1]} has no barrier here"
         return said
@@ -37,6 +40,7 @@ class Horovod(Api):
         self.shutdown = self.hvd.shutdown
         self.barrier = getattr(self.hvd, "barrier", None)
         # After shutdown some of them cannot be asked any more.
+        self.engine = self.hvd.engine_name() if self.alias else None
         self.words = {name: self._ask(name) for name in ASKED if hasattr(self.hvd, name)}
         self.take_device()
 
@@ -52,9 +56,17 @@ class Horovod(Api):
         return {"op": self.hvd.Sum} if hasattr(self.hvd, "Sum") else {"average": False}
 
     def tells_of_mismatch(self, error):
+        if self.alias:
+            return isinstance(error, self.hvd.MismatchError)
         return "Mismatched" in str(error)
 
     def carried(self):
+        if self.alias:
+            source = f"its engine, as {sys.modules['horovod'].__file__} has it"
+            return [
+                traffic.claim(operation, self.engine, source)
+                for operation in ("allreduce", "allgather", "broadcast")
+            ]
         claims = [
             traffic.claim("negotiation", name, f"hvd.{name}_enabled() is true")
             for name in ("mpi", "gloo")
@@ -83,7 +95,7 @@ class HorovodTorch(Horovod):
             self.torch.cuda.set_device(self.device)
 
     def framework(self):
-        return f"torch {self.torch.__version__}"
+        return torch_words(self.torch, self.device)
 
     def _tensor(self, values):
         return self.torch.from_numpy(values).to(self.device)

@@ -5,7 +5,7 @@ import sys
 from datetime import timedelta
 
 from . import told, traffic
-from .api import Api, log_nccl, on_device
+from .api import Api, log_nccl, on_device, torch_words
 
 
 class Distributed(Api):
@@ -25,13 +25,17 @@ class Distributed(Api):
     def init(self):
         self.torch = sys.modules["torch"]
         self.group = sys.modules["torch.distributed"]
-        place = told.place() or (0, 1, 0, 1)
+        rank, size, local_rank, local_size = told.place() or (0, 1, 0, 1)
+        self.local_rank, self.local_size = (lambda: local_rank), (lambda: local_size)
         self.device = "cpu"
         if self.backend == "nccl":
             count = self.torch.cuda.device_count()
-            self.device = f"cuda:{on_device('torch', count, place[2])}"
+            self.device = f"cuda:{on_device('torch', count, local_rank)}"
             self.torch.cuda.set_device(self.device)
-        where = {} if self.backend == "mpi" else self._meeting(place)
+        where = {}
+        if self.backend != "mpi":
+            method = meeting(size, self.options, self.recorder)
+            where = {"init_method": method, "rank": rank, "world_size": size}
         limit = timedelta(seconds=self.options.timeout)
         self.group.init_process_group(self.backend, timeout=limit, **where)
         # After shutdown nobody can be asked any more.
@@ -39,28 +43,8 @@ class Distributed(Api):
         self.rank, self.size = self.group.get_rank, self.group.get_world_size
         self.barrier, self.shutdown = self.group.barrier, self.group.destroy_process_group
 
-    def _meeting(self, place):
-        """Return where the ranks find each other.
-
-        torchrun says where; for other launchers a file in the folder of the run does, which all
-        ranks see. Its name is of this run alone: a file that is left over would be joined.
-        """
-        rank, size = place[:2]
-        where = "env://"
-        if not (os.environ.get("MASTER_ADDR") and os.environ.get("MASTER_PORT")):
-            alone = "" if size > 1 else f"-{self.recorder.identity}"
-            path = self.options.out.resolve() / f"meeting-{self.options.nonce}{alone}"
-            where = path.as_uri()
-        return {"init_method": where, "rank": rank, "world_size": size}
-
-    def local_rank(self):
-        return (told.place() or (0, 1, 0, 1))[2]
-
-    def local_size(self):
-        return (told.place() or (0, 1, 0, 1))[3]
-
     def framework(self):
-        return f"torch {self.torch.__version__}"
+        return torch_words(self.torch, self.device)
 
     def _tensor(self, values):
         # A copy: the operations work in place, and the judged input must stay as it is.
@@ -88,3 +72,15 @@ class Distributed(Api):
         source += f"; NCCL's log: {words}" if words else ""
         names = ("allreduce", "allgather", "broadcast")
         return [traffic.claim(name, self.used, source) for name in names]
+
+
+def meeting(size, options, recorder):
+    """Return where the ranks find each other.
+
+    torchrun says where; for other launchers a file in the folder of the run does, which all
+    ranks see. Its name is of this run alone: a file that is left over would be joined.
+    """
+    if os.environ.get("MASTER_ADDR") and os.environ.get("MASTER_PORT"):
+        return "env://"
+    alone = "" if size > 1 else f"-{recorder.identity}"
+    return (options.out.resolve() / f"meeting-{options.nonce}{alone}").as_uri()

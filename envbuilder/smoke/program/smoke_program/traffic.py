@@ -15,9 +15,15 @@ BEGINS = re.compile(r'"ph": "B", "name": "([A-Z_]+)", "ts": [0-9]+, "pid": ([0-9
 ACTIVITY = re.compile(r"(MPI|NCCL|GLOO|DDL|CCL|MLSL)_")
 OPERATIONS = {"ALLREDUCE": "allreduce", "ALLGATHER": "allgather", "BROADCAST": "broadcast"}
 
-# What NCCL writes under NCCL_DEBUG=INFO once it has its own network, and once a group stands.
-NETWORK = re.compile(r"NCCL INFO (Using network \S+)")
+# What NCCL writes under NCCL_DEBUG=INFO: which one it is, once a group stands, by which way each
+# channel to another rank goes (of 2.28: "Channel 00/0 : 1[0] -> 0[0] [receive] via NET/Socket/0"),
+# and which network it has for other nodes, also where no channel needs it.
+VERSION = re.compile(r"\b(NCCL) version (\d\S*)")
 GROUP = re.compile(r"NCCL INFO .*\b(nranks \d+)\b.*Init COMPLETE")
+WAY = re.compile(r"NCCL INFO Channel \d.* -> .* (via) (\S+)")
+NETWORK = re.compile(r"NCCL INFO (Using network \S+)")
+# The number of a network card.
+CARD = re.compile(r"/\d+")
 
 
 def libraries():
@@ -54,6 +60,8 @@ def from_timeline(text):
 
 
 def from_nccl(text):
-    """Return the words of NCCL's log that tell of groups and of the network it uses itself."""
-    found = [*GROUP.findall(text), *NETWORK.findall(text)]
+    """Return the words of NCCL's log that tell which NCCL ran, of groups, ways and the network."""
+    told = [" ".join(words) for words in VERSION.findall(text)]
+    ways = [f"{via} {CARD.sub('', way)}" for via, way in WAY.findall(text)]
+    found = [*told, *GROUP.findall(text), *ways, *NETWORK.findall(text)]
     return ", ".join(dict.fromkeys(found))
