@@ -17,7 +17,6 @@ def _folder(name: str) -> Path:
 
 RECIPES = _folder("recipes")
 SCHEMAS = RECIPES / "schema"
-PATCHES = RECIPES / "patches"
 TEMPLATES = _folder("templates")
 RUNTIME = _folder("runtime")
 # A folder: smoke.py and the package smoke_program, to be copied together.

@@ -24,6 +24,9 @@ GRACE = 3.0
 # So often in a row must no process be seen before there is none.
 LOOKS = 3
 
+# linux/sched.h: the process is in the kernel's own part of its end.
+_PF_EXITING = 0x4
+
 # What a person, a closed terminal and a scheduler send to end a program.
 ASKING_FOR_THE_END = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 
@@ -288,6 +291,15 @@ def birth(pid: int) -> int | None:
     """
     fields = _stat(pid)
     return int(fields[19]) if fields else None
+
+
+def is_exiting(pid: int) -> bool:
+    """Return whether a process of this host is on its way out (PF_EXITING of the kernel).
+
+    It closes its files then, which others see, but has its process id until all is put away.
+    """
+    fields = _stat(pid)
+    return bool(fields) and bool(int(fields[6]) & _PF_EXITING)
 
 
 def send(pid: int, number: signal.Signals) -> None:

@@ -16,6 +16,7 @@ from .model.outcome import (
     Created,
     DocumentEntry,
     Info,
+    LaunchLine,
     Listed,
     Listing,
     LockCheck,
@@ -123,7 +124,7 @@ def bundled(value: Bundled) -> str:
             f"bundle: {value.folder}",
             f"packed: {value.archive} ({value.bytes / 1e6:.0f} MB)",
             "",
-            f"on a {value.arch} machine of {value.site}, without network:",
+            f"on a machine of {value.site} ({value.arch}), without network:",
             f"  tar -xzf '{PurePath(value.archive).name}'",
             f"  bash '{PurePath(value.folder).name}/install.sh' ROOT",
             "",
@@ -231,6 +232,11 @@ def changed(value: Changed) -> str:
     """Return the outcome of a rollback."""
     before = f"{value.environment}/{value.before}" if value.before else "none"
     return f"default: {value.environment}/{value.now} (before: {before}); running jobs keep theirs"
+
+
+def launch_line(value: LaunchLine) -> str:
+    """Return the line as one types it into a shell."""
+    return shlex.join(value.words)
 
 
 def removed(value: Removed) -> str:

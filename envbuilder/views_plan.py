@@ -104,15 +104,20 @@ def _costs(value: Plan) -> Iterator[str]:
 
 
 def _build(each: SourceBuild) -> Iterator[str]:
-    settings = {**each.flags, **each.environment}
+    homes = {name: _in_prefix(value) for name, value in each.homes.items()}
+    settings = {**each.flags, **homes, **each.environment}
     yield from (f"  {name}={value}" for name, value in settings.items())
     yield from (f"  patch {name}" for name in each.patches)
     yield from (f"  pip option {name}" for name in each.pip_options)
 
 
+def _in_prefix(relative: str) -> str:
+    return "/".join(["<prefix>", relative]).rstrip("/.")
+
+
 def edit_line(edit: Edit) -> str:
     """Return one environment edit in words."""
-    value = "/".join(["<prefix>", edit.value]).rstrip("/") if edit.in_prefix else edit.value
+    value = _in_prefix(edit.value) if edit.in_prefix else edit.value
     return {
         "set": f"{edit.name} = {value}",
         "unset": f"{edit.name} unset",

@@ -10,8 +10,14 @@ import typer
 from .options import (
     Allow,
     ArchOption,
+    JobAccount,
+    JobCpus,
+    JobMinutes,
+    JobNodes,
+    JobRanks,
     Json,
     Partition,
+    ProfileOption,
     RecipeName,
     Recipes,
     RootOption,
@@ -33,6 +39,7 @@ def create(
     site: SiteOption = None,
     arch: ArchOption = None,
     partition: Partition = None,
+    profile: ProfileOption = None,
     allow: Allow = None,
     root: RootOption = None,
     recipes: Recipes = None,
@@ -72,7 +79,7 @@ def create(
         from ..commands.load import choice
         from ..model.outcome import Created
 
-        chosen = choice(recipe, site, arch, partition, allow)
+        chosen = choice(recipe, site, arch, partition, allow, profile)
         tier = require_tier.tier() if require_tier else None
         options = CreateOptions(chosen, root, resume, relock, locked, bundle, output, tier)
         done = run(options, session.context)
@@ -95,6 +102,7 @@ def lock(
     site: SiteOption = None,
     arch: ArchOption = None,
     partition: Partition = None,
+    profile: ProfileOption = None,
     allow: Allow = None,
     recipes: Recipes = None,
     output: Annotated[
@@ -117,7 +125,7 @@ def lock(
     def verb() -> int:
         from ..commands.load import choice
 
-        chosen = choice(recipe or "", site, arch, partition, allow)
+        chosen = choice(recipe or "", site, arch, partition, allow, profile)
         if check is not None:
             return _check_lock(session, chosen, check)
         from ..commands.render import make
@@ -157,7 +165,8 @@ def render(
             "--as",
             metavar="FORM",
             help="script, environment.yml, requirements, lua, tcl, def, dockerfile, slurm, lsf; "
-            "all: each of them; image: what an image is built from. Else the build folder.",
+            "job: the one of these for the site's scheduler; all: each of them; image: what an "
+            "image is built from; folder, which it is without --as: the build folder.",
         ),
     ] = None,
     output: Annotated[
@@ -170,9 +179,15 @@ def render(
         Path | None,
         typer.Option("--locked", metavar="FILE", help="Render just this lock: with its hashes."),
     ] = None,
+    nodes: JobNodes = None,
+    ranks_per_node: JobRanks = None,
+    minutes: JobMinutes = None,
+    account: JobAccount = None,
+    cpus_per_rank: JobCpus = None,
     site: SiteOption = None,
     arch: ArchOption = None,
     partition: Partition = None,
+    profile: ProfileOption = None,
     allow: Allow = None,
     root: RootOption = None,
     recipes: Recipes = None,
@@ -186,12 +201,15 @@ def render(
     session = open_session(as_json, recipes)
 
     def verb() -> None:
+        from ..commands.job import JobSize
         from ..commands.load import choice
         from ..commands.render import FOLDER, RenderOptions
         from ..commands.render import render as run
 
-        chosen = choice(recipe, site, arch, partition, allow)
-        done = run(RenderOptions(chosen, form or FOLDER, root, output, locked), session.context)
+        chosen = choice(recipe, site, arch, partition, allow, profile)
+        size = JobSize(nodes, ranks_per_node, minutes, account, cpus_per_rank)
+        options = RenderOptions(chosen, form or FOLDER, root, output, locked, size)
+        done = run(options, session.context)
         if done.text is not None and not as_json:
             session.report.raw(done.text)
         else:

@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from .options import Allow, ArchOption, Json, Partition, RecipeName, Recipes, SiteOption, Verbose
+from .options import (
+    Allow,
+    ArchOption,
+    Json,
+    Partition,
+    ProfileOption,
+    RecipeName,
+    Recipes,
+    SiteOption,
+    Verbose,
+)
 from .session import open_session, run_verb
 
 app = typer.Typer()
@@ -18,6 +28,7 @@ def plan(
     site: SiteOption = None,
     arch: ArchOption = None,
     partition: Partition = None,
+    profile: ProfileOption = None,
     allow: Allow = None,
     recipes: Recipes = None,
     verbose: Verbose = False,
@@ -31,7 +42,7 @@ def plan(
         from ..commands.load import choice, load
         from ..commands.load import plan as run
 
-        chosen = choice(recipe, site, arch, partition, allow)
+        chosen = choice(recipe, site, arch, partition, allow, profile)
         value = run(load(chosen, session.context), verbose=verbose)
         session.report.show(value, views_plan.plan(value, verbose))
 

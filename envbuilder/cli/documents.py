@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 def _group(kind: Kind) -> typer.Typer:
     """Return the commands that recipes and sites share."""
     group = typer.Typer(help=f"Look at {kind}s and check your own.", no_args_is_help=True)
+    one = {"recipe": "allreduce", "site": "taurus-ml"}[kind]
+    example = f"Example: envbuild {kind}s"
 
-    @group.command("list")
+    @group.command("list", epilog=f"{example} list")
     def list_documents(recipes: Recipes = None, as_json: Json = False) -> None:
         """List them, with where each was found."""
         session = open_session(as_json, recipes)
@@ -32,7 +34,7 @@ def _group(kind: Kind) -> typer.Typer:
 
         run_verb(session, verb)
 
-    @group.command("show")
+    @group.command("show", epilog=f"{example} show {one}")
     def show(name: str, recipes: Recipes = None, as_json: Json = False) -> None:
         """Print one as it is written; with --json as it is read."""
         session = open_session(as_json, recipes)
@@ -45,7 +47,7 @@ def _group(kind: Kind) -> typer.Typer:
 
         run_verb(session, verb)
 
-    @group.command("check")
+    @group.command("check", epilog=f"{example} check my-{kind}.yaml")
     def check(files: list[Path], recipes: Recipes = None, as_json: Json = False) -> None:
         """Check files; every problem of all of them is shown with its line and column."""
         session = open_session(as_json, recipes)
@@ -58,7 +60,7 @@ def _group(kind: Kind) -> typer.Typer:
 
         run_verb(session, verb)
 
-    @group.command("schema")
+    @group.command("schema", epilog=f"{example} schema >{kind}.json")
     def schema() -> None:
         """Print the JSON schema for editors."""
         session = open_session(as_json=False)
@@ -77,7 +79,7 @@ recipes = _group("recipe")
 sites = _group("site")
 
 
-@sites.command("snapshot")
+@sites.command(epilog="Example: envbuild sites snapshot our-site.yaml -o our-site.snapshot.json")
 def snapshot(
     site: Annotated[
         str, typer.Argument(metavar="SITE", help="A site's name or file; local: this machine.")
@@ -100,8 +102,6 @@ def snapshot(
 
     Run it on a login node of the site. It loads the site's preloads and shows every module;
     nothing is changed there.
-
-    Example: envbuild sites snapshot our-site.yaml --output our-site.snapshot.json
     """
     session = open_session(as_json, recipes)
 
@@ -124,7 +124,7 @@ def snapshot(
     run_verb(session, verb)
 
 
-@sites.command("detect")
+@sites.command(epilog="Example: envbuild sites detect --output our-site.yaml")
 def detect(
     output: Annotated[
         str | None,
@@ -132,10 +132,7 @@ def detect(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Draft a site document from what this machine has; with --json all that was found.
-
-    Example: envbuild sites detect --output our-site.yaml
-    """
+    """Draft a site document from what this machine has; with --json all that was found."""
     session = open_session(as_json)
 
     def verb() -> None:

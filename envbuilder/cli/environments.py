@@ -15,6 +15,7 @@ from .options import (
     Recipes,
     RootOption,
     SiteOption,
+    environment_names,
 )
 from .session import Session, open_session, run_verb
 
@@ -140,7 +141,10 @@ def smoke(
 
 @app.command(epilog="Example: envbuild rollback allreduce --to 1")
 def rollback(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An environment.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="An environment.", autocompletion=environment_names),
+    ],
     to: Annotated[
         int | None, typer.Option("--to", min=1, help="The number. Else the one before.")
     ] = None,

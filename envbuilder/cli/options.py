@@ -25,6 +25,24 @@ def recipe_names(incomplete: str) -> list[str]:
     return []
 
 
+def environment_names(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the environments of the root that begin so, and after a / their numbers.
+
+    For the shell's completion; never fails.
+    """
+    from ..commands.environments import names
+    from ..commands.places import existing_root
+    from .session import open_session
+
+    with contextlib.suppress(Exception):
+        session = open_session(as_json=False)
+        session.report.quiet = True
+        root, site, arch = (context.params.get(name) for name in ("root", "site", "arch"))
+        found = names(existing_root(root, site, arch, session.context), numbers="/" in incomplete)
+        return [name for name in found if name.startswith(incomplete)]
+    return []
+
+
 class TierName(str, Enum):
     """What can be asked for with ``--require-tier``, lowest first."""
 
@@ -74,10 +92,36 @@ RootOption = Annotated[
     ),
 ]
 Environment = Annotated[
-    str, typer.Argument(metavar="NAME[/N]", help="An environment; without /N its default.")
+    str,
+    typer.Argument(
+        metavar="NAME[/N]",
+        help="An environment; without /N its default.",
+        autocompletion=environment_names,
+    ),
 ]
 Partition = Annotated[
     str | None, typer.Option("--partition", help="A part of the site with hardware of its own.")
+]
+ProfileOption = Annotated[
+    str | None,
+    typer.Option("--profile", help="scorep: instrument what is built, start through Score-P."),
+]
+JobNodes = Annotated[int | None, typer.Option("--nodes", metavar="N", help="Of a job. Else one.")]
+JobRanks = Annotated[
+    int | None,
+    typer.Option(
+        "--ranks-per-node", metavar="N", help="Of a job. Else as many as the smoke test has."
+    ),
+]
+JobMinutes = Annotated[
+    int | None, typer.Option("--minutes", metavar="N", help="A job's longest run time. Else 30.")
+]
+JobAccount = Annotated[
+    str | None, typer.Option("--account", metavar="NAME", help="Whose account a job is on.")
+]
+JobCpus = Annotated[
+    int | None,
+    typer.Option("--cpus-per-rank", metavar="N", help="Cores. Else as the scheduler has it."),
 ]
 Allow = Annotated[
     list[str] | None,

@@ -39,6 +39,7 @@ class Interrupted(BaseException):
 
 
 def open_session(as_json: bool, recipes: list[Path] | None = None) -> Session:
+    """Return the session of this call. *recipes*: further folders of recipes, sites, knowledge."""
     from ..commands.context import Context
     from ..report import Report
 

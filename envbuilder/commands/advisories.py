@@ -107,7 +107,10 @@ def _versions(words: Sequence[str], knowledge: Knowledge) -> dict[str, str]:
         if name not in knowledge.components:
             raise UsageError(unknown("component", name, knowledge.components))
         if found.setdefault(name, asked) != asked:
-            raise UsageError(f"two versions of {name}: {found[name]} and {asked}")
+            raise UsageError(
+                f"two versions of {name}: {found[name]} and {asked}",
+                "only one can be there: ask about the other in a call of its own",
+            )
     return found
 
 

@@ -146,6 +146,7 @@ def choose_arch(asked: str | None, recipe: Loaded[Recipe], chosen: ChosenSite) -
     if arch not in recipe.value.arch:
         raise UsageError(
             f"recipe {recipe.value.name} is for {', '.join(recipe.value.arch)}, not for {arch}",
+            f"--arch {recipe.value.arch[0]} asks for one of these, on any machine",
             place=recipe.place("arch"),
         )
     has = (own,) if own else site.arch

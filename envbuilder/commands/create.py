@@ -13,9 +13,11 @@ from ..model.evidence import TIERS, Evidence, Tier
 from ..model.outcome import Bundled, Created
 from ..model.places import Places
 from ..model.plan import Lock, Plan
+from ..model.profiles import program
 from ..record import read_all
 from ..render import launch_by_hand, render_build, render_default, render_modulefile
 from ..root import files, locks, publish, store
+from .buildable import check_buildable
 from .bundle import make_bundle
 from .context import Context
 from .load import Choice, Material, load, plan
@@ -50,8 +52,13 @@ def create(options: CreateOptions, context: Context) -> Created | Bundled:
     if options.bundle or material.arch != platform.machine():
         return _bundle(options, material, context)
     path = root_path(options.root, material.site, material.arch, context)
-    given = _given_lock(options, material, path, context)
+    given = _given_lock(options, material, context)
+    if given:
+        # What cannot be built is told before anything is written.
+        home = store.Home(path, given.plan.recipe)
+        render_build(given, Places(prefix=home.prefix(given.id()), build=home.build(given.id())))
     planned = given.plan if given else plan(material)
+    check_buildable(planned)
     root = store.open_root(path, material.site.name, material.arch)
     home = store.open_home(root, planned.recipe)
     with locks.hold(home.lock_file, say=context.tell.say) as held:
@@ -76,22 +83,15 @@ def _bundle(options: CreateOptions, material: Material, context: Context) -> Bun
         )
     target = context.path(options.output or Path())
     scratch = target / f".{material.recipe.value.name}.locking"
-    lock = (
-        LOCKS.load(context.path(options.locked))
-        if options.locked
-        else obtain_lock(material, plan(material), context, scratch)
-    )
-    check_is_for(lock, options.locked or Path("lock"), material)
+    given = _given_lock(options, material, context)
+    lock = given or obtain_lock(material, plan(material), context, scratch)
     return make_bundle(lock, material, target, context)
 
 
-def _given_lock(
-    options: CreateOptions, material: Material, root: Path, context: Context
-) -> Lock | None:
+def _given_lock(options: CreateOptions, material: Material, context: Context) -> Lock | None:
     """Return the lock of ``--locked``, and say what has changed since it was made.
 
-    Raises UsageError for a lock that is for something else or cannot be built here; nothing has
-    been written then.
+    Raises UsageError for a lock that is for something else, or asked for with what would change it.
     """
     if options.locked is None:
         return None
@@ -102,8 +102,6 @@ def _given_lock(
     lock = LOCKS.load(file)
     check_is_for(lock, file, material)
     check_runtime(lock, file, material)
-    home = store.Home(root, lock.plan.recipe)
-    render_build(lock, Places(prefix=home.prefix(lock.id()), build=home.build(lock.id())))
     changed = changed_inputs(lock, material)
     if changed:
         context.tell.warn(f"changed since {file} was locked: {', '.join(changed)}; built as locked")
@@ -156,7 +154,7 @@ def _build(
     rendered = render_build(lock, Places(prefix=places.prefix, build=places.folder))
     patches = patch_files(lock.plan, material.folders)
     files_of_it = {**rendered, **patches, "lock.json": lock.text()}
-    prepare(places, files_of_it, material.runtime_source)
+    prepare(places.folder, files_of_it, material.runtime_source)
     symptoms = material.knowledge.value.symptoms
     with context.tell.steps(lock.plan.steps) as listener:
         build(lock, places, context.environ, listener, symptoms)
@@ -225,7 +223,7 @@ def _created(home: store.Home, version: store.Version, lock: Lock) -> Created:
         prefix=str(home.prefix(version.id)),
         modulefiles=str(home.root / "modulefiles"),
         loads=lock.plan.modules.loads,
-        launch=launch_by_hand(lock.plan.launcher, "2", ("python", "my_program.py")),
+        launch=launch_by_hand(lock.plan.launcher, "2", program(lock.plan.profile)),
         evidence=_telling(proofs),
         proofs=proofs,
     )

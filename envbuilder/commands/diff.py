@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..errors import UsageError
 from ..model.diff import Diff, diff
@@ -50,11 +50,4 @@ def _lock(word: str, where: Where, context: Context) -> tuple[Lock, str]:
 
 
 def _live(lock: Lock, where: Where, context: Context) -> Plan:
-    asked, locked = where.choice, lock.plan
-    choice = replace(
-        asked,
-        recipe=asked.recipe or locked.recipe,
-        site=asked.site or locked.site,
-        arch=asked.arch or locked.arch,
-    )
-    return plan(load(choice, context))
+    return plan(load(where.choice.as_locked(lock.plan), context))

@@ -77,6 +77,17 @@ def find(root: store.Root, environment: str) -> tuple[store.Home, store.Version]
     return homes[name], publish.find_version(homes[name], int(number) if number else None)
 
 
+def names(root: store.Root, *, numbers: bool) -> tuple[str, ...]:
+    """Return the names of a root's environments; with *numbers* each published ``NAME/NUMBER``."""
+    if not numbers:
+        return tuple(home.name for home in root.homes())
+    return tuple(
+        f"{home.name}/{version.number}"
+        for home in root.homes()
+        for version in publish.published(home)
+    )
+
+
 def info(root: store.Root, environment: str) -> Info:
     """Return all that is known of one environment; reads only."""
     home, version = find(root, environment)
@@ -116,20 +127,28 @@ def rollback(root: store.Root, name: str, number: int | None, context: Context) 
     """
     home, _ = find(root, name)
     with locks.hold(home.default_lock, say=context.tell.say):
-        return _rollback(home, name, number)
+        return _rollback(home, number)
 
 
-def _rollback(home: store.Home, name: str, number: int | None) -> Changed:
+def _rollback(home: store.Home, number: int | None) -> Changed:
     before = store.default_number(home)
     if number is None:
-        earlier = [v.number for v in publish.published(home) if before and v.number < before]
-        if not earlier:
-            raise UsageError(f"there is nothing before {name}/{before} to go back to")
-        number = max(earlier)
+        number = _number_before(home, before)
     version = publish.find_version(home, number)
     _, text = render_default(home.name, version.number, version.dialect)
     publish.set_default(home, version.dialect, text)
     return Changed(environment=home.name, before=before, now=version.number)
+
+
+def _number_before(home: store.Home, default: int | None) -> int:
+    """Return the newest number before the default."""
+    hint = f"envbuild list shows what there is; envbuild rollback {home.name} --to N takes it"
+    if default is None:
+        raise UsageError(f"{home.name} has no default to go back from", hint)
+    earlier = [each.number for each in publish.published(home) if each.number < default]
+    if not earlier:
+        raise UsageError(f"there is nothing before {home.name}/{default} to go back to", hint)
+    return max(earlier)
 
 
 What = Literal["number", "unfinished", "all"]

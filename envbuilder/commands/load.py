@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import data, sources
@@ -21,15 +21,17 @@ from ..model import matching
 from ..model.base import canonical_json, sha256_text
 from ..model.knowledge import Knowledge
 from ..model.plan import Input, Plan, RuntimePlan
-from ..model.recipe import Arch, Recipe
+from ..model.profiles import base_name
+from ..model.recipe import Arch, Profile, Recipe
 from ..model.site import Site, Snapshot
 from ..planning import PlanRequest, make_plan
-from ..resolve import TABLE_ROWS, Request, resolve
+from ..resolve import TABLE_ROWS, Request, Wanted, resolve
 from ..text import shown, unknown
 from .choose import ChosenSite, choose_arch, choose_site, with_partition
 from .context import Context
 from .needs import BUNDLED, needed, needed_to_build
 from .patches import patches_of
+from .profile import check_is_there, profile_of, variant
 from .usable import usable
 
 RUNTIME_PACKAGE = "distributed_dl_training"
@@ -44,6 +46,17 @@ class Choice:
     arch: str | None = None
     partition: str | None = None
     allow: tuple[tuple[str, str], ...] = ()
+    profile: Profile | None = None
+
+    def as_locked(self, plan: Plan) -> Choice:
+        """Return the choice with what was not said as it was in *plan*."""
+        return replace(
+            self,
+            recipe=self.recipe or base_name(plan),
+            profile=self.profile or plan.profile,
+            site=self.site or plan.site,
+            arch=self.arch or plan.arch,
+        )
 
 
 def choice(
@@ -52,8 +65,12 @@ def choice(
     arch: str | None = None,
     partition: str | None = None,
     allow: Sequence[str] | None = None,
+    profile: str | None = None,
 ) -> Choice:
-    """Return the choice as it was said; UsageError for an ``--allow`` that gives no reason."""
+    """Return the choice as it was said.
+
+    Raises UsageError for an ``--allow`` that gives no reason, and for an unknown profile.
+    """
     waivers = []
     for each in allow or ():
         name, equals, reason = each.partition("=")
@@ -65,7 +82,7 @@ def choice(
                 f"write --allow '{shown(name) or 'ID'}=why it is fine here'",
             )
         waivers.append((name, reason.strip()))
-    return Choice(recipe, site, arch, partition, tuple(waivers))
+    return Choice(recipe, site, arch, partition, tuple(waivers), profile_of(profile))
 
 
 @dataclass(frozen=True)
@@ -84,6 +101,7 @@ class Material:
     runtime_source: Path
     notes: tuple[str, ...] = ()
     folders: tuple[Path, ...] = (data.RECIPES,)
+    profile: Profile | None = None
 
     @property
     def site(self) -> Site:
@@ -94,14 +112,18 @@ def load(choice: Choice, context: Context) -> Material:
     """Read and check the documents, choose the site, look at what it holds."""
     folders, knowledge = folders_and_knowledge(context)
     recipe = load_recipe(find("recipe", choice.recipe, folders), knowledge.value)
+    if choice.profile:
+        recipe = variant(recipe, choice.profile)
     chosen = choose_site(choice.site, context, folders, knowledge.value, recipe.value, choice.arch)
     chosen = with_partition(chosen, choice.partition)
     context.tell.say(chosen.told())
     arch = choose_arch(choice.arch, recipe, chosen)
     useful = usable(recipe.value, knowledge.value)
-    found, digest, notes = _snapshot(chosen, context, useful)
+    found, digest, notes = snapshot_of(chosen, context, useful)
     for note in notes:
         context.tell.say(f"note: {note}")
+    if choice.profile:
+        check_is_there(choice.profile, chosen.site, found, knowledge.value)
     recipe = _allowing(recipe, choice.allow)
     _waivers_are_known(recipe, knowledge.value)
     return Material(
@@ -114,6 +136,7 @@ def load(choice: Choice, context: Context) -> Material:
         runtime_source=_runtime_source(recipe),
         notes=notes,
         folders=folders,
+        profile=choice.profile,
     )
 
 
@@ -121,8 +144,6 @@ def _allowing(recipe: Loaded[Recipe], allow: tuple[tuple[str, str], ...]) -> Loa
     """Return the recipe with the waivers of the command line beside its own."""
     if not allow:
         return recipe
-    from dataclasses import replace
-
     waivers = {**recipe.value.allow, **dict(allow)}
     return replace(recipe, value=recipe.value.model_copy(update={"allow": waivers}))
 
@@ -139,7 +160,7 @@ def _waivers_are_known(recipe: Loaded[Recipe], knowledge: Knowledge) -> None:
             )
 
 
-def _snapshot(
+def snapshot_of(
     chosen: ChosenSite, context: Context, components: frozenset[str]
 ) -> tuple[Snapshot, str, tuple[str, ...]]:
     """Return what the site holds, its hash, and what is odd; of this machine only *components*.
@@ -186,17 +207,22 @@ def plan(
             runtime=runtime,
             inputs=inputs(loaded, runtime),
             patches=patches_of(found.builds, loaded.folders),
+            channels=loaded.knowledge.value.channels,
+            profile=loaded.profile,
         )
     )
 
 
 def runtime_plan(loaded: Material) -> RuntimePlan:
     """Return the runtime that comes with every environment."""
+    package = loaded.recipe.value.runtime.package
     return RuntimePlan(
         package=BUNDLED,
         version=sources.python_version(loaded.runtime_source, RUNTIME_PACKAGE),
         source_sha256=sources.tree_sha256(loaded.runtime_source),
         bundled=loaded.runtime_source == data.RUNTIME,
+        aliases=loaded.recipe.value.runtime.aliases,
+        beside=package if package in ("ddl", "tf-distribute") else None,
     )
 
 
@@ -210,7 +236,10 @@ def request(loaded: Material, refused: frozenset[tuple[str, str]] = frozenset())
         snapshot=loaded.snapshot,
         knowledge=knowledge,
         implied=needed(recipe.value, knowledge),
-        build_only=needed_to_build(recipe.value, knowledge, loaded.snapshot),
+        build_only=(
+            *needed_to_build(recipe.value, knowledge, loaded.snapshot),
+            *_needed_to_verify(recipe.value),
+        ),
         facts=loaded.chosen.facts,
         preload=loaded.chosen.preload,
         places={
@@ -224,6 +253,13 @@ def request(loaded: Material, refused: frozenset[tuple[str, str]] = frozenset())
         },
         refused=refused,
     )
+
+
+def _needed_to_verify(recipe: Recipe) -> tuple[Wanted, ...]:
+    """Return what the site's own Horovod is looked at with; one that is built here needs it too."""
+    if recipe.runtime.origin != "module" or recipe.runtime.package != "horovod":
+        return ()
+    return (Wanted("pyelftools", "*", "verifying runtime horovod"),)
 
 
 def folders_and_knowledge(context: Context) -> tuple[tuple[Path, ...], LoadedKnowledge]:

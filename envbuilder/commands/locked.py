@@ -10,29 +10,30 @@ import contextlib
 import os
 import platform
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from .. import process
 from ..documents.json_file import JsonFile
 from ..errors import NoSolutionError, Place, UsageError
-from ..locking import OLDEST_GLIBC, Known, Refusal, Where, make_lock
+from ..locking import OLDEST_GLIBC, Known, Refusal, Run, Where, make_lock
 from ..model.places import Places
 from ..model.plan import Lock, Modules, Plan
+from ..model.site import glibc_of
 from ..render import render_build
 from ..root import files
+from .buildable import check_buildable
 from .context import Context
 from .load import Material, inputs, plan, runtime_plan
 
 # How often pip may refuse a pin before the stack is given up.
-MAX_REFUSALS = 8
+_MAX_REFUSALS = 8
 
-PIP_SECONDS = 600.0
+_PIP_SECONDS = 600.0
 
 # A constraint that leaves one release: ==1.2.3, not ==1.2.*
-EXACT = re.compile(r"={2,3}[^,*]+")
-
-Run = Callable[[Sequence[str]], process.Finished]
+_EXACT = re.compile(r"={2,3}[^,*]+")
 
 
 def obtain_lock(
@@ -45,6 +46,7 @@ def obtain_lock(
 
     *scratch* is a folder for this alone; it is made, and removed at the end.
     """
+    check_buildable(planned)
     refused: frozenset[tuple[str, str]] = frozenset()
     while True:
         try:
@@ -59,12 +61,32 @@ def obtain_lock(
                 f"the index does not offer {refusal.component} {refusal.version}: solving again"
             )
             refused |= {(refusal.component, refusal.version)}
-            if len(refused) > MAX_REFUSALS:
+            if len(refused) > _MAX_REFUSALS:
                 raise NoSolutionError(
                     f"the package index refused {len(refused)} pins, at last: {refusal}",
                     "is it a complete mirror? pip-indexes in the recipe or site file names another",
                 ) from refusal
-            planned = plan(material, refused)
+            planned = _planned_again(material, refused, planned)
+
+
+def _planned_again(material: Material, refused: frozenset[tuple[str, str]], before: Plan) -> Plan:
+    """Solve again without what the index refused.
+
+    Where that has no answer and the site's glibc is not known, the reason may be that wheels were
+    chosen for the oldest: then the error names the fact to state.
+    """
+    try:
+        return plan(material, refused)
+    except NoSolutionError as error:
+        if _is_here(before) or _glibc_stated(material):
+            raise
+        first, *rest = error.problems
+        hint = (
+            f"site {material.site.name} states no glibc, so only wheels for {OLDEST_GLIBC} were "
+            "taken: state facts: {glibc: ...} in the site file (ldd --version says it there)"
+        )
+        error.problems = (replace(first, hints=(hint, *first.hints)), *rest)
+        raise
 
 
 @contextlib.contextmanager
@@ -88,19 +110,22 @@ def _known(material: Material) -> Known:
             if each.pip and each.python_import
         },
         distributions={name: each.pip for name, each in components.items() if each.pip},
-        exact=frozenset(name for name, asked in wanted.items() if EXACT.fullmatch(asked)),
+        exact=frozenset(name for name, asked in wanted.items() if _EXACT.fullmatch(asked)),
     )
+
+
+def _glibc_stated(material: Material) -> str | None:
+    return glibc_of(material.site, material.chosen.facts, material.snapshot)
 
 
 def _where(planned: Plan, scratch: Path, material: Material, context: Context) -> Where:
     here = _is_here(planned)
-    known = (*_glibc_stated(material), OLDEST_GLIBC)
     return Where(
         inside=_shell(planned, scratch / "inside", scratch / "venv", context),
         outside=_shell(_bare(planned), scratch / "outside", scratch / "venv", context),
         scratch=scratch,
         here=here,
-        glibc=(here and _glibc_here()) or known[0],
+        glibc=(here and _glibc_here()) or _glibc_stated(material) or OLDEST_GLIBC,
         environ=context.environ,
         say=context.tell.say,
     )
@@ -111,6 +136,7 @@ def _is_here(planned: Plan) -> bool:
     init = planned.modules.init
     return (
         platform.machine() == planned.arch
+        and planned.python is not None
         and Path(planned.python).exists()
         and (init is None or Path(init).exists())
     )
@@ -122,16 +148,6 @@ def _glibc_here() -> str | None:
     except (OSError, ValueError):
         return None  # another C library: no wheel of the index is for it
     return said.removeprefix("glibc ") or None
-
-
-def _glibc_stated(material: Material) -> Iterator[str]:
-    for stated in (
-        material.chosen.facts.glibc,
-        material.site.facts.glibc,
-        material.snapshot.glibc,
-    ):
-        if stated:
-            yield stated
 
 
 def _bare(planned: Plan) -> Plan:
@@ -150,7 +166,7 @@ def _shell(planned: Plan, folder: Path, venv: Path, context: Context) -> Run:
 
     def run(command: Sequence[str]) -> process.Finished:
         return process.run(
-            ["bash", str(folder / "shell.sh"), *command], env=context.environ, timeout=PIP_SECONDS
+            ["bash", str(folder / "shell.sh"), *command], env=context.environ, timeout=_PIP_SECONDS
         )
 
     return run
@@ -186,7 +202,9 @@ def check_is_for(lock: Lock, file: Path, material: Material) -> None:
     ):
         if asked != locked:
             raise UsageError(
-                f"the lock is for {what} {locked}, not for {asked}", place=Place(str(file))
+                f"the lock is for {what} {locked}, not for {asked}",
+                "use it for what it was made for, or make another: envbuild lock RECIPE -o FILE",
+                place=Place(str(file)),
             )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..model.knowledge import Knowledge, Need
 from ..model.ranges import matches
@@ -21,22 +21,36 @@ def needed(recipe: Recipe, knowledge: Knowledge) -> tuple[Wanted, ...]:
     return tuple(_once([*own, *_of(known.needs if known else (), recipe, knowledge)]))
 
 
-def needed_to_build(
-    recipe: Recipe, knowledge: Knowledge, snapshot: Snapshot | None = None
-) -> tuple[Wanted, ...]:
-    """Return what must be there while the runtimes are built.
-
-    What is not on the index, a compiler, is asked for where the machine is known to have it and no
-    module does: then the rows about compilers see which one it will be. With modules it comes along
-    with the toolchain, and elsewhere only the build can tell.
-    """
-    own = [Wanted("flit-core", ">=3.2", f"building runtime {BUNDLED}")]
+def needed_to_build(recipe: Recipe, knowledge: Knowledge, snapshot: Snapshot) -> tuple[Wanted, ...]:
+    """Return what must be there while the runtimes are built, as far as it is planned."""
+    own = Wanted("flit-core", ">=3.2", f"building runtime {BUNDLED}")
     known = knowledge.components.get(recipe.runtime.package)
     needs = _of(known.build_needs if known else (), recipe, knowledge)
-    alone = snapshot is not None and not snapshot.modules
-    machine = {each.component for each in snapshot.system} if snapshot and alone else set()
-    found = [w for w in needs if w.component in knowledge.releases or w.component in machine]
-    return tuple(_once([*own, *found]))
+    return tuple(_once([own, *_planned(needs, knowledge, snapshot)]))
+
+
+def _planned(needs: Iterable[Wanted], knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Wanted]:
+    """Yield what a plan decides: what the index has, and a compiler that is known to be there.
+
+    Where modules have a compiler, it comes along with the toolchain. Where none has, it is asked
+    for if the machine has one: then the rows about compilers see which it will be. Elsewhere only
+    the build can tell.
+    """
+    machine = {each.component for each in snapshot.system}
+    for each in needs:
+        if each.component in knowledge.releases or (
+            each.component in machine and not _in_modules(each.component, knowledge, snapshot)
+        ):
+            yield each
+
+
+def _in_modules(component: str, knowledge: Knowledge, snapshot: Snapshot) -> bool:
+    """Return whether any module brings a component, as it states or as its name says."""
+    named = knowledge.components[component].modules
+    return any(
+        component in module.provides or module.name.partition("/")[0] in named
+        for module in snapshot.modules
+    )
 
 
 def _of(needs: Sequence[Need], recipe: Recipe, knowledge: Knowledge) -> Iterator[Wanted]:
@@ -59,7 +73,7 @@ def _of(needs: Sequence[Need], recipe: Recipe, knowledge: Knowledge) -> Iterator
                 yield Wanted(name, constraint, f"runtime {runtime.package}")
 
 
-def _once(wanted: Sequence[Wanted]) -> Iterator[Wanted]:
+def _once(wanted: Iterable[Wanted]) -> Iterator[Wanted]:
     seen: set[str] = set()
     for each in wanted:
         if each.component not in seen:

@@ -78,5 +78,6 @@ def _fits(path: Path, text: str, build: SourceBuild) -> None:
         ranges = ", ".join(f"{name} {range_}" for name, range_ in stated.items())
         raise UsageError(
             f"the patch is for {ranges}, not for {build.component} {build.version}",
+            "build a release that it is for, or widen its Applies-to once it was seen to apply",
             place=Place(str(path)),
         )

@@ -3,47 +3,39 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
 
 from pydantic import Field
 
-from ..build import BuildPlaces, prepare
+from ..build import prepare
 from ..errors import UsageError
-from ..launching import JobHosts, LaunchRequest, Mpi, launch_line, site_shape
 from ..model.base import Document
 from ..model.outcome import LockCheck
 from ..model.places import Places
-from ..model.plan import Lock, Plan
-from ..model.site import Launcher
-from ..planning.planner import LAUNCHERS
+from ..model.plan import Lock
 from ..render import render_build
 from ..render.forms import FORMS, Draft, Subject, draft, render_form, render_image
 from ..render.image import make_image
-from ..render.job import ENDPOINT, HOSTS, Job
 from ..root.files import write_atomically
 from ..root.store import Home
 from ..text import unknown
 from .context import Context
+from .job import NOTHING_ASKED, JobSize, job_of, job_words
 from .load import Choice, Material, load, plan
 from .locked import LOCKS, changed_inputs, check_is_for, check_runtime, obtain_lock
 from .patches import patch_files
 from .places import root_path
 
+# The script for the scheduler that the site states.
+JOB = "job"
 # More than one file: every form there is, an image's folder, the build folder.
 ALL = "all"
 IMAGE = "image"
 FOLDER = "folder"
-
-# The run time that a rendered job asks for: half an hour, which every queue takes.
-JOB_MINUTES = 30
-
-PROGRAM = ("python", "my_program.py")
-
-# The launcher that works with the other scheduler only.
-_OTHERS: Mapping[str, str] = {"slurm": "jsrun", "lsf": "srun"}
+KNOWN = (*FORMS, JOB, ALL, IMAGE, FOLDER)
+# Those that a scheduler is asked by.
+JOBS = ("slurm", "lsf", JOB)
 
 
 def make(choice: Choice, context: Context) -> Lock:
@@ -58,14 +50,7 @@ def check(choice: Choice, file: Path, context: Context) -> LockCheck:
     """
     path = context.path(file)
     lock = LOCKS.load(path)
-    plan = lock.plan
-    choice = replace(
-        choice,
-        recipe=choice.recipe or plan.recipe,
-        site=choice.site or plan.site,
-        arch=choice.arch or plan.arch,
-    )
-    material = load(choice, context)
+    material = load(choice.as_locked(lock.plan), context)
     check_is_for(lock, path, material)
     return LockCheck(file=str(path), id=lock.id(), changed=changed_inputs(lock, material))
 
@@ -92,7 +77,7 @@ class RenderOptions:
     """What is rendered and where to: *form* is one of FORMS, or ``all``, ``image``, ``folder``.
 
     ``locked``: of just this lock. ``output``: a file, or for more than one a new or empty folder;
-    None: the text is handed back alone.
+    None: the text is handed back alone. ``size``: what is asked of a job.
     """
 
     choice: Choice
@@ -100,6 +85,7 @@ class RenderOptions:
     root: str | None = None
     output: Path | None = None
     locked: Path | None = None
+    size: JobSize = NOTHING_ASKED
 
 
 def render(options: RenderOptions, context: Context) -> Rendered:
@@ -108,12 +94,17 @@ def render(options: RenderOptions, context: Context) -> Rendered:
     Without a lock, a form is made from the plan alone and no index is asked; the two folders need
     hashes, so their lock is made then. Raises UsageError for a form that the plan cannot have.
     """
-    known = (*FORMS, ALL, IMAGE, FOLDER)
-    if options.form not in known:
+    if options.form not in KNOWN:
         raise UsageError(
-            unknown("form", options.form, known), f"there are: {', '.join((*FORMS, ALL, IMAGE))}"
+            unknown("form", options.form, KNOWN),
+            f"there are: {', '.join(KNOWN)}",
         )
-    if options.form in FORMS:
+    if options.size != NOTHING_ASKED and options.form not in JOBS:
+        raise UsageError(
+            f"{_asked(options.size)}: only a job has that, not the form {options.form}",
+            f"say which job: {', '.join(f'--as {each}' for each in JOBS)}",
+        )
+    if options.form in (*FORMS, JOB):
         return _one(options, context)
     if options.output is None:
         what = "a plan's build folder" if options.form == FOLDER else f"the form {options.form}"
@@ -126,14 +117,32 @@ def render(options: RenderOptions, context: Context) -> Rendered:
     return {ALL: _all, IMAGE: _image, FOLDER: _folder}[options.form](options, folder, context)
 
 
+def _asked(size: JobSize) -> str:
+    """Return the options that a size was asked by."""
+    names = [name for name, value in asdict(size).items() if value is not None]
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
+
+
 def _one(options: RenderOptions, context: Context) -> Rendered:
-    _, subject = _subject(options, context)
-    text = render_form(options.form, subject)
+    material, subject = _subject(options, context)
+    form = _scheduler(material) if options.form == JOB else options.form
+    text = render_form(form, subject)
     if options.output is None:
-        return Rendered(form=options.form, text=text)
+        return Rendered(form=form, text=text)
     file = context.path(options.output)
     write_atomically(file, text)
-    return Rendered(form=options.form, written=(str(file),))
+    return Rendered(form=form, written=(str(file),))
+
+
+def _scheduler(material: Material) -> str:
+    """Return the form for the site's scheduler. Raises UsageError where it states none."""
+    scheduler = material.site.scheduler
+    if scheduler not in FORMS:
+        raise UsageError(
+            f"site {material.site.name} states no scheduler to render a job for",
+            "say which: --as slurm or --as lsf; or state scheduler: slurm in the site file",
+        )
+    return str(scheduler)
 
 
 def _all(options: RenderOptions, folder: Path, context: Context) -> Rendered:
@@ -162,7 +171,7 @@ def _image(options: RenderOptions, folder: Path, context: Context) -> Rendered:
     inside = "build/"
     build = {name[len(inside) :]: text for name, text in texts.items() if name.startswith(inside)}
     build |= patch_files(lock.plan, material.folders)
-    prepare(BuildPlaces(folder, folder / "build"), build, material.runtime_source)
+    prepare(folder / "build", build, material.runtime_source)
     beside = [name for name in texts if not name.startswith(inside)]
     for name in beside:
         write_atomically(folder / name, texts[name])
@@ -176,7 +185,7 @@ def _folder(options: RenderOptions, folder: Path, context: Context) -> Rendered:
     prefix = _home(lock, options, material, context).prefix(lock.id())
     files = render_build(lock, Places(prefix=prefix, build=folder))
     written = {**files, **patch_files(lock.plan, material.folders), "lock.json": lock.text()}
-    prepare(BuildPlaces(prefix, folder), written, material.runtime_source)
+    prepare(folder, written, material.runtime_source)
     return Rendered(form=FOLDER, written=tuple(sorted([*written, "runtime/", "smoke.py"])))
 
 
@@ -188,71 +197,15 @@ def _subject(options: RenderOptions, context: Context) -> tuple[Material, Subjec
 
 def _about(lock: Lock, options: RenderOptions, material: Material, context: Context) -> Subject:
     home = _home(lock, options, material, context)
-    job = _job(lock.plan, material)
+    job = job_of(lock.plan, material, options.size)
     return Subject(
         lock=lock,
         places=Places(prefix=home.prefix(lock.id()), build=home.build(lock.id())),
         knowledge=material.knowledge.value,
         tree=home.modulefiles.parent,
         job=job,
-        words=lambda scheduler: _words(lock.plan, job, scheduler, material),
+        words=lambda scheduler: job_words(lock.plan, job, scheduler, material),
     )
-
-
-def _job(planned: Plan, material: Material) -> Job:
-    """Return a job of the smoke test's size, on one node; to be edited, or given to sbatch."""
-    ranks = planned.smoke.ranks
-    return Job(
-        name=planned.recipe,
-        nodes=1,
-        ranks_per_node=ranks,
-        minutes=JOB_MINUTES,
-        gpus_per_node=ranks if _has_gpus(planned) else 0,
-        partition=material.chosen.partition_name,
-        one_task_per_node=planned.launcher.kind == "torchrun",
-        launch_node=planned.launcher.kind == "jsrun",
-    )
-
-
-def _words(
-    planned: Plan, job: Job, scheduler: Literal["slurm", "lsf"], material: Material
-) -> tuple[str, ...]:
-    """Return the launch line inside a job; the program and its words are the script's own."""
-    known = material.knowledge.value.components
-    mpis = (pin for pin in planned.pins if "mpi" in known[pin.component].fulfils)
-    mpi = next((Mpi(pin.component, pin.version) for pin in mpis), None)
-    launcher = _launcher(planned, scheduler, mpi)
-    return launch_line(
-        LaunchRequest(
-            kind=launcher.kind,
-            program=PROGRAM,
-            ranks=job.nodes * job.ranks_per_node,
-            hosts=JobHosts(job.nodes, job.ranks_per_node, HOSTS, ENDPOINT),
-            scheduler=scheduler,
-            command=launcher.command,
-            mpi=mpi,
-            gpus=_has_gpus(planned),
-            shape=site_shape(material.site, material.chosen.partition),
-        )
-    )
-
-
-def _launcher(planned: Plan, scheduler: Literal["slurm", "lsf"], mpi: Mpi | None) -> Launcher:
-    """Return the plan's launcher; where it is of the other scheduler, the one of the plan's MPI."""
-    if planned.launcher.kind != _OTHERS[scheduler]:
-        return planned.launcher
-    own = LAUNCHERS.get(mpi.component) if mpi else None
-    if own is None:
-        raise UsageError(
-            f"{planned.launcher.kind} starts no ranks in a job of {scheduler}, and no other "
-            "launcher of this stack's MPI is known",
-            f"render it for the scheduler of {planned.site}",
-        )
-    return own
-
-
-def _has_gpus(planned: Plan) -> bool:
-    return any(pin.component in ("cuda", "nccl") for pin in (*planned.pins, *planned.brought))
 
 
 def _home(lock: Lock, options: RenderOptions, material: Material, context: Context) -> Home:

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from ..errors import EnvbuildError
+from ..model.base import fits
 from ..model.site import PlainVersion, Scheduler, Site, SitePath
-from .gpu import driver_version
+from .gpu import capabilities, driver_version
 from .gpudirect import GpuDirect, gpudirect, rdma_networks
 from .host import Host, is_folder
 from .interpreters import glibc_version
@@ -64,7 +65,7 @@ def _modules(site: Site, environ: Mapping[str, str], name: str) -> Iterator[_Ent
     if site.module_init is None:
         return
     yield _Entry("module-init", site.module_init)
-    trees = [tree for tree in _trees(site, environ) if _fits(_PATH, tree)]
+    trees = [tree for tree in _trees(site, environ) if fits(_PATH, tree)]
     if trees:
         yield _Entry("module-trees", trees)
     else:
@@ -95,18 +96,12 @@ def _facts(host: Host) -> dict[str, str]:
     return {
         name: text
         for name, text in found.items()
-        if text and text.isprintable() and (name == "os" or _fits(_VERSION, text))
+        if text and text.isprintable() and (name == "os" or fits(_VERSION, text))
     }
 
 
 def _gpu(host: Host) -> Iterator[_Entry]:
-    smi = host.which("nvidia-smi")
-    answer = host.ask(smi, "--query-gpu=compute_cap", "--format=csv,noheader") if smi else None
-    lines = answer.stdout.split() if answer and answer.trouble is None else []
-    found = sorted(
-        {f"sm_{line.replace('.', '')}" for line in lines if line.replace(".", "").isdigit()}
-    )
-    shown = ", ".join(found) or "sm_70"
+    shown = ", ".join(capabilities(host)) or "sm_70"
     yield _Entry("facts", None, f"  gpu: [{shown}]  # of the compute nodes; [] for none")
 
 
@@ -155,11 +150,3 @@ def _text(entry: _Entry) -> str:
     else:
         text = yaml.safe_dump({entry.key: entry.value}, default_flow_style=False, width=1000)
     return f"# {entry.comment}\n{text}" if entry.comment else text
-
-
-def _fits(adapter: TypeAdapter[str], text: str) -> bool:
-    try:
-        adapter.validate_python(text)
-    except ValidationError:
-        return False
-    return True

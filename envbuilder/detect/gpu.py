@@ -43,6 +43,15 @@ def driver_version(host: Host) -> str | None:
     return match.group(1) if match else None
 
 
+def capabilities(host: Host) -> tuple[str, ...]:
+    """Return the compute capabilities of this node's GPUs, such as sm_90, each once; none: ()."""
+    smi = host.which("nvidia-smi")
+    answer = host.ask(smi, "--query-gpu=compute_cap", "--format=csv,noheader") if smi else None
+    lines = answer.stdout.split() if answer and answer.trouble is None else []
+    numbers = {line.replace(".", "") for line in lines}
+    return tuple(sorted(f"sm_{number}" for number in numbers if number.isdigit()))
+
+
 def _from_proc(host: Host, driver: str) -> list[Item]:
     match = _DRIVER.search(driver)
     version = match.group(1) if match else "unknown"

@@ -6,15 +6,19 @@ import os
 from collections.abc import Mapping
 from typing import cast, get_args
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from ..errors import UsageError
+from ..model.base import fits
 from ..model.recipe import Arch
-from ..model.site import Site, SiteFacts
+from ..model.site import PlainVersion, Site, SiteFacts
+from .gpu import capabilities, driver_version
 from .gpudirect import gpudirect
 from .host import Host, machine_arch
 from .modules import ModuleTool, find_modules
 from .tools import scheduler_name
+
+_VERSION: TypeAdapter[str] = TypeAdapter(PlainVersion)
 
 
 def local_site(environ: Mapping[str, str]) -> Site:
@@ -53,8 +57,13 @@ def local_site(environ: Mapping[str, str]) -> Site:
 def _facts(host: Host) -> SiteFacts:
     """Return what this node shows for certain. What it does not show other nodes may still have."""
     found = gpudirect(host)
+    driver = driver_version(host)
     return SiteFacts(
-        network=found.networks or None, peer_memory=found.peer_memory, gpudirect=found.usable
+        gpu=capabilities(host) or None,
+        driver=driver if driver and fits(_VERSION, driver) else None,
+        network=found.networks or None,
+        peer_memory=found.peer_memory,
+        gpudirect=found.usable,
     )
 
 

@@ -141,6 +141,13 @@ def start(
         raise UsageError(_why_not(site, done.code, done.stdout, done.stderr))
     lmod, folder, version, path, said = done.stdout.split("\0", 4)
     found = tuple(dict.fromkeys(tree for tree in path.split(":") if tree.startswith("/")))
+    if not found and given:
+        # `module` itself is broken, and says so without an exit code.
+        words = first_line(f"{done.stderr}\n{said}") or "it says nothing"
+        raise MissingToolError(
+            f"the module system of site {site.name} takes no tree: {words}",
+            f"is it whole? source {site.module_init}; module --version",
+        )
     if not found:
         raise UsageError(
             f"no module tree of site {site.name} is known: MODULEPATH is empty here",

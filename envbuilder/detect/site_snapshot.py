@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from ..model.base import Line, ModuleName, canonical_json
+from ..model.base import Line, ModuleName, canonical_json, fits
 from ..model.site import Site, SitePath, Snapshot, StatedModule, Tree
 from .asking import clean
 from .effects import Effects, Load
@@ -97,7 +97,7 @@ def _sort_in(look: _Look, files: Sequence[Modulefile]) -> None:
         reached = _reached(each, look.preload)
         if reached is not None:
             several.setdefault(each.name, []).append(reached)
-    unwritable = [name for name in several if not _fits(_NAME, name)]
+    unwritable = [name for name in several if not fits(_NAME, name)]
     _note(look, "has a name that envbuild cannot write and is left out", unwritable)
     ambiguous = []
     for name in sorted(set(several) - set(unwritable)):
@@ -192,8 +192,8 @@ def _module(look: _Look, each: Modulefile) -> StatedModule:
         home=_home(each, effects),
         loads=tuple(dict.fromkeys(loads)),
         parents=tuple(_parents(look, each, effects)),
-        conflicts=tuple(one for one in dict.fromkeys(conflicts) if _fits(_LINE, one)),
-        families=tuple(one for one in effects.families if _fits(_LINE, one)),
+        conflicts=tuple(one for one in dict.fromkeys(conflicts) if fits(_LINE, one)),
+        families=tuple(one for one in effects.families if fits(_LINE, one)),
         default=each.default,
     )
 
@@ -235,29 +235,21 @@ def _home(each: Modulefile, effects: Effects) -> str | None:
     names = [name for name in variables if name.startswith("EBROOT")]
     names += [f"{bare}_HOME", f"{bare}_ROOT", f"{bare}_DIR", f"OLCF_{bare}_ROOT", f"{bare}HOME"]
     found = (variables[name].rstrip("/") for name in names if name in variables)
-    return next((path for path in found if _fits(_PATH, path)), None)
+    return next((path for path in found if fits(_PATH, path)), None)
 
 
 def _python(effects: Effects) -> str | None:
     """Return the interpreter in the folders that the module puts on PATH."""
     found = (f"{folder.rstrip('/')}/python3" for folder in effects.folders("PATH"))
-    return next((path for path in found if _fits(_PATH, path) and runs(path)), None)
+    return next((path for path in found if fits(_PATH, path) and runs(path)), None)
 
 
 def _trees(shell: ModuleShell, look: _Look) -> tuple[Tree, ...]:
     """Return the trees that modules were found in, those in use first, each with its hash."""
     used = {each.tree for each in look.by_name.values()}
     ordered = [*(tree for tree in shell.trees if tree in used), *sorted(used)]
-    unique = [tree for tree in dict.fromkeys(ordered) if _fits(_PATH, tree)]
+    unique = [tree for tree in dict.fromkeys(ordered) if fits(_PATH, tree)]
     return tuple(Tree(path=tree, sha256=tree_sha256(Path(tree))) for tree in unique)
-
-
-def _fits(adapter: TypeAdapter[str], text: str) -> bool:
-    try:
-        adapter.validate_python(text)
-    except ValidationError:
-        return False
-    return True
 
 
 def _note(look: _Look, what: str, names: Sequence[str]) -> None:

@@ -56,7 +56,10 @@ class Registry(Document):
 
 @dataclass(frozen=True)
 class Home:
-    """The places of one environment in a root, one small method each: nobody else names them."""
+    """The places of one environment in a root.
+
+    One line each, eleven of them: whatever lies there has its name here and nowhere else.
+    """
 
     root: Path
     name: str

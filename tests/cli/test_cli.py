@@ -11,11 +11,12 @@ from typer.testing import CliRunner, Result
 
 from envbuilder import __version__
 from envbuilder.cli import app
+from envbuilder.commands.render import KNOWN
 from tests.documents import hostile
 
 COMMANDS = (
     ["create", "plan", "why", "why-not", "lock", "render", "doctor"]
-    + ["list", "info", "diff", "smoke", "rollback", "remove"]
+    + ["list", "info", "diff", "smoke", "launch", "rollback", "remove"]
     + [f"advisories {verb}" for verb in ("list", "show", "check")]
     + [f"recipes {verb}" for verb in ("list", "show", "check", "schema")]
     + [f"sites {verb}" for verb in ("list", "show", "check", "schema", "detect", "snapshot")]
@@ -42,9 +43,18 @@ def test_every_command_has_help_that_fits_a_terminal(command: str) -> None:
     assert max(len(line) for line in shown.stdout.splitlines()) <= 80
 
 
-@pytest.mark.parametrize("command", [c for c in COMMANDS if " " not in c])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_verb_shows_an_example(command: str) -> None:
-    assert f"Example: envbuild {command}" in run(command, "--help").stdout
+    assert f"Example: envbuild {command}" in run(*command.split(), "--help").stdout
+
+
+def test_the_help_of_render_names_exactly_the_forms_there_are() -> None:
+    shown = " ".join(run("render", "--help").stdout.split())
+    text = re.search(r"--as FORM (.*?) -o, --output", shown)
+    assert text
+    named, explained = text[1].split("; ", 1)
+    explained_names = re.findall(r"(?:^|; )(\w+)(?::|,)", explained)
+    assert (*named.split(", "), *explained_names) == KNOWN
 
 
 def test_exit_codes_are_documented() -> None:

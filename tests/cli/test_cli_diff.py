@@ -15,6 +15,9 @@ from envbuilder.model.base import canonical_json
 
 Edit = Callable[[dict[str, Any]], None]
 
+# Nothing in it depends on the Python.
+pytestmark = pytest.mark.thorough
+
 
 def run(*words: str | Path, **env: str) -> Result:
     strings = [str(word) for word in words]
@@ -169,6 +172,10 @@ def wrong_backend(lock: dict[str, Any]) -> None:
     lock["plan"]["backend"] = "virtuolenv"
 
 
+INTO = pytest.mark.parametrize("into", [("--root",), ("--bundle", "--output")])
+
+
+@INTO
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
@@ -189,24 +196,25 @@ def wrong_backend(lock: dict[str, Any]) -> None:
     ],
 )
 def test_create_refuses_a_lock_that_was_edited_or_is_for_something_else(
-    edit: Edit, said: str, lock: Write, tmp_path: Path
+    edit: Edit, said: str, into: tuple[str, ...], lock: Write, tmp_path: Path
 ) -> None:
     file = lock("edited", edit)
-    answer = run("create", "allreduce", "--locked", file, "--root", tmp_path / "root")
+    answer = run("create", "allreduce", "--locked", file, *into, tmp_path / "folder")
     assert answer.exit_code == 2, answer.stderr
     assert said in answer.stderr
-    assert not (tmp_path / "root").exists(), "nothing was written"
+    assert not (tmp_path / "folder").exists(), "nothing was written"
 
 
+@INTO
 def test_create_locked_goes_with_nothing_that_would_change_the_lock(
-    lock: Write, tmp_path: Path
+    into: tuple[str, ...], lock: Write, tmp_path: Path
 ) -> None:
-    words = ("create", "allreduce", "--locked", lock("one"), "--root", tmp_path / "root")
+    words = ("create", "allreduce", "--locked", lock("one"), *into, tmp_path / "folder")
     for more in (("--relock",), ("--allow", "OMPI-001=because")):
         answer = run(*words, *more)
         assert answer.exit_code == 2
         assert f"--locked takes a lock as it is: {more[0]} would change it" in answer.stderr
-    assert not (tmp_path / "root").exists()
+    assert not (tmp_path / "folder").exists()
 
 
 def test_lock_check_names_the_inputs_that_changed(lock: Write) -> None:

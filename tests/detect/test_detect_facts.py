@@ -7,8 +7,9 @@ import resource
 import pytest
 
 from envbuilder.detect import tools
-from envbuilder.detect.gpu import gpu_section
-from envbuilder.detect.host import arch_name
+from envbuilder.detect.gpu import capabilities, driver_version, gpu_section
+from envbuilder.detect.host import Host, arch_name
+from envbuilder.detect.local import local_site
 from envbuilder.detect.machine import (
     container_kind,
     cpu_quota,
@@ -219,5 +220,19 @@ def test_nvidia_smi_speaks_where_proc_is_silent(machine: Machine) -> None:
     section = gpu_section(host(machine))
     assert item(section, "gpu").found == "2 x NVIDIA A100"
     machine.tool("nvidia-smi", "echo 'NVIDIA-SMI has failed'; exit 9")
+    assert capabilities(host(machine)) == ()
     found = item(gpu_section(host(machine)), "gpu")
     assert (found.status, found.details) == ("problem", ("exit code 9: NVIDIA-SMI has failed",))
+
+
+@pytest.mark.integration
+def test_the_local_site_knows_the_gpus_that_this_machine_shows(machine: Machine) -> None:
+    """Rows about kinds of GPU and drivers are decided then. As an H100's nvidia-smi answers."""
+    script = """case "$1" in *compute_cap) echo 9.0; echo 9.0;; *) echo 580.159.04;; esac"""
+    machine.tool("nvidia-smi", script)
+    environ = {"PATH": machine.environ["PATH"]}
+    facts = local_site(environ).facts
+    assert facts.gpu == ("sm_90",)
+    # /proc of the machine that tests, where it has a driver, comes first.
+    assert facts.driver == (driver_version(Host(environ)) or "580.159.04")
+    assert local_site({"PATH": ""}).facts.gpu is None

@@ -10,7 +10,9 @@ import yaml
 from envbuilder import data
 from envbuilder.detect import local_site
 from envbuilder.detect.draft import draft
+from envbuilder.detect.module_shell import start
 from envbuilder.documents import load_knowledge, load_site
+from envbuilder.errors import MissingToolError
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.site import Launcher, Site
 
@@ -132,3 +134,22 @@ def test_without_trees_it_says_so(tmp_path: Path, known: Knowledge) -> None:
     text, site = drafted(tmp_path, known, environ(MODULEPATH=""))
     assert site.module_trees == ()
     assert "# module-trees: [/path]  # MODULEPATH is empty here" in text
+
+
+def test_a_broken_module_command_is_told_and_not_an_empty_modulepath(tmp_path: Path) -> None:
+    """As Lmod without its Tcl library: every call fails on stderr and returns 0."""
+    said = "lua: error loading module 'tcl2lua': libtcl8.6.so: cannot open shared object file"
+    init = tmp_path / "init"
+    init.write_text(f'module() {{ echo "{said}" >&2; }}\n', encoding="utf-8")
+    site = Site(
+        schema_=1,
+        name="broken",
+        summary="A module system that lacks a library",
+        arch=("x86_64",),
+        module_system="lmod",
+        module_init=str(init),
+        module_trees=(str(tmp_path),),
+    )
+    with pytest.raises(MissingToolError, match="takes no tree: lua: error loading") as caught:
+        start(site, {"PATH": "/usr/bin:/bin"})
+    assert f"source {init}; module --version" in caught.value.problems[0].hints[0]

@@ -1,0 +1,39 @@
+"""Environments that are published but were never built: what verbs read of them is there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from envbuilder.cli import app
+from envbuilder.model.plan import Lock
+from envbuilder.render import render_default
+from envbuilder.root import publish, store
+
+# What Slurm sets in a job of two nodes, and LSF in one of Summit's: the first host takes no rank.
+SLURM = {"SLURM_JOB_ID": "17", "SLURM_JOB_NODELIST": "ml[1-2]", "SLURM_TASKS_PER_NODE": "4(x2)"}
+LSF = {"LSB_JOBID": "17", "LSB_MCPU_HOSTS": "batch2 1 a01n02 42 a01n03 42"}
+
+
+def planned(recipe: str, *words: str) -> dict[str, Any]:
+    """Return the plan of a recipe as plain values."""
+    answer = CliRunner().invoke(app, ["plan", recipe, *words, "--json"])
+    assert answer.exit_code == 0, answer.stderr
+    value: dict[str, Any] = json.loads(answer.stdout)
+    return value
+
+
+def publish_plan(root: Path, plan: dict[str, Any]) -> store.Version:
+    """Publish an environment of *plan* in *root*, by the functions of ``create``; the default."""
+    lock = Lock.model_validate_json(json.dumps({"schema": 1, "plan": plan, "artifacts": []}))
+    home = store.open_home(store.open_root(root, lock.plan.site, lock.plan.arch), lock.plan.recipe)
+    for folder in (home.prefix(lock.id()), home.build(lock.id())):
+        folder.mkdir()
+    (home.build(lock.id()) / "lock.json").write_text(lock.text(), encoding="utf-8")
+    version = publish.reserve(home, lock.id(), "lua")
+    publish.publish(home, version, "-- never loaded\n")
+    publish.set_default(home, "lua", render_default(home.name, version.number, "lua")[1])
+    return version

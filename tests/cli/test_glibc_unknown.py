@@ -1,0 +1,32 @@
+"""A site that states no glibc gets wheels for the oldest one; a refusal then names the fact."""
+
+from __future__ import annotations
+
+import pytest
+
+from envbuilder.commands import locked
+from envbuilder.commands.context import Context
+from envbuilder.commands.load import Choice, load, plan
+from envbuilder.errors import NoSolutionError
+
+
+def refused_all_mpich(site: str, context: Context) -> NoSolutionError:
+    material = load(Choice("allreduce", site=site), context)
+    before = plan(material)
+    releases = material.knowledge.value.releases["mpich"]
+    refused = frozenset(("mpich", each.version) for each in releases)
+    with pytest.raises(NoSolutionError) as caught:
+        locked._planned_again(material, refused, before)
+    return caught.value
+
+
+def context() -> Context:
+    from envbuilder.cli.session import open_session
+
+    return open_session(as_json=True, recipes=None).context
+
+
+def test_the_error_names_the_fact_to_state() -> None:
+    error = refused_all_mpich("taurus-alpha", context())
+    assert "site taurus-alpha states no glibc" in error.problems[0].hints[0]
+    assert "facts: {glibc: ...}" in error.problems[0].hints[0]
