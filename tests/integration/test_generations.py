@@ -11,7 +11,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from integration_tools import Envbuild, run
+from integration_tools import Envbuild
+
+from tests.pythons import find_python
 
 BUILD_SECONDS = 2400.0
 LAUNCHED = ("g++", "make", "mpicxx")
@@ -44,19 +46,10 @@ runtime:
 """
 
 
-def python36() -> Path | None:
-    """Return a Python 3.6 that runs; one behind a shim is asked where it really lies."""
-    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    candidates = [*sorted(versions.glob("3.6.*/bin/python3.6"))]
-    on_path = shutil.which("python3.6")
-    candidates += [Path(on_path)] if on_path else []
-    return next((each for each in candidates if run([each, "-V"]).code == 0), None)
-
-
 def test_the_documents_generation(envbuild: Envbuild, tmp_path: Path) -> None:
-    python = python36()
+    python = find_python("3.6")
     if python is None:
-        pytest.skip("the documents' generation needs a Python 3.6; none is on PATH")
+        pytest.skip("the documents' generation needs a Python 3.6")
     recipe = tmp_path / "documents.yaml"
     recipe.write_text(OLD)
     env = {
@@ -96,5 +89,6 @@ def test_horovod_for_tensorflow(envbuild: Envbuild, tmp_path: Path) -> None:
             assert f"proved: horovod.tensorflow over {transport}: several ranks" in done.out
     logs = sorted(tmp_path.glob("*/horovod-tf-cpu/*.build/logs/*-build-horovod.log"))
     assert ["built before: " in log.read_text() for log in logs] == [False, True]
-    four = envbuild("smoke", "horovod-tf-cpu", "--ranks", "4", "--root", tmp_path / "one")
+    words = ("smoke", "horovod-tf-cpu", "--ranks", "4", "--root", tmp_path / "one")
+    four = envbuild(*words, timeout=BUILD_SECONDS)
     assert four.code == 0, four.text

@@ -57,7 +57,8 @@ def story(envbuild: Envbuild, tmp_path_factory: pytest.TempPathFactory) -> Story
 
     first = create("one")
     assert first.code == 0, first.text
-    four = envbuild("smoke", "horovod-torch-cpu", "--ranks", "4", "--root", folder / "one")
+    words = ("smoke", "horovod-torch-cpu", "--ranks", "4", "--root", folder / "one")
+    four = envbuild(*words, timeout=BUILD_SECONDS)
     second = create("two")
     return Story(first, second, four, folder / "one", folder / "two")
 
@@ -98,6 +99,20 @@ def test_the_second_one_is_not_compiled(story: Story) -> None:
     assert "proved: horovod.torch over gloo: several ranks" in story.second.out
     # Its libraries do not look into the environment that they were built in.
     assert str(story.root) not in story.log(story.other, "verify")
+
+
+def test_the_runtimes_alias_leaves_the_name_to_it(story: Story) -> None:
+    """The bundled runtime, which is in the same environment, does not answer to horovod."""
+    [prefix] = [each.parent for each in story.root.glob("horovod-torch-cpu/*/bin")]
+    python = str(prefix / "bin" / "python")
+    refused = run([python, "-m", "distributed_dl_training.alias", "enable", "horovod"])
+    assert refused.code == 1
+    assert f"a real horovod is installed: {prefix}" in refused.text
+    hidden = (
+        "import sys, distributed_dl_training.alias as alias; sys.path.insert(0, alias._HOME); "
+        "import horovod.torch"
+    )
+    assert "ImportError: a real horovod is installed" in run([python, "-c", hidden]).text
 
 
 def test_another_mpi_in_front_is_refused(story: Story, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """A running job keeps its environment whatever is created, rolled back or removed meanwhile.
 
-The job lasts 60 s; ENVBUILD_JOB_SECONDS names another time.
+The job lasts 20 s and until the others are through; ENVBUILD_JOB_SECONDS names another time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from integration_tools import Done, Envbuild, finish, seed, small_lock, small_re
 from kill_tools import wait_until
 from module_tools import in_lmod, lmod_init
 
-SECONDS = float(os.environ.get("ENVBUILD_JOB_SECONDS", "60"))
+SECONDS = float(os.environ.get("ENVBUILD_JOB_SECONDS", "20"))
 
 # Nearly everything is imported at the end, when the time is up and everybody else is through.
 JOB = """\

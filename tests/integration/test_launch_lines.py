@@ -13,14 +13,7 @@ import pytest
 from integration_tools import run
 from module_tools import AS_ROOT
 
-from envbuilder.launching import (
-    DOCUMENTED_EXPORTS,
-    LaunchRequest,
-    Mpi,
-    Wire,
-    hosts_argument,
-    launch_line,
-)
+from envbuilder.launching import LaunchRequest, Mpi, Wire, hosts_argument, launch_line
 
 RANK: Mapping[str, str] = {
     "openmpi": '"$OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE"',
@@ -73,7 +66,7 @@ def request_for(installed: Installed, **wire: bool) -> LaunchRequest:
         command=(installed.program,),
         mpi=installed.mpi,
         wire=Wire(**wire),
-        exports=DOCUMENTED_EXPORTS,
+        exports=("NCCL_DEBUG=INFO", "LD_LIBRARY_PATH", "PATH"),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from envbuilder.model.plan import Lock, Pin, Plan, RuntimePlan, SourceBuild, Ste
 from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher
 from envbuilder.render import render_build
+from tests.pythons import find_python
 
 pytestmark = pytest.mark.usefixtures("index")
 
@@ -28,12 +28,7 @@ STEPS = ("venv", "fetch", "install")
 
 def old_python() -> Path:
     """Return a Python 3.6, whose own pip is 18.1; skip where there is none."""
-    named = os.environ.get("ENVBUILD_TEST_PYTHONS", "").split(":")
-    kept = Path.home().glob(".pyenv/versions/3.6.*/bin/python")
-    for each in (*named, shutil.which("python3.6"), *kept):
-        if each and run([each, "-c", "import sys; print(sys.version[:3])"]).out.strip() == "3.6":
-            return Path(each)
-    pytest.skip("needs a Python 3.6")
+    return find_python("3.6") or pytest.skip("needs a Python 3.6")
 
 
 def pin(component: str, version: str, origin: str, locator: str | None = None) -> Pin:
@@ -210,7 +205,7 @@ def test_a_pip_that_reads_markers_somewhere_else_gives_no_lock(
         "import runpy, sys\ndel sys.path[0]\nsys.argv = ['pip', *sys.argv[2:]]\n"
         "runpy.run_module('pip', run_name='__main__', alter_sys=True)\n"
     )
-    monkeypatch.setattr("envbuilder.locking.asking.PROGRAM", plain)
+    monkeypatch.setattr("envbuilder.locking.asking._PROGRAM", plain)
     plan = make_plan("/p", "3.7", arch="ppc64le", packages=("click==8.1.3",))
     with pytest.raises(Exception, match="importlib-metadata.* is missing"):
         locked(plan, tmp_path, here=False)

@@ -107,7 +107,8 @@ def old_numpy(cluster: Cluster) -> Path:
 def _shadowing(folder: Path) -> tuple[Cluster, Path, Path]:
     """A TensorFlow whose modules bring an older numpy, which the site's document leaves out."""
     cluster = make_cluster(folder, "lua", lmod_init("bash"))
-    old_numpy(cluster)
+    # The step that makes the virtualenv asks whether the module's TensorFlow is there at all.
+    (old_numpy(cluster) / "tensorflow").mkdir()
     loads = f"{SCIPY}, {cluster.module('Python')}, GCCcore/12.2.0"
     stated = f'{{name: {TENSORFLOW}, provides: {{tensorflow: "2.11.0"}}, loads: [{loads}]}}'
     return (

@@ -7,6 +7,7 @@ in the other the launcher; in both some builds are good. Every test looks at one
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -205,6 +206,7 @@ NO_RANKS = "mpiexec ended with exit code 0 but started no rank: none of 2 report
 DEATHS = (
     "rank 1 died in allreduce int32 of 4096 bytes: ",
     "stopped without a word: rank 1 in allreduce int32 of 4096 bytes, ",
+    "stopped without a word: rank 0 and rank 1 in allreduce int32 of 4096 bytes; ",
 )
 
 
@@ -230,7 +232,8 @@ def test_one_rank_returns_the_sum_plus_one(sabotaged: dict[str, Moment]) -> None
 
 def test_a_rank_that_ends_without_a_word(sabotaged: dict[str, Moment]) -> None:
     expect_refused(sabotaged["exit"], {1: True}, *DEATHS)
-    assert "exit code 3" in sabotaged["exit"].done.err
+    # The launcher names this one, or the other, which it ended with signal 9 itself.
+    assert re.search("exit code (3|9)\\b", sabotaged["exit"].done.err)
 
 
 def test_a_launcher_that_only_prints_success(launched: dict[str, Moment]) -> None:
@@ -265,7 +268,8 @@ def test_a_rank_that_hangs(launched: dict[str, Moment]) -> None:
     assert sorted(stacks) == ["rank 0", "rank 1"]
     assert "in allreduce" in stacks["rank 1"]
     told = launched["hangs"].done.err.splitlines()
-    assert "in allreduce" in told[told.index("  stack of rank 1:") + 2]
+    start = told.index("  stack of rank 1:")
+    assert any("in allreduce" in line for line in told[start : start + 12])
     assert "  stack of rank 0:" in told
 
 

@@ -13,7 +13,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from integration_tools import Done, Envbuild, run
+from integration_tools import Done, Envbuild, run, without_network
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("gcc") and shutil.which("patch")),
@@ -173,6 +173,14 @@ def test_patched_built_and_built_again_from_the_cache(extension: Extension, tmp_
     assert "building answer-ext with" in third
 
 
+def test_a_cache_that_cannot_be_written(extension: Extension, tmp_path: Path) -> None:
+    extension.cache.write_text("a file, no folder")
+    done = extension.create(tmp_path / "root")
+    assert done.code == 0, done.text
+    log = next((tmp_path / "root").glob("answers/*.build/logs/*-verify.log")).read_text()
+    assert f"warning: the wheel is not kept in {extension.cache}: " in log
+
+
 def test_a_patch_that_does_not_fit(extension: Extension, tmp_path: Path) -> None:
     extension.patch(third="static PyObject *reply(void) {")
     done = extension.create(tmp_path / "root")
@@ -224,10 +232,7 @@ def test_a_bundle_is_built_without_network(extension: Extension, tmp_path: Path)
     again = run(["bash", folder / "install.sh", root])
     assert again.code == 2
     assert "is there already; nothing is changed" in again.err
-
-
-def without_network() -> list[str]:
-    """Return what a command is started by to have no network, where that is allowed."""
-    words = ["unshare", "--net", "bash", "-c", 'ip link set lo up; exec "$@"', "alone"]
-    allowed = shutil.which("unshare") and shutil.which("ip") and run([*words, "true"]).code == 0
-    return words if allowed else []
+    (root / ".envbuild.json").write_text("{}", encoding="utf-8")
+    managed = run(["bash", folder / "install.sh", root])
+    assert managed.code == 2
+    assert "is a root that envbuild looks after" in managed.err

@@ -1,0 +1,116 @@
+"""The bundle of horovod-nccl at its site: the site's module trees with Lmod, and no network.
+
+The modules bring this machine's Python and MPI; whether they bring a TensorFlow is what differs. So
+far as a bundle comes without the site's own software, it must come, and then say what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from integration_tools import Done, Envbuild, run, without_network
+from module_tools import lmod_init
+from taurus_tools import Copy, bring, bring_package, write_trees
+
+from envbuilder.model.plan import Lock
+
+PYTHON = "PythonAnaconda/3.6"
+TENSORFLOW = "TensorFlow/1.14.0-PythonAnaconda-3.6"
+
+
+@dataclass(frozen=True)
+class There:
+    """An unpacked bundle, and a machine that has the site's modules below ``machine``."""
+
+    bundle: Path
+    machine: Path
+    root: Path
+
+    @property
+    def lock(self) -> Lock:
+        return Lock.model_validate_json((self.bundle / "build" / "lock.json").read_text())
+
+    def install(self) -> Done:
+        words = ["bash", self.bundle / "install.sh", self.root]
+        return run([*without_network(), *words])
+
+    def step(self, *steps: str) -> Done:
+        [build] = self.root.glob("copied-nccl/*.build")
+        return run([*without_network(), "bash", build / "build.sh", *steps])
+
+
+@pytest.fixture(scope="module")
+def there(envbuild: Envbuild, tmp_path_factory: pytest.TempPathFactory) -> There:
+    lmod = lmod_init("bash")
+    folder = tmp_path_factory.mktemp("copied")
+    machine = folder / "machine"
+    copy = Copy(folder, platform.python_version(), lmod, seen_as=str(machine)).write()
+    words = ("create", copy.recipe, "--site", copy.site, "--bundle", "--output", folder, "--json")
+    done = envbuild(*words)
+    assert done.code == 0, done.text
+    told = json.loads(done.out)
+    # What the sender keeps is no help to who unpacks it.
+    shutil.rmtree(told["folder"])
+    shutil.unpack_archive(told["archive"], folder / "there", filter="data")
+    [bundle] = (folder / "there").iterdir()
+    write_trees(machine, str(machine))
+    bring(machine, PYTHON, {"python3": Path(sys.executable).resolve()})
+    return There(bundle, machine, folder / "root")
+
+
+def test_everything_for_the_target_is_in_it(there: There) -> None:
+    wheelhouse = {each.name for each in (there.bundle / "build" / "wheelhouse").iterdir()}
+    assert wheelhouse == {each.filename for each in there.lock.artifacts}
+    sums = ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"]
+    assert run(sums, cwd=there.bundle / "build").code == 0
+    job = (there.bundle / "build" / "copied-nccl.slurm").read_text()
+    assert "#SBATCH --partition=ml\n" in job
+    assert "\nsrun " in job
+    assert {"1.lua", "install.sh"} <= {each.name for each in there.bundle.iterdir()}
+
+
+def test_a_missing_framework_is_named_before_anything_is_compiled(there: There) -> None:
+    home = bring(there.machine, TENSORFLOW, {})
+    bring_package(home, "numpy", "1.14.5")
+    done = there.install()
+    assert done.code == 1, done.text
+    assert "== venv\nerror: tensorflow 1.14.0 is missing: module " in done.err
+    assert f"module {TENSORFLOW} should bring it" in done.err
+    # The modules were loaded, and in the order of the plan: the last one took 3.1.1's place.
+    assert "OpenMPI/3.1.4-gcccuda-2018b" in done.out
+    assert "OpenMPI/3.1.1" not in done.out
+    assert not (there.root / "modulefiles").exists()
+
+
+def test_with_the_framework_all_is_unpacked_and_installed_without_network(there: There) -> None:
+    home = bring(there.machine, TENSORFLOW, {})
+    shutil.rmtree(home, ignore_errors=True)
+    for package, version in {"numpy": "1.14.5", "tensorflow": "1.14.0"}.items():
+        bring_package(home, package, version)
+    if not list(there.root.glob("copied-nccl/*.build")):
+        there.install()
+    done = there.step("venv", "fetch", "install", "tools")
+    assert done.code == 0, done.text
+    assert "every file is in wheelhouse/ already" in done.err
+
+
+def test_another_python_than_planned_is_named(there: There) -> None:
+    other = next(filter(None, os.environ.get("ENVBUILD_TEST_PYTHONS", "").split(":")), None)
+    if other is None or f"python{sys.version_info[0]}.{sys.version_info[1]}" in other:
+        pytest.skip("needs another Python: ENVBUILD_TEST_PYTHONS names some")
+    if not list(there.root.glob("copied-nccl/*.build")):
+        there.install()
+    program = there.machine / "sw" / "installed" / PYTHON / "bin" / "python3"
+    program.unlink()
+    program.symlink_to(other)
+    done = there.step("venv")
+    assert done.code == 1, done.text
+    series = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert f"error: the plan is made for Python {series}, and {program} is Python 3." in done.err

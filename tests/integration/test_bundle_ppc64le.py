@@ -1,0 +1,125 @@
+"""The bundle of horovod-nccl for taurus-ml in an emulated ppc64el system, without network.
+
+Every program there is a real one for ppc64le, run by qemu; Lmod is real, the site's trees are made
+from its snapshot. It takes minutes, so it runs when asked for: ``bash ci/test.sh -m long``. Making
+the system takes most of them: ENVBUILD_PPC64EL_ROOT names one that is there, and is left as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from integration_tools import Done, Envbuild, run
+from taurus_tools import SOFTWARE, Copy, bring, bring_package, write_trees
+
+pytestmark = [pytest.mark.long]
+
+EMULATION = Path("/proc/sys/fs/binfmt_misc/qemu-ppc64le")
+PACKAGES = "python3,python3-venv,lmod,procps"
+SECONDS = 1800.0
+TENSORFLOW = "TensorFlow/1.14.0-PythonAnaconda-3.6"
+
+# Its changes stay outside of the system that is there.
+ENTER = """
+set -e
+mount --make-rprivate /
+mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$2/merged"
+mount -t proc proc "$2/merged/proc"
+mount --rbind /dev "$2/merged/dev"
+exec chroot "$2/merged" /usr/bin/env -i HOME=/root LANG=C.UTF-8 \
+  PATH=/usr/sbin:/usr/bin:/sbin:/bin bash -c "$3"
+"""
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """A ppc64el system, seen through a layer that takes what is written."""
+
+    system: Path
+    layer: Path
+
+    @property
+    def written(self) -> Path:
+        return self.layer / "upper"
+
+    def __call__(self, script: str) -> Done:
+        unshare = ["unshare", "--net", "--mount", "--pid", "--fork", "bash", "-c", ENTER, "enter"]
+        return run([*unshare, self.system, self.layer, script], timeout=SECONDS)
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a Debian for ppc64el."""
+    if os.geteuid() != 0 or not EMULATION.exists() or not shutil.which("unshare"):
+        pytest.skip("needs root, unshare, and qemu-user for ppc64le in binfmt_misc")
+    there = os.environ.get("ENVBUILD_PPC64EL_ROOT")
+    if there:
+        return Path(there)
+    if not shutil.which("mmdebstrap"):
+        pytest.skip("needs mmdebstrap, or ENVBUILD_PPC64EL_ROOT")
+    root = tmp_path_factory.mktemp("ppc64el") / "system"
+    options = ["--architectures=ppc64el", "--variant=minbase", f"--include={PACKAGES}"]
+    made = run(["mmdebstrap", *options, "bookworm", root], timeout=SECONDS)
+    if made.code != 0:
+        pytest.skip(f"mmdebstrap made no system: {made.err.strip().splitlines()[-1]}")
+    return root
+
+
+@pytest.fixture
+def emulated(system: Path, tmp_path: Path) -> Emulated:
+    """Return the system with the site's module trees, whose Python is Debian's."""
+    layer = tmp_path / "layer"
+    for name in ("upper", "work", "merged"):
+        (layer / name).mkdir(parents=True)
+    write_trees(layer / "upper")
+    bring(layer / "upper", "PythonAnaconda/3.6", {"python3": Path("/usr/bin/python3")})
+    return Emulated(system, layer)
+
+
+def unpack(envbuild: Envbuild, emulated: Emulated, folder: Path, *words: str | Path) -> None:
+    """Make a bundle and unpack it in the system."""
+    done = envbuild("create", *words, "--arch", "ppc64le", "--output", folder)
+    assert done.code == 0, done.text
+    [archive] = folder.glob("*.tar.gz")
+    shutil.unpack_archive(archive, emulated.written / "bundle", filter="data")
+
+
+def test_the_shipped_bundle_loads_the_modules_and_names_the_python(
+    envbuild: Envbuild, emulated: Emulated, tmp_path: Path
+) -> None:
+    unpack(envbuild, emulated, tmp_path / "out", "horovod-nccl")
+    done = emulated("uname -m; bash /bundle/*/install.sh --skip-smoke /scratch/envs")
+    assert done.code == 1, done.text
+    # That of the site is for ppc64le too, and is 3.6; Debian has another.
+    assert done.out.startswith("ppc64le\nCMake/3.12.1-GCCcore-7.3.0\n")
+    assert "OpenMPI/3.1.4-gcccuda-2018b\n" in done.out
+    assert (
+        "error: the plan is made for Python 3.6, and /sw/installed/PythonAnaconda/3.6" in done.err
+    )
+
+
+def test_it_comes_as_far_as_the_sites_own_software(
+    envbuild: Envbuild, emulated: Emulated, tmp_path: Path
+) -> None:
+    said = emulated("/usr/bin/python3 -c 'import platform; print(platform.python_version())'")
+    lmod = "/usr/share/lmod/lmod/init/bash"
+    copy = Copy(tmp_path, said.out.strip(), lmod, arch="ppc64le").write()
+    unpack(envbuild, emulated, tmp_path / "out", copy.recipe, "--site", copy.site)
+    home = emulated.written / SOFTWARE.lstrip("/") / TENSORFLOW
+    bring_package(home, "numpy", "1.14.5")
+    done = emulated("bash /bundle/*/install.sh --skip-smoke /scratch/envs")
+    assert done.code == 1, done.text
+    assert f"error: tensorflow 1.14.0 is missing: module {TENSORFLOW} should bring it" in done.err
+
+    bring_package(home, "tensorflow", "1.14.0")
+    build = "/scratch/envs/copied-nccl/*.build/build.sh"
+    done = emulated(f"bash {build} venv fetch install tools")
+    assert done.code == 0, done.text
+    assert "every file is in wheelhouse/ already" in done.err
+    # A wheel with a library for ppc64le is installed, and is one that runs.
+    done = emulated("/scratch/envs/copied-nccl/????????????/bin/python -c 'import _cffi_backend'")
+    assert done.code == 0, done.text

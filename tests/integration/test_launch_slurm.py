@@ -1,0 +1,97 @@
+"""``envbuild launch`` inside real allocations of Slurm: the line it prints starts every rank."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from integration_tools import Done, run
+from slurm_tools import Slurm, need_slurm, slurm
+
+from tests.cli.published import planned, publish_plan
+
+ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+RANK = {"openmpi": "$OMPI_COMM_WORLD_RANK", "srun": "$SLURM_PROCID"}
+
+In = Callable[..., Done]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    need_slurm()
+    with slurm(tmp_path_factory.mktemp("slurm")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a root with an environment on this machine's Open MPI, published and not built."""
+    program = shutil.which("mpirun")
+    said = program and re.search(r"\(Open MPI\) ([0-9.]+)", run([program, "--version"]).out)
+    if not said:
+        pytest.skip("mpirun of Open MPI is not on this machine")
+    plan = planned("allreduce", "--site", "local")
+    pins = [pin for pin in plan["pins"] if pin["component"] not in ("mpich", "openmpi")]
+    mpi = {"component": "openmpi", "version": said[1], "origin": "system", "locator": "mpirun"}
+    plan["pins"] = [*pins, {**mpi, "why": "it is here"}]
+    plan["launcher"] = {"kind": "openmpi", "command": ["mpirun"]}
+    folder = tmp_path_factory.mktemp("root")
+    publish_plan(folder, plan)
+    return folder
+
+
+@pytest.fixture
+def allocated(cluster: Slurm, root: Path, tmp_path: Path) -> In:
+    """Return what runs the line for a program on every rank, in an allocation of its own."""
+
+    def start(kind: str, *options: str, words: str = "") -> Done:
+        script = tmp_path / "job.sh"
+        program = f"""bash -c 'echo "{RANK[kind]} $(hostname)"'"""
+        launch = f"{sys.executable} -m envbuilder launch allreduce --root '{root}'"
+        script.write_text(
+            "#!/usr/bin/env bash\nset -euo pipefail\n"
+            f"line=$({launch} --launcher {kind} {words} -- {program})\n"
+            'echo "$line"\neval "$line"\n'
+        )
+        asked = ("--partition=test", f"--output={tmp_path}/out", *options)
+        done = cluster("sbatch", "--parsable", *asked, script, env=ENV)
+        assert done.code == 0, done.text
+        code = cluster.ended(done.out.strip())
+        return Done(code, (tmp_path / "out").read_text(), "")
+
+    return start
+
+
+def placed(done: Done) -> list[str]:
+    """Return the lines ``RANK HOST`` in the order of the ranks."""
+    assert done.code == 0, done.text
+    return sorted(line for line in done.out.splitlines() if re.match(r"\d ", line))
+
+
+@pytest.mark.parametrize("kind", ["openmpi", "srun"])
+def test_every_slot_of_the_allocation_gets_a_rank(allocated: In, kind: str) -> None:
+    done = allocated(kind, "--nodes=2", "--ntasks-per-node=2")
+    assert placed(done) == ["0 node1", "1 node1", "2 node2", "3 node2"]
+    assert "node1:2, node2:2 (the job of Slurm)" in done.out
+
+
+@pytest.mark.parametrize("kind", ["openmpi", "srun"])
+def test_fewer_ranks_fill_the_first_nodes(allocated: In, kind: str) -> None:
+    done = allocated(kind, "--nodes=2", "--ntasks-per-node=2", words="--ranks 2")
+    assert placed(done) == ["0 node1", "1 node1"]
+
+
+@pytest.mark.parametrize("kind", ["openmpi", "srun"])
+def test_named_hosts_of_the_allocation_take_the_ranks(allocated: In, kind: str) -> None:
+    done = allocated(kind, "--nodes=2", "--ntasks-per-node=2", words="-H node2:2")
+    assert placed(done) == ["0 node2", "1 node2"]
+
+
+@pytest.mark.parametrize("kind", ["openmpi", "srun"])
+def test_an_allocation_may_have_more_slots_on_one_node(allocated: In, kind: str) -> None:
+    done = allocated(kind, "--nodes=2", "--ntasks=3")
+    assert placed(done) == ["0 node1", "1 node1", "2 node2"]
