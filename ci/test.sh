@@ -40,12 +40,24 @@ shellcheck ci/*.sh .ci/run
 mapfile -t pythons < <(bash ci/pythons.sh)
 here=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
+# What any Python may break; how ranks are launched, the newest one tells.
+core=(tests/test_{agreement,conductor,conductor_ends,contract,endings,numpy,record,seams,steps,timeline}.py)
+
 test_runtime() {
-    local each
-    for each in "${pythons[@]}"; do
-        say "runtime on $("$each" --version)"
-        bash ci/runtime.sh "$each" mpich || return
-    done
+    local oldest=${pythons[0]} newest=${pythons[-1]} torch
+    say "runtime on $("$newest" --version)"
+    bash ci/runtime.sh "$newest" mpich || return
+    if [ "$oldest" != "$newest" ]; then
+        say "runtime on $("$oldest" --version)"
+        bash ci/runtime.sh "$oldest" mpich "${core[@]}" || return
+    fi
+    torch=$(bash ci/torch.sh "$venv/bin/python" || true)
+    say "runtime with PyTorch ${torch:-: none for processors alone on the index, its tests are skipped}"
+    [ -z "$torch" ] ||
+        TORCH=$torch bash ci/runtime.sh "$python" mpich tests/test_{torch,contract,endings}.py \
+            -k 'test_torch or gloo-numpy-2 or gloo-torch-2 or mpi-torch-2 or gloo-2' || return
+    say "runtime on two nodes"
+    bash ci/runtime.sh "$python" openmpi tests/test_nodes.py
 }
 
 test_tool_elsewhere() {
@@ -62,15 +74,15 @@ test_tool_elsewhere() {
     done
 }
 
-# Side by side, as each uses little more than one core; what the first says is shown afterwards.
+# Side by side, as each uses little more than one core; what the first says is shown at the end.
 test_runtime >"$venv/runtime.log" 2>&1 &
 runtime=$!
-test_tool_elsewhere
 code=0
-wait "$runtime" || code=$?
-cat "$venv/runtime.log"
-[ "$code" = 0 ] || exit "$code"
+test_tool_elsewhere || code=$?
 
 say "pytest"
 # Two at a time, a file in one piece: most of the time is spent waiting for real programs.
-exec python -m pytest -n 2 --dist loadfile "$@"
+python -m pytest -n 2 --dist loadfile "$@" || code=$?
+wait "$runtime" || code=$?
+cat "$venv/runtime.log"
+exit "$code"

@@ -1,0 +1,92 @@
+"""What a second ``envbuild create`` of a recipe costs beyond pip; medians of several rounds.
+
+Run it as ``python benchmarks/create.py RECIPE [ROUNDS]`` in an environment where envbuild is
+installed. The first create fills a cache of built wheels and is not counted. Each round then
+creates the recipe in a new root, says ``create`` there once more, and lets pip alone install what
+was asked for into a virtualenv, as somebody would by hand. Needs gigabytes below TMPDIR.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+ENVBUILD = str(Path(sys.executable).parent / "envbuild")
+# What create says of a part that is done, and which parts are pip's work on the packages.
+DONE = re.compile(r"^envbuild: (?:\[\d+/\d+\] )?(.*): done \(([\d.]+) s\)$", re.MULTILINE)
+PIPS = ("ask the package index", "fetch the locked packages", "install them")
+
+
+def create(recipe: str, root: Path, cache: Path) -> dict[str, float]:
+    """Return the seconds of each kind of work, and of all together."""
+    begin = time.perf_counter()
+    made = subprocess.run(
+        [ENVBUILD, "create", recipe, "--root", str(root)],
+        env={**os.environ, "ENVBUILD_WHEEL_CACHE": str(cache)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if made.returncode:
+        sys.exit(made.stderr)
+    spent = {"pip's part": 0.0, "virtualenv, build, checks": 0.0, "proofs": 0.0}
+    for title, seconds in DONE.findall(made.stderr):
+        kind = "proofs" if title.startswith("smoke test") else "virtualenv, build, checks"
+        spent["pip's part" if title.startswith(PIPS) else kind] += float(seconds)
+    return {**spent, "all": time.perf_counter() - begin}
+
+
+def pip_alone(wanted: Sequence[str], folder: Path) -> float:
+    """Return the seconds of installing the same by hand; the virtualenv is not counted."""
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    command = [folder / "bin" / "python", "-m", "pip", "install", "-q", "--only-binary", ":all:"]
+    begin = time.perf_counter()
+    subprocess.run([*command, *wanted], check=True, capture_output=True)
+    return time.perf_counter() - begin
+
+
+def wanted_of_pip(lock: Path) -> list[str]:
+    """Return what the plan of a lock lets pip install in the environment."""
+    plan = json.loads(lock.read_text(encoding="utf-8"))["plan"]
+    pins = [f"{pin['locator']}=={pin['version']}" for pin in plan["pins"] if pin["origin"] == "pip"]
+    return [*pins, *plan["packages"]]
+
+
+def one_round(recipe: str, folder: Path, cache: Path) -> dict[str, float]:
+    """Return the seconds of a create elsewhere, of create once more, and of pip."""
+    root = folder / "root"
+    spent = create(recipe, root, cache)
+    spent["once more in the same root"] = create(recipe, root, cache)["all"]
+    (lock,) = root.glob("*/lock.json")
+    spent["pip alone, asked for the same"] = pip_alone(wanted_of_pip(lock), folder / "by-hand")
+    return spent
+
+
+def main() -> None:
+    recipe = sys.argv[1]
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        cache = folder / "cache"
+        create(recipe, folder / "first", cache)
+        found = []
+        for number in range(rounds):
+            with tempfile.TemporaryDirectory(dir=folder, prefix=str(number)) as place:
+                found.append(one_round(recipe, Path(place), cache))
+    print(f"{'seconds':32}{'median':>8}{'min':>8}{'max':>8}")
+    for kind in found[0]:
+        values = [each[kind] for each in found]
+        print(f"{kind:32}{statistics.median(values):8.1f}{min(values):8.1f}{max(values):8.1f}")
+
+
+if __name__ == "__main__":
+    main()
