@@ -62,7 +62,8 @@ def conflicts(problem: Problem, count: int) -> tuple[tuple[str, ...], ...]:
     """Return up to *count* minimal sets of switches, none of which can hold together.
 
     Of a set every member is needed: the others hold together. No two sets share more than laws, so
-    each is a trouble of its own; none: there is a stack.
+    each is a trouble of its own; none: there is a stack. A law that cannot hold by itself is named
+    once, and then left out.
     """
     stack, problem = _best(problem, relaxing=False, blocked=())
     if stack is not None:
@@ -75,9 +76,10 @@ def conflicts(problem: Problem, count: int) -> tuple[tuple[str, ...], ...]:
         if one is None:
             break
         found.append(one)
-        left = [name for name in left if name not in one or name.startswith("law:")]
         if not one:
             break
+        shared = {name for name in one if name.startswith("law:") and len(one) > 1}
+        left = [name for name in left if name not in one or name in shared]
     return tuple(found)
 
 
@@ -88,8 +90,11 @@ class _Cores:
         self.encoded = encoded
         self._control = _grounded(encoded, objective=False)
         self._bars = 0
-        # Literals stay what they are when bars are added.
-        self._names = {self._literal(symbol): name for name, symbol in encoded.switches.items()}
+        # Literals stay what they are when bars are added; atoms are gone once they can only be
+        # false, and to assume one that is gone says nothing about which it was.
+        known = {a.symbol: a.literal for a in self._control.symbolic_atoms.by_signature("on", 1)}
+        self._literals = {name: known[symbol] for name, symbol in encoded.switches.items()}
+        self._names = {literal: name for name, literal in self._literals.items()}
 
     def minimal(self, switches: list[str]) -> tuple[str, ...] | None:
         """Return a minimal set of those among *switches*; None: they hold together.
@@ -129,17 +134,12 @@ class _Cores:
             self._bar(stack)
 
     def _solve(self, switches: list[str]) -> tuple[list[str], Stack | None]:
-        assumptions = _assumptions(self.encoded, switches)
+        assumptions = [self._literals[name] for name in switches]
         with self._control.solve(assumptions=assumptions, yield_=True) as handle:
             for model in handle:
                 answer = Answer(tuple(model.symbols(shown=True)), {})
                 return [], read(self.encoded, answer)
-            named = [self._names.get(number) for number in handle.core()]
-            return [name for name in named if name is not None], None
-
-    def _literal(self, symbol: clingo.Symbol) -> int:
-        atom = self._control.symbolic_atoms[symbol]
-        return 0 if atom is None else atom.literal
+            return [self._names[number] for number in handle.core()], None
 
     def _bar(self, stack: Stack) -> None:
         """Bar the loads of a stack that has no order, as long as the law of loading is on."""
@@ -234,10 +234,6 @@ def _costs() -> Iterable[str]:
     return (f"-c{kind}_cost={cost}" for kind, cost in CHANGE_COSTS.items())
 
 
-def _assumptions(encoded: Encoded, switches: Iterable[str]) -> list[tuple[clingo.Symbol, bool]]:
-    return [(encoded.switches[name], True) for name in switches]
-
-
 def _optimum(
     encoded: Encoded, blocked: Sequence[tuple[Change, ...]], relaxing: bool
 ) -> Answer | None:
@@ -245,7 +241,8 @@ def _optimum(
     control = _grounded(encoded, objective=True, more="\n".join(more))
     held = unrelaxed(encoded.problem, encoded.switches) if relaxing else encoded.switches
     best: Answer | None = None
-    with control.solve(assumptions=_assumptions(encoded, held), yield_=True) as handle:
+    assumptions = [(encoded.switches[name], True) for name in held]
+    with control.solve(assumptions=assumptions, yield_=True) as handle:
         for model in handle:
             costs = dict(zip(model.priority, model.cost, strict=True))
             best = Answer(tuple(model.symbols(shown=True)), costs)

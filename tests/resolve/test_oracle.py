@@ -123,6 +123,21 @@ def test_the_closest_stacks_are_the_closest(problem: Problem) -> None:
     check_closest(problem)
 
 
+def test_what_cannot_hold_by_itself_is_named_once_and_hides_nothing() -> None:
+    """A preload drags in another one of its own name; and there is a row that always holds."""
+    modules = (
+        Module("GCC/1", "GCC"),
+        Module("GCC/2", "GCC", loads=("OpenMPI/1",), replaces=frozenset({"GCC/1"})),
+        Module("OpenMPI/1", "OpenMPI", loads=("GCC/1",)),
+    )
+    candidates = candidate("gcc@1", "GCC/1", rank=1), candidate("gcc@2", "GCC/2")
+    wants = (want("gcc", "gcc@1", "gcc@2"),)
+    always = Rule("ROW-1/0", "ROW-1", hard=True, slots=())
+    problem = Problem(modules, candidates, wants, rules=(always,), preload=("GCC/2",))
+    check_conflict(problem)
+    assert engine.conflicts(problem, 3) == (("law:loading",), ("row:ROW-1",))
+
+
 # --- What the known problems meet ----------------------------------------------------------------
 
 
