@@ -91,6 +91,11 @@ class Cycles:
         ledger = self._ledger
         assert asked.oldest is not None
         since = self._since(asked.oldest)
+        waited = time.monotonic() - since
+        if waited > _LOOK:
+            # Before this rank gives its bits: with these, others could go inside a collective and
+            # wait there for a rank that has ended.
+            self._watch.look(waited, None, self._ledger.missing)
         mine, spell = self._slots(asked, time.monotonic() - since > _LATE)
         bits = numpy.zeros(_FIRST_SLOT + len(ledger.requests), dtype=numpy.bool_)
         bits[_NOTHING_TO_SPELL] = not spell
@@ -219,12 +224,10 @@ class Cycles:
     def _await(self, pending: Pending, since: float) -> float:
         """Return when ``pending`` is complete, and how long that took.
 
-        Raises StallError past the limit.
+        Raises StallError past the limit, if others have taken part in nothing for half that time.
         """
         self._pending = pending
         started = looked = time.monotonic()
-        if started - since > _LOOK:
-            self._watch.look(started - since, 0.0, self._ledger.missing)
         while not pending.done():
             now = time.monotonic()
             waited = now - started

@@ -74,10 +74,11 @@ class Watch:
         """Note what this rank waits to agree on."""
         self._doing, self._request = "waiting to agree on", request
 
-    def look(self, waited: float, absent: float, missing: Callable[[], Missing]) -> None:
+    def look(self, waited: float, absent: Optional[float], missing: Callable[[], Missing]) -> None:
         """Answer other ranks; report after ``waited`` seconds, and raise past the limit.
 
-        absent: seconds, of those, since some rank has taken part in anything.
+        absent: seconds, of those, since some rank has taken part in anything; None before this
+            rank takes part itself, when no other rank can count on it yet.
         missing: returns what is known of ranks that lack a request.
         Raises StallError.
         """
@@ -88,7 +89,7 @@ class Watch:
         status = self._status()
         says = self._ask(True, status)
         text = self._text(waited, says, missing())
-        if late and (absent < waited / 2 or not self._patient(waited, says)):
+        if late and (absent is None or self._hopeless(waited, absent, says)):
             raise StallError(text)
         if min(says[status]) == self._engine.rank:
             self._report(text)  # of ranks that wait for the same the lowest tells
@@ -166,6 +167,13 @@ class Watch:
             return False
         self._reported = now
         return True
+
+    def _hopeless(self, waited: float, absent: float, says: Dict[str, List[int]]) -> bool:
+        """Tell whether to give up inside an exchange, which leaves those behind that come late.
+
+        As long as others take part, now and then, the next cycle is the better moment.
+        """
+        return absent >= waited / 2 and not self._patient(waited, says)
 
     def _patient(self, waited: float, says: Dict[str, List[int]]) -> bool:
         """Tell whether what the ranks say speaks for waiting on."""

@@ -1,5 +1,6 @@
 """How sessions end, in order and otherwise, with threads as ranks and an engine between them."""
 
+import itertools
 import os
 import signal
 import threading
@@ -95,19 +96,40 @@ def test_a_rank_that_calculates_is_waited_for(capfd):
     assert "rank 1: alive, asking for nothing" in capfd.readouterr().err
 
 
-def test_a_request_that_is_passed_over_is_reported_and_ends(capfd):
-    """Others go on, so that there is progress, but one rank waits for what never comes."""
+def slowly(start, pause):
+    """Return what starts a gather, and takes so many seconds if it is the last of its cycle."""
+
+    def started(data, counts, result):
+        pending = start(data, counts, result)
+        time.sleep(pause if data.size != 8 else 0.0)  # the first tells how long the other is
+        return pending
+
+    return started
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.3])
+def test_a_request_that_is_passed_over_is_reported_and_ends(capfd, pause):
+    """Others go on, so that there is progress, but one rank waits for what never comes.
+
+    It gives up between cycles: not when it has given its part of one (after ``pause`` seconds), so
+    that others are never left inside a collective that they have agreed on.
+    """
     settings = Settings(stall_check=0.5, stall_limit=1.5)
 
     def body(engine):
+        if engine.rank == 0:
+            engine.start_gather = slowly(engine.start_gather, pause)
         conductor = Conductor(engine, settings)
         lonely = None
         if engine.rank == 0:
             lonely = conductor.submit(allreduce("lonely", np.ones(1)))
         end = time.monotonic() + 20
         with pytest.raises((StallError, PeerLostError)):
-            while time.monotonic() < end:
-                conductor.submit(allreduce("busy", np.ones(1))).synchronize()
+            ahead = conductor.submit(allreduce("busy", np.ones(1)))
+            for name in itertools.cycle(["busier", "busy"]):  # so that each cycle agrees on one
+                assert time.monotonic() < end
+                before, ahead = ahead, conductor.submit(allreduce(name, np.ones(1)))
+                before.synchronize()
                 time.sleep(0.02)
         if lonely is not None:
             with pytest.raises(StallError, match=r"'lonely'.* is missing on rank 1"):
