@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Callable
 
 import pytest
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C count: what a shell runs in the background, and starts in turn, ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
