@@ -4,8 +4,9 @@
 
 Run by the virtualenv's own Python. ``venv`` does the same by ensurepip, which starts that pip out
 of its archive, compiles all of it and takes four seconds. A wheel of pure Python needs no more than
-to be unpacked. Python before 3.12 carries setuptools too, and it comes along as it does there.
-Where the wheels lie otherwise than known, ensurepip is run. Runs on Python 3.6 and later.
+to be unpacked, and bytecode, which ``bytecode.py`` beside this one may have. Python before 3.12
+carries setuptools too, and it comes along as it does there. Where the wheels lie otherwise than
+known, ensurepip is run. Runs on Python 3.6 and later.
 """
 
 import os
@@ -14,6 +15,12 @@ import sys
 import sysconfig
 import zipfile
 from pathlib import Path
+
+# With -I Python does not look beside the program. Nor shall it leave anything there.
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import bytecode  # noqa: E402
 
 try:
     import ensurepip
@@ -52,13 +59,18 @@ def wheels():
     return []
 
 
-def unpack(wheel, target):
-    """Unpack a wheel; return False, with nothing done, for one that wants more than that."""
+def is_plain(wheel):
+    """Tell whether to unpack a wheel is all that it wants."""
     with zipfile.ZipFile(str(wheel)) as archive:
-        if any(".data/" in name for name in archive.namelist()):
-            return False
+        return not any(".data/" in name for name in archive.namelist())
+
+
+def unpack(wheel, target):
+    """Unpack a wheel; return what of it can be compiled."""
+    with zipfile.ZipFile(str(wheel)) as archive:
         archive.extractall(str(target))
-    return True
+        sources = [name for name in archive.namelist() if name.endswith(".py")]
+    return bytecode.Wheel(bytecode.hash_of(wheel), target, sources)
 
 
 def write_scripts(folder):
@@ -75,7 +87,8 @@ def main():
     found = wheels()
     target = sysconfig.get_path("purelib")
     known = bool(found) and not set(SPECIAL) & set(sys.executable)
-    if known and all(unpack(wheel, target) for wheel in found):
+    if known and all(map(is_plain, found)):
+        bytecode.settle([unpack(wheel, target) for wheel in found], bytecode.cache_folder())
         write_scripts(sysconfig.get_path("scripts"))
         return 0
     sys.argv = ["ensurepip", "--upgrade", "--default-pip"]
