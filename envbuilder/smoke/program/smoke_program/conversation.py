@@ -14,7 +14,9 @@ REPETITIONS = (3, 500)
 LATE = 0.1
 # A count that no rank number or block size divides: chunks of unequal length are a classic error.
 ODD_BYTES = 4 * 100003
-# The largest message of a dtype that is summed in few sizes: how bytes travel, float32 shows.
+# What is summed and timed in every power of four: how bytes travel, this one shows for all.
+TIMED = "float32"
+# The largest message of the others, which are summed in few sizes.
 LARGE_ENOUGH = 4 * 2**20
 # What an allgather is given: rank n gives n + 1 rows, up to so many, of so many numbers.
 MOST_ROWS, COLUMNS = 64, 3
@@ -32,13 +34,13 @@ class Conversation:
         self.rank = api.rank()
         self.size = api.size()
         self.pattern = Pattern(numpy, self.size)
+        self.latest = None  # of the allreduce before: values, their sums, and its seconds
 
     def run(self):
         self.check("hello", self.hello)
         self.check("world", self.world)
         for dtype in EXACT:
-            sizes = self.sizes(dtype) if self.can("allreduce", dtype) else []
-            for nbytes in sizes:
+            for nbytes in self.sizes(dtype) if self.can("allreduce", dtype) else []:
                 self.check("allreduce", partial(self.allreduce, dtype, nbytes), dtype, nbytes)
         self.gathers([rank % MOST_ROWS + 1 for rank in range(self.size)])
         self.check("broadcast", self.broadcast, "int64")
@@ -46,8 +48,10 @@ class Conversation:
             self.check("barrier", self.barrier)
         if self.size > 1 and self.can("mismatch"):
             self.check("mismatch", self.mismatch)
+        # At the end, as the ranks agree by a broadcast on how often.
         for nbytes in steps(self.max_bytes):
-            self.check("timing", partial(self.timing, nbytes), "float32", nbytes)
+            self.check("allreduce", partial(self.allreduce, TIMED, nbytes), TIMED, nbytes)
+            self.check("timing", self.timing, TIMED, nbytes)
 
     def check(self, name, work, dtype=None, nbytes=None):
         self.recorder.check(name, work, dtype, nbytes)
@@ -70,10 +74,10 @@ class Conversation:
             self.check("allgather of equal rows", work, "int64")
 
     def sizes(self, dtype):
-        """Return the sizes for a dtype: every one for float32, some for the others."""
+        """Return the sizes that are not timed."""
         item = self.numpy.dtype(dtype).itemsize
         some = [4, 4096, 2**20, min(self.max_bytes, LARGE_ENOUGH)]
-        sizes = [*steps(self.max_bytes), ODD_BYTES] if dtype == "float32" else some
+        sizes = [ODD_BYTES] if dtype == TIMED else some
         sizes = [max(item, size // item * item) for size in sizes if size <= self.max_bytes]
         return sorted(set(sizes))
 
@@ -96,7 +100,8 @@ class Conversation:
         count = nbytes // self.numpy.dtype(dtype).itemsize
         table, sums = self.pattern.tables(dtype)
         values = self.pattern.spread(table[self.rank], count)
-        result = self.api.allreduce(values)
+        result, seconds = self.timed(values)
+        self.latest = values, sums, seconds
         problem = kind_of(result, dtype, (count,)) or self.pattern.difference(result, sums)
         changed = self.pattern.difference(values, table[self.rank])
         return problem or (changed and f"the input was changed: {changed}")
@@ -149,22 +154,20 @@ class Conversation:
             raise
         return f"shapes differed between ranks, yet no {self.api.mismatch} was raised"
 
-    def timing(self, nbytes):
-        """Time one size; the result after all repetitions must still be exact.
-
-        The size was summed and checked before, so nothing is run to warm up.
-        """
-        table, sums = self.pattern.tables("float32")
-        values = self.pattern.spread(table[self.rank], nbytes // 4)
-        result, first = self.timed(values)
-        wanted = int(TIMING_BUDGET / max(first, 1e-9))
+    def timing(self):
+        """Time what was just summed and checked; the last result must be exact as well."""
+        values, sums, first = self.latest
+        # The first of all may have made connections.
+        result, again = self.timed(values)
+        wanted = int(TIMING_BUDGET / max(min(first, again), 1e-9))
         wanted = min(max(wanted, REPETITIONS[0]), REPETITIONS[1])
         agreed = int(self.api.broadcast(self.numpy.array([wanted], dtype="int64"), 0)[0])
-        # Where few are wanted, each takes long, and the first is as good as any.
-        times = [first] if agreed == REPETITIONS[0] else []
+        # Where few are wanted, each takes long, and the one that was checked is as good as any.
+        times = [first, again] if agreed == REPETITIONS[0] else [again]
         while len(times) < agreed:
             result, seconds = self.timed(values)
             times.append(seconds)
+        self.latest = None
         problem = self.pattern.difference(result, sums)
         return {"problem": problem, "median": statistics.median(times), "repetitions": len(times)}
 
