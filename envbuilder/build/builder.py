@@ -55,6 +55,18 @@ def prepare(folder: Path, files: Mapping[str, str], runtime_source: Path) -> Non
     sources.copy(runtime_source, folder / "runtime")
 
 
+def hand_over(lock: Lock, downloads: Path, places: BuildPlaces) -> None:
+    """Give the build what of its files is in *downloads*: it checks the hash of each.
+
+    Both folders are on one file system.
+    """
+    wheelhouse = places.folder / "wheelhouse"
+    wheelhouse.mkdir(exist_ok=True)
+    for artifact in lock.artifacts:
+        if (downloads / artifact.filename).is_file():
+            (downloads / artifact.filename).replace(wheelhouse / artifact.filename)
+
+
 def build(
     lock: Lock,
     places: BuildPlaces,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..build import BuildPlaces, build, prepare, tidy
+from ..build import BuildPlaces, build, hand_over, prepare, tidy
 from ..errors import BuildError, SmokeError, UsageError
 from ..model.evidence import TIERS, Evidence, Tier
 from ..model.outcome import Bundled, Created
@@ -61,7 +61,7 @@ def create(options: CreateOptions, context: Context) -> Created | Bundled:
     check_buildable(planned)
     root = store.open_root(path, material.site.name, material.arch)
     home = store.open_home(root, planned.recipe)
-    with locks.hold(home.lock_file, say=context.tell.say) as held:
+    with locks.hold(home.lock_file, say=context.tell.say) as held, files.scratch(home.scratch):
         context = replace(context, environ=held.environ(context.environ))
         lock = given or _lock_for(options, material, planned, home, context)
         files.write_atomically(home.last_lock, lock.text())
@@ -121,7 +121,12 @@ def _lock_for(
         if last and _same_decisions(last.plan, planned):
             context.tell.say("the lock of the last create still fits (--relock asks pip again)")
             return last
-    return obtain_lock(material, planned, context, home.scratch)
+    return obtain_lock(material, planned, context, home.scratch / "asking", _downloads(home))
+
+
+def _downloads(home: store.Home) -> Path:
+    """Return where wheels are that pip had to download to say what it would install."""
+    return home.scratch / "downloads"
 
 
 def _last_lock(home: store.Home) -> Lock | None:
@@ -155,6 +160,7 @@ def _build(
     patches = patch_files(lock.plan, material.folders)
     files_of_it = {**rendered, **patches, "lock.json": lock.text()}
     prepare(places.folder, files_of_it, material.runtime_source)
+    hand_over(lock, _downloads(home), places)
     symptoms = material.knowledge.value.symptoms
     with context.tell.steps(lock.plan.steps) as listener:
         build(lock, places, context.environ, listener, symptoms)

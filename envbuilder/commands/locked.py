@@ -6,11 +6,10 @@ And locks that are there already: read, and held against what is there now.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,21 +40,23 @@ def obtain_lock(
     planned: Plan,
     context: Context,
     scratch: Path,
+    downloads: Path | None = None,
 ) -> Lock:
     """Ask pip for the files; a pin that the index lacks is barred and the stack solved again.
 
-    *scratch* is a folder for this alone; it is made, and removed at the end.
+    *scratch* is a folder for this alone; it is made, and removed at the end. Wheels that pip had to
+    download for its answer are left in *downloads*.
     """
     check_buildable(planned)
     refused: frozenset[tuple[str, str]] = frozenset()
     while True:
         try:
             with (
-                _made_and_removed(scratch),
+                files.scratch(scratch),
                 context.tell.working("ask the package index which files these are"),
             ):
                 where = _where(planned, scratch, material, context)
-                return make_lock(planned, where, _known(material))
+                return make_lock(planned, replace(where, downloads=downloads), _known(material))
         except Refusal as refusal:
             context.tell.say(
                 f"the index does not offer {refusal.component} {refusal.version}: solving again"
@@ -87,16 +88,6 @@ def _planned_again(material: Material, refused: frozenset[tuple[str, str]], befo
         )
         error.problems = (replace(first, hints=(hint, *first.hints)), *rest)
         raise
-
-
-@contextlib.contextmanager
-def _made_and_removed(folder: Path) -> Iterator[None]:
-    files.remove_tree(folder)
-    folder.mkdir(parents=True)
-    try:
-        yield
-    finally:
-        files.remove_tree(folder)
 
 
 def _known(material: Material) -> Known:

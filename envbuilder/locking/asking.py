@@ -20,6 +20,7 @@ from .target import Target
 from .virtualenv import REPORTS, Run, pip_version
 
 _PROGRAM = Path(__file__).with_name("pip_for_target.py")
+_KEEPING = Path(__file__).with_name("pip_keeping.py")
 # How pip names what it took from a constraint and could not use.
 _CONSTRAINED = re.compile(r"The user requested \(constraint\) ([A-Za-z0-9._-]+)")
 
@@ -44,12 +45,20 @@ class Answer:
     settings: PipSettings
 
 
-def ask_own(plan: Plan, run: Run, python: str, scratch: Path, firm: Mapping[str, str]) -> Answer:
-    """Ask the pip of the plan's own environment."""
+def ask_own(
+    plan: Plan,
+    run: Run,
+    python: str,
+    scratch: Path,
+    firm: Mapping[str, str],
+    downloads: Path | None = None,
+) -> Answer:
+    """Ask the pip of the plan's own environment; what it downloads for that goes to *downloads*."""
     # Packages of the site are left in place; without them everything must be reported.
     ignore = [] if plan.system_site_packages else ["--ignore-installed"]
     options = [*ignore, *write_present(scratch, firm)]
-    answer, report = _asked(plan, run, [python, "-m", "pip"], options, scratch)
+    pip = [python, str(_KEEPING), str(downloads)] if downloads else [python, "-m", "pip"]
+    answer, report = _asked(plan, run, pip, options, scratch)
     if not answer.ok:
         raise pip_failure(plan, pip_pins(plan), answer)
     return Answer(_to_fetch(_installs(report), scratch), _settings(plan, run, python))

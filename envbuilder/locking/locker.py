@@ -51,6 +51,7 @@ class Where:
     ``inside`` starts a command in the plan's environment, with *scratch*/venv as its virtualenv;
     ``outside`` without the plan's modules and variables. ``here``: the plan's interpreter and
     modules are on this machine. ``glibc`` is the target's. ``say`` tells a user what is unusual.
+    ``downloads``: a folder for wheels that had to be downloaded to be asked about; None: for none.
     """
 
     inside: Run
@@ -60,6 +61,7 @@ class Where:
     glibc: str = OLDEST_GLIBC
     environ: Mapping[str, str] = field(default_factory=dict)
     say: Callable[[str], None] = lambda _: None
+    downloads: Path | None = None
     sources: Callable[[PipSettings, Mapping[str, str]], Sources] = Index
 
 
@@ -103,7 +105,7 @@ def _ask(plan: Plan, where: Where, known: Known, names: Mapping[str, str]) -> An
     python = make_venv(plan, where.inside, where.scratch / "venv")
     version, _ = pip_version(where.inside, python)
     if version >= REPORTS:
-        return ask_own(plan, where.inside, python, where.scratch, built)
+        return ask_own(plan, where.inside, python, where.scratch, built, where.downloads)
     present = _around(plan, where, known, python, built)
     return ask_for_target(
         plan,

@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -45,6 +46,17 @@ def make_read_only(folder: Path) -> None:
 def _drop_write(path: Path) -> None:
     if not path.is_symlink():
         path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222)
+
+
+@contextlib.contextmanager
+def scratch(folder: Path) -> Iterator[Path]:
+    """Make *folder* anew for a while, and remove it at the end."""
+    remove_tree(folder)
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        remove_tree(folder)
 
 
 def remove_tree(folder: Path) -> None:

@@ -12,6 +12,7 @@ removed at any time. What is there is not taken if it is damaged, of another whe
 a source of another size; that the sources are the wheel's, pip has seen to.
 """
 
+import collections
 import compileall
 import concurrent.futures
 import importlib.util
@@ -201,14 +202,27 @@ def by_all(act, items, *more, together=1):
         return list(pool.map(act, items, *several, chunksize=together))
 
 
+def own_up(wheels):
+    """Take from the wheels the sources that several have, and return the paths of these.
+
+    Whose is there, nothing tells.
+    """
+    owners = collections.Counter(each.source(name) for each in wheels for name in each.names)
+    shared = sorted(path for path, number in owners.items() if number > 1)
+    for wheel in wheels if shared else []:
+        wheel.names = [name for name in wheel.names if owners[wheel.source(name)] == 1]
+    return shared
+
+
 def settle(wheels, cache):
     """See to it that all sources of the wheels are compiled."""
+    shared = own_up(wheels)
     # The largest first, so that no processor is left with one at the end.
     wheels = sorted(wheels, key=lambda wheel: -len(wheel.names))
     missing = by_all(restore, wheels, cache) if cache else [wheel.names for wheel in wheels]
     new = [(wheel, names) for wheel, names in zip(wheels, missing) if names]  # noqa: B905
     paths = [wheel.source(name) for wheel, names in new for name in names]
-    by_all(compile_source, paths, together=TOGETHER)
+    by_all(compile_source, [*paths, *shared], together=TOGETHER)
     if cache:
         by_all(keep, [wheel for wheel, _ in new], cache)
 
