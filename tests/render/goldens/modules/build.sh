@@ -89,7 +89,7 @@ need_python() {
 
 # With every file there and whole, as in a bundle, nothing is fetched.
 step_fetch() {
-  if [[ ! -s SHA256SUMS ]] || sha256sum --check --strict --status SHA256SUMS 2>/dev/null; then
+  if every_file_is_there; then
     say "every file is in wheelhouse/ already"
     take_locked_pip
     return
@@ -98,7 +98,15 @@ step_fetch() {
   fetch_without_pip
   take_locked_pip
   fetch_wheels
-  sha256sum --check --strict --quiet SHA256SUMS
+}
+
+# To look for them first is quicker than to hash what there is of them.
+every_file_is_there() {
+  local name
+  while read -r _ name; do
+    [[ -f $name ]] || return 1
+  done <SHA256SUMS
+  [[ ! -s SHA256SUMS ]] || sha256sum --check --strict --status SHA256SUMS
 }
 
 # Sources, whose setup.py pip would run, and a pip that takes the place of one that is too old.
@@ -122,7 +130,8 @@ take_locked_pip() {
 
 fetch_wheels() {
   if [[ -s fetch.txt ]]; then
-    # -I: of all packages on PYTHONPATH, none may stand in for pip's own.
+    # -I: of all packages on PYTHONPATH, none may stand in for pip's own. What is there and has the
+    # right hash, pip leaves.
     "$PREFIX/bin/python" -I -m pip download --no-deps --only-binary :all: --require-hashes \
       -r fetch.txt -d wheelhouse
   fi
@@ -144,16 +153,7 @@ step_install() {
   offline_pip install --no-compile --no-index --no-deps --force-reinstall \
     --find-links "$HERE/wheelhouse" --require-hashes -r requirements.txt
   rm -f -- state/install.begun
-  compile_packages
-}
-
-# As pip would, which takes one file after the other: here every processor takes part. What is no
-# Python of this series, such as a template, is left as it is; so is pip, which is seldom run.
-compile_packages() {
-  local folder
-  folder=$("$PREFIX/bin/python" -I -c 'import sysconfig; print(sysconfig.get_paths()["platlib"])')
-  "$PREFIX/bin/python" -I -W ignore -m compileall -qq -j "$(nproc)" -x '/site-packages/pip/' \
-    "$folder" || say "some files are no Python of this series"
+  "$PREFIX/bin/python" -I -W ignore bytecode.py requirements.txt
 }
 
 step_tools() {
