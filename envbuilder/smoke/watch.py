@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,9 @@ from .records import RECORD_FILES, RankRecord, read_rank
 TICK = 0.1
 # Seconds for which a launcher may go on after a rank died.
 PATIENCE = 5.0
+# A rank that failed stays this long after saying so (the program's PARTING, less what a look may
+# take): whoever is lost by then was ended by the launcher, or by the failure.
+STAYS = 0.4
 
 
 @dataclass(frozen=True)
@@ -142,8 +146,22 @@ class Watch:
             # Nobody can say who was first if one was out of sight; an exception is told anyway.
             all_seen = self.all_seen and len(self.noticed) == self.ranks
             first = first_death([lost[pid] for pid in ended & set(lost)], list(lost.values()))
-            if all_seen and first and not first.failure:
+            if not all_seen or not first or first.failure:
+                return
+            if not failed_before(self._records(), self.gone_since):
                 self.first_gone = first.source
+
+    def _records(self) -> list[RankRecord]:
+        found = [read_rank(path, self.nonce) for path in self.noticed]
+        return [each for each in found if isinstance(each, RankRecord)]
+
+
+def failed_before(records: Iterable[RankRecord], now: float) -> bool:
+    """Tell whether a rank failed by itself before another was found lost, just now.
+
+    A rank whose peer died fails as well, but then that peer was found lost at once.
+    """
+    return any(record.failure and now - record.failure.time > STAYS for record in records)
 
 
 def first_death(ended: list[RankRecord], lost: list[RankRecord]) -> RankRecord | None:

@@ -11,7 +11,7 @@ from smoke_ranks import LARGE, NONCE, SMALL, Rank
 
 from envbuilder import process
 from envbuilder.smoke.records import RankRecord, read_rank
-from envbuilder.smoke.watch import first_death
+from envbuilder.smoke.watch import failed_before, first_death
 
 Record = Callable[[Rank], RankRecord]
 
@@ -54,6 +54,22 @@ def test_several_gone_at_one_look(recorded: Record) -> None:
     assert first_death([first, second], [first, second]) is None
     assert first_death([], [first, second]) is None
     assert first_death([], []) is None
+
+
+def test_what_a_rank_that_failed_takes_with_it_did_not_die_first(recorded: Record) -> None:
+    """Its own end may be seen later than that of the others, which the launcher ended."""
+    waited = recorded(Rank(0, stop_in=LARGE))
+    failed = recorded(Rank(1, stop_in=LARGE, error=("OSError", "no route to host")))
+    assert failed.failure is not None
+    assert failed_before([waited, failed], failed.failure.time + 0.5)
+
+
+def test_a_rank_that_fails_as_its_peer_is_gone_failed_later(recorded: Record) -> None:
+    lost = recorded(Rank(0, stop_in=LARGE))
+    failed = recorded(Rank(1, stop_in=LARGE, error=("RuntimeError", "Connection reset by peer")))
+    assert failed.failure is not None
+    assert not failed_before([lost, failed], failed.failure.time + 0.1)
+    assert not failed_before([lost], 100.0)
 
 
 def test_a_living_process_is_not_exiting() -> None:
