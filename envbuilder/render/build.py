@@ -18,7 +18,10 @@ from .requirements import import_name, requirement_files
 from .sources import STEP, builds_text, source_values
 from .templates import program, render
 
-PROGRAMS = ("put_pip.py", "bytecode.py", "check.py", "build_wheel.py", "fetch.py")
+PROGRAMS = (
+    *("put_pip.py", "fetch.py", "install_wheels.py", "bytecode.py"),
+    *("check.py", "build_wheel.py"),
+)
 # For what is built from its sources.
 SOURCE_PROGRAMS = (
     *("wheel_cache.py", "wheel_key.py", "linking.py"),

@@ -20,7 +20,7 @@ def _signs(home: Path, identity: str) -> Mapping[str, tuple[Path, str]]:
     """Return, for each moment, the folder and pattern of what appears or is written then."""
     build, prefix = home / f"{identity}.build", home / identity
     return {
-        "lock": (home / ".scratch", "venv/bin/python*"),
+        "lock": (home / ".scratch" / "asking", "venv/bin/python*"),
         "venv": (build, "logs/*-venv.log"),
         "fetch": (build, "logs/*-fetch.log"),
         # Half installed: pip has begun to write packages.

@@ -231,7 +231,9 @@ def test_an_output_that_is_full(built_root: Path) -> None:
 def test_a_terminal_that_is_closed_while_one_waits(built_root: Path, tmp_path: Path) -> None:
     """What a lost connection does: the progress goes nowhere, and the session's end is told."""
     master, slave = pty.openpty()
-    command = [*COMMAND, "create", "allreduce", "--root", str(tmp_path / "root")]
+    # Also where the tests themselves are to survive it.
+    heeding = ["env", "--default-signal=HUP"]
+    command = [*heeding, *COMMAND, "create", "allreduce", "--root", str(tmp_path / "root")]
     running = subprocess.Popen(
         command,
         env={**clean_environ(), "TERM": "xterm"},

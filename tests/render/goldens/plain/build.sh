@@ -32,9 +32,12 @@ list_steps() {
 }
 
 # pip without the network, the user's configuration or packages that come from PYTHONPATH.
+OFFLINE_PIP=(
+  "$PREFIX/bin/python" -I -m pip
+  --isolated --disable-pip-version-check --no-input --no-cache-dir
+)
 offline_pip() {
-  PIP_CONFIG_FILE=/dev/null "$PREFIX/bin/python" -I -m pip \
-    --isolated --disable-pip-version-check --no-input --no-cache-dir "$@"
+  PIP_CONFIG_FILE=/dev/null "${OFFLINE_PIP[@]}" "$@"
 }
 
 # Stop before a published environment, which is read-only, is written to (root could).
@@ -143,10 +146,16 @@ step_install() {
   fi
   : >state/install.begun
   # --force-reinstall: a copy that the base Python has is not the one that was locked.
-  offline_pip install --no-compile --no-index --no-deps --force-reinstall \
-    --find-links "$HERE/wheelhouse" --require-hashes -r requirements.txt
+  several_pips install --no-compile --no-index --no-deps --force-reinstall \
+    --find-links "$HERE/wheelhouse" --require-hashes
   rm -f -- state/install.begun
   "$PREFIX/bin/python" -I -W ignore bytecode.py requirements.txt
+}
+
+# offline_pip with -r requirements.txt, side by side for parts of them.
+several_pips() {
+  PIP_CONFIG_FILE=/dev/null "$PREFIX/bin/python" -I install_wheels.py requirements.txt wheelhouse \
+    "${OFFLINE_PIP[@]}" "$@"
 }
 
 step_tools() {
