@@ -13,9 +13,9 @@ from render_cases import CASES, Case
 
 from envbuilder import data
 from envbuilder.render import render_smoke
+from envbuilder.render.build import PROGRAMS
 
 GOLDENS = Path(__file__).parent / "goldens"
-PROGRAMS = {"build_wheel.py", "check.py", "fetch.py", "put_pip.py"}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
