@@ -117,12 +117,20 @@ def timings(ranks: Sequence[RankRecord], asked: int) -> tuple[Timing, ...]:
             found.append(
                 Timing(
                     bytes=size,
-                    latency_us=round(seconds * 1e6, 3),
-                    bus_bandwidth=round(bandwidth, 6),
+                    latency_us=_significant(seconds * 1e6),
+                    bus_bandwidth=_significant(bandwidth),
                     repetitions=min(done.repetitions or 0 for done in results),
                 )
             )
     return tuple(found)
+
+
+def _significant(value: float) -> float:
+    """Return *value* with as many digits as a measurement of this kind is good for.
+
+    Not so many decimals: 4 bytes on a busy machine take 10 ms, and their bandwidth would be 0.
+    """
+    return float(f"{value:.6g}")
 
 
 def bus_bandwidth(ranks: int, size: int, seconds: float) -> float:

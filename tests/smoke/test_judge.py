@@ -74,6 +74,12 @@ def test_a_good_run_passes_and_tells_what_ran(verdict: Any) -> None:
     assert timing.bus_bandwidth == 0.002048
 
 
+def test_a_slow_message_has_a_bandwidth_all_the_same(verdict: Any) -> None:
+    slow = {TIMING: {"median": 12.3456789, "repetitions": 3}}
+    (timing,) = verdict(Rank(0), Rank(1, facts=slow)).timings
+    assert (timing.latency_us, timing.bus_bandwidth) == (12345700.0, 3.31776e-07)
+
+
 def test_two_hosts_are_several_nodes(verdict: Any) -> None:
     result = verdict(Rank(0), Rank(1, host="node2"))
     assert (result.verdict, result.tier) == ("passed", "several nodes")
