@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+# Nothing in it depends on the Python.
+pytestmark = pytest.mark.thorough
+
 PACKAGE = Path(__file__).resolve().parent.parent / "envbuilder"
 STAGES = {
     "documents",

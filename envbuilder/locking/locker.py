@@ -91,7 +91,7 @@ def make_lock(plan: Plan, where: Where, known: Known | None = None) -> Lock:
     sources = where.sources(answer.settings, where.environ)
     found = [_sources(plan, each, names, sources, where, known) for each in plan.builds]
     found += [_wheel(plan, entry, known) for entry in answer.installs]
-    return Lock(plan=plan, artifacts=_with_sizes(found, sources))
+    return Lock(plan=plan, artifacts=_with_sizes(found, sources, where.downloads))
 
 
 def _ask(plan: Plan, where: Where, known: Known, names: Mapping[str, str]) -> Answer:
@@ -216,10 +216,19 @@ def _imports(known: Known) -> dict[str, str]:
     return {str(canonicalize_name(name)): module for name, module in known.imports.items()}
 
 
-def _with_sizes(artifacts: Sequence[Artifact], sources: Sources) -> tuple[Artifact, ...]:
-    sizes = sources.sizes([each.url for each in artifacts if each.size is None])
-    whole = [each.model_copy(update={"size": sizes.get(each.url, each.size)}) for each in artifacts]
+def _with_sizes(
+    artifacts: Sequence[Artifact], sources: Sources, downloads: Path | None
+) -> tuple[Artifact, ...]:
+    sizes = {each.url: each.size or _size_here(each, downloads) for each in artifacts}
+    sizes |= sources.sizes([url for url, size in sizes.items() if size is None])
+    whole = [each.model_copy(update={"size": sizes[each.url]}) for each in artifacts]
     return tuple(sorted(whole, key=lambda artifact: (artifact.name, artifact.version)))
+
+
+def _size_here(artifact: Artifact, downloads: Path | None) -> int | None:
+    """Return the bytes of a file that pip downloaded just now to be asked about it."""
+    path = downloads and downloads / artifact.filename
+    return path.stat().st_size if path and path.is_file() else None
 
 
 def _sha256(url: str, info: Mapping[str, Any]) -> str:

@@ -15,6 +15,9 @@ from envbuilder.model.site import Origin
 from .bounds import around, bounds, inside
 from .stacks import AnyRow, Part, Reader, Stack
 
+# Nothing in it depends on the Python.
+pytestmark = pytest.mark.thorough
+
 KNOWN = load_knowledge([data.RECIPES]).value
 ROWS: tuple[AnyRow, ...] = (*KNOWN.advisories, *KNOWN.couplings, *KNOWN.flag_rules)
 ERRORS = [row for row in ROWS if row.severity == "error"]

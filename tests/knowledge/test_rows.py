@@ -15,6 +15,9 @@ from envbuilder.model.knowledge import Advisory, Coupling
 
 from .stacks import AnyRow
 
+# Nothing in it depends on the Python.
+pytestmark = pytest.mark.thorough
+
 DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "knowledge.md").read_text()
 KNOWN = load_knowledge([data.RECIPES]).value
 OWN: tuple[Advisory | Coupling, ...] = (*KNOWN.advisories, *KNOWN.couplings)

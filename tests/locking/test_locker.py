@@ -231,6 +231,15 @@ def test_sizes_are_told_where_the_server_says_them_and_decide_nothing(tmp_path: 
     assert sized.id() == sized.model_copy(update={"artifacts": (without,)}).id()
 
 
+def test_what_pip_had_to_download_is_not_asked_about(tmp_path: Path) -> None:
+    downloads = tmp_path / "downloads"
+    downloads.mkdir()
+    (downloads / WHEEL.rpartition("/")[2]).write_bytes(bytes(77))
+    pip = Pip(tmp_path, [entry("numpy", "2.4.6", WHEEL)])
+    lock = lock_of(plan(), pip, tmp_path, downloads=downloads)
+    assert lock.artifacts[0].size == 77
+
+
 HOROVOD = SourceFile(
     "horovod-0.28.1.tar.gz",
     "0.28.1",
