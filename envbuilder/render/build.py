@@ -19,7 +19,7 @@ from .sources import STEP, builds_text, source_values
 from .templates import program, render
 
 PROGRAMS = (
-    *("put_pip.py", "fetch.py", "whole.py", "install_wheels.py", "bytecode.py"),
+    *("put_pip.py", "fetch.py", "missing.py", "install_wheels.py", "bytecode.py"),
     *("check.py", "build_wheel.py"),
 )
 # For what is built from its sources.

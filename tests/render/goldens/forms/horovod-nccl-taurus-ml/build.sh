@@ -194,31 +194,32 @@ need_package() {
   fi
 }
 
-# With every file there and whole, as in a bundle, nothing is fetched.
+# With every file there and whole, as in a bundle, nothing is fetched. pip may have had to download
+# wheels when it was asked about them.
 step_fetch() {
-  if every_file_is_there; then
-    say "every file is in wheelhouse/ already"
-    take_locked_pip
-    return
-  fi
   mkdir -p -- wheelhouse
+  missing sources.txt
+  missing fetch.txt
+  if [[ ! -s missing-sources.txt && ! -s missing-fetch.txt ]]; then
+    say "every file is in wheelhouse/ already"
+  fi
   fetch_without_pip
   take_locked_pip
-  # pip may have had to download all wheels when it was asked about them.
-  every_file_is_there || fetch_wheels
+  fetch_wheels
 }
 
-every_file_is_there() {
-  "$PREFIX/bin/python" -I whole.py SHA256SUMS
+# missing LIST: what of it is still to be fetched is put into missing-LIST.
+missing() {
+  "$PREFIX/bin/python" -I missing.py "$1" wheelhouse >"missing-$1"
 }
 
 # Sources, whose setup.py pip would run, and a pip that takes the place of one that is too old.
 fetch_without_pip() {
   local settings
-  if [[ -s sources.txt ]]; then
+  if [[ -s missing-sources.txt ]]; then
     # pip before 10 cannot say how it is configured.
     settings=$("$PREFIX/bin/python" -I -m pip config list) || settings=
-    "$PREFIX/bin/python" -I fetch.py sources.txt wheelhouse <<<"$settings"
+    "$PREFIX/bin/python" -I fetch.py missing-sources.txt wheelhouse <<<"$settings"
   fi
 }
 
@@ -232,11 +233,10 @@ take_locked_pip() {
 }
 
 fetch_wheels() {
-  if [[ -s fetch.txt ]]; then
-    # -I: of all packages on PYTHONPATH, none may stand in for pip's own. What is there and has the
-    # right hash, pip leaves.
+  if [[ -s missing-fetch.txt ]]; then
+    # -I: of all packages on PYTHONPATH, none may stand in for pip's own.
     "$PREFIX/bin/python" -I -m pip download --no-deps --only-binary :all: --require-hashes \
-      -r fetch.txt -d wheelhouse
+      -r missing-fetch.txt -d wheelhouse
   fi
 }
 
