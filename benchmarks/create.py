@@ -2,9 +2,9 @@
 
 Run it as ``python benchmarks/create.py RECIPE [ROUNDS]`` in an environment where envbuild is
 installed. The first create fills the caches of built wheels and of bytecode and is not counted.
-Each round then creates the recipe in a new root, says ``create`` there once more, and lets pip
-alone install what was asked for into a virtualenv, as somebody would by hand; what the create took
-beyond that is "beyond pip". Needs gigabytes below TMPDIR.
+Each round then creates the recipe in a new root, says ``create`` there once more, builds the same
+lock in another root, and lets pip alone install what was asked for into a virtualenv, as somebody
+would by hand; what a create took beyond that is "beyond pip". Needs gigabytes below TMPDIR.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ DONE = re.compile(r"^envbuild: (?:\[\d+/\d+\] )?(.*): done \(([\d.]+) s\)$", re.
 PIPS = ("ask the package index", "fetch the locked packages", "install them")
 
 
-def create(recipe: str, root: Path, cache: Path) -> dict[str, float]:
+def create(recipe: str, root: Path, cache: Path, *options: str) -> dict[str, float]:
     """Return the seconds of each kind of work, and of all together."""
     begin = time.perf_counter()
     made = subprocess.run(
-        [ENVBUILD, "create", recipe, "--root", str(root)],
+        [ENVBUILD, "create", recipe, "--root", str(root), *options],
         env={
             **{name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
             "ENVBUILD_WHEEL_CACHE": str(cache / "wheels"),
@@ -53,7 +53,15 @@ def create(recipe: str, root: Path, cache: Path) -> dict[str, float]:
 def pip_alone(wanted: Sequence[str], folder: Path) -> float:
     """Return the seconds of installing the same by hand; the virtualenv is not counted."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    command = [folder / "bin" / "python", "-m", "pip", "install", "-q", "--only-binary", ":all:"]
+    command = [
+        str(folder / "bin" / "python"),
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--only-binary",
+        ":all:",
+    ]
     begin = time.perf_counter()
     subprocess.run([*command, *wanted], check=True, capture_output=True)
     return time.perf_counter() - begin
@@ -67,13 +75,20 @@ def wanted_of_pip(lock: Path) -> list[str]:
 
 
 def one_round(recipe: str, folder: Path, cache: Path) -> dict[str, float]:
-    """Return the seconds of a create elsewhere, of create once more, and of pip."""
+    """Return the seconds of a create elsewhere, once more, of its lock, and of pip."""
     root = folder / "root"
     spent = create(recipe, root, cache)
     spent["once more in the same root"] = create(recipe, root, cache)["all"]
     (lock,) = root.glob("*/lock.json")
+    locked = create(recipe, folder / "locked", cache, "--locked", str(lock))["all"]
     alone = pip_alone(wanted_of_pip(lock), folder / "by-hand")
-    return {**spent, "pip alone, asked for the same": alone, "beyond pip": spent["all"] - alone}
+    return {
+        **spent,
+        "the same lock in another root": locked,
+        "pip alone, asked for the same": alone,
+        "beyond pip": spent["all"] - alone,
+        "beyond pip, of the same lock": locked - alone,
+    }
 
 
 def main() -> None:
