@@ -53,15 +53,8 @@ def create(recipe: str, root: Path, cache: Path, *options: str) -> dict[str, flo
 def pip_alone(wanted: Sequence[str], folder: Path) -> float:
     """Return the seconds of installing the same by hand; the virtualenv is not counted."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    command = [
-        str(folder / "bin" / "python"),
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--only-binary",
-        ":all:",
-    ]
+    options = ["-m", "pip", "install", "-q", "--only-binary", ":all:"]
+    command = [str(folder / "bin" / "python"), *options]
     begin = time.perf_counter()
     subprocess.run([*command, *wanted], check=True, capture_output=True)
     return time.perf_counter() - begin

@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,12 +58,10 @@ def ask_own(
     ignore = [] if plan.system_site_packages else ["--ignore-installed"]
     options = [*ignore, *write_present(scratch, firm)]
     pip = [python, str(_KEEPING), str(downloads)] if downloads else [python, "-m", "pip"]
-    with ThreadPoolExecutor(1) as aside:
-        settings = aside.submit(_settings, plan, run, python)
-        answer, report = _asked(plan, run, pip, options, scratch)
-        if not answer.ok:
-            raise pip_failure(plan, pip_pins(plan), answer)
-        return Answer(_to_fetch(_installs(report), scratch), settings.result())
+    answer, report = _asked(plan, run, pip, options, scratch)
+    if not answer.ok:
+        raise pip_failure(plan, pip_pins(plan), answer)
+    return Answer(_to_fetch(_installs(report), scratch), _settings(plan, run, python))
 
 
 def ask_for_target(

@@ -219,8 +219,8 @@ def _imports(known: Known) -> dict[str, str]:
 def _with_sizes(
     artifacts: Sequence[Artifact], sources: Sources, downloads: Path | None
 ) -> tuple[Artifact, ...]:
-    sizes = {each.url: each.size or _size_here(each, downloads) for each in artifacts}
-    sizes |= sources.sizes([url for url, size in sizes.items() if size is None])
+    known = {each.url: each.size or _size_here(each, downloads) for each in artifacts}
+    sizes = {**known, **sources.sizes([url for url, size in known.items() if size is None])}
     whole = [each.model_copy(update={"size": sizes[each.url]}) for each in artifacts]
     return tuple(sorted(whole, key=lambda artifact: (artifact.name, artifact.version)))
 

@@ -83,8 +83,8 @@ need_python() {
   fi
 }
 
-# With every file there and whole, as in a bundle, nothing is fetched. pip may have had to download
-# wheels when it was asked about them.
+# With every file there and whole, as in a bundle, nothing is fetched. `envbuild create` puts here what
+# pip had to download when it was asked.
 step_fetch() {
   mkdir -p -- wheelhouse
   missing sources.txt
