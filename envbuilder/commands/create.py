@@ -17,6 +17,7 @@ from ..model.profiles import program
 from ..record import read_all
 from ..render import launch_by_hand, render_build, render_default, render_modulefile
 from ..root import files, locks, publish, store
+from . import kept
 from .buildable import check_buildable
 from .bundle import make_bundle
 from .context import Context
@@ -115,13 +116,20 @@ def _lock_for(
     home: store.Home,
     context: Context,
 ) -> Lock:
-    """Return the last lock if it decides the same, else a new one."""
-    if not options.relock:
-        last = _last_lock(home)
-        if last and _same_decisions(last.plan, planned):
-            context.tell.say("the lock of the last create still fits (--relock asks pip again)")
-            return last
-    return obtain_lock(material, planned, context, home.scratch / "asking", _downloads(home))
+    """Return the last lock if it decides the same, one made elsewhere just now, or a new one."""
+    last = None if options.relock else _last_lock(home)
+    if last and _same_decisions(last.plan, planned):
+        context.tell.say("the lock of the last create still fits (--relock asks pip again)")
+        return last
+    file = kept.kept_file(planned, material, context)
+    found = kept.find(file, context.clock()) if file and not options.relock else None
+    if found:
+        context.tell.say(f"a lock made {found.told()} fits (--relock asks pip again)")
+        return found.lock
+    lock = obtain_lock(material, planned, context, home.scratch / "asking", _downloads(home))
+    if file:
+        kept.keep(file, lock, context)
+    return lock
 
 
 def _downloads(home: store.Home) -> Path:

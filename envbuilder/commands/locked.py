@@ -110,16 +110,21 @@ def _glibc_stated(material: Material) -> str | None:
 
 
 def _where(planned: Plan, scratch: Path, material: Material, context: Context) -> Where:
-    here = _is_here(planned)
     return Where(
         inside=_shell(planned, scratch / "inside", scratch / "venv", context),
         outside=_shell(_bare(planned), scratch / "outside", scratch / "venv", context),
         scratch=scratch,
-        here=here,
-        glibc=(here and _glibc_here()) or _glibc_stated(material) or OLDEST_GLIBC,
+        here=_is_here(planned),
+        glibc=glibc_of_target(planned, material),
         environ=context.environ,
         say=context.tell.say,
     )
+
+
+def glibc_of_target(planned: Plan, material: Material) -> str:
+    """Return the glibc that wheels are chosen for."""
+    here = _is_here(planned) and _glibc_here()
+    return here or _glibc_stated(material) or OLDEST_GLIBC
 
 
 def _is_here(planned: Plan) -> bool:

@@ -6,13 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .doctor import doctor
+    from .host import Host
     from .interpreters import Detected, snapshot
     from .local import local_notes, local_site
+    from .places import cache_folder
 
-__all__ = ["Detected", "doctor", "local_notes", "local_site", "snapshot"]
+__all__ = [
+    "Detected",
+    "Host",
+    "cache_folder",
+    "doctor",
+    "local_notes",
+    "local_site",
+    "snapshot",
+]
 
 _MODULES = {
     "Detected": "interpreters",
+    "Host": "host",
+    "cache_folder": "places",
     "doctor": "doctor",
     "local_notes": "local",
     "local_site": "local",

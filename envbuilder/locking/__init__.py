@@ -2,7 +2,8 @@
 
 from .failures import Refusal
 from .locker import Known, Where, make_lock
+from .question import question
 from .target import OLDEST_GLIBC
 from .virtualenv import Run
 
-__all__ = ["OLDEST_GLIBC", "Known", "Refusal", "Run", "Where", "make_lock"]
+__all__ = ["OLDEST_GLIBC", "Known", "Refusal", "Run", "Where", "make_lock", "question"]

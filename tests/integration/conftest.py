@@ -7,10 +7,11 @@ skipped with that reason.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from integration_tools import Envbuild, run
+from integration_tools import LOCK_CACHE, Envbuild, run
 
 HERE = Path(__file__).parent
 
@@ -20,6 +21,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.integration)
             item.add_marker(pytest.mark.network)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def locks_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the locks of what is made for all tests out of the home."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(LOCK_CACHE, str(tmp_path_factory.mktemp("locks")))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def locks_of_this_test(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let every test ask the index as if it were the first."""
+    monkeypatch.setenv(LOCK_CACHE, str(tmp_path_factory.mktemp("locks")))
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from envbuilder.model.plan import Lock
 STAMP = ".envbuild.json"
 # A variable that every process of a run under test inherits.
 MARK = "TEST_MARK"
+# The tests' own, so that none takes a lock that another left.
+LOCK_CACHE = "ENVBUILD_LOCK_CACHE"
 SUMMARY = "A small recipe of the tests"
 SMALL_BYTES = 65536
 # Seconds after which a command of these tests counts as hung.
@@ -46,7 +49,11 @@ def clean_environ(changes: Mapping[str, str | None] | None = None) -> dict[str, 
     None takes a variable away.
     """
     steering = ("ENVBUILD_", "PYTHON", "VIRTUAL_ENV", "MODULE", "LMOD", "LOADEDMODULES")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(steering)}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name == LOCK_CACHE or not name.startswith(steering)
+    }
     changed: dict[str, str | None] = {**kept, **(changes or {})}
     return {name: value for name, value in changed.items() if value is not None}
 
@@ -152,6 +159,22 @@ def small_recipe(
     path.write_text(
         SMALL.format(name=name, summary=summary, max_bytes=max_bytes, more=more), encoding="utf-8"
     )
+    return path
+
+
+def write_wheel(folder: Path, content: str) -> Path:
+    """Write a wheel of one module."""
+    path = folder / "tinywheel-1.0-py3-none-any.whl"
+    info = "tinywheel-1.0.dist-info"
+    files = {
+        "tinywheel.py": content,
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: tinywheel\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in (*files, f"{info}/RECORD"))
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, text in files.items():
+            wheel.writestr(name, text)
     return path
 
 

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import uuid
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from integration_tools import (
     small_lock,
     small_recipe,
     start,
+    write_wheel,
 )
 from kill_tools import STEPS, wait_for, wait_until
 from place_tools import (
@@ -188,22 +188,6 @@ def test_an_index_without_the_package(shop: Shop) -> None:
     done = shop.create(recipe, env=env)
     expect(done, 5, "error: the package index offers no file of ")
     expect(done, 5, "hint: is it a complete mirror? pip-indexes in the recipe or site file names")
-
-
-def write_wheel(folder: Path, content: str) -> Path:
-    """Write a wheel of one module."""
-    path = folder / "tinywheel-1.0-py3-none-any.whl"
-    info = "tinywheel-1.0.dist-info"
-    files = {
-        "tinywheel.py": content,
-        f"{info}/METADATA": "Metadata-Version: 2.1\nName: tinywheel\nVersion: 1.0\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in (*files, f"{info}/RECORD"))
-    with zipfile.ZipFile(path, "w") as wheel:
-        for name, text in files.items():
-            wheel.writestr(name, text)
-    return path
 
 
 def test_a_wheel_that_was_tampered_with_after_it_was_locked(shop: Shop) -> None:

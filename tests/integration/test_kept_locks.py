@@ -1,0 +1,60 @@
+"""A lock that was made within the hour serves another root."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from integration_tools import LOCK_CACHE, Envbuild, small_recipe, write_wheel
+
+ASKED = "ask the package index"
+FITS = "a lock made just now fits (--relock asks pip again)"
+
+Create = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    """Return a wheel in a folder of its own."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    return write_wheel(folder, "good = True\n")
+
+
+@pytest.fixture
+def create(envbuild: Envbuild, wheel: Path, tmp_path: Path) -> Create:
+    """Return what creates a recipe with that wheel in a root; it tells the id and what was said."""
+    more = f'packages: [tinywheel]\nfind-links: ["{wheel.parent.as_uri()}"]\n'
+    recipe = small_recipe(tmp_path, "twice", more=more)
+
+    def run(root: str, *words: str, **env: str) -> tuple[str, str]:
+        done = envbuild("create", recipe, "--root", tmp_path / root, "--json", *words, env=env)
+        assert done.code == 0, done.text
+        return json.loads(done.out)["id"], done.err
+
+    return run
+
+
+def test_pip_is_asked_again_only_where_it_may_say_something_else(
+    create: Create, wheel: Path
+) -> None:
+    first, said = create("one")
+    assert ASKED in said
+    second, said = create("two")
+    assert (second, FITS in said, ASKED in said) == (first, True, False)
+    # The same file, but another time.
+    os.utime(wheel, (1, 1))
+    third, said = create("three")
+    assert (third, FITS in said, ASKED in said) == (first, False, True)
+
+
+def test_relock_asks_and_a_place_that_takes_nothing_costs_a_warning(create: Create) -> None:
+    first, _ = create("one")
+    second, said = create("two", "--relock")
+    assert (second, FITS in said, ASKED in said) == (first, False, True)
+    third, said = create("three", **{LOCK_CACHE: "/dev/null/locks"})
+    assert (third, ASKED in said) == (first, True)
+    assert "warning: the lock is not kept for another create: " in said
