@@ -22,7 +22,7 @@ from .buildable import check_buildable
 from .bundle import make_bundle
 from .context import Context
 from .load import Choice, Material, load, plan
-from .locked import LOCKS, changed_inputs, check_is_for, check_runtime, obtain_lock
+from .locked import LOCKS, changed_inputs, check_is_for, check_runtime, obtain_lock, question_of
 from .patches import patch_files
 from .places import root_path
 from .prove import prove
@@ -121,12 +121,13 @@ def _lock_for(
     if last and _same_decisions(last.plan, planned):
         context.tell.say("the lock of the last create still fits (--relock asks pip again)")
         return last
-    file = kept.kept_file(planned, material, context)
+    scratch = home.scratch / "asking"
+    file = kept.kept_file(question_of(planned, material, context, scratch), context)
     found = kept.find(file, context.clock()) if file and not options.relock else None
     if found:
         context.tell.say(f"a lock made {found.told()} fits (--relock asks pip again)")
         return found.lock
-    lock = obtain_lock(material, planned, context, home.scratch / "asking", _downloads(home))
+    lock = obtain_lock(material, planned, context, scratch, _downloads(home))
     if file:
         kept.keep(file, lock, context)
     return lock

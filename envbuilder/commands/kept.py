@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
-import sys
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from .. import __version__, process
+from .. import __version__
 from ..detect import Host, cache_folder
-from ..locking import question
 from ..model.base import sha256_text
-from ..model.plan import Lock, Plan
+from ..model.plan import Lock
 from ..root import files
 from .context import Context
-from .load import Material
-from .locked import glibc_of_target
 
 # An index has something new at any time. A day later is late to hear of it, and who builds the
 # same in two places does so within minutes.
 LIFETIME = timedelta(hours=1)
 
-# Files of this folder: nothing else that lies there may ever be removed.
-_OURS = re.compile(r"\.?[0-9a-f]{64}\.json.*")
+# Files of ours, also those that a killed create had begun: nothing else may ever be removed.
+_OURS = re.compile(r"lock-[0-9a-f]{64}\.json|\.lock-[0-9a-f]{64}\.json\.[a-z0-9_]{8}")
 
 
 @dataclass(frozen=True)
@@ -40,23 +37,28 @@ class Kept:
         return f"{minutes} min ago" if minutes else "just now"
 
 
-def kept_file(planned: Plan, material: Material, context: Context) -> Path | None:
-    """Return the file in which the lock of *planned* is kept; None: it must be asked for."""
-    folder = _folder(context)
-    said = process.run([sys.executable, "-m", "pip", "config", "list"], env=context.environ)
-    if folder is None or not said.ok:
+def kept_file(question: str | None, context: Context) -> Path | None:
+    """Return where the lock that answers *question* is kept; None: nowhere.
+
+    In ENVBUILD_LOCK_CACHE, or the folder for caches that XDG's specification says.
+    """
+    named = context.environ.get("ENVBUILD_LOCK_CACHE")
+    caches = cache_folder(Host(context.environ))
+    folder = context.path(named) if named else caches and caches / "locks"
+    if folder is None or question is None:
         return None
-    asked = question(planned, glibc_of_target(planned, material), said.stdout)
     # Another envbuild may read the same answer otherwise.
-    return folder / f"{sha256_text(__version__ + asked)}.json" if asked else None
+    return folder / f"lock-{sha256_text(f'{__version__} {question}')}.json"
 
 
 def find(file: Path, now: datetime) -> Kept | None:
-    """Return the lock that is kept there, unless it is too old or not whole."""
+    """Return the lock that is kept there, unless it is too old, not whole or somebody else's."""
     try:
+        if file.stat().st_uid != os.geteuid():
+            return None  # who may choose a lock chooses what runs in the environment
         age = now - _written(file, now)
         lock = Lock.model_validate_json(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, OverflowError):
         return None  # there is none, or one of another schema: the next one takes its place
     return Kept(lock, abs(age)) if _is_young(age) else None
 
@@ -66,19 +68,20 @@ def keep(file: Path, lock: Lock, context: Context) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         files.write_atomically(file, lock.text())
-        _remove_old(file.parent, context.clock())
     except OSError as error:
         context.tell.warn(f"the lock is not kept for another create: {error}")
+        return
+    _remove_old(file.parent, context.clock())
 
 
 def _remove_old(folder: Path, now: datetime) -> None:
-    for path in folder.iterdir():
-        if not _OURS.fullmatch(path.name) or not path.is_file():
-            continue
-        # Another create may have removed it meanwhile.
-        with contextlib.suppress(FileNotFoundError):
-            if not _is_young(now - _written(path, now)):
-                path.unlink()
+    with contextlib.suppress(OSError):
+        ours = [path for path in folder.iterdir() if _OURS.fullmatch(path.name)]
+        for path in ours:
+            # Another create may have removed it meanwhile; or it is not ours to remove.
+            with contextlib.suppress(OSError, ValueError, OverflowError):
+                if not _is_young(now - _written(path, now)):
+                    path.unlink()
 
 
 def _written(file: Path, now: datetime) -> datetime:
@@ -88,11 +91,3 @@ def _written(file: Path, now: datetime) -> datetime:
 def _is_young(age: timedelta) -> bool:
     # A file server's clock may be ahead.
     return abs(age) < LIFETIME
-
-
-def _folder(context: Context) -> Path | None:
-    named = context.environ.get("ENVBUILD_LOCK_CACHE")
-    if named:
-        return context.path(named)
-    caches = cache_folder(Host(context.environ))
-    return caches / "locks" if caches else None

@@ -16,7 +16,7 @@ from pathlib import Path
 from .. import process
 from ..documents.json_file import JsonFile
 from ..errors import NoSolutionError, Place, UsageError
-from ..locking import OLDEST_GLIBC, Known, Refusal, Run, Where, make_lock
+from ..locking import OLDEST_GLIBC, Known, Refusal, Run, Where, make_lock, question
 from ..model.places import Places
 from ..model.plan import Lock, Modules, Plan
 from ..model.site import glibc_of
@@ -70,6 +70,18 @@ def obtain_lock(
             planned = _planned_again(material, refused, planned)
 
 
+def question_of(planned: Plan, material: Material, context: Context, scratch: Path) -> str | None:
+    """Return what tells the question for this plan's files from others, None where nothing does.
+
+    *scratch* as for ``obtain_lock``.
+    """
+    if not _is_here(planned):
+        return None
+    with files.scratch(scratch):
+        where = _where(planned, scratch, material, context)
+        return question(planned, where.glibc, where.inside)
+
+
 def _planned_again(material: Material, refused: frozenset[tuple[str, str]], before: Plan) -> Plan:
     """Solve again without what the index refused.
 
@@ -110,21 +122,16 @@ def _glibc_stated(material: Material) -> str | None:
 
 
 def _where(planned: Plan, scratch: Path, material: Material, context: Context) -> Where:
+    here = _is_here(planned)
     return Where(
         inside=_shell(planned, scratch / "inside", scratch / "venv", context),
         outside=_shell(_bare(planned), scratch / "outside", scratch / "venv", context),
         scratch=scratch,
-        here=_is_here(planned),
-        glibc=glibc_of_target(planned, material),
+        here=here,
+        glibc=(here and _glibc_here()) or _glibc_stated(material) or OLDEST_GLIBC,
         environ=context.environ,
         say=context.tell.say,
     )
-
-
-def glibc_of_target(planned: Plan, material: Material) -> str:
-    """Return the glibc that wheels are chosen for."""
-    here = _is_here(planned) and _glibc_here()
-    return here or _glibc_stated(material) or OLDEST_GLIBC
 
 
 def _is_here(planned: Plan) -> bool:

@@ -2,7 +2,7 @@
 
 from .failures import Refusal
 from .locker import Known, Where, make_lock
-from .question import question
+from .questions import question
 from .target import OLDEST_GLIBC
 from .virtualenv import Run
 

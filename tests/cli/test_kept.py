@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
 from envbuilder.commands.context import Context
-from envbuilder.commands.kept import LIFETIME, find, keep
+from envbuilder.commands.kept import LIFETIME, find, keep, kept_file
 from envbuilder.model.plan import Lock
 from tests.cli.published import planned
 
 # What is written has the machine's own time.
 NOW = datetime.now(timezone.utc)
-NAME = "0123456789abcdef" * 4 + ".json"
+NAME = f"lock-{'0123456789abcdef' * 4}.json"
 
 
 class Ear:
@@ -102,8 +103,9 @@ def test_old_ones_are_removed_and_nothing_else(
     context: Context, lock: Lock, tmp_path: Path, ear: Ear
 ) -> None:
     old = timedelta(hours=2)
-    gone = [aged(tmp_path / name, old) for name in (NAME.replace("0", "1"), f".{NAME}.a1b2c3")]
-    others = ("thesis.json", f"copy-of-{NAME}", NAME.removesuffix(".json"), NAME.upper())
+    gone = [aged(tmp_path / name, old) for name in (NAME.replace("0", "1"), f".{NAME}.a1b2c3_x")]
+    others = [f"{NAME}{end}" for end in (".orig", ".gz", "l")]
+    others += ["thesis.json", f"copy-of-{NAME}", f".{NAME}", NAME[5:], NAME.removesuffix(".json")]
     stay = [aged(tmp_path / name, old) for name in others]
     stay.append(aged(tmp_path / NAME.replace("0", "2"), timedelta(minutes=5)))
     folder = tmp_path / NAME.replace("0", "3")
@@ -113,6 +115,70 @@ def test_old_ones_are_removed_and_nothing_else(
     assert [path for path in gone if path.exists()] == []
     assert [path for path in (*stay, folder) if not path.exists()] == []
     assert ear.warned == []
+
+
+def test_what_cannot_be_removed_is_left(
+    context: Context, lock: Lock, tmp_path: Path, ear: Ear, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = [aged(tmp_path / NAME.replace("0", digit), timedelta(hours=2)) for digit in "123"]
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(1, "Operation not permitted", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refuse)
+        keep(tmp_path / NAME, lock, context)
+    assert [path.exists() for path in old] == [True, True, True]
+    keep(tmp_path / NAME, lock, context)
+    assert [path.exists() for path in old] == [False, False, False]
+    assert find(tmp_path / NAME, NOW)
+    assert ear.warned == []
+
+
+def test_a_lock_of_somebody_else_is_not_taken(
+    context: Context, lock: Lock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(tmp_path / NAME, lock, context)
+    assert find(tmp_path / NAME, NOW)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert find(tmp_path / NAME, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("environ", "folder"),
+    [
+        ({"ENVBUILD_LOCK_CACHE": "/scratch/locks", "HOME": "/home/me"}, "/scratch/locks"),
+        ({"ENVBUILD_LOCK_CACHE": "", "HOME": "/home/me"}, "/home/me/.cache/envbuild/locks"),
+        ({"XDG_CACHE_HOME": "/xdg", "HOME": "/home/me"}, "/xdg/envbuild/locks"),
+    ],
+    ids=["named", "home", "XDG"],
+)
+def test_where_locks_are_kept(environ: dict[str, str], folder: str, context: Context) -> None:
+    here = replace(context, environ=environ)
+    one, other = kept_file("one", here), kept_file("other", here)
+    assert one
+    assert other
+    assert one != other
+    assert {str(one.parent), str(other.parent)} == {folder}
+    assert kept_file(None, here) is None
+
+
+def test_a_folder_is_named_from_where_one_is_and_without_any_nothing_is_kept(
+    context: Context, tmp_path: Path
+) -> None:
+    file = kept_file("one", replace(context, environ={"ENVBUILD_LOCK_CACHE": "mine"}))
+    assert file
+    assert file.parent == tmp_path / "mine"
+    assert kept_file("one", replace(context, environ={})) is None
+
+
+def test_another_envbuild_does_not_find_it(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = replace(context, environ={"HOME": "/home/me"})
+    before = kept_file("one", here)
+    monkeypatch.setattr("envbuilder.commands.kept.__version__", "9.9")
+    assert kept_file("one", here) != before
 
 
 def test_a_place_that_cannot_be_written_is_told(context: Context, lock: Lock, ear: Ear) -> None:

@@ -35,7 +35,7 @@ def locks_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 def locks_of_this_test(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Let every test ask the index as if it were the first."""
+    """Let every test ask the index, whatever those before it have asked."""
     monkeypatch.setenv(LOCK_CACHE, str(tmp_path_factory.mktemp("locks")))
 
 

@@ -205,6 +205,10 @@ def test_a_wheel_that_was_tampered_with_after_it_was_locked(shop: Shop) -> None:
     expect(done, 5, "the lock of the last create still fits", "error: step fetch (fetch the locked")
     expect(done, 5, "THESE PACKAGES DO NOT MATCH THE HASHES")
     expect(done, 5, "hint: a file differs from the one that was locked: the mirror changed it, or")
+    wheel.unlink()
+    expect(
+        shop.create(recipe), 5, "hint: a file cannot be had from where it was when it was locked"
+    )
 
 
 def end_at(moment: str, shop: Shop, number: signal.Signals, times: int = 1) -> Done:

@@ -162,5 +162,6 @@ enter_environment() {
   unset PYTHONHOME
   export MANPATH="${MANPATH:+$MANPATH:}"/software/cluster/env/abc/share/man
   export PYTHONNOUSERSITE=1 PYTHONDONTWRITEBYTECODE=1
-  export PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
+  # A quiet pip would not say its settings either, which the fetching of sources reads.
+  export PIP_USER=0 PIP_QUIET=0 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 }
