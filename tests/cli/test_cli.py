@@ -153,6 +153,8 @@ def test_all_problems_of_all_files_are_shown_at_once(tmp_path: Path) -> None:
     assert f"{two}:1:9: error:" in answer.stderr
 
 
+# What reads them is tested on every Python.
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", hostile.CASES, ids=lambda case: case.id)
 def test_hostile_documents_are_refused_and_nothing_is_written_or_run(
     case: hostile.Case, tmp_path: Path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,23 +37,12 @@ def create(envbuild: Envbuild, wheel: Path, tmp_path: Path) -> Create:
     return run
 
 
-def test_pip_is_asked_again_only_where_it_may_say_something_else(
-    create: Create, wheel: Path
-) -> None:
+def test_pip_is_asked_once_for_two_roots_and_again_when_that_is_said(create: Create) -> None:
     first, said = create("one")
     assert ASKED in said
     second, said = create("two")
     assert (second, FITS in said, ASKED in said) == (first, True, False)
-    # The same file, but another time.
-    os.utime(wheel, (1, 1))
-    third, said = create("three")
+    # A place that takes nothing costs a warning.
+    third, said = create("three", "--relock", **{LOCK_CACHE: "/dev/null/locks"})
     assert (third, FITS in said, ASKED in said) == (first, False, True)
-
-
-def test_relock_asks_and_a_place_that_takes_nothing_costs_a_warning(create: Create) -> None:
-    first, _ = create("one")
-    second, said = create("two", "--relock")
-    assert (second, FITS in said, ASKED in said) == (first, False, True)
-    third, said = create("three", **{LOCK_CACHE: "/dev/null/locks"})
-    assert (third, ASKED in said) == (first, True)
     assert "warning: the lock is not kept for another create: " in said
