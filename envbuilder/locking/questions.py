@@ -40,7 +40,7 @@ def question(plan: Plan, glibc: str, inside: Run) -> str | None:
         return None
     try:
         asked = {
-            "plan": plan.model_dump(mode="json"),
+            "plan": plan.plain(),
             "glibc": glibc,
             "pip": [version("pip"), *sorted(config)],
             "places": _states(plan, said.stdout),
