@@ -1,12 +1,12 @@
 """Who has asked for what, and what follows: the same answer on every rank, without a coordinator.
 
-Every rank keeps a :class:`Ledger` and feeds it the same reports, so that all ledgers are equal at
-all times.  Nothing here communicates: the conductor gathers the reports, and what it has gathered
-is taken in the same order everywhere, by rank and then as that rank asked.
+Every rank keeps a :class:`ResponseCache` and feeds it the same reports, so that all caches are
+equal at all times.  Nothing here communicates: the controller gathers the reports, which are taken
+in the same order everywhere, by rank and then as that rank asked.
 
-A request that all ranks have agreed on once gets a *slot*.  From then on one bit says that a rank
-asks for it again, and one reduction of all ranks' bits finds what everybody asks for: training
-steps repeat the same requests, so that nothing is spelt out after the first one.
+A request that all ranks have agreed on once gets a *cache bit*, which from then on says that a rank
+asks for it again.  One reduction of all ranks' bits finds what everybody asks for: training steps
+repeat the same requests, so that nothing is negotiated in full after the first one.
 """
 
 import json
@@ -97,25 +97,25 @@ class Decision(NamedTuple):
     error: Optional[MismatchError] = None
 
 
-class Ledger:
-    """What the ranks have reported, what they have agreed on before, and who has joined or left.
+class ResponseCache:
+    """What the ranks have reported and agreed on before, who has joined and who shuts down.
 
     One class for these, because each report may change all of them at once, and they must stay
     equal on all ranks.
 
     size: ranks in the group.
-    capacity: slots; when all are taken, the oldest is given to the next request.
+    capacity: cache bits; when all are taken, the oldest is given to the next request.
     """
 
     def __init__(self, size: int, capacity: int) -> None:
         self.size = size
         self.capacity = capacity
-        self.slots: Dict[Request, int] = {}
-        self.requests: List[Request] = []  # by slot
-        self.without_joined: List[bool] = []  # by slot: goes_on_without_joined
+        self.bits: Dict[Request, int] = {}
+        self.requests: List[Request] = []  # by cache bit
+        self.without_joined: List[bool] = []  # by cache bit: goes_on_without_joined
         self.waiting: OrderedDict[Label, Dict[int, Request]] = OrderedDict()
         self.joined: List[int] = []  # in the order in which they joined
-        self.left: List[int] = []
+        self.shutdown_requested: List[int] = []
         self.epoch = 0  # unnamed requests are numbered anew in each
         self._oldest = 0
 
@@ -128,14 +128,14 @@ class Ledger:
                 if request == JOIN:
                     self.joined.append(rank)
                 elif request == SHUTDOWN:
-                    self.left.append(rank)
+                    self.shutdown_requested.append(rank)
                 else:
                     self.waiting.setdefault(label, {})[rank] = request
                     touched[label] = None
         # A rank that joins may complete anything, a report only what it speaks of.
         changed = list(self.waiting if len(self.joined) > joined else touched)
         decisions = [self._decide(label) for label in changed if self._complete(label)]
-        if self.left:
+        if self.shutdown_requested:
             return decisions + self._close()
         if len(self.joined) == self.size:
             decisions.append(Decision(JOIN_LABEL, JOIN))
@@ -178,26 +178,26 @@ class Ledger:
             texts = [str(asked.get(rank, JOIN)) for rank in range(self.size)]
             return Decision(label, request, mismatch(texts))
         if not request.refusal:
-            self._give_slot(request)
+            self._assign_bit(request)
         return Decision(label, request)
 
-    def _give_slot(self, request: Request) -> None:
-        if request in self.slots or not self.capacity:
+    def _assign_bit(self, request: Request) -> None:
+        if request in self.bits or not self.capacity:
             return
         if len(self.requests) < self.capacity:
             self.requests.append(request)
             self.without_joined.append(goes_on_without_joined(request))
-            self.slots[request] = len(self.requests) - 1
+            self.bits[request] = len(self.requests) - 1
             return
-        slot, self._oldest = self._oldest, (self._oldest + 1) % self.capacity
-        del self.slots[self.requests[slot]]
-        self.slots[request] = slot
-        self.requests[slot] = request
-        self.without_joined[slot] = goes_on_without_joined(request)
+        bit, self._oldest = self._oldest, (self._oldest + 1) % self.capacity
+        del self.bits[self.requests[bit]]
+        self.bits[request] = bit
+        self.requests[bit] = request
+        self.without_joined[bit] = goes_on_without_joined(request)
 
     def _close(self) -> List[Decision]:
-        """End the session for everybody: who has left will never ask for what waits."""
-        error = None if len(self.left) == self.size else mismatch(self._asked())
+        """End the session for everybody: who shuts down will never ask for what waits."""
+        error = None if len(self.shutdown_requested) == self.size else mismatch(self._asked())
         failed = self._fail_waiting(error) if error else []
         return failed + [Decision(SHUTDOWN_LABEL, SHUTDOWN, error)]
 
@@ -213,7 +213,9 @@ class Ledger:
         texts = []
         for rank in range(self.size):
             mine = [str(ranks[rank]) for ranks in self.waiting.values() if rank in ranks]
-            mine += [str(JOIN)] * (rank in self.joined) + [str(SHUTDOWN)] * (rank in self.left)
+            mine += [str(JOIN)] * (rank in self.joined) + [str(SHUTDOWN)] * (
+                rank in self.shutdown_requested
+            )
             more = f" and {len(mine) - _SHOWN} more" if len(mine) > _SHOWN else ""
             texts.append("; ".join(mine[:_SHOWN]) + more or "nothing")
         return texts

@@ -28,7 +28,7 @@ def root(root_rank: Any, process_set: Optional[ProcessSet]) -> Tuple[int, int, O
         found = operator.index(root_rank)
     except TypeError as error:
         return -1, -1, error
-    size = _session.conductor(process_set).engine.size
+    size = _session.controller(process_set).engine.size
     ranks, named = list(range(size)), f"a rank from 0 to {size - 1}"
     if process_set is not None and process_set.process_set_id != 0:
         ranks, named = process_set.ranks, f"one of the ranks {process_set.ranks} of the set"

@@ -15,8 +15,8 @@ import numpy
 
 from distributed_dl_training import _arguments, _memory, _reduce, _session
 from distributed_dl_training._agreement import JOIN, Request
-from distributed_dl_training._conductor import Handle
-from distributed_dl_training._core import Array, Op, Protocol
+from distributed_dl_training._core import ArgumentError, Array, Op, Protocol
+from distributed_dl_training._handle import Handle
 from distributed_dl_training._session import ProcessSet
 from distributed_dl_training._works import (
     Allgather,
@@ -127,7 +127,8 @@ def allreduce(
         target = _memory.empty(count, first.flat.dtype, first.flat)
     _memory.order(target)
     arena, start = (place.flat, place.start) if place else (None, 0)
-    work = Allreduce(sources, target, op, scales[0], scales[1], arena, start)
+    kind, postscale = _by_rules(op, scales[1], process_set)
+    work = Allreduce(sources, target, kind, scales[0], postscale, arena, start)
 
     def finish(done: Allreduce) -> Any:
         if not grouped and not in_place:
@@ -210,7 +211,7 @@ def alltoall(
     refusal = local.error
     if refusal is None and not local.shape:
         refusal = ValueError("alltoall needs an array of at least one dimension")
-    size = _session.conductor(process_set).engine.size
+    size = _session.controller(process_set).engine.size
     rows = local.shape[0] if local.shape else 0
     counts: List[int] = []
     if refusal is None:
@@ -258,7 +259,7 @@ def reducescatter(
     )
     if refusal is not None:
         return _submit(process_set, request, Nothing(), refusal, None)
-    engine = _session.conductor(process_set).engine
+    engine = _session.controller(process_set).engine
     trailing = local.shape[1:]
     rows = share(local.shape[0], engine.size)
     dtype = local.flat.dtype
@@ -267,11 +268,12 @@ def reducescatter(
     counts = [each * _count(trailing) for each in rows]
 
     def finish(done: ReduceScatter) -> Any:
-        piece = done.value
-        flat = piece if piece.dtype == dtype else _memory.converted(piece, dtype)
+        segment = done.value
+        flat = segment if segment.dtype == dtype else _memory.converted(segment, dtype)
         return adapter.make(flat, (rows[engine.rank],) + trailing, tensor)
 
-    work = ReduceScatter(values, counts, op, scales[0], scales[1])
+    kind, postscale = _by_rules(op, scales[1], process_set)
+    work = ReduceScatter(values, counts, kind, scales[0], postscale)
     return _submit(process_set, request, work, None, finish)
 
 
@@ -286,7 +288,7 @@ def join(device: int = -1) -> int:
     device: Horovod's, and ignored.
     """
     handle = Handle(JOIN, Nothing())
-    return int(_session.conductor().submit(handle).synchronize())
+    return int(_session.controller().submit(handle).synchronize())
 
 
 def share(rows: int, size: int) -> List[int]:
@@ -301,7 +303,11 @@ def _submit(
     refusal: Optional[Exception],
     finish: Optional[Result],
 ) -> Handle:
-    return _session.conductor(process_set).submit(Handle(request, work, refusal, finish))
+    if refusal is not None and _session.horovod_rules():
+        told = ArgumentError(str(refusal))
+        told.__cause__ = refusal
+        refusal = told
+    return _session.controller(process_set).submit(Handle(request, work, refusal, finish))
 
 
 def _cut(
@@ -312,18 +318,18 @@ def _cut(
     in_place: bool,
     sources: Sequence[Array],
 ) -> List[Any]:
-    """Return a group's result as tensors, each a piece of ``flat``."""
+    """Return a group's result as tensors, each a segment of ``flat``."""
     made = []
     start = 0
     for tensor, each in zip(tensors, local):
-        piece = flat[start : start + each.flat.size]
+        segment = flat[start : start + each.flat.size]
         start += each.flat.size
         if not in_place:
-            made.append(adapter.make(piece, each.shape, tensor))
+            made.append(adapter.make(segment, each.shape, tensor))
         elif sources[0] is flat:  # it has been reduced where it lies
             made.append(tensor)
         else:
-            made.append(_put_back(adapter, tensor, each.shape, piece, None))
+            made.append(_put_back(adapter, tensor, each.shape, segment, None))
     return made
 
 
@@ -349,8 +355,20 @@ def _same_dtype(local: Sequence[Local]) -> Optional[Exception]:
 
 def _refused(local: Local, op: Any, scales: Tuple[float, float]) -> Optional[Exception]:
     if not isinstance(op, Op):
-        return TypeError("op must be Sum, Average, Min, Max or Product")
-    return _reduce.refusal(local.flat.dtype, op, scales != (1.0, 1.0))
+        return TypeError(getattr(op, "reason", "op must be Sum, Average, Min, Max or Product"))
+    scaled = scales != (1.0, 1.0)
+    return _reduce.refusal(local.flat.dtype, op, scaled, _session.horovod_rules())
+
+
+def _by_rules(op: Op, postscale: float, process_set: Optional[ProcessSet]) -> Tuple[Op, float]:
+    """Return how an operation is calculated, and the factor after it.
+
+    Horovod's average is a sum times postscale / size, in one multiplication
+    (horovod/common/ops/mpi_operations.cc:39 of 0.28.1); ours divides, which is rounded once less.
+    """
+    if op is Op.AVERAGE and _session.horovod_rules():
+        return Op.SUM, postscale / _session.controller(process_set).engine.size
+    return op, postscale
 
 
 def _name(name: Optional[str]) -> Optional[str]:

@@ -53,7 +53,11 @@ class MPIUnavailableError(EngineUnavailableError):
     """mpi4py is not installed, or it finds no MPI library to load."""
 
 
-class MismatchError(RuntimeError):
+class CollectiveError(RuntimeError):
+    """A collective has failed; what follows says how.  Horovod's name is HorovodInternalError."""
+
+
+class MismatchError(CollectiveError):
     """The ranks did not ask for the same collective.
 
     Every rank gets the same text.  ``requests`` holds what each rank asked for, by rank.
@@ -68,15 +72,19 @@ class MismatchError(RuntimeError):
         return type(self), (str(self), self.requests)  # so that it can be copied and pickled
 
 
-class DuplicateNameError(ValueError):
+class DuplicateNameError(CollectiveError, ValueError):
     """A collective of this name is already under way in this process."""
 
 
-class PeerLostError(RuntimeError):
+class ArgumentError(CollectiveError, ValueError, TypeError):
+    """What is wrong with arguments, by the rules of Horovod: it raises the one or the other."""
+
+
+class PeerLostError(CollectiveError):
     """Another rank is gone, or the connection to it: nothing more can be exchanged."""
 
 
-class StallError(RuntimeError):
+class StallError(CollectiveError):
     """Some ranks did not take part within the limit; the text names them and the tensors."""
 
 
@@ -145,13 +153,13 @@ class Engine(Protocol):
         """Return an engine over these ranks, None on the others; collective over all of them."""
         raise NotImplementedError
 
-    def tend(self, status: str) -> None:
+    def answer(self, status: str) -> None:
         """Let other ranks know that this one lives and what it does; never blocks.
 
-        Any thread may call this and ``survey``, but only one at a time.
+        Any thread may call this and ``probe``, but only one at a time.
         """
 
-    def survey(self, seconds: float) -> Dict[int, Optional[str]]:
+    def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         """Return the status of every other rank, None for one that does not answer in time."""
         raise NotImplementedError
 

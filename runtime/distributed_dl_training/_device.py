@@ -109,7 +109,10 @@ class DeviceArray:
             self.tensor[where] = torch.from_numpy(value) if _is_array(value) else value
 
     def __imul__(self, factor: float) -> "DeviceArray":
-        self.tensor.mul_(factor)
+        if self.dtype.kind in "iu":  # as ``_reduce.scale`` does it
+            self.tensor.copy_(self.tensor.double().mul_(factor))
+        else:
+            self.tensor.mul_(factor)
         return self
 
     def __itruediv__(self, divisor: float) -> "DeviceArray":

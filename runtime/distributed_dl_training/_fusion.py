@@ -19,10 +19,10 @@ from distributed_dl_training._works import Allreduce
 SHORT_RUN = 1 << 16
 # Tensors of this many bytes or more are not packed: a message of their own costs less than copies.
 LONG = 1 << 20
-# Longer arrays of the host are reduced in pieces of so many bytes.  A MPI library takes memory for
+# Longer arrays of the host are reduced in chunks of so many bytes.  A MPI library takes memory for
 # as much as it reduces: below the C library's threshold of 32 MiB it gets the same memory again,
 # above it new pages each time.  Two ranks of MPICH reduced 102 MB in half the time so.
-LONGEST_PIECE = 16 << 20
+LONGEST_CHUNK = 16 << 20
 
 
 class Batch(NamedTuple):
@@ -93,6 +93,9 @@ class Fusion:
     def run(self, batch: Batch) -> None:
         """Reduce all items of a batch; collective."""
         works = [_work(item) for item in batch.items]
+        if isinstance(works[0].target, numpy.ndarray):  # nothing to order: no device has it
+            self._run(works, batch.in_place)
+            return
         with _memory.carrying([work.target for work in works]):
             self._run(works, batch.in_place)
             _memory.settle(works[0].target)
@@ -137,30 +140,30 @@ class Fusion:
             whole = [(work.sources, work.target) for work in works if work.target.size]
             self._pass_through(whole, buffer, works[0])
             return
-        for pieces in _fills(works, buffer.size):
-            self._pass_through([([source], target) for source, target in pieces], buffer, works[0])
+        for chunks in _fills(works, buffer.size):
+            self._pass_through([([source], target) for source, target in chunks], buffer, works[0])
 
     def _pass_through(
-        self, pieces: Sequence[Tuple[Sequence[Array], Array]], buffer: Array, like: Allreduce
+        self, chunks: Sequence[Tuple[Sequence[Array], Array]], buffer: Array, like: Allreduce
     ) -> None:
         """Copy sources to the buffer, reduce it and copy it to the targets."""
-        values = buffer[: sum([target.size for _, target in pieces])]
+        values = buffer[: sum([target.size for _, target in chunks])]
         if not values.size:
             return
-        _memory.pack([source for sources, _ in pieces for source in sources], values)
+        _memory.pack([source for sources, _ in chunks for source in sources], values)
         self._reduce(values, like)
         start = 0
-        for _, target in pieces:
+        for _, target in chunks:
             end = start + target.size
             _memory.convert(values[start:end], target)
             start = end
 
     def _reduce(self, values: Array, like: Allreduce) -> None:
-        pieces = LONGEST_PIECE if isinstance(values, numpy.ndarray) else values.nbytes
-        step = max(1, pieces // values.itemsize)
+        chunks = LONGEST_CHUNK if isinstance(values, numpy.ndarray) else values.nbytes
+        step = max(1, chunks // values.itemsize)
         for start in range(0, values.size, step):
-            piece = values[start : start + step]
-            _reduce.reduce(self.engine, piece, like.op, like.prescale, like.postscale)
+            chunk = values[start : start + step]
+            _reduce.reduce(self.engine, chunk, like.op, like.prescale, like.postscale)
 
     def _buffer(self, count: int, dtype: "numpy.dtype[Any]", like: Array) -> Array:
         """Return ``count`` elements of the buffer, which grows as needed."""
@@ -173,7 +176,7 @@ class Fusion:
 
 def _fills(works: Sequence[Allreduce], capacity: int) -> Iterator[List[Tuple[Array, Array]]]:
     """Yield pairs of source and target, cut so that each list has ``capacity`` elements at most."""
-    pieces: List[Tuple[Array, Array]] = []
+    chunks: List[Tuple[Array, Array]] = []
     room = capacity
     for work in works:
         base = 0
@@ -182,12 +185,12 @@ def _fills(works: Sequence[Allreduce], capacity: int) -> Iterator[List[Tuple[Arr
             while start < source.size:
                 count = min(room, source.size - start)
                 target = work.target[base + start : base + start + count]
-                pieces.append((source[start : start + count], target))
+                chunks.append((source[start : start + count], target))
                 start += count
                 room -= count
                 if not room:
-                    yield pieces
-                    pieces, room = [], capacity
+                    yield chunks
+                    chunks, room = [], capacity
             base += source.size
-    if pieces:
-        yield pieces
+    if chunks:
+        yield chunks

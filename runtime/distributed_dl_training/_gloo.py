@@ -22,7 +22,7 @@ from distributed_dl_training._core import (
     Pending,
     Threads,
 )
-from distributed_dl_training._keeper import Keeper, connect, meet
+from distributed_dl_training._heartbeat import Heartbeat, connect, meet
 from distributed_dl_training._losses import Losses
 from distributed_dl_training._rendezvous import Shared, World, distributed, limit
 
@@ -31,11 +31,11 @@ NATIVE = ("i1", "i4", "i8", "u1", "f4", "f8")
 _WIDENED = ("i2", "u2")
 # Seconds at most in a call of ``done``.
 _GLANCE = timedelta(seconds=0.05)
-# Seconds for ranks that leave at the same time, and for those that are to read why the job ends.
+# Seconds for ranks that shut down together, and for those that are to read why the job ends.
 _GOODBYE = 5.0
 _LAST_WORDS = 0.6
 # Bytes that are gathered at a time to be multiplied by hand.
-_PIECE = 1 << 22
+_CHUNK = 1 << 22
 
 
 class _Started:
@@ -85,8 +85,8 @@ class GlooEngine:
         try:
             self._data = self._new_group("data")
             self._control = self._new_group("control")
-            self._keeper = Keeper(connect(world, limit()), self.rank, self.size)
-            self._losses = Losses(self._keeper, self._groups)
+            self._heartbeat = Heartbeat(connect(world, limit()), self.rank, self.size)
+            self._losses = Losses(self._heartbeat, self._groups)
             # Everybody has written where the others will look.
             self._data.barrier().wait()
         except RuntimeError as error:
@@ -172,11 +172,11 @@ class GlooEngine:
         world = World(place, len(ranks), self._world.store, prefix)
         return type(self)(world, self.world_size)
 
-    def tend(self, status: str) -> None:
-        self._keeper.status = status
+    def answer(self, status: str) -> None:
+        self._heartbeat.status = status
 
-    def survey(self, seconds: float) -> Dict[int, Optional[str]]:
-        return self._keeper.survey(seconds)
+    def probe(self, seconds: float) -> Dict[int, Optional[str]]:
+        return self._heartbeat.probe(seconds)
 
     def same_group(self, comm: Any) -> bool:
         if comm is not None and not isinstance(comm, (list, tuple)):
@@ -188,7 +188,7 @@ class GlooEngine:
 
     def abort(self, code: int) -> None:
         if self.world_size > 1:
-            self._keeper.tell_lost(f"rank {self.rank} has ended the job, exit code {code}")
+            self._heartbeat.tell_lost(f"rank {self.rank} has ended the job, exit code {code}")
             if self.rank == 0:  # the store, which may end with this rank, is where others read it
                 time.sleep(_LAST_WORDS)
             os._exit(code)
@@ -197,7 +197,7 @@ class GlooEngine:
         if self._closed:
             return
         self._closed = True
-        self._keeper.close()
+        self._heartbeat.close()
         # The rank that holds the store stays until the others need it no more.
         meet(self._part("end"), self.size, _GOODBYE if self.rank == 0 else 0.0)
         del self._groups[:], self._data, self._control
@@ -236,19 +236,19 @@ class GlooEngine:
     def _start_gather(
         self, group: Any, data: Array, counts: Sequence[int], result: Array
     ) -> _Started:
-        """Gather pieces, all filled up to the longest: Gloo takes only equal ones."""
+        """Gather chunks, all filled up to the longest: Gloo takes only equal ones."""
         longest = max(counts)
         if min(counts) == longest:
-            pieces = [result[at * longest : (at + 1) * longest] for at in range(self.size)]
-            work = group.allgather([[tensor_over(piece) for piece in pieces]], [tensor_over(data)])
+            chunks = [result[at * longest : (at + 1) * longest] for at in range(self.size)]
+            work = group.allgather([[tensor_over(chunk) for chunk in chunks]], [tensor_over(data)])
             return _Started(self, work)
         padded = _memory.empty(longest, numpy.uint8, data)
         padded[: data.size] = data
-        pieces = [_memory.empty(longest, numpy.uint8, data) for _ in counts]
-        work = group.allgather([[tensor_over(piece) for piece in pieces]], [tensor_over(padded)])
+        chunks = [_memory.empty(longest, numpy.uint8, data) for _ in counts]
+        work = group.allgather([[tensor_over(chunk) for chunk in chunks]], [tensor_over(padded)])
 
         def finish() -> None:
-            _memory.pack([piece[:count] for piece, count in zip(pieces, counts)], result)
+            _memory.pack([chunk[:count] for chunk, count in zip(chunks, counts)], result)
 
         return _Started(self, work, finish)
 
@@ -269,12 +269,12 @@ def _reduce_unsigned(engine: GlooEngine, values: Array, op: Op) -> None:
 
 def _multiply_gathered(engine: GlooEngine, values: Array) -> None:
     """Multiply complex numbers, which Gloo cannot: in rank order, the same on every rank."""
-    step = max(1, _PIECE // engine.size // values.itemsize)
+    step = max(1, _CHUNK // engine.size // values.itemsize)
     for start in range(0, values.size, step):
-        piece = values[start : start + step]
-        counts = [piece.nbytes] * engine.size
-        everything = engine.allgather(piece.view(numpy.uint8), counts).view(piece.dtype)
-        numpy.multiply.reduce(everything.reshape(engine.size, -1), axis=0, out=piece)
+        chunk = values[start : start + step]
+        counts = [chunk.nbytes] * engine.size
+        everything = engine.allgather(chunk.view(numpy.uint8), counts).view(chunk.dtype)
+        numpy.multiply.reduce(everything.reshape(engine.size, -1), axis=0, out=chunk)
 
 
 def _gather_text(engine: GlooEngine, text: str) -> List[str]:

@@ -2,20 +2,34 @@
 
 import copy
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from distributed_dl_training._agreement import Label, Request
+from distributed_dl_training._core import Protocol
 from distributed_dl_training._works import Nothing, Work
 
-if TYPE_CHECKING:
-    from distributed_dl_training._conductor import Conductor
+
+class Executor(Protocol):
+    """What carries a handle's request out.
+
+    finishing: a lock that guards results that are being made.
+    """
+
+    finishing: Any
+
+    def poll(self, handle: "Handle") -> bool:
+        """Tell whether ``handle`` is done."""
+        raise NotImplementedError
+
+    def wait(self, handle: "Handle") -> None:
+        """Return when ``handle`` is done."""
 
 
 class Handle:
     """A collective under way: ``poll()`` looks whether it is complete, ``synchronize()`` waits."""
 
     __slots__ = (
-        "_conductor",
+        "_executor",
         "done",
         "error",
         "finish",
@@ -46,25 +60,25 @@ class Handle:
         self.error: Optional[Exception] = None
         self.reported = False
         self.since = 0.0  # when it became the oldest that waits
-        self._conductor: Optional[Conductor] = None
+        self._executor: Optional[Executor] = None
 
     def poll(self) -> bool:
         """Tell whether the result is there, so that ``synchronize`` will not wait."""
-        assert self._conductor is not None
-        return self._conductor.poll(self)
+        assert self._executor is not None
+        return self._executor.poll(self)
 
     def synchronize(self) -> Any:
         """Wait for the collective and return its result; a second call returns the same.
 
         Raises MismatchError, StallError, PeerLostError, or what is wrong with the arguments.
         """
-        assert self._conductor is not None
+        assert self._executor is not None
         if not self.done:
-            self._conductor.wait(self)
+            self._executor.wait(self)
         if self.error is not None:
             raise own_copy(self.error, self.refusal)
         if self.finish is not None:
-            with self._conductor.finishing:  # another thread may ask for the same result
+            with self._executor.finishing:  # another thread may ask for the same result
                 if self.finish is not None:
                     self.work, self.finish = Nothing(self.finish(self.work)), None
         return self.work.value
@@ -91,10 +105,10 @@ class Item(NamedTuple):
     error: Optional[Exception] = None
 
 
-class Askers:
+class ActiveThreads:
     """The threads that ask for collectives, and what each of them waits for.
 
-    The conductor's lock guards it.
+    The controller's lock guards it.
     """
 
     def __init__(self) -> None:
@@ -115,14 +129,44 @@ class Askers:
         """Note that this thread waits for ``handle``."""
         self._waiting[threading.current_thread()] = handle
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Note that this thread waits no more."""
         self._waiting.pop(threading.current_thread(), None)
 
     def all_wait(self) -> bool:
-        """Tell whether every thread that could ask for more waits for what is not done."""
+        """Tell whether every thread that could ask for more waits for what is not done.
+
+        One that has asked for nothing yet may still do so.
+        """
         self._threads = {thread for thread in self._threads if thread.is_alive()}
         waiting = self._waiting
         return bool(self._threads) and all(
-            thread in waiting and not waiting[thread].done for thread in self._threads
+            thread in waiting and not waiting[thread].done
+            for thread in self._threads.union(threads_that_may_ask())
         )
+
+
+# Where the threads of this runtime and of libraries are at home that ask for no collectives.
+_SILENT = (
+    "distributed_dl_training.",
+    "multiprocessing.",
+    "torch.utils.data.",
+    "torch._inductor.",
+    "tqdm.",
+    "tensorboard.",
+)
+
+
+def threads_that_may_ask() -> List[threading.Thread]:
+    """Return this process's threads that may ask for a collective, though they have not yet."""
+    return [
+        thread
+        for thread in threading.enumerate()
+        if not isinstance(thread, threading._DummyThread) and not _home(thread).startswith(_SILENT)
+    ]
+
+
+def _home(thread: threading.Thread) -> str:
+    """Return the module that a thread's code is from."""
+    target = getattr(thread, "_target", None)
+    return getattr(target, "__module__", None) or type(thread).__module__

@@ -5,26 +5,26 @@ from datetime import timedelta
 from typing import Any, List, Optional
 
 from distributed_dl_training._core import PeerLostError, fold_ranks
-from distributed_dl_training._keeper import Keeper
+from distributed_dl_training._heartbeat import Heartbeat
 
 # Between looks whether a rank is lost, while data is awaited.
 _LOOK = timedelta(seconds=0.25)
 # Seconds for answers that tell which rank is lost.
-_SURVEY = 1.0
+_PROBE = 1.0
 
 
 class Losses:
     """What is known of lost ranks, and the process groups that must outlive them."""
 
-    def __init__(self, keeper: Keeper, groups: List[Any]) -> None:
-        """Watch over ``groups``, a list that the engine may still add to."""
-        self._keeper = keeper
+    def __init__(self, heartbeat: Heartbeat, groups: List[Any]) -> None:
+        """StallInspector over ``groups``, a list that the engine may still add to."""
+        self._heartbeat = heartbeat
         self._groups = groups
 
     def check(self) -> None:
         """Raise PeerLostError if a rank is known to be lost."""
-        if self._keeper.lost is not None:
-            raise self._lost(self._keeper.lost)
+        if self._heartbeat.lost is not None:
+            raise self._lost(self._heartbeat.lost)
 
     def wait(self, work: Any, longest: Optional[timedelta] = None) -> bool:
         """Wait for ``work``, and tell whether it is complete; raises PeerLostError."""
@@ -48,15 +48,15 @@ class Losses:
 
     def _lost(self, reason: str) -> PeerLostError:
         """Return the error that every rank raises; nothing can be exchanged from now on."""
-        if self._keeper.lost is None:
-            silent = [rank for rank, says in self._keeper.survey(_SURVEY).items() if says is None]
+        if self._heartbeat.lost is None:
+            silent = [rank for rank, says in self._heartbeat.probe(_PROBE).items() if says is None]
             which = "rank" if len(silent) == 1 else "ranks"
             who = f"{which} {fold_ranks(silent)} gone: " if silent else ""
             # Gloo adds general advice to what has happened.
-            self._keeper.tell_lost(who + reason.split(" This is typically")[0])
+            self._heartbeat.tell_lost(who + reason.split(" This is typically")[0])
         # Threads below may still wait for the lost rank, and to free a group is to wait for them:
         # the groups stay for as long as the process does.
         for group in self._groups:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
         del self._groups[:]
-        return PeerLostError(self._keeper.lost or reason)
+        return PeerLostError(self._heartbeat.lost or reason)

@@ -7,7 +7,6 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import numpy
 
-from distributed_dl_training._by_node import Nodes
 from distributed_dl_training._core import (
     Array,
     Engine,
@@ -17,6 +16,7 @@ from distributed_dl_training._core import (
     Pending,
     Threads,
 )
+from distributed_dl_training._hierarchical import Nodes
 
 # MPI counts are C ints before MPI 4, and some libraries count bytes in them as well: no
 # message is longer than this many bytes.
@@ -49,13 +49,18 @@ _ANSWER = 2
 _NAP = 0.005
 
 
-def load_mpi() -> Any:
+def load_mpi(threads: bool = True) -> Any:
     """Import and return ``mpi4py.MPI``.
 
     Importing it starts MPI, unless somebody already has or ``mpi4py.rc`` says not to.
+    threads: False starts it without MPI_THREAD_MULTIPLE.
     Raises MPIUnavailableError if mpi4py is missing or finds no MPI library.
     """
     try:
+        if not threads:
+            import mpi4py
+
+            mpi4py.rc.thread_level = "serialized"
         from mpi4py import MPI
     except ImportError as error:  # also a libmpi that the dynamic linker does not find
         what = "mpi4py is not installed" if error.name == "mpi4py" else "mpi4py cannot load MPI"
@@ -90,21 +95,24 @@ class MpiEngine:
     devices = False
     halves = False  # MPI has no float16
 
-    def __init__(self, comm: Any = None, by_node: bool = True) -> None:
+    def __init__(self, comm: Any = None, hierarchical: bool = False, threads: bool = True) -> None:
         """Take private copies of ``comm`` (see ``init``); collective over its ranks.
 
-        by_node: let ``_by_node`` reduce where that differs; the same on all ranks.
+        hierarchical: let ``_hierarchical`` reduce where that differs; the same on all ranks.
+        threads: whether MPI may be called by several threads at a time.
 
         Raises MPIUnavailableError, TypeError or ValueError (``comm`` is not usable) or
         RuntimeError (MPI is already finalized).
         """
-        self._mpi = mpi = load_mpi()
+        self._mpi = mpi = load_mpi(threads)
         if mpi.Is_finalized():
             raise RuntimeError("MPI is already finalized in this process and cannot start again")
         self.started_mpi = not mpi.Is_initialized()
         if self.started_mpi:
-            mpi.Init_thread(mpi.THREAD_MULTIPLE)
+            mpi.Init_thread(mpi.THREAD_MULTIPLE if threads else mpi.THREAD_SERIALIZED)
         self.threads = _threads(mpi)
+        if not threads and self.threads is Threads.MULTIPLE:
+            self.threads = Threads.SERIALIZED
         self.world_size = int(mpi.COMM_WORLD.Get_size())
 
         source = _communicator(mpi, comm)
@@ -118,7 +126,7 @@ class MpiEngine:
             own.Set_errhandler(mpi.ERRORS_RETURN)
         self.rank = int(self._data.Get_rank())
         self.size = int(self._data.Get_size())
-        self._by_node = by_node
+        self._hierarchical = hierarchical
         self._nodes = Nodes(mpi, self._data)
         self.local_rank, self.local_size = self._nodes.local_rank, self._nodes.local_size
         self.cross_rank, self.cross_size = self._nodes.cross_rank, self._nodes.cross_size
@@ -150,16 +158,16 @@ class MpiEngine:
         operation = getattr(self._mpi, _OPERATIONS[op])
         step = max(1, LONGEST // values.itemsize)
         for start in range(0, values.size, step):
-            part = values[start : start + step]
-            if self._by_node and self._nodes.several:
-                self._nodes.allreduce(part, datatype, operation)
+            chunk = values[start : start + step]
+            if self._hierarchical and self._nodes.several:
+                self._nodes.allreduce(chunk, datatype, operation)
                 continue
-            self._data.Allreduce(self._mpi.IN_PLACE, [part, part.size, datatype], op=operation)
+            self._data.Allreduce(self._mpi.IN_PLACE, [chunk, chunk.size, datatype], op=operation)
 
     def broadcast(self, data: Array, root: int) -> None:
         for start in range(0, data.size, LONGEST):
-            part = data[start : start + LONGEST]
-            self._data.Bcast([part, part.size, self._mpi.BYTE], root=root)
+            chunk = data[start : start + LONGEST]
+            self._data.Bcast([chunk, chunk.size, self._mpi.BYTE], root=root)
 
     def allgather(self, data: Array, counts: Sequence[int]) -> Array:
         starts = [0] + list(accumulate(counts))[:-1]
@@ -199,13 +207,13 @@ class MpiEngine:
     def reducescatter(self, values: Array, counts: Sequence[int], op: Op) -> Array:
         mpi = self._mpi
         if values.nbytes <= LONGEST:
-            piece: Array = numpy.empty(counts[self.rank], dtype=values.dtype)
+            segment: Array = numpy.empty(counts[self.rank], dtype=values.dtype)
             datatype = self._datatype(values)
             source = [values, values.size, datatype]
-            target = [piece, piece.size, datatype]
+            target = [segment, segment.size, datatype]
             operation = getattr(mpi, _OPERATIONS[op])
             self._data.Reduce_scatter(source, target, list(counts), op=operation)
-            return piece
+            return segment
         self.allreduce(values, op)
         start = sum(counts[: self.rank])
         return values[start : start + counts[self.rank]].copy()
@@ -217,12 +225,12 @@ class MpiEngine:
         made = self._data.Split(color=0 if inside else mpi.UNDEFINED, key=key)
         if not inside:
             return None
-        engine = MpiEngine(made, self._by_node)
+        engine = MpiEngine(made, self._hierarchical, self.threads is Threads.MULTIPLE)
         engine.started_mpi = False
         made.Free()
         return engine
 
-    def tend(self, status: str) -> None:
+    def answer(self, status: str) -> None:
         with self._inside:
             if not self._ending:
                 self._answer(status)
@@ -237,7 +245,7 @@ class MpiEngine:
             answer = (number, status)
             self._sent.append(self._control.isend(answer, dest=state.Get_source(), tag=_ANSWER))
 
-    def survey(self, seconds: float) -> Dict[int, Optional[str]]:
+    def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         mpi = self._mpi
         self._questions += 1
         number = self._questions
@@ -247,7 +255,7 @@ class MpiEngine:
         end = time.monotonic() + seconds
         state = mpi.Status()
         while None in answers.values() and time.monotonic() < end:
-            self.tend(self._status)
+            self.answer(self._status)
             if not self._control.Iprobe(source=mpi.ANY_SOURCE, tag=_ANSWER, status=state):
                 time.sleep(_NAP)
                 continue

@@ -28,12 +28,17 @@ _REDUCIBLE = ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "
 _DTYPES = frozenset([numpy.dtype(code) for code in _REDUCIBLE] + [BFLOAT16])
 
 
-def refusal(dtype: "numpy.dtype[Any]", op: Op, scaled: bool) -> Optional[TypeError]:
+def refusal(
+    dtype: "numpy.dtype[Any]", op: Op, scaled: bool, horovod_rules: bool = False
+) -> Optional[TypeError]:
     """Return what forbids this reduction, or None.
 
     dtype: in native byte order.
     scaled: whether a prescale or postscale factor other than 1 was given.
+    horovod_rules: integers are averaged and scaled as ``scale`` says.
     """
+    if horovod_rules and dtype.kind in "iu":
+        op, scaled = Op.SUM if op is Op.AVERAGE else op, False
     text = _why_not(dtype, op, scaled)
     return None if text is None else TypeError(text)
 
@@ -67,16 +72,36 @@ def working(values: Array, engine: Engine) -> "numpy.dtype[Any]":
 
 def reduce(engine: Engine, values: Array, op: Op, prescale: float, postscale: float) -> None:
     """Reduce ``values``, at least one and in a working dtype, in place; collective."""
-    if prescale != 1.0:
-        values *= prescale
+    scale(values, prescale)
     if op in (Op.MIN, Op.MAX):
         _extreme(engine, values, op)
     else:
         engine.allreduce(values, Op.SUM if op is Op.AVERAGE else op)
-    if op is Op.AVERAGE and engine.size > 1:
-        values /= engine.size
-    if postscale != 1.0:
-        values *= postscale
+    finish(values, op, engine.size, postscale)
+
+
+def finish(values: Array, op: Op, size: int, postscale: float) -> None:
+    """Turn a sum over ``size`` ranks into what ``op`` says, and scale it, in place."""
+    if op is Op.AVERAGE and size > 1:
+        values /= size
+    scale(values, postscale)
+
+
+def scale(values: Array, factor: float) -> None:
+    """Multiply in place; integers as Horovod does it: in float64, cut towards zero.
+
+    Source: horovod/common/ops/collective_operations.h:89 of 0.28.1 (ScaleBufferCPUImpl).
+    """
+    if factor == 1.0:
+        return
+    if _is_integer(values) and isinstance(values, numpy.ndarray):
+        numpy.multiply(values, factor, out=values, dtype=numpy.float64, casting="unsafe")
+    else:
+        values *= factor
+
+
+def _is_integer(values: Array) -> bool:
+    return values.dtype.kind in "iu"
 
 
 def _extreme(engine: Engine, work: Array, op: Op) -> None:

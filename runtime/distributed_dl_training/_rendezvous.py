@@ -1,15 +1,19 @@
 """How the ranks of the engines gloo and nccl find each other: the store of torch.distributed."""
 
 import os
+import time
 from datetime import timedelta
 from typing import Any, NamedTuple
 
 from distributed_dl_training import _settings
-from distributed_dl_training._core import EngineUnavailableError
+from distributed_dl_training._core import EngineUnavailableError, fold_ranks
+from distributed_dl_training._joining import Began
 
 _VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 # Seconds by which Gloo waits longer than the limit on stalls, whose error says more than Gloo's.
 _LONGER = 30.0
+_SOONER = 0.5  # seconds before the limit on init, which can tell less
+_NAP = 0.01  # seconds between looks for ranks that have not joined
 _FOREVER = 365 * 24 * 3600.0
 
 
@@ -65,13 +69,36 @@ def _from_variables(prefix: str) -> World:
         try:
             # The program may use the same port for torch.distributed: they share the server.
             Shared.store = distributed().TCPStore(
-                address, port, size, holds, limit(), multi_tenant=True
+                address, port, size, holds, limit(), wait_for_workers=False, multi_tenant=True
             )
         except RuntimeError as error:
             raise EngineUnavailableError(
                 f"rank {rank} of {size} cannot reach the store at {address}:{port}: {error}"
             ) from error
+    _wait_for_all(Shared.store, prefix, rank, size)
     return World(rank, size, Shared.store, prefix)
+
+
+def _wait_for_all(store: Any, prefix: str, rank: int, size: int) -> None:
+    """Return when all ranks have come to the store.
+
+    Raises EngineUnavailableError that names those that have not, a moment before the limit on init
+    would end the process.
+    """
+    seconds = _settings.read().init_timeout
+    end = Began.at + (max(0.5, seconds - _SOONER) if seconds else _FOREVER)
+    store.set(f"{prefix}/joined/{rank}", "1")
+    missing = list(range(size))
+    while missing:
+        missing = [one for one in missing if not store.check([f"{prefix}/joined/{one}"])]
+        if missing and time.monotonic() > end:
+            which = "rank" if len(missing) == 1 else "ranks"
+            raise EngineUnavailableError(
+                f"rank {rank} of {size} has waited {seconds:g} s in init: {which} "
+                f"{fold_ranks(missing)} did not join"
+                "\n\nhint: DDLT_INIT_TIMEOUT_SECONDS gives them longer; 0 waits for ever"
+            )
+        time.sleep(_NAP if missing else 0)
 
 
 def limit() -> timedelta:

@@ -15,9 +15,11 @@ from typing import Any, Dict, List, Optional, Sequence, Type, Union
 
 from distributed_dl_training import _settings, _timeline
 from distributed_dl_training._agreement import Request
-from distributed_dl_training._conductor import Conductor, Handle
+from distributed_dl_training._controller import Controller
 from distributed_dl_training._core import Engine, NotInitializedError, Threads
-from distributed_dl_training._engines import make_engine
+from distributed_dl_training._engines import choose, make_engine
+from distributed_dl_training._handle import Handle
+from distributed_dl_training._joining import Joining
 from distributed_dl_training._works import Subset
 
 # Seconds between a traceback and the abort.  Launchers drop what they have not yet read when a
@@ -42,28 +44,38 @@ class ProcessSet:
 
     def rank(self) -> int:
         """Return this process's rank in the set.  Raises NotInitializedError, ValueError."""
-        return conductor(self).engine.rank
+        session = _facts()
+        if self.process_set_id not in session.sets:
+            raise ValueError(f"{self} is not there: add_process_set() makes it usable")
+        engine = _engine_of(self)
+        if engine is None:
+            raise ValueError(f"rank {session.world.engine.rank} is not in {self}")
+        return engine.rank
 
     def size(self) -> int:
         """Return the number of ranks in the set.  Raises NotInitializedError."""
         engine = _engine_of(self)
         return len(self.ranks) if engine is None else engine.size
 
+    def __reduce__(self) -> Any:
+        """Pickle what the set means: all ranks, or those it names."""
+        return _process_set_of, (None if self is global_process_set else self.ranks,)
+
     def __repr__(self) -> str:
         return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks})"
 
 
 class _Session:
-    """The conductors of a process: of all ranks, and of each process set that it is in."""
+    """The controllers of a process: of all ranks, and of each process set that it is in."""
 
     def __init__(self, engine: Engine, settings: _settings.Settings) -> None:
         self.pid = os.getpid()
         _settings.compare(engine, settings)
-        self.world = Conductor(engine, settings)
-        self.sets: Dict[int, Optional[Conductor]] = {0: self.world}
+        self.world = Controller(engine, settings)
+        self.sets: Dict[int, Optional[Controller]] = {0: self.world}
         self.members: Dict[int, ProcessSet] = {0: global_process_set}
 
-    def conductors(self) -> List[Conductor]:
+    def controllers(self) -> List[Controller]:
         """Return those of the sets that this process is in, the world's last."""
         found = (self.sets[number] for number in sorted(self.sets, reverse=True))
         return [each for each in found if each is not None]
@@ -71,7 +83,7 @@ class _Session:
     @property
     def broken(self) -> bool:
         """Whether a rank was lost, for which MPI would wait when it is finalized."""
-        return any(each.broken for each in self.conductors())
+        return any(each.broken for each in self.controllers())
 
 
 global_process_set = ProcessSet([])
@@ -110,12 +122,25 @@ def init(
     mpi4py or MPI); RuntimeError if MPI is finalized already, or in a forked child of an
     initialized process.
     """
+    join(comm, process_sets, abort_on_exception)
+
+
+def join(
+    comm: Any,
+    process_sets: Any,
+    abort_on_exception: bool,
+    horovod_rules: bool = False,
+) -> None:
+    """Do what ``init`` says; ``horovod_rules`` is what the compatibility layer asks for."""
     with _lock:
         _forget_ended()
         if _session is None:
             settings = _settings.read()  # wrong ones are told before anybody waits
+            settings = settings._replace(horovod_rules=int(horovod_rules))
             wanted = _wanted(process_sets)
-            start(make_engine(comm, settings), settings, abort_on_exception)
+            with Joining(settings.init_timeout, choose(comm)):
+                engine = make_engine(comm, settings)
+            start(engine, settings, abort_on_exception)
             try:
                 for each in wanted:
                     add_process_set(each)
@@ -170,7 +195,7 @@ def stop_timeline() -> None:
 def shutdown() -> None:
     """Leave; collective.  Without a session it does nothing, and init may follow.
 
-    Ranks that ask for a collective while another one leaves get a MismatchError, and their
+    Ranks that ask for a collective while another one shuts down get a MismatchError, and their
     session is closed as well: nobody is left to answer them.  The same happens when a rank
     ends without a call of shutdown.  Process sets are gone with it.
 
@@ -184,9 +209,9 @@ def shutdown() -> None:
         if session is None:
             return
         # First all, then wait: a rank that waits in one set may be waited for in another.
-        for each in session.conductors():
-            each.leave()
-        for each in session.conductors():
+        for each in session.controllers():
+            each.request_shutdown()
+        for each in session.controllers():
             each.shutdown()
         for number, each_set in session.members.items():
             each_set.process_set_id = None if number else 0
@@ -197,23 +222,31 @@ def shutdown() -> None:
 
 
 def is_initialized() -> bool:
-    """Tell whether this process has a session: after init, before shutdown, not in a fork."""
-    return _session is not None and _session.pid == os.getpid() and not _session.world.ended
+    """Tell whether this process has a session: after init, before shutdown.
+
+    A forked child has its parent's: ranks and sizes can be asked for there, collectives cannot.
+    """
+    return _session is not None and not _session.world.ended
+
+
+def horovod_rules() -> bool:
+    """Tell whether the session was opened by the compatibility layer, whose rules hold then."""
+    return _session is not None and bool(_session.world.settings.horovod_rules)
 
 
 def size() -> int:
     """Return the number of ranks.  Raises NotInitializedError."""
-    return _current().world.engine.size
+    return _facts().world.engine.size
 
 
 def rank() -> int:
     """Return this process's rank, from 0 to size() - 1.  Raises NotInitializedError."""
-    return _current().world.engine.rank
+    return _facts().world.engine.rank
 
 
 def local_size() -> int:
     """Return the number of ranks that share this node's memory.  Raises NotInitializedError."""
-    return _current().world.engine.local_size
+    return _facts().world.engine.local_size
 
 
 def local_rank() -> int:
@@ -221,22 +254,22 @@ def local_rank() -> int:
 
     Raises NotInitializedError.
     """
-    return _current().world.engine.local_rank
+    return _facts().world.engine.local_rank
 
 
 def cross_size() -> int:
     """Return the number of nodes.  Raises NotInitializedError."""
-    return _current().world.engine.cross_size
+    return _facts().world.engine.cross_size
 
 
 def cross_rank() -> int:
     """Return this node's place among the nodes, from 0.  Raises NotInitializedError."""
-    return _current().world.engine.cross_rank
+    return _facts().world.engine.cross_rank
 
 
 def engine_name() -> str:
     """Return what carries the data: mpi, gloo, nccl or single.  Raises NotInitializedError."""
-    return _current().world.engine.name
+    return _facts().world.engine.name
 
 
 def mpi_threads_supported() -> bool:
@@ -244,7 +277,7 @@ def mpi_threads_supported() -> bool:
 
     Raises NotInitializedError, and ValueError if MPI is not in use, as Horovod does.
     """
-    engine = _current().world.engine
+    engine = _facts().world.engine
     if engine.name not in ("mpi", "single"):
         raise ValueError(f"MPI is not in use: the engine is {engine.name}")
     return engine.threads is Threads.MULTIPLE
@@ -279,7 +312,7 @@ def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet
     )
     made = session.world.submit(Handle(request, Subset(ranks), refusal)).synchronize()
     number = max(session.sets) + 1
-    session.sets[number] = None if made is None else Conductor(made, session.world.settings)
+    session.sets[number] = None if made is None else Controller(made, session.world.settings)
     session.members[number] = added
     added.process_set_id = number
     return added
@@ -300,15 +333,15 @@ def remove_process_set(process_set: ProcessSet) -> bool:
     )
     session.world.submit(Handle(request, Subset(None), refusal)).synchronize()
     assert number is not None
-    conductor = session.sets.pop(number)
+    controller = session.sets.pop(number)
     del session.members[number]
-    if conductor is not None:
-        conductor.shutdown()
+    if controller is not None:
+        controller.shutdown()
     process_set.process_set_id = None
     return True
 
 
-def conductor(process_set: Optional[ProcessSet] = None) -> Conductor:
+def controller(process_set: Optional[ProcessSet] = None) -> Controller:
     """Return what carries out the collectives of a set.
 
     Raises NotInitializedError, and ValueError if the set is not there or lacks this rank.
@@ -325,6 +358,14 @@ def conductor(process_set: Optional[ProcessSet] = None) -> Conductor:
     return found
 
 
+def _process_set_of(ranks: Optional[List[int]]) -> ProcessSet:
+    """Return the set of these ranks, of this session if it has one, else one to be added."""
+    if ranks is None:
+        return global_process_set
+    members = [] if _session is None else list(_session.members.values())
+    return next((each for each in members if each.ranks == ranks), ProcessSet(ranks))
+
+
 def _wanted(process_sets: Any) -> List[ProcessSet]:
     """Return the sets that ``init`` is to add.  Raises TypeError, ValueError."""
     if process_sets is None or process_sets == "dynamic":
@@ -335,16 +376,23 @@ def _wanted(process_sets: Any) -> List[ProcessSet]:
 
 
 def _engine_of(process_set: ProcessSet) -> Optional[Engine]:
-    found = _current().sets.get(
+    found = _facts().sets.get(
         -1 if process_set.process_set_id is None else process_set.process_set_id
     )
     return None if found is None else found.engine
 
 
-def _current() -> _Session:
+def _facts() -> _Session:
+    """Return the session to read from; also in a forked child, say a worker that loads data."""
     session = _session
     if session is None:
         raise NotInitializedError("not initialized: call init() first")
+    return session
+
+
+def _current() -> _Session:
+    """Return the session to talk by.  Raises NotInitializedError."""
+    session = _facts()
     if session.pid != os.getpid():
         raise NotInitializedError("this is a forked child: it has no ranks to talk to")
     return session

@@ -14,7 +14,10 @@ class Settings(NamedTuple):
     cache_capacity: int = 1024  # requests that are remembered
     stall_check: float = 60.0  # seconds without progress before a report; 0: never
     stall_limit: float = 600.0  # the same before an error, see ``_stall``; 0: never
-    hierarchical: int = 1  # 1: allreduce by node where that differs, see ``_by_node``; 0: never
+    hierarchical: int = 0  # 1: where that differs, see ``_hierarchical``; 0: never
+    mpi_threads_disable: int = 0  # 1: MPI is started without MPI_THREAD_MULTIPLE
+    init_timeout: float = 300.0  # seconds that init waits for ranks that do not join; 0: for ever
+    horovod_rules: int = 0  # 1: the compatibility layer has opened the session
 
 
 NAMES = {
@@ -23,7 +26,11 @@ NAMES = {
     "stall_check": ("DDLT_STALL_CHECK_TIME_SECONDS", "HOROVOD_STALL_CHECK_TIME_SECONDS"),
     "hierarchical": ("DDLT_HIERARCHICAL_ALLREDUCE", "HOROVOD_HIERARCHICAL_ALLREDUCE"),
     "stall_limit": ("DDLT_STALL_SHUTDOWN_TIME_SECONDS", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"),
+    "mpi_threads_disable": ("DDLT_MPI_THREADS_DISABLE", "HOROVOD_MPI_THREADS_DISABLE"),
+    "init_timeout": ("DDLT_INIT_TIMEOUT_SECONDS", "HOROVOD_GLOO_TIMEOUT_SECONDS"),
 }
+# Switches off both what ``stall_check`` and what ``stall_limit`` say.
+STALL_CHECK_DISABLE = ("DDLT_STALL_CHECK_DISABLE", "HOROVOD_STALL_CHECK_DISABLE")
 
 
 def read(environ: Optional[Mapping[str, str]] = None) -> Settings:
@@ -38,6 +45,9 @@ def read(environ: Optional[Mapping[str, str]] = None) -> Settings:
             if found.get(name):
                 values[field] = _number(name, found[name], type(getattr(Settings(), field)))
                 break
+    for name in STALL_CHECK_DISABLE:
+        if found.get(name) and _number(name, found[name], int):
+            values.update(stall_check=0.0, stall_limit=0.0)
     return Settings(**values)
 
 
@@ -47,6 +57,8 @@ def compare(engine: Engine, settings: Settings) -> None:
     How requests are numbered and packed follows from these: ranks that differ would exchange
     messages of different lengths.
     """
+    if len(set(gather_integers(engine, [settings.horovod_rules]))) > 1:
+        raise ValueError("some ranks have called init() of horovod, others that of this package")
     fields = ("fusion_threshold", "cache_capacity", "hierarchical")
     found = gather_integers(engine, [getattr(settings, field) for field in fields])
     for place, field in enumerate(fields):

@@ -45,10 +45,10 @@ class SingleEngine:
     def subset(self, ranks: Sequence[int]) -> Optional[Engine]:
         return SingleEngine()
 
-    def tend(self, status: str) -> None:
+    def answer(self, status: str) -> None:
         pass
 
-    def survey(self, seconds: float) -> Dict[int, Optional[str]]:
+    def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         return {}
 
     def same_group(self, comm: Any) -> bool:

@@ -13,8 +13,7 @@ import os
 import sys
 import threading
 import time
-from contextlib import contextmanager
-from typing import Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 from distributed_dl_training._agreement import SHUTDOWN, Request
 from distributed_dl_training._core import Engine, StallError, Threads, fold_ranks
@@ -25,8 +24,8 @@ Missing = List[Tuple[Request, List[int]]]
 _IDLE = "alive, asking for nothing"
 _SILENT = "no answer (stopped, lost, or busy outside Python)"
 # Seconds that other ranks get to answer, between answers to them, and between the watchdog's looks.
-_SURVEY = 2.0
-_TEND = 0.2
+_PROBE = 2.0
+_ANSWER = 0.2
 _LOOK = 0.5
 # Seconds between two questions to ranks past the limit.
 _JUDGE = 1.0
@@ -40,7 +39,7 @@ _SHOWN = 8
 STALL_EXIT_CODE = 124
 
 
-class Watch:
+class StallInspector:
     """What this rank is doing, since when, and what others say they are doing.
 
     One class with many small methods: the communication thread and the watchdog both note and
@@ -55,7 +54,7 @@ class Watch:
         self._request: Optional[Request] = None  # what it is doing that for
         self._since: Optional[float] = None  # inside the layer below
         self._talking = threading.Lock()
-        self._tended = 0.0
+        self._answered = 0.0
         self._reported = 0.0
         self._judged = 0.0
         self._over = threading.Event()
@@ -68,7 +67,7 @@ class Watch:
         """Answer other ranks: this one asks for nothing."""
         self._request = None
         if self._engine.alive():
-            self._tend()
+            self._answer()
 
     def waiting(self, request: Request) -> None:
         """Note what this rank waits to agree on."""
@@ -82,7 +81,7 @@ class Watch:
         missing: returns what is known of ranks that lack a request.
         Raises StallError.
         """
-        self._tend()
+        self._answer()
         late = self._late(waited)
         if not late and not self._due(waited):
             return
@@ -94,15 +93,14 @@ class Watch:
         if min(says[status]) == self._engine.rank:
             self._report(text)  # of ranks that wait for the same the lowest tells
 
-    @contextmanager
-    def inside(self, request: Request) -> Iterator[None]:
-        """Mark the time in which the communication thread is inside the layer below."""
+    def enter(self, request: Request) -> None:
+        """Mark that the communication thread goes inside the layer below, until ``leave``."""
         self._doing, self._request = "inside", request
         self._since = time.monotonic()
-        try:
-            yield
-        finally:
-            self._since = None
+
+    def leave(self) -> None:
+        """Mark that it is back, also with an error."""
+        self._since = None
 
     def close(self) -> None:
         """End the watchdog."""
@@ -118,7 +116,7 @@ class Watch:
                 continue
             waited = time.monotonic() - since
             if talks:
-                talks = self._guarded(self._tend)
+                talks = self._guarded(self._answer)
             late = self._late(waited)
             if not late and not self._due(waited):
                 continue
@@ -192,14 +190,14 @@ class Watch:
         request = self._request
         return _IDLE if request is None else f"{self._doing} {request.brief()}"[:_LONGEST]
 
-    def _tend(self) -> None:
+    def _answer(self) -> None:
         """Answer other ranks, unless that was done lately or another thread is at it."""
         now = time.monotonic()
-        if now - self._tended < _TEND or not self._talking.acquire(False):
+        if now - self._answered < _ANSWER or not self._talking.acquire(False):
             return
         try:
-            self._tended = now
-            self._engine.tend(self._status())
+            self._answered = now
+            self._engine.answer(self._status())
         finally:
             self._talking.release()
 
@@ -210,7 +208,7 @@ class Watch:
         try:
             if talks:
                 with self._talking:
-                    found = self._engine.survey(_SURVEY)
+                    found = self._engine.probe(_PROBE)
         except Exception:  # whatever the engine raises, no other rank can be heard
             pass
         for rank, told in found.items():

@@ -4,6 +4,7 @@ from typing import Any, List, Optional, Sequence
 
 import numpy
 
+from distributed_dl_training import _reduce
 from distributed_dl_training._agreement import Request
 from distributed_dl_training._core import Array, Engine, Op, Protocol
 from distributed_dl_training._memory import ON_DEVICE, dtype_named, empty, order
@@ -23,7 +24,7 @@ class Allreduce:
 
     sources: flat and contiguous, in this order in ``target``.
     target: flat and contiguous; takes the result.  It may be the one source itself.
-    arena: the array that ``target`` is a piece of, if it lies in one.
+    arena: the array that ``target`` is a segment of, if it lies in one.
     start: the target's first element in ``arena``.
 
     Several of these are carried out together: see ``_fusion``.
@@ -170,15 +171,11 @@ class ReduceScatter:
         values = self.value
         if not values.size:
             return
-        if self.prescale != 1.0:
-            values *= self.prescale
+        _reduce.scale(values, self.prescale)
         kind = Op.SUM if self.op is Op.AVERAGE else self.op
-        piece = engine.reducescatter(values, self.counts, kind)
-        if self.op is Op.AVERAGE:
-            piece /= engine.size
-        if self.postscale != 1.0:
-            piece *= self.postscale
-        self.value = piece
+        segment = engine.reducescatter(values, self.counts, kind)
+        _reduce.finish(segment, self.op, engine.size, self.postscale)
+        self.value = segment
 
 
 def gather_integers(engine: Engine, values: Sequence[int]) -> List[int]:

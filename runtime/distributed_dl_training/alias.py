@@ -103,6 +103,15 @@ def mirror(module: str, names: Dict[str, Any]) -> None:
     names.update((name, getattr(source, name)) for name in dir(source) if name[:1] != "_")
 
 
+def mirror_torch(names: Dict[str, Any]) -> None:
+    """Put what ``horovod.torch`` has into ``names``: ours, then what Horovod's rules need."""
+    from distributed_dl_training import _missing
+
+    mirror("distributed_dl_training.torch", names)
+    names.update(importlib.import_module("distributed_dl_training.torch._horovod").NAMES)
+    _missing.refuse(names["__name__"], _missing.reasons("elastic"))
+
+
 def _same(first: str, second: str) -> bool:
     return os.path.realpath(first) == os.path.realpath(second)
 

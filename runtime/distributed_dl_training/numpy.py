@@ -24,7 +24,7 @@ For every collective:
 
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
-from distributed_dl_training import _collectives, _objects
+from distributed_dl_training import _collectives, _missing, _objects
 from distributed_dl_training._arrays import ARRAYS as _ARRAYS
 from distributed_dl_training._builds import (
     ccl_built,
@@ -39,7 +39,6 @@ from distributed_dl_training._builds import (
     rocm_built,
 )
 from distributed_dl_training._collectives import join
-from distributed_dl_training._conductor import Handle
 from distributed_dl_training._core import (
     Array,
     DuplicateNameError,
@@ -51,7 +50,7 @@ from distributed_dl_training._core import (
     PeerLostError,
     StallError,
 )
-from distributed_dl_training._missing import not_yet
+from distributed_dl_training._handle import Handle
 from distributed_dl_training._session import (
     ProcessSet,
     add_process_set,
@@ -74,13 +73,8 @@ from distributed_dl_training._session import (
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-else:
-    __getattr__ = not_yet(
-        __name__,
-        ["Adasum"]
-        + ["grouped_allgather", "grouped_allgather_async"]
-        + ["grouped_reducescatter", "grouped_reducescatter_async"],
-    )
+
+_missing.refuse(__name__, _missing.REASONS)
 
 Sum = Op.SUM
 Average = Op.AVERAGE

@@ -1,8 +1,11 @@
 """Cases of the contract that only the MPI engine has: communicators, messages cut in pieces."""
 
+import os
+from typing import Any
+
 import numpy as np
 
-from distributed_dl_training import _mpi
+from distributed_dl_training import _hierarchical, _mpi
 
 from contract import only, refused, sample
 from contract_errors import case_mismatch
@@ -111,3 +114,52 @@ def case_communicators_are_freed(t: Framework) -> None:
     for _ in range(520):
         _mpi.MpiEngine(MPI.COMM_SELF).close()
     t.hvd.barrier()
+
+
+@only(engine="mpi")
+def case_no_threads(t: Framework) -> None:
+    """Where a variable says so MPI is started without MPI_THREAD_MULTIPLE."""
+    from mpi4py import MPI
+
+    if os.environ.get("DDLT_TEST_NO_THREADS"):
+        assert MPI.Query_thread() < MPI.THREAD_MULTIPLE, MPI.Query_thread()
+        assert not t.hvd.mpi_threads_supported()
+    t.same(t.hvd.allreduce(t.tensor(1.0), op=t.hvd.Sum), np.array(float(t.hvd.size())))
+
+
+class OnNodes:
+    """A communicator whose ranks lie on nodes as told."""
+
+    def __init__(self, comm: Any, node: int) -> None:
+        self.comm = comm
+        self.node = node
+
+    def Split_type(self, kind: int) -> Any:
+        return self.comm.Split(color=self.node, key=self.comm.Get_rank())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.comm, name)
+
+
+@only(engine="mpi")
+def case_nodes_of_any_shape(t: Framework) -> None:
+    """As many leaders as the smallest node has ranks, chunks of any length, several at a time."""
+    from mpi4py import MPI
+
+    size, me = t.hvd.size(), t.hvd.rank()
+    chunk, _hierarchical._CHUNK = _hierarchical._CHUNK, 64
+    try:
+        # Blocks of two; one rank apart from all others; neighbours apart.
+        for shape in (lambda rank: rank // 2, lambda rank: int(rank == 0), lambda rank: rank % 2):
+            nodes = _hierarchical.Nodes(MPI, OnNodes(MPI.COMM_WORLD, shape(me)))
+            mine = [rank for rank in range(size) if shape(rank) == shape(me)]
+            assert (nodes.local_rank, nodes.local_size) == (mine.index(me), len(mine))
+            for count in (1, 2, 8, 16, 17, 1000):
+                values = sample(me, "i8", count)
+                nodes.allreduce(values, MPI.INT64_T, MPI.SUM)
+                np.testing.assert_array_equal(
+                    values, sum(sample(r, "i8", count) for r in range(size))
+                )
+            nodes.free()
+    finally:
+        _hierarchical._CHUNK = chunk

@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+import warnings
 from typing import Any, Callable, Dict, List, Tuple
 
 import numpy as np
@@ -106,11 +107,15 @@ def case_groups(t: Framework) -> None:
 
 
 def case_unnamed(t: Framework) -> None:
-    """Without names they meet in the order in which they come, alike or not."""
+    """Without names they meet in the order in which they come, alike or not; a warning says so."""
     hvd = t.hvd
     size, me = hvd.size(), hvd.rank()
     for _ in range(3):
-        alike = [hvd.allreduce_async(t.tensor(np.full(2, n + me)), op=hvd.Sum) for n in range(5)]
+        tensors = [t.tensor(np.full(2, n + me)) for n in range(5)]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            alike = [hvd.allreduce_async(tensor, op=hvd.Sum) for tensor in tensors]
+        assert all("without a name" in str(each.message) for each in caught), caught
         other = hvd.allgather_async(t.tensor(np.full(1, me)))
         for n, handle in enumerate(alike):
             t.same(hvd.synchronize(handle), np.full(2, size * n + sum(range(size))))
@@ -302,3 +307,23 @@ def case_join(t: Framework) -> None:
                 raise AssertionError("no MismatchError")
             hvd.join()
         hvd.barrier()
+
+
+def case_helpers_ask_later(t: Framework) -> None:
+    """Two ranks wait for what each other's helper, which has asked for nothing yet, asks later."""
+    hvd = t.hvd
+    mine, other = ("even", "odd") if hvd.rank() % 2 == 0 else ("odd", "even")
+    results: List[Any] = []
+
+    def helper() -> None:
+        time.sleep(0.5)
+        results.append(hvd.allreduce(t.tensor(1.0), name=f"helper {other}", op=hvd.Sum))
+
+    thread = threading.Thread(target=helper, daemon=True)
+    thread.start()
+    t.same(
+        hvd.allreduce(t.tensor(1.0), name=f"helper {mine}", op=hvd.Sum), np.array(float(hvd.size()))
+    )
+    thread.join()
+    t.same(results[0], np.array(float(hvd.size())))
+    hvd.barrier()

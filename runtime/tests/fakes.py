@@ -142,11 +142,11 @@ class FakeEngine:
         self._exchange("subset", np.zeros(1))
         return made.engines[list(ranks).index(self.rank)] if self.rank in ranks else None
 
-    def tend(self, status: str) -> None:
+    def answer(self, status: str) -> None:
         with self.group.changed:
             self.group.engines[0].status[self.rank] = status
 
-    def survey(self, seconds: float) -> Dict[int, Optional[str]]:
+    def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         with self.group.changed:
             known = {} if self.group.silent else dict(self.group.engines[0].status)
         return {rank: known.get(rank) for rank in range(self.size) if rank != self.rank}

@@ -1,5 +1,6 @@
 """Run the launcher for tests: as a process, with a mark by which its ranks are found in /proc."""
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -13,6 +14,10 @@ import distributed_dl_training
 MARK = "DDLT_TEST_JOB"
 HERE = os.path.dirname(os.path.abspath(__file__))
 RANKS = os.path.join(HERE, "ranks.py")
+# The launcher asks for torch where --gloo is given; the programs of most tests use none.
+WITHOUT_TORCH = ""
+if importlib.util.find_spec("torch") is None:
+    WITHOUT_TORCH = os.path.join(HERE, "without_torch")
 HOME = os.path.dirname(os.path.dirname(os.path.abspath(distributed_dl_training.__file__)))
 
 
@@ -35,7 +40,8 @@ class Launched:
         command += ["-m", "distributed_dl_training.launch", *arguments]
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
-        self.process = subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL, **options)
+        options.setdefault("stdin", subprocess.DEVNULL)
+        self.process = subprocess.Popen(command, env=environ, **options)
 
     def __enter__(self) -> "Launched":
         return self
@@ -83,6 +89,8 @@ def job_environ() -> Dict[str, str]:
     if "DDLT_MPIEXEC" in os.environ:
         environ["DDLT_MPIEXEC"] = os.environ["DDLT_MPIEXEC"]
     environ["PYTHONPATH"] = HOME
+    if WITHOUT_TORCH:
+        environ["PYTHONPATH"] += os.pathsep + WITHOUT_TORCH
     environ["OMP_NUM_THREADS"] = "1"
     environ["COLUMNS"] = "80"
     return environ

@@ -1,4 +1,4 @@
-"""Who has asked for what: the ledger alone, without engines, threads or processes."""
+"""Who has asked for what: the cache alone, without engines, threads or processes."""
 
 import copy
 import pickle
@@ -9,8 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distributed_dl_training import _agreement, _core
-from distributed_dl_training._agreement import JOIN, SHUTDOWN, Ledger, Request, decode, encode
-from distributed_dl_training._cycle import as_words, bits_of
+from distributed_dl_training._agreement import (
+    JOIN,
+    SHUTDOWN,
+    Request,
+    ResponseCache,
+    decode,
+    encode,
+)
+from distributed_dl_training._negotiation import as_words, bits_of
 
 SUM = {"dtype": "float32", "shape": (2,), "op": "Sum"}
 
@@ -73,69 +80,69 @@ def test_mismatch_text_and_copies():
 
 
 def test_what_does_not_fit_fails_alone():
-    ledger = Ledger(2, 10)
+    cache = ResponseCache(2, 10)
     wrong = reduce("a", shape=(3,))
-    decisions = ledger.report([named(reduce("a"), reduce("b")), named(reduce("b"), wrong)])
+    decisions = cache.report([named(reduce("a"), reduce("b")), named(reduce("b"), wrong)])
     assert [one.label for one in decisions] == ["a", "b"]
     assert "rank 1: " in str(decisions[0].error) and decisions[1].error is None
-    assert not ledger.waiting and list(ledger.slots) == [reduce("b")]
+    assert not cache.waiting and list(cache.bits) == [reduce("b")]
 
 
 @pytest.mark.parametrize("capacity", [0, 1, 2, 3])
 def test_slots_are_given_away_oldest_first(capacity):
-    ledger = Ledger(1, capacity)
+    cache = ResponseCache(1, capacity)
     for number in range(5):
-        ledger.report([named(reduce(f"n{number}"))])
-        assert len(ledger.slots) == len(ledger.requests) == min(capacity, number + 1)
+        cache.report([named(reduce(f"n{number}"))])
+        assert len(cache.bits) == len(cache.requests) == min(capacity, number + 1)
     kept = {reduce(f"n{number}") for number in range(5 - capacity, 5)}
-    assert set(ledger.slots) == kept == set(ledger.requests)
-    assert all(ledger.requests[slot] == one for one, slot in ledger.slots.items())
+    assert set(cache.bits) == kept == set(cache.requests)
+    assert all(cache.requests[bit] == one for one, bit in cache.bits.items())
 
 
 def test_refused_requests_get_no_slot():
-    ledger = Ledger(2, 10)
+    cache = ResponseCache(2, 10)
     refused = reduce("a", refusal="TypeError")
-    (decision,) = ledger.report([named(refused)] * 2)
-    assert decision.error is None and decision.request == refused and not ledger.slots
+    (decision,) = cache.report([named(refused)] * 2)
+    assert decision.error is None and decision.request == refused and not cache.bits
 
 
 def test_join():
-    ledger = Ledger(3, 10)
+    cache = ResponseCache(3, 10)
     scatter = Request("reducescatter", "r", **SUM)
     largest = reduce("m", op="Max")
-    assert not ledger.report([named(reduce("a")), named(reduce("a"), scatter), []])
-    ((label, _, error),) = ledger.report([[], [], [(-1, JOIN)]])
+    assert not cache.report([named(reduce("a")), named(reduce("a"), scatter), []])
+    ((label, _, error),) = cache.report([[], [], [(-1, JOIN)]])
     assert (label, error) == ("a", None)
-    (decision,) = ledger.report([named(scatter), [], []])
+    (decision,) = cache.report([named(scatter), [], []])
     assert decision.label == "r" and "rank 2: join()" in str(decision.error)
-    (decision,) = ledger.report([named(largest), named(largest), []])
+    (decision,) = cache.report([named(largest), named(largest), []])
     assert "rank 2: join()" in str(decision.error)
-    (decision,) = ledger.report([[(7, Request("barrier"))]] * 2 + [[]])
+    (decision,) = cache.report([[(7, Request("barrier"))]] * 2 + [[]])
     assert decision.error is None
-    assert not ledger.report([[(-1, JOIN)], [], []])
-    assert ledger.report([[], [(-1, JOIN)], []])[0].request == JOIN
-    assert ledger.last_joined() == 1 and ledger.epoch == 1 and not ledger.joined
+    assert not cache.report([[(-1, JOIN)], [], []])
+    assert cache.report([[], [(-1, JOIN)], []])[0].request == JOIN
+    assert cache.last_joined() == 1 and cache.epoch == 1 and not cache.joined
 
 
 def test_leaving():
-    ledger = Ledger(2, 10)
-    ledger.report([named(reduce("a")), []])
-    failed, end = ledger.report([[], [(-2, SHUTDOWN)]])
+    cache = ResponseCache(2, 10)
+    cache.report([named(reduce("a")), []])
+    failed, end = cache.report([[], [(-2, SHUTDOWN)]])
     assert failed.label == "a" and failed.error is end.error
     assert failed.error.requests == (str(reduce("a")), "shutdown()")
-    ledger = Ledger(2, 10)
-    (end,) = ledger.report([[(-2, SHUTDOWN)]] * 2)
+    cache = ResponseCache(2, 10)
+    (end,) = cache.report([[(-2, SHUTDOWN)]] * 2)
     assert end.request == SHUTDOWN and end.error is None
 
 
 def test_giving_up_lists_a_few():
-    ledger = Ledger(2, 10)
-    ledger.report([named(*(reduce(f"n{n}") for n in range(9))), [(0, Request("barrier"))]])
-    assert ledger.missing()[0] == (reduce("n0"), [1])
-    failed = ledger.give_up()
+    cache = ResponseCache(2, 10)
+    cache.report([named(*(reduce(f"n{n}") for n in range(9))), [(0, Request("barrier"))]])
+    assert cache.missing()[0] == (reduce("n0"), [1])
+    failed = cache.give_up()
     assert len(failed) == 10 and len({id(one.error) for one in failed}) == 1
     assert "and 5 more" in failed[0].error.requests[0]
-    assert failed[0].error.requests[1] == "barrier()" and not ledger.waiting
+    assert failed[0].error.requests[1] == "barrier()" and not cache.waiting
 
 
 def wishes(chance, size, steps, names):
@@ -163,8 +170,8 @@ def in_any_order(chance, blocks):
 class Player:
     """One rank: what it is going to ask for, what is under way, and what it ran."""
 
-    def __init__(self, ledger, queue):
-        self.ledger = ledger
+    def __init__(self, cache, queue):
+        self.cache = cache
         self.queue = queue
         self.open = {}  # by name: request, reported
         self.ran = []
@@ -177,7 +184,7 @@ class Player:
                 self.open[request.name] = [request, False]
 
     def bits(self):
-        known, waiting = self.ledger.slots, self.ledger.waiting
+        known, waiting = self.cache.bits, self.cache.waiting
         return {
             known[request]
             for request, reported in self.open.values()
@@ -185,18 +192,18 @@ class Player:
         }
 
     def report(self, agreed):
-        done = {self.ledger.requests[slot].name for slot in agreed}
+        done = {self.cache.requests[bit].name for bit in agreed}
         new = [entry for name, entry in self.open.items() if name not in done and not entry[1]]
         for entry in new:
             entry[1] = True
         return named(*(entry[0] for entry in new))
 
     def run(self, agreed, reports):
-        good = [self.ledger.requests[slot] for slot in sorted(agreed)]
+        good = [self.cache.requests[bit] for bit in sorted(agreed)]
         events = [(one.name, one, None) for one in good]
         events += [
             (one.label, one.request, one.error and str(one.error))
-            for one in self.ledger.report(reports)
+            for one in self.cache.report(reports)
         ]
         for label, _, _ in events:
             del self.open[label]
@@ -204,7 +211,7 @@ class Player:
 
 
 def play(size, capacity, seed):
-    """Let ranks ask in random orders, with bits and reports as the conductor uses them.
+    """Let ranks ask in random orders, with bits and reports as the controller uses them.
 
     Returns what was asked for, and what each rank ran, in order.
     """
@@ -214,7 +221,8 @@ def play(size, capacity, seed):
     wanted = wishes(chance, size, steps, names)
     players = [
         Player(
-            Ledger(size, capacity), in_any_order(chance, wanted[rank * steps : (rank + 1) * steps])
+            ResponseCache(size, capacity),
+            in_any_order(chance, wanted[rank * steps : (rank + 1) * steps]),
         )
         for rank in range(size)
     ]
@@ -229,15 +237,15 @@ def play(size, capacity, seed):
 
 
 def cycle(players):
-    """Let the ranks agree once; their ledgers must stay equal."""
+    """Let the ranks agree once; their caches must stay equal."""
     agreed = set.intersection(*(player.bits() for player in players))
     reports = [player.report(agreed) for player in players]
     for player in players:
         player.run(agreed, reports)
-    first = players[0].ledger
+    first = players[0].cache
     for player in players[1:]:
-        other = player.ledger
-        assert (other.slots, other.requests) == (first.slots, first.requests)
+        other = player.cache
+        assert (other.bits, other.requests) == (first.bits, first.requests)
         assert (other.waiting, other.without_joined) == (first.waiting, first.without_joined)
 
 
@@ -291,10 +299,10 @@ def test_any_report_survives_the_way(report):
 @given(st.integers(1, 3), st.integers(0, 3), st.data())
 def test_ledgers_fed_alike_stay_equal(size, capacity, data):
     """Whatever is reported, in whatever state: no crash, no difference, nothing twice."""
-    ledgers = [Ledger(size, capacity) for _ in range(2)]
+    caches = [ResponseCache(size, capacity) for _ in range(2)]
     events = requests.map(lambda one: (one.name if one.name is not None else 0, one))
     for _ in range(data.draw(st.integers(1, 6))):
-        waiting, joined = ledgers[0].waiting, ledgers[0].joined
+        waiting, joined = caches[0].waiting, caches[0].joined
         reports = []
         for rank in range(size):
             drawn = data.draw(st.lists(events, max_size=4))
@@ -303,13 +311,13 @@ def test_ledgers_fed_alike_stay_equal(size, capacity, data):
             if rank not in joined and data.draw(st.integers(0, 4)) == 0:
                 reports[-1].append((-1, JOIN))
         told = [
-            [(d.label, d.request, str(d.error)) for d in each.report(reports)] for each in ledgers
+            [(d.label, d.request, str(d.error)) for d in each.report(reports)] for each in caches
         ]
         assert told[0] == told[1]
         assert len({label for label, _, _ in told[0]}) == len(told[0])
         if (-1, JOIN, "None") in told[0]:
-            assert len({each.last_joined() for each in ledgers}) == 1
-        for each in ledgers:
-            assert len(each.slots) == len(each.requests) <= capacity
+            assert len({each.last_joined() for each in caches}) == 1
+        for each in caches:
+            assert len(each.bits) == len(each.requests) <= capacity
             assert not any(each._complete(label) for label in each.waiting)
-        assert ledgers[0].waiting == ledgers[1].waiting and ledgers[0].slots == ledgers[1].slots
+        assert caches[0].waiting == caches[1].waiting and caches[0].bits == caches[1].bits

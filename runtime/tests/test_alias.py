@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from launching import HOME, job_environ
+from launching import HOME, WITHOUT_TORCH, job_environ
 
 
 class Environment(NamedTuple):
@@ -45,7 +45,7 @@ def make_environment(folder: str) -> Environment:
     # What is installed beside pytest (numpy, maybe torch and mpi4py) is there too, but last.
     here = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
     with open(os.path.join(packages, "aaa_base.pth"), "w") as stream:
-        stream.write("\n".join([HOME, *here]) + "\n")
+        stream.write("\n".join(filter(None, [HOME, *here, WITHOUT_TORCH])) + "\n")
     return Environment(python, packages, os.path.join(folder, "bin"))
 
 
@@ -214,11 +214,35 @@ def test_torch_has_the_names_of_ours(environment):
         "from horovod.torch.mpi_ops import allreduce\n"
         "from horovod.torch.compression import Compression\n"
         "assert hvd.allreduce is ours.allreduce is allreduce\n"
-        "names = [n for n in dir(ours) if n[0] != '_']\n"
-        "assert all(getattr(hvd, n) is getattr(ours, n) for n in names)\n"
+        "from distributed_dl_training.torch._horovod import NAMES\n"
+        "names = [n for n in dir(ours) if n[0] != '_' and n not in NAMES]\n"
+        "assert len(names) > 60 and all(getattr(hvd, n) is getattr(ours, n) for n in names)\n"
+        "assert all(getattr(hvd, n) is NAMES[n] for n in NAMES)\n"
+        # What programs written for Horovod 0.28.1 import, horovod/torch/__init__.py:33-56.
+        "from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt\n"
+        "from horovod.common.process_sets import ProcessSet, global_process_set\n"
+        "from horovod.common.basics import HorovodBasics\n"
+        "from horovod.runner.launch import run_commandline\n"
+        "from horovod.torch.sync_batch_norm import SyncBatchNorm\n"
+        "assert hvd.HorovodInternalError is HorovodInternalError\n"
+        "assert issubclass(hvd.MismatchError, HorovodInternalError)\n"
+        "assert hvd.ProcessSet([2, 0]).ranks == [0, 2] and hvd.ProcessSet([1]).size() is None\n"
+        "hvd.check_extension('horovod.torch', 'HOROVOD_WITH_PYTORCH', '', 'mpi_lib_v2')\n"
+        "assert hvd.SyncBatchNorm is SyncBatchNorm and str(hvd.Adasum) == 'Adasum'\n"
+        "assert HorovodBasics('x').is_initialized() is False\n"
+        "for missing in ('elastic', 'nothing'):\n"
+        "    try:\n"
+        "        getattr(hvd, missing)\n"
+        "    except AttributeError as error:\n"
+        "        print(error)\n"
     )
     done = environment.run("-c", code)
     assert done.returncode == 0, done.stdout
+    assert "no elastic yet: a lost rank ends the job" in done.stdout
+    assert "has no attribute 'nothing'" in done.stdout
+    for module in ("horovod.torch.elastic", "horovod.spark", "horovod.ray"):
+        done = environment.run("-c", f"import {module}")
+        assert done.returncode == 1 and "not there" in done.stdout, done.stdout
 
 
 def test_what_is_built(environment):
@@ -228,8 +252,8 @@ def test_what_is_built(environment):
         "assert isinstance(mpi_built(), bool) and isinstance(gloo_built(), bool)\n"
         "assert nccl_built() in (0, 1) and not ddl_built() and not ccl_built()\n"
         "assert [num_rank_is_power_2(n) for n in range(5)] == [False, True, True, False, True]\n"
-        "assert split_list([1, 2, 3, 4, 5], 2) == [[1, 2], [3, 4, 5]]\n"
-        "assert split_list([1], 3) == [[1]]\n"
+        "assert split_list([1, 2, 3, 4, 5], 2) == [[1, 2, 3], [4, 5]]\n"
+        "assert split_list([1], 3) == [[1], [], []]\n"
         "assert not extension_available('mxnet')\n"
     )
     done = environment.run("-c", code)

@@ -103,6 +103,16 @@ def test_settings_by_variable(engine: str, environ: Dict[str, str]) -> None:
     assert all(set(ORDER) <= set(each) for each in passed)
 
 
+def test_mpi_without_threads_by_variable() -> None:
+    """Document 001 sets this; MPI_THREAD_MULTIPLE is not asked for then, and all works."""
+    skip_unless_possible("mpi", "numpy")
+    cases: Tuple[str, ...] = ("case_any_order", "case_groups", "case_no_threads")
+    environ = {"HOROVOD_MPI_THREADS_DISABLE": "1", "DDLT_TEST_NO_THREADS": "1"}
+    outcome, passed = run("mpi", "numpy", 2, cases, environ)
+    assert outcome.code == 0, outcome.output
+    assert all(set(cases) <= set(each) for each in passed)
+
+
 @pytest.mark.parametrize("level", ["serialized", "funneled"])
 def test_less_thread_support(level: str) -> None:
     """What needs no other thread in MPI works without one."""

@@ -12,7 +12,7 @@ import termios
 
 import pytest
 
-from launching import Launched, launch, pids, program, wait_until
+from launching import HOME, Launched, launch, pids, program, wait_until
 
 
 def local(ranks, *options):
@@ -312,7 +312,7 @@ def test_oversubscription_when_asked_for():
 
 def test_nothing_to_communicate_with():
     """Without site-packages there is neither mpi4py nor torch; the error names both."""
-    result = launch("-np", "1", "true", flags=["-S"])
+    result = launch("-np", "1", "true", flags=["-S"], environ={"PYTHONPATH": HOME})
     assert result.code == 2
     assert "MPI lacks mpi4py" in result.err and "Gloo lacks torch" in result.err
 

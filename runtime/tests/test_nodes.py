@@ -24,16 +24,16 @@ def why_not() -> Optional[str]:
 REASON = why_not()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 
-BYTES = 4 * (4 << 20)  # what by_node.py reduces
+BYTES = 4 * (4 << 20)  # what hierarchical.py reduces
 ALTERNATE = [[0, 2, 0, 2], [0, 2, 1, 2], [1, 2, 0, 2], [1, 2, 1, 2]]
 BLOCKS = [[0, 2, 0, 2], [1, 2, 0, 2], [0, 2, 1, 2], [1, 2, 1, 2]]
 
 
-def run(monkeypatch: pytest.MonkeyPatch, by_node: str, alternate: bool) -> Tuple[str, int]:
-    """Run by_node.py on 4 ranks; return the places it prints, and the bytes between the nodes."""
+def run(monkeypatch: pytest.MonkeyPatch, hierarchical: str, alternate: bool) -> Tuple[str, int]:
+    """Run hierarchical.py on 4 ranks; return the places it prints and the bytes between nodes."""
     environ = {
         **launcher.variables("by-node", {"DDLT_ENGINE": "mpi"}),
-        "DDLT_HIERARCHICAL_ALLREDUCE": by_node,
+        "DDLT_HIERARCHICAL_ALLREDUCE": hierarchical,
         # Open MPI 5 has a reduction by node of its own, which would hide what ours saves.
         "OMPI_MCA_coll_han_priority": "0",
     }
@@ -41,7 +41,7 @@ def run(monkeypatch: pytest.MonkeyPatch, by_node: str, alternate: bool) -> Tuple
         monkeypatch.setenv(name, value)
     mpiexec = launcher.find_mpiexec()
     assert mpiexec is not None
-    program = [sys.executable, os.path.join(os.path.dirname(__file__), "by_node.py")]
+    program = [sys.executable, os.path.join(os.path.dirname(__file__), "hierarchical.py")]
     with nodes.TwoNodes() as two:
         hosts = dict.fromkeys(two.hosts, 2)
         words = nodes.open_mpi_words(mpiexec, two.agent, hosts, alternate) + program

@@ -13,6 +13,8 @@ import torch
 import distributed_dl_training.torch as hvd
 
 import torch_device
+import torch_gradients
+import torch_lifecycle
 import torch_tensors
 import torch_training
 import torch_wrapping
@@ -28,7 +30,8 @@ def case_shutdown() -> None:
 
 def main() -> None:
     start()
-    found = {**vars(torch_tensors), **vars(torch_training), **vars(torch_wrapping)}
+    modules = (torch_tensors, torch_gradients, torch_training, torch_wrapping, torch_lifecycle)
+    found = {name: value for module in modules for name, value in vars(module).items()}
     if DEVICE != "cpu":
         found.update(vars(torch_device))
     found["case_shutdown"] = case_shutdown

@@ -243,7 +243,8 @@ def case_optimizer_state() -> None:
     pairs = list(model.named_parameters())
     hvd.broadcast_parameters(pairs, root_rank=0)
     with refused(ValueError):
-        hvd.broadcast_parameters(model.parameters())
+        hvd.broadcast_parameters([torch.ones(1), ("pair", torch.ones(1))])
+    hvd.broadcast_parameters(model.parameters())
 
 
 def case_join() -> None:
@@ -314,5 +315,5 @@ def case_arena() -> None:
         }
         assert len(storages) == 2 and sum(storages.values()) == total
     assert len(addresses) == 1
-    buffers = _session.conductor()._cycles._fusion._buffers
+    buffers = _session.controller()._negotiation._fusion._buffers
     assert sum(each.nbytes for each in buffers.values()) <= 64 << 20

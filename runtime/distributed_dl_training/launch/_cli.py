@@ -7,9 +7,9 @@ import sys
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import distributed_dl_training
-from distributed_dl_training.launch import _agents, _mpiexec
+from distributed_dl_training.launch import _agents, _horovod_options, _mpiexec
 from distributed_dl_training.launch._hosts import UsageError, find_hosts, place_ranks
-from distributed_dl_training.launch._job import Ending, Limits
+from distributed_dl_training.launch._job import INIT_TIMEOUT, Ending, Limits
 from distributed_dl_training.launch._output import ClosedOutput, Output
 from distributed_dl_training.launch._start import Request, launch
 
@@ -34,6 +34,14 @@ _TUNABLES: Sequence[Tuple[str, str, int, str]] = (
     ("--stall-check-shutdown-time-seconds", "DDLT_STALL_SHUTDOWN_TIME_SECONDS", 1,
      "end the job when they still have not after this time"),
 )  # fmt: skip
+
+
+_SWITCHES = (
+    "DDLT_HIERARCHICAL_ALLREDUCE",
+    "DDLT_INIT_TIMEOUT_SECONDS",
+    "DDLT_MPI_THREADS_DISABLE",
+    "DDLT_STALL_CHECK_DISABLE",
+)
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:
@@ -63,6 +71,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     _add_engine_and_output(parser)
     _add_environment(parser)
     _add_remote_and_ends(parser)
+    _horovod_options.add_options(parser)
     return parser
 
 
@@ -79,6 +88,8 @@ def _add_engine_and_output(parser: argparse.ArgumentParser) -> None:
     add("--output-filename", metavar="DIR", help=text)
     text = "write a Chrome trace of rank 0; of every rank, if F holds {rank}"
     add("--timeline-filename", metavar="F", help=text)
+    text = "give no rank any input; else rank 0 reads the launcher's"
+    add("--no-stdin", action="store_true", help=text)
 
 
 def _add_environment(parser: argparse.ArgumentParser) -> None:
@@ -88,13 +99,14 @@ def _add_environment(parser: argparse.ArgumentParser) -> None:
         " with DDLT_, HOROVOD_, NCCL_, GLOO_, OMP_ or PYTHON are always given"
     )
     add("-x", action="append", default=[], metavar="NAME[=VALUE]", dest="exports", help=text)
-    text = "network interfaces to communicate over: eth0,eth1"
-    add("--network-interfaces", metavar="LIST", dest="interfaces", help=text)
-    by_node: Dict[str, Any] = {"dest": "DDLT_HIERARCHICAL_ALLREDUCE", "action": "store_const"}
-    text = "allreduce inside nodes first, then across them (the default; for MPI)"
-    add("--hierarchical-allreduce", const="1", help=text, **by_node)
-    text = "leave the way between nodes to the MPI library"
-    add("--no-hierarchical-allreduce", const="0", help=text, **by_node)
+    text = "network interfaces to communicate over: eth0,eth1; may be given several times"
+    names = ("--network-interfaces", "--network-interface")
+    add(*names, action="append", metavar="LIST", dest="interfaces", help=text)
+    hierarchical: Dict[str, Any] = {"dest": "DDLT_HIERARCHICAL_ALLREDUCE", "action": "store_const"}
+    text = "allreduce inside nodes first, then across them (for MPI)"
+    add("--hierarchical-allreduce", const="1", help=text, **hierarchical)
+    text = "leave the way between nodes to the MPI library (the default)"
+    add("--no-hierarchical-allreduce", const="0", help=text, **hierarchical)
     for option, variable, _, text in _TUNABLES:
         add(option, type=float, metavar="X", dest=variable, help=text)
 
@@ -126,6 +138,8 @@ def main(arguments: Optional[List[str]] = None, program: str = PROGRAM) -> int:
 
         sys.stdout.write(check_build(os.environ))
         return 0
+    for text in options.without_effect:
+        sys.stderr.write(f"{program}: {text}\n")
     try:
         ending, output = launch(understand(options, os.environ, program))
     except UsageError as error:
@@ -150,6 +164,9 @@ def understand(options: Any, environ: Mapping[str, str], program: str = PROGRAM)
     hosts = find_hosts(options.hosts, options.hostfile, environ, options.ranks)
     places = place_ranks(hosts, options.ranks, options.oversubscribe)
     engine = options.engine or choose_engine(environ)
+    if engine in ("gloo", "nccl") and importlib.util.find_spec("torch") is None:
+        raise UsageError(f"--{engine} is PyTorch's: pip install torch, or use --mpi")
+    options.interfaces = ",".join(options.interfaces or [])
     if engine == "mpi" and options.launch_agent:
         raise UsageError("--launch-agent goes with --gloo or --nccl; mpiexec has its own agents")
     start = options.start_timeout
@@ -162,9 +179,20 @@ def understand(options: Any, environ: Mapping[str, str], program: str = PROGRAM)
     wait = options.failure_wait
     if wait is None:
         wait = 1.0 if engine == "mpi" else 5.0
-    limits = Limits(start, wait, options.kill_grace)
     variables = rank_environ(options, engine, environ)
+    limits = Limits(start, wait, options.kill_grace, init=init_timeout(variables))
     return Request(program, command, places, engine, variables, limits, options)
+
+
+def init_timeout(variables: Mapping[str, str]) -> float:
+    """Return how long ranks wait in init for others, as they read it.  Raises UsageError."""
+    for name in ("DDLT_INIT_TIMEOUT_SECONDS", "HOROVOD_GLOO_TIMEOUT_SECONDS"):
+        if variables.get(name):
+            try:
+                return float(variables[name])
+            except ValueError:
+                raise UsageError(f"{name}={variables[name]} is no number of seconds") from None
+    return INIT_TIMEOUT
 
 
 def choose_engine(environ: Mapping[str, str]) -> str:
@@ -186,6 +214,9 @@ def rank_environ(options: Any, engine: str, environ: Mapping[str, str]) -> Dict[
     """Return the variables that every rank gets: what is passed on, and what options say."""
     variables = _agents.passed_on(environ, options.exports)
     variables["DDLT_ENGINE"] = engine
+    # Horovod's names, horovod/runner/gloo_run.py:283 of 0.28.1.
+    carrier = "mpi" if engine == "mpi" else "gloo"
+    variables["HOROVOD_CONTROLLER"] = variables["HOROVOD_CPU_OPERATIONS"] = carrier
     variables["DDLT_LAUNCHER"] = distributed_dl_training.__version__
     variables.setdefault("PYTHONUNBUFFERED", "1")  # else lines of a pipe come late
     for _, name, factor, _ in _TUNABLES:
@@ -193,12 +224,15 @@ def rank_environ(options: Any, engine: str, environ: Mapping[str, str]) -> Dict[
         if value is not None:
             product = value * factor
             variables[name] = str(int(product) if product == int(product) else product)
-    if options.DDLT_HIERARCHICAL_ALLREDUCE is not None:
-        variables["DDLT_HIERARCHICAL_ALLREDUCE"] = options.DDLT_HIERARCHICAL_ALLREDUCE
+    for name in _SWITCHES:
+        value = getattr(options, name)
+        if value is not None:
+            variables[name] = str(value)
     if options.timeline_filename:
         variables["DDLT_TIMELINE"] = os.path.abspath(options.timeline_filename)
     if options.interfaces and engine != "mpi":
         variables["GLOO_SOCKET_IFNAME"] = variables["NCCL_SOCKET_IFNAME"] = options.interfaces
+        variables["HOROVOD_GLOO_IFACE"] = options.interfaces.split(",")[0]
     return variables
 
 

@@ -44,7 +44,8 @@ def run(
     try:
         with open(os.path.join(place, "call"), "wb") as stream:
             stream.write(_pickler().dumps((func, tuple(args), kwargs or {})))
-        options: List[str] = ["-np", str(np)]
+        # The calling program's input is its own.
+        options: List[str] = ["--no-stdin", "-np", str(np)]
         for name, value in (
             ("--hosts", hosts),
             ("--hostfile", hostfile),

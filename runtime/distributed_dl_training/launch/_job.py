@@ -1,5 +1,6 @@
 """A running job: waits for its node processes, gives them their tasks, and ends all with one."""
 
+import base64
 import hmac
 import os
 import select
@@ -13,17 +14,22 @@ from distributed_dl_training.launch._output import ClosedOutput, Output
 from distributed_dl_training.launch._peer import Frame, Peer, accept_peer
 
 _SWEEP = 6.0  # seconds that a node process may need for what its ranks have left behind
+_INPUT = 1 << 15  # bytes of input that are read ahead of rank 0
+INIT_TIMEOUT = 300.0  # seconds, as ``_settings`` has it
 MPI_LAUNCHER = -1  # its number among the ranks
 
 
 class Limits(NamedTuple):
     """Seconds: to start all node processes; for ranks to fail on their own account after the
-    first has; from SIGTERM to SIGKILL.
+    first has; from SIGTERM to SIGKILL; for ranks to wait in init for one that has ended; for ranks
+    to wait there for any other, 0 for ever.
     """
 
     start: float
     patience: float
     grace: float
+    absence: float = 5.0
+    init: float = INIT_TIMEOUT
 
 
 class Ending(NamedTuple):
@@ -41,6 +47,76 @@ class Entrance(NamedTuple):
     token: str
 
 
+class Joins:
+    """Which ranks wait in init for the others, and which have ended without a call of it."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._waiting: Dict[int, float] = {}  # since when
+        self._joined: List[int] = []
+        self._ended: Dict[int, float] = {}  # when, without having joined
+
+    def note(self, rank: int, word: bytes) -> None:
+        """Take note of what a rank says: ``j`` as it calls init, ``J`` when all are there."""
+        self._waiting.pop(rank, None)
+        if word == b"j":
+            self._waiting[rank] = time.monotonic()
+        else:
+            self._joined.append(rank)
+
+    def ended(self, rank: int) -> None:
+        """Take note that a rank has ended."""
+        self._waiting.pop(rank, None)
+        if 0 <= rank < self._size and rank not in self._joined:
+            self._ended[rank] = time.monotonic()
+
+    def absent(self, seconds: float) -> Optional[int]:
+        """Return a rank that has ended, if others have waited for it so long since."""
+        if not self._ended or not self._waiting:
+            return None
+        since = max(min(self._waiting.values()), min(self._ended.values()))
+        return min(self._ended) if time.monotonic() - since > seconds else None
+
+    def late(self, seconds: float) -> List[int]:
+        """Return the ranks that have not called init, once others have waited there so long."""
+        if not seconds or not self._waiting:
+            return []
+        if time.monotonic() - min(self._waiting.values()) < seconds:
+            return []
+        there = {*self._waiting, *self._joined}
+        return [rank for rank in range(self._size) if rank not in there]
+
+
+class Input:
+    """What rank 0 reads: the launcher's own input, as fast as the rank takes it."""
+
+    def __init__(self, fd: Optional[int]) -> None:
+        self._fd = fd
+        self._under_way = 0  # bytes that the rank has not taken yet
+
+    def wanted(self) -> Optional[int]:
+        """Return the descriptor if more may be read from it now."""
+        return self._fd if self._under_way < _INPUT else None
+
+    def pass_on(self, peer: Peer) -> None:
+        """Read some, and give it to the node process of rank 0; an end is passed on too."""
+        assert self._fd is not None
+        try:
+            data = os.read(self._fd, _INPUT)
+        except OSError:
+            data = b""
+        self._under_way += len(data)
+        if not data:
+            self._fd = None
+        peer.send("in " + base64.b64encode(data).decode("ascii"))
+
+    def taken(self, count: int) -> None:
+        """Take note that the rank has read so much; -1: it will read no more."""
+        if count < 0:
+            self._fd = None
+        self._under_way -= count
+
+
 class Job:
     """Everything between the start of the node processes and the end of the last of them.
 
@@ -48,6 +124,7 @@ class Job:
     has to end, and that state is held in this one place.
 
     size: the number of ranks.
+    stdin: the descriptor whose data rank 0 reads.
     task: gives a peer that has greeted its task; it is called once for each, when all have, but
         for the MPI launcher's at once: the others come by it.
     """
@@ -60,7 +137,9 @@ class Job:
         output: Output,
         limits: Limits,
         entrance: Optional[Entrance] = None,
+        stdin: Optional[int] = None,
     ) -> None:
+        self._input = Input(stdin)
         self.peers = peers
         self._size = size
         self._task = task
@@ -68,6 +147,7 @@ class Job:
         self._limits = limits
         self._entrance = entrance
         self._codes: Dict[int, int] = {}
+        self._joins = Joins(size)
         self._hosts: Dict[int, str] = {}
         self._running = False
         self._failure: Optional[Ending] = None
@@ -104,8 +184,13 @@ class Job:
         living = {peer.infd: peer for peer in self.peers if not peer.gone}
         for fd in living:
             poller.register(fd, select.POLLIN)
+        reader = self._input.wanted() if self._running and not self._ending else None
+        if reader is not None:
+            poller.register(reader, select.POLLIN)
         for fd, _ in poller.poll(100):
-            if fd in living:
+            if fd == reader:
+                self._input.pass_on(self._peer_of(0))
+            elif fd in living:
                 self._hear(living[fd])
             elif fd == wake:
                 os.read(wake, 4096)
@@ -156,12 +241,21 @@ class Job:
             if peer.ranks != [MPI_LAUNCHER]:
                 peer.give(self._task(peer))
 
+    def _peer_of(self, rank: int) -> Peer:
+        return next(peer for peer in self.peers if rank in peer.ranks)
+
     def _take(self, peer: Peer, frame: Frame) -> None:
         if frame.kind in "oe":
             self._output.add(frame.rank, frame.kind, frame.data)
             return
         if frame.kind == "t":
             peer.told_to_end = True
+            return
+        if frame.kind == "j":
+            self._joins.note(frame.rank, frame.data)
+            return
+        if frame.kind == "i":
+            self._input.taken(int(frame.data))
             return
         self._output.end(frame.rank)
         if frame.kind == "f":
@@ -171,6 +265,7 @@ class Job:
             self._fail(Ending(127, f"{where}: {text}", frame.rank), at_once=True)
             return
         code = self._codes[frame.rank] = int(frame.data)
+        self._joins.ended(frame.rank)
         if frame.rank == MPI_LAUNCHER:
             # Its ranks are gone too, or will be; what they still say is on its way.
             self._end_soon(0.5)
@@ -210,6 +305,8 @@ class Job:
         now = time.monotonic()
         if not self._running and not self._ending and now > self._start_at:
             self._fail(Ending(1, self._missing()), at_once=True)
+        if self._failure is None:
+            self._look_for_absent()
         if self._signals and self._failure is None:
             number = signal.Signals(self._signals[0])
             self._failure = Ending(128 + number, f"ended by {number.name}")
@@ -223,6 +320,19 @@ class Job:
             self._ending = True
             self._give_up_at = now + self._limits.grace + _SWEEP
             self._tell("end")
+
+    def _look_for_absent(self) -> None:
+        """End the job if ranks wait in init for one that has ended, or that does not come."""
+        ended = self._joins.absent(self._limits.absence)
+        late = self._joins.late(self._limits.init)
+        if ended is not None:
+            text = f"{self._name(ended)} has ended before it joined the others, which wait in init"
+            self._fail(Ending(1, text, ended), at_once=True)
+        elif late:
+            names = ", ".join(self._name(rank) for rank in late[:8])
+            more = f" and {len(late) - 8} more" if len(late) > 8 else ""
+            text = f"not joined within {self._limits.init:g} s of init: {names}{more}"
+            self._fail(Ending(1, text, late[0]), at_once=True)
 
     def _tell(self, word: str) -> None:
         for peer in self.peers:

@@ -84,6 +84,8 @@ def mpi_command(
     oversubscribe: bool = False,
     interfaces: Optional[str] = None,
     extra: Sequence[str] = (),
+    binding: Sequence[str] = (),
+    tcp: bool = False,
 ) -> List[str]:
     """Return the command that starts a node process per rank.
 
@@ -96,8 +98,12 @@ def mpi_command(
     command = [mpi.path]
     if mpi.kind == OPEN_MPI:
         # Only the long options: Open MPI 5 refuses those with one dash.
-        command += ["--bind-to", "none"]
-        command += ["--map-by", "slot:OVERSUBSCRIBE" if oversubscribe else "slot", "-H", hosts]
+        mapping = "slot:OVERSUBSCRIBE" if oversubscribe else "slot"
+        command += binding or ["--bind-to", "none", "--map-by", mapping]
+        command += ["-H", hosts]
+        if tcp:
+            spectrum = mpi.name == "Spectrum MPI"
+            command += ["-tcp"] if spectrum else ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"]
         if interfaces:
             for part in ("btl_tcp_if_include", "oob_tcp_if_include"):
                 command += ["--mca", part, interfaces]

@@ -8,9 +8,12 @@ From the launcher come lines: first the task as JSON, then ``end`` (SIGTERM, and
 the grace) or ``kill``.  The end of that stream means that the launcher is gone, and is an ``end``.
 To the launcher go a greeting line and frames, ``KIND RANK LENGTH\\n`` and as many bytes:
 ``o`` stdout, ``e`` stderr, ``f`` why a rank cannot start, ``t`` the signal that told this process
-to end, ``x`` the exit code of a rank, negative for a signal.
+to end, ``x`` the exit code of a rank, negative for a signal, ``i`` how many bytes of its input a
+rank has taken, -1 if it has closed it, ``j`` that it joins the others (J: has joined).  Input for
+rank 0 comes as ``in BASE64``; its end as ``in``.
 """
 
+import base64
 import ctypes
 import json
 import os
@@ -22,11 +25,12 @@ import socket
 import subprocess
 import sys
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 GREETING = b"ddlt-node"
 ADDRESS = "DDLT_LAUNCH_ADDRESS"
 TOKEN = "DDLT_LAUNCH_TOKEN"
+JOIN = "DDLT_LAUNCH_JOIN"  # as ``_joining`` has it
 # What an MPI launcher calls the rank; the first that is there counts.
 RANK_NAMES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PMI_ID", "SLURM_PROCID")
 
@@ -84,12 +88,16 @@ class Rank:
         assert process.stdout is not None and process.stderr is not None
         self.number, self.process = number, process
         self.pipes = {process.stdout.fileno(): "o", process.stderr.fileno(): "e"}
+        self.joins: Optional[int] = None  # where it tells that it joins the others
         self.code: Optional[int] = None
         self.quiet_since = 0.0
         self.reported = False
 
     def close(self) -> None:
         self.pipes.clear()
+        if self.joins is not None:
+            os.close(self.joins)
+            self.joins = None
         for stream in (self.process.stdout, self.process.stderr):
             assert stream is not None
             stream.close()
@@ -106,6 +114,9 @@ class Node:
         self.told: Optional[int] = None
         self.kill_at: Optional[float] = None
         self.code = 0  # of the first rank that failed
+        self.stdin: Any = None  # of rank 0
+        self.input = bytearray()
+        self.input_ended = False
         self._wake, wakeup = os.pipe()
         for end in (self._wake, wakeup):
             os.set_blocking(end, False)
@@ -141,8 +152,12 @@ class Node:
             masks[self.link.infd] = select.POLLIN
             if self.link.pending:
                 masks[self.link.outfd] = masks.get(self.link.outfd, 0) | select.POLLOUT
+        if self.stdin is not None and self.input:
+            masks[self.stdin.fileno()] = select.POLLOUT
         full = len(self.link.pending) > _FULL
         pipes = {fd: rank for rank in self.ranks if not full for fd in rank.pipes}
+        joins = {rank.joins: rank for rank in self.ranks if rank.joins is not None}
+        masks.update((fd, select.POLLIN) for fd in joins)
         poller = select.poll()
         for fd, mask in list(masks.items()) + [(fd, select.POLLIN) for fd in pipes]:
             poller.register(fd, mask)
@@ -150,8 +165,12 @@ class Node:
         for fd, event in poller.poll(50 if busy else 1000):
             if fd in pipes:
                 self._pass_on(pipes[fd], fd)
+            elif fd in joins:
+                self._note_join(joins[fd])
             elif fd == self._wake:
                 os.read(fd, 4096)
+            elif self.stdin is not None and fd == self.stdin.fileno():
+                self._feed()
             else:
                 if fd == self.link.infd and event & ~select.POLLOUT:
                     for line in self.link.lines():
@@ -169,9 +188,47 @@ class Node:
         elif not self.link.gone:
             self.link.frame(rank.pipes[fd], rank.number, data)
 
+    def _note_join(self, rank: Rank) -> None:
+        """Pass on that a rank joins the others, or has."""
+        assert rank.joins is not None
+        data = os.read(rank.joins, 64)
+        if not data:
+            os.close(rank.joins)
+            rank.joins = None
+        elif not self.link.gone:
+            self.link.frame("j", rank.number, data[-1:])
+
+    def _feed(self) -> None:
+        """Give rank 0 what it takes of its input now."""
+        try:
+            count = os.write(self.stdin.fileno(), bytes(self.input[:4096]))
+        except BlockingIOError:
+            return
+        except OSError:  # it has closed its end
+            count = -1
+            self.input_ended = True
+            self.input.clear()
+        else:
+            del self.input[:count]
+        if not self.link.gone:
+            self.link.frame("i", 0, b"%d" % count)
+        self._end_input()
+
+    def _end_input(self) -> None:
+        """Close rank 0's input once all of it has been taken."""
+        if self.stdin is not None and self.input_ended and not self.input:
+            self.stdin.close()
+            self.stdin = None
+
     def _obey(self, line: str) -> None:
         if line.startswith("{"):
             self._start(json.loads(line))
+        elif line.startswith("in"):
+            data = base64.b64decode(line[2:])
+            if self.stdin is not None:
+                self.input += data
+                self.input_ended = not data
+                self._end_input()
         elif line == "end":
             self.end()
         elif line == "kill":
@@ -187,13 +244,17 @@ class Node:
         environ.update(task["environ"])
         for one in task["ranks"]:
             try:
-                process = start_rank(task, dict(environ, **one["environ"]))
+                process, joins = start_rank(task, dict(environ, **one["environ"]), one["rank"])
             except (OSError, ValueError) as error:  # ValueError: a null byte in a word
                 self.link.frame("f", one["rank"], str(error).encode("utf-8", "surrogateescape"))
                 self.code = self.code or (126 if isinstance(error, PermissionError) else 127)
                 self.end()
                 return
             self.ranks.append(Rank(one["rank"], process))
+            self.ranks[-1].joins = joins
+            if process.stdin is not None:
+                self.stdin = process.stdin
+                os.set_blocking(self.stdin.fileno(), False)
 
     def _reap(self) -> None:
         """Take the exit codes of ranks, and of what they left behind: all come to this process."""
@@ -245,26 +306,42 @@ class Node:
                     pass
 
 
-def start_rank(task: Dict[str, Any], environ: Dict[str, str]) -> "subprocess.Popen[bytes]":
-    """Start one program in a session of its own that dies with this process.  Raises OSError."""
+def start_rank(
+    task: Dict[str, Any], environ: Dict[str, str], number: int
+) -> "Tuple[subprocess.Popen[bytes], int]":
+    """Start one program in a session of its own that dies with this process.
+
+    Returns it and the descriptor at which it tells that it joins.  Raises OSError.
+    """
     parent = os.getpid()
+    fed = number == 0 and task.get("stdin")
 
     def before_exec() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it died before the line above
             os._exit(127)
 
-    return subprocess.Popen(
-        task["argv"],
-        cwd=task["cwd"],
-        env=environ,
-        stdin=None if task.get("hold") else subprocess.DEVNULL,  # mpiexec gives one to rank 0
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        close_fds=not task.get("hold"),  # an MPI launcher hands its ranks open descriptors
-        preexec_fn=before_exec,
-    )
+    joins, tell = os.pipe()
+    os.set_inheritable(tell, True)
+    try:
+        process = subprocess.Popen(
+            task["argv"],
+            cwd=task["cwd"],
+            env=dict(environ, **{JOIN: str(tell)}),
+            stdin=subprocess.PIPE if fed else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            close_fds=not task.get("hold"),  # an MPI launcher hands its ranks open descriptors
+            pass_fds=() if task.get("hold") else (tell,),
+            preexec_fn=before_exec,
+        )
+    except Exception:
+        os.close(joins)
+        raise
+    finally:
+        os.close(tell)
+    return process, joins
 
 
 _libc = ctypes.CDLL(None, use_errno=True)

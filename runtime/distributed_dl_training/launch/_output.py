@@ -5,6 +5,7 @@ Everything is bytes: a rank may print what is no text in any encoding.
 
 import os
 import select
+import time
 from collections import deque
 from typing import BinaryIO, Callable, Deque, Dict, List, Optional, Tuple
 
@@ -66,13 +67,15 @@ def write_out(fd: int, data: bytes, hurry: Callable[[], bool]) -> bool:
 class Output:
     """Takes what ranks print and puts it where the user wants it.
 
+    stamped: put the time before each line's prefix.
     folder: if given, the folder in which ``rank.N/stdout`` and ``rank.N/stderr`` are written.
         N has as many digits as the highest rank, so that the names sort.
 
     Raises OSError if a file cannot be made.
     """
 
-    def __init__(self, size: int, folder: Optional[str] = None) -> None:
+    def __init__(self, size: int, folder: Optional[str] = None, stamped: bool = False) -> None:
+        self._stamped = stamped
         self._lines: Dict[Tuple[int, str], Lines] = {}
         self._last: Dict[int, Deque[bytes]] = {}
         self._files: Dict[Tuple[int, str], BinaryIO] = {}
@@ -121,7 +124,8 @@ class Output:
         if (rank, kind) in self._files:
             return
         name, fd = _STREAMS[kind]
-        tag = b"" if rank < 0 else f"[{rank}]<{name}>:".encode("ascii")
+        stamp = time.strftime("%a %b %d %H:%M:%S %Y") if self._stamped else ""
+        tag = b"" if rank < 0 else f"{stamp}[{rank}]<{name}>:".encode("ascii")
         whole = [line if line.endswith((b"\n", b"\r")) else line + b"\n" for line in lines]
         self.write(fd, b"".join(tag + line for line in whole))
 

@@ -10,7 +10,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 from distributed_dl_training.launch import _node
 
-_FRAME = re.compile(rb"([oeftx]) (-?\d+) (\d+)\n")
+_FRAME = re.compile(rb"([oefijtx]) (-?\d+) (\d+)\n")
 _LONGEST_NOISE = 1 << 16
 
 

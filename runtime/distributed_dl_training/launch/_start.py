@@ -6,7 +6,7 @@ import shlex
 import socket
 import sys
 import tempfile
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from distributed_dl_training.launch import _agents, _mpiexec, _node
 from distributed_dl_training.launch._hosts import Place, UsageError
@@ -30,7 +30,8 @@ class Request(NamedTuple):
 def launch(request: Request) -> Tuple[Ending, Output]:
     """Run the job to its end.  Raises UsageError for what cannot be started at all."""
     try:
-        output = Output(len(request.places), request.options.output_filename)
+        stamped = request.options.prefix_output_with_timestamp
+        output = Output(len(request.places), request.options.output_filename, stamped)
     except OSError as error:
         raise UsageError(f"cannot write to {error.filename}: {error.strerror}") from error
     run = _launch_mpi if request.engine == "mpi" else _launch_nodes
@@ -77,11 +78,20 @@ def _launch_nodes(request: Request, output: Output) -> Ending:
         greeting = peers[0].greeting
         assert greeting is not None
         group = {"MASTER_ADDR": address, "MASTER_PORT": greeting[0]}
+        group["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = address
+        group["HOROVOD_GLOO_RENDEZVOUS_PORT"] = greeting[0]
         places = nodes[peer.name]
-        ranks = [{"rank": p.rank, "environ": place_environ(p, request)} for p in places]
+        ranks = [
+            {
+                "rank": p.rank,
+                "environ": dict(place_environ(p, request), **horovod_environ(p, request.places)),
+            }
+            for p in places
+        ]
         return _task(request, dict(request.environ, **group), ranks)
 
-    return Job(len(request.places), peers, task, output, request.limits).run()
+    stdin = None if options.no_stdin else own_input()
+    return Job(len(request.places), peers, task, output, request.limits, None, stdin).run()
 
 
 def place_environ(place: Place, request: Request) -> Dict[str, str]:
@@ -95,12 +105,31 @@ def place_environ(place: Place, request: Request) -> Dict[str, str]:
     }
 
 
+def horovod_environ(place: Place, places: Sequence[Place]) -> Dict[str, str]:
+    """Return what tells a rank its place by Horovod's names.
+
+    A cross rank counts the hosts that have a rank of this local number.
+    Source: horovod/runner/gloo_run.py:124 of 0.28.1 (create_slot_env_vars).
+    """
+    across = [each.rank for each in places if each.local_rank == place.local_rank]
+    return {
+        "HOROVOD_HOSTNAME": place.host,
+        "HOROVOD_RANK": str(place.rank),
+        "HOROVOD_SIZE": str(len(places)),
+        "HOROVOD_LOCAL_RANK": str(place.local_rank),
+        "HOROVOD_LOCAL_SIZE": str(place.local_size),
+        "HOROVOD_CROSS_RANK": str(across.index(place.rank)),
+        "HOROVOD_CROSS_SIZE": str(len(across)),
+    }
+
+
 def _task(request: Request, environ: Dict[str, str], ranks: List[Dict[str, Any]]) -> Dict[str, Any]:
     return {
         "argv": request.command,
         "cwd": os.getcwd(),
         "environ": environ,
         "grace": request.limits.grace,
+        "stdin": not request.options.no_stdin and own_input() is not None,
         "ranks": ranks,
     }
 
@@ -132,14 +161,17 @@ def _launch_mpi(request: Request, output: Output) -> Ending:
         def task(peer: Peer) -> Dict[str, Any]:
             if peer.ranks == [MPI_LAUNCHER]:
                 return starter
-            ranks = [{"rank": peer.ranks[0], "environ": {}}]
+            place = request.places[peer.ranks[0]]
+            told = horovod_environ(place, request.places)
+            ranks = [{"rank": place.rank, "environ": told}]
             return dict(_task(request, request.environ, ranks), hold=True)
 
         here = socket.gethostname()
         environ = _mpiexec.without_outer_job(os.environ)
         peer = start_peer(here, [MPI_LAUNCHER], _agents.NODE_COMMAND, environ)
         size = len(request.places)
-        return Job(size, [peer], task, output, request.limits, entrance).run()
+        stdin = None if request.options.no_stdin else own_input()
+        return Job(size, [peer], task, output, request.limits, entrance, stdin).run()
 
 
 def _mpiexec_task(
@@ -156,6 +188,8 @@ def _mpiexec_task(
         options.oversubscribe,
         options.interfaces,
         shlex.split(options.mpi_args or ""),
+        shlex.split(options.binding_args or ""),
+        options.tcp,
     )
     ranks = [{"rank": MPI_LAUNCHER, "environ": {}}]
     return dict(_task(request, _mpiexec.mpi_environ(mpi, environ), ranks), argv=command)
@@ -176,6 +210,20 @@ def own_addresses(hosts: Sequence[str]) -> List[str]:
             continue
     found.append(socket.gethostname())
     return list(dict.fromkeys(found))
+
+
+def own_input() -> Optional[int]:
+    """Return the descriptor of the launcher's input, which rank 0 is to read; None for none.
+
+    Not that of a terminal where the launcher runs in the background: to read would stop it.
+    """
+    try:
+        if os.isatty(0) and os.tcgetpgrp(0) != os.getpgrp():
+            return None
+        os.fstat(0)
+    except OSError:
+        return None
+    return 0
 
 
 def _say(request: Request, text: str) -> None:

@@ -16,8 +16,7 @@ on every rank; ``..._async`` returns a handle.  Names that end in ``_`` change t
 place.  Tensors on a device are copied to the host and back, unless the engine is nccl.
 """
 
-from typing import TYPE_CHECKING
-
+from distributed_dl_training import _missing
 from distributed_dl_training._builds import (
     ccl_built,
     cuda_built,
@@ -31,7 +30,6 @@ from distributed_dl_training._builds import (
     rocm_built,
 )
 from distributed_dl_training._collectives import join
-from distributed_dl_training._conductor import Handle
 from distributed_dl_training._core import (
     DuplicateNameError,
     EngineUnavailableError,
@@ -42,7 +40,7 @@ from distributed_dl_training._core import (
     PeerLostError,
     StallError,
 )
-from distributed_dl_training._missing import not_yet
+from distributed_dl_training._handle import Handle
 from distributed_dl_training._session import (
     ProcessSet,
     add_process_set,
@@ -64,7 +62,7 @@ from distributed_dl_training._session import (
 )
 from distributed_dl_training.numpy import allgather_object, barrier, broadcast_object
 from distributed_dl_training.torch._compression import Compression
-from distributed_dl_training.torch._moves import (
+from distributed_dl_training.torch._data_movement import (
     allgather,
     allgather_async,
     alltoall,
@@ -95,9 +93,9 @@ from distributed_dl_training.torch._reductions import (
 )
 from distributed_dl_training.torch._sparse import sparse_allreduce_async
 from distributed_dl_training.torch._state import broadcast_optimizer_state, broadcast_parameters
+from distributed_dl_training.torch._sync_batch_norm import SyncBatchNorm
 
-if not TYPE_CHECKING:  # else type checkers would take every name to be there
-    __getattr__ = not_yet(__name__, ["Adasum", "SyncBatchNorm"])
+_missing.refuse(__name__, _missing.reasons("Adasum", "elastic"))
 
 Sum = Op.SUM
 Average = Op.AVERAGE
@@ -123,6 +121,7 @@ __all__ = [
     "Product",
     "StallError",
     "Sum",
+    "SyncBatchNorm",
     "add_process_set",
     "allgather",
     "allgather_async",

@@ -5,9 +5,9 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
-from distributed_dl_training import _collectives
-from distributed_dl_training._conductor import Handle
+from distributed_dl_training import _collectives, _session
 from distributed_dl_training._core import Op
+from distributed_dl_training._handle import Handle
 from distributed_dl_training._session import ProcessSet, global_process_set
 from distributed_dl_training.torch._compression import Compression
 from distributed_dl_training.torch._grad import differentiable, of_gradient
@@ -80,17 +80,17 @@ def allreduce(
     kind = chosen(op, average)
     options = (prescale_factor, postscale_factor, process_set)
 
-    def reduced(mine: Any) -> Any:
-        travels, context = compressed(compression, mine)
+    def reduced(mine: List[Any]) -> List[Any]:
+        travels, context = compressed(compression, mine[0])
         result = allreduce_async(travels, None, name, kind, *options).synchronize()
-        return compression.decompress(result, context)
+        return [compression.decompress(result, context)]
 
-    def transpose(gradient: Any) -> Any:
-        if kind not in (Op.SUM, Op.AVERAGE):
-            raise NotImplementedError(f"allreduce with op={kind.value} has no gradient")
-        return allreduce(gradient, None, of_gradient(name), compression, kind, *options)
+    def backward(gradients: List[Any], shapes: List[Any]) -> List[Any]:
+        _need_gradient(kind)
+        named = of_gradient(name)
+        return [allreduce(gradients[0], None, named, compression, kind, *options)]
 
-    return differentiable(tensor, reduced, transpose)
+    return differentiable([tensor], reduced, backward)[0]
 
 
 def allreduce_async_(
@@ -158,15 +158,18 @@ def grouped_allreduce(
     """
     kind = chosen(op, average)
     options = (prescale_factor, postscale_factor, process_set)
-    if torch.is_grad_enabled() and any(getattr(each, "requires_grad", False) for each in tensors):
-        return [
-            allreduce(each, None, numbered(name, at), compression, kind, *options)
-            for at, each in enumerate(tensors)
-        ]
-    pairs = [compressed(compression, tensor) for tensor in tensors]
-    handle = grouped_allreduce_async([each for each, _ in pairs], None, name, kind, *options)
-    contexts = [context for _, context in pairs]
-    return [compression.decompress(*each) for each in zip(handle.synchronize(), contexts)]
+
+    def reduced(mine: List[Any]) -> List[Any]:
+        pairs = [compressed(compression, each) for each in mine]
+        handle = grouped_allreduce_async([each for each, _ in pairs], None, name, kind, *options)
+        contexts = [context for _, context in pairs]
+        return [compression.decompress(*each) for each in zip(handle.synchronize(), contexts)]
+
+    def backward(gradients: List[Any], shapes: List[Any]) -> List[Any]:
+        _need_gradient(kind)
+        return grouped_allreduce(gradients, None, of_gradient(name), compression, kind, *options)
+
+    return differentiable(tensors, reduced, backward)
 
 
 def grouped_allreduce_async_(
@@ -212,6 +215,15 @@ def chosen(op: Any, average: Optional[bool]) -> Any:
         "average is deprecated: use op=Average or op=Sum", DeprecationWarning, stacklevel=3
     )
     return Op.AVERAGE if average else Op.SUM
+
+
+def _need_gradient(op: Op) -> None:
+    """Raise NotImplementedError for an operation whose gradient is not that of a sum.
+
+    Horovod reduces the gradient by the same operation, so its rules do so as well.
+    """
+    if op not in (Op.SUM, Op.AVERAGE) and not _session.horovod_rules():
+        raise NotImplementedError(f"allreduce with op={op.value} has no gradient")
 
 
 def compressed(compression: Any, tensor: Any) -> Tuple[Any, Any]:

@@ -12,7 +12,7 @@ from distributed_dl_training._session import ProcessSet, global_process_set
 from distributed_dl_training.torch._tensors import TENSORS, Handles
 
 # Torch warns if it is not told whether to check indices, which come from coalesced tensors here.
-_UNCHECKED: Dict[str, Any] = (
+UNCHECKED: Dict[str, Any] = (
     {"check_invariants": False} if hasattr(torch.sparse, "check_sparse_tensor_invariants") else {}
 )
 
@@ -60,7 +60,7 @@ def sparse_allreduce_async(
             values = values / size
         if postscale_factor != 1.0:
             values = values * postscale_factor
-        return torch.sparse_coo_tensor(indices.t(), values, held.shape, **_UNCHECKED).coalesce()
+        return torch.sparse_coo_tensor(indices.t(), values, held.shape, **UNCHECKED).coalesce()
 
     values = held.values() if prescale_factor == 1.0 else held.values() * prescale_factor
     return Handles([gather("indices", held.indices().t()), gather("values", values)], finish)

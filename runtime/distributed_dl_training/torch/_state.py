@@ -25,13 +25,15 @@ def broadcast_parameters(
 ) -> None:
     """Replace tensors on every rank by the root's, in place.
 
-    params: ``model.state_dict()`` or ``model.named_parameters()``.  What is no tensor is left
-        alone.
+    params: ``model.state_dict()``, ``model.named_parameters()`` or a list of tensors.  What is no
+        tensor is left alone.
     root_rank: a rank of all, also with a process set.
 
     Raises ValueError if ``params`` is neither, and as ``broadcast``.
     """
-    pairs = params.items() if isinstance(params, Mapping) else list(params)
+    pairs: List[Any] = list(params.items() if isinstance(params, Mapping) else params)
+    if pairs and all(isinstance(each, torch.Tensor) for each in pairs):
+        pairs = [(str(number), each) for number, each in enumerate(pairs)]
     if any(not isinstance(each, tuple) or len(each) != 2 for each in pairs):
         raise ValueError("params must be a state_dict, or pairs as of model.named_parameters()")
     handles = [

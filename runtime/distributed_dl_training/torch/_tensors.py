@@ -7,9 +7,9 @@ import torch
 
 from distributed_dl_training import _session
 from distributed_dl_training._collectives import Local
-from distributed_dl_training._conductor import Handle
 from distributed_dl_training._core import Array
 from distributed_dl_training._device import DeviceArray, dtype_name, flat_array, flat_tensor
+from distributed_dl_training._handle import Handle
 from distributed_dl_training._memory import ON_DEVICE
 
 
@@ -87,7 +87,7 @@ def then(handle: Handle, function: Callable[[Any], Any]) -> Handle:
 
 def stays_on_device(tensor: Any) -> bool:
     """Tell whether the engine carries this tensor without a copy on the host."""
-    return tensor.is_cuda and _session.conductor().engine.devices
+    return tensor.is_cuda and _session.controller().engine.devices
 
 
 def _there(tensor: Any) -> Any:

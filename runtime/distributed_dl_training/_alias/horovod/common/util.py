@@ -75,25 +75,25 @@ def num_rank_is_power_2(num_rank: int) -> bool:
 
 
 def split_list(items: Sequence[Any], num_parts: int) -> List[List[Any]]:
-    """Return ``items`` in ``num_parts`` lists of nearly equal length, in order, none empty."""
-    parts = [items[len(items) * n // num_parts : len(items) * (n + 1) // num_parts]
-             for n in range(num_parts)]  # fmt: skip
-    return [list(part) for part in parts if len(part)]
+    """Return ``items`` in ``num_parts`` lists of nearly equal length, the first ones the longer."""
+    each, rest = divmod(len(items), num_parts)
+    starts = [at * each + min(at, rest) for at in range(num_parts + 1)]
+    return [list(items[start:end]) for start, end in zip(starts, starts[1:])]
 
 
 def _torch_has(function: str) -> bool:
-    if importlib.util.find_spec("torch") is None:
+    try:
+        import torch.distributed
+    except ImportError:
         return False
-    import torch.distributed
-
     return torch.distributed.is_available() and bool(
         getattr(torch.distributed, function, lambda: False)()
     )
 
 
 def _torch_version_has(name: str) -> bool:
-    if importlib.util.find_spec("torch") is None:
+    try:
+        import torch
+    except ImportError:
         return False
-    import torch
-
     return bool(getattr(torch.version, name, None))

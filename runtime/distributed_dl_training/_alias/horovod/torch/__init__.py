@@ -1,5 +1,8 @@
-"""``horovod.torch``: everything that ``distributed_dl_training.torch`` has."""
+"""``horovod.torch``: what ``distributed_dl_training.torch`` has, by Horovod's rules."""
 
-from distributed_dl_training.alias import mirror as _mirror
+import importlib
 
-_mirror("distributed_dl_training.torch", globals())
+from distributed_dl_training.alias import mirror_torch as _mirror
+
+_mirror(globals())
+check_extension = importlib.import_module("horovod.common.util").check_extension

@@ -1,5 +1,5 @@
 """``horovod.torch.compression``: where some programs import Compression from."""
 
-from distributed_dl_training.alias import mirror as _mirror
+from distributed_dl_training.alias import mirror_torch as _mirror
 
-_mirror("distributed_dl_training.torch", globals())
+_mirror(globals())

@@ -1,15 +1,16 @@
-"""The communication thread of one group of ranks: cycles of agreement, and what they lead to.
+"""The controller of one group of ranks: its thread runs negotiation cycles and what they lead to.
 
-Threads of the program hand in requests, in any order.  A *cycle* starts when this rank has
-something to ask for and ends when all ranks have taken part: one small reduction finds what
-everybody asks for again; what is new, or does not fit, is spelt out.  What is agreed on is carried
-out before the next cycle.  Between cycles a rank that waits costs no traffic.
+Threads of the program submit requests, in any order.  A *negotiation cycle* starts when this rank
+has something to ask for and ends when all ranks have taken part: one small reduction finds what
+everybody asks for again; what is new, or does not fit, is negotiated in full.  What is agreed on is
+carried out before the next cycle.  Between cycles a rank that waits costs no traffic.
 
-This module is the program's side and the thread; ``_cycle`` is what happens in a cycle.
+This module is the program's side and the thread; ``_negotiation`` is what happens in a cycle.
 """
 
 import os
 import threading
+import warnings
 from collections import OrderedDict
 from typing import Dict, List, Optional, Sequence
 
@@ -20,6 +21,7 @@ from distributed_dl_training._agreement import (
     SHUTDOWN,
     SHUTDOWN_LABEL,
     Label,
+    Request,
 )
 from distributed_dl_training._core import (
     DuplicateNameError,
@@ -29,26 +31,25 @@ from distributed_dl_training._core import (
     StallError,
     Threads,
 )
-from distributed_dl_training._cycle import Asked, Cycles
-from distributed_dl_training._handle import Askers, Item, own_copy
-from distributed_dl_training._handle import Handle as Handle  # users of a conductor need both
+from distributed_dl_training._handle import ActiveThreads, Handle, Item, own_copy
+from distributed_dl_training._negotiation import CycleRequests, Negotiation
 from distributed_dl_training._settings import Settings
-from distributed_dl_training._stall import Watch
+from distributed_dl_training._stall import StallInspector
 from distributed_dl_training._works import Nothing
 
 # Seconds between looks at what other ranks ask while this one asks for nothing.
-_TEND = 0.25
+_IDLE_LOOK = 0.25
 # Seconds between two cycles without a result: a quarter after the first, all of it from the fourth.
 _PAUSE = 0.002
-# Cycles without a result after which blocked ranks say so.
+# Negotiation without a result after which blocked ranks say so.
 _PATIENCE = 3
 
 
-class Conductor:
+class Controller:
     """One group: its engine, what this rank has asked for, and the thread that sees to it.
 
     One class with many small methods: what is asked for, who waits and whether the session has
-    ended change together, under one lock.  What a cycle exchanges is in ``_cycle``.
+    ended change together, under one lock.  What a cycle exchanges is in ``_negotiation``.
     """
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
@@ -56,18 +57,19 @@ class Conductor:
         self.settings = settings
         self.finishing = threading.RLock()  # guards results that are being made
         self.optimizers = 0  # how many have been made over this group
-        self._watch = Watch(engine, settings)
-        self._cycles = Cycles(engine, settings, self._watch)
-        self._lock = threading.RLock()  # guards everything up to ``_farewell``
+        self._inspector = StallInspector(engine, settings)
+        self._negotiation = Negotiation(engine, settings, self._inspector)
+        self._lock = threading.RLock()  # guards everything up to ``_shutdown_request``
         self._work = threading.Condition(self._lock)
         self._results = threading.Condition(self._lock)
         self._entries: Dict[Label, Handle] = OrderedDict()
         self._unreported: List[Handle] = []
-        self._askers = Askers()
+        self._active_threads = ActiveThreads()
         self._next_unnamed = 0
         self._unnamed = 0  # how many entries have no name
+        self._warned = False  # that they are matched by their order
         self._end: Optional[Exception] = None  # why nothing more is taken
-        self._farewell: Optional[Handle] = None
+        self._shutdown_request: Optional[Handle] = None
         self._asleep = False  # the communication thread, until something is asked for
         self._closed = False
         self._turn = threading.Lock()  # one cycle at a time, where there is no thread for them
@@ -83,13 +85,13 @@ class Conductor:
     # What threads of the program call.
 
     def submit(self, handle: Handle) -> Handle:
-        """Hand in a request; its result comes by ``handle``.
+        """Submit a request; its result comes by ``handle``.
 
         Raises DuplicateNameError if one of its name is under way, NotInitializedError after the
         end of the session, and what ended it if that was an error.
         """
         request = handle.request
-        handle._conductor = self
+        handle._executor = self
         with self._lock:
             if self._end is not None:
                 raise own_copy(self._end)
@@ -102,12 +104,14 @@ class Conductor:
             handle.label = label
             if _timeline.current.on:
                 _enter(handle, "NEGOTIATE_" + request.call.upper())
-            self._entries[label] = handle
-            self._unreported.append(handle)
             if _unnamed(handle):
+                if self._unnamed and not self._warned:
+                    self._warn_of_order(request)
                 self._next_unnamed += 1
                 self._unnamed += 1
-            self._askers.add()
+            self._entries[label] = handle
+            self._unreported.append(handle)
+            self._active_threads.add()
             if self._asleep:
                 self._work.notify()
         return handle
@@ -126,12 +130,12 @@ class Conductor:
             self._wait_by_cycles(handle)
             return
         with self._lock:
-            self._askers.wait(handle)
+            self._active_threads.wait(handle)
             try:
                 while not handle.done:
                     self._results.wait()
             finally:
-                self._askers.go_on()
+                self._active_threads.resume()
 
     def poll(self, handle: Handle) -> bool:
         """Tell whether ``handle`` is done; without a communication thread it waits for it."""
@@ -139,24 +143,24 @@ class Conductor:
             self.wait(handle)
         return handle.done
 
-    def leave(self) -> None:
+    def request_shutdown(self) -> None:
         """Tell the other ranks that this one will ask for nothing more; see ``shutdown``."""
         try:
-            if self._farewell is None and self.engine.alive():
-                self._farewell = self.submit(Handle(SHUTDOWN, Nothing()))
+            if self._shutdown_request is None and self.engine.alive():
+                self._shutdown_request = self.submit(Handle(SHUTDOWN, Nothing()))
         except (ValueError, RuntimeError):
             pass  # it is over already, whatever has ended it
 
     def shutdown(self) -> None:
-        """Take leave of the other ranks and end the thread; collective, unless a peer is lost."""
-        self.leave()
-        if self._farewell is not None and self.engine.alive():
-            self.wait(self._farewell)
+        """End the session, and the thread; collective unless a peer is lost."""
+        self.request_shutdown()
+        if self._shutdown_request is not None and self.engine.alive():
+            self.wait(self._shutdown_request)
         if self._end is None:
             self._fail_all(NotInitializedError("the layer below has been finalized"))
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
-        self._watch.close()
+        self._inspector.close()
 
     @property
     def ended(self) -> bool:
@@ -176,6 +180,22 @@ class Conductor:
         name = handle.request.name
         return self._next_unnamed if name is None else name
 
+    def _warn_of_order(self, request: Request) -> None:
+        """Say once that allreduces which only their order tells apart are under way together.
+
+        Horovod numbers them as well, and adds up what has the same number.
+        """
+        grouped = bool(request.shape) and isinstance(request.shape[0], tuple)
+        if request.call != "allreduce" or grouped:
+            return
+        if any(_unnamed(each) and each.request == request for each in self._entries.values()):
+            self._warned = True
+            warnings.warn(
+                "allreduces without a name and of equal shape are under way together: they are "
+                "matched by their order, which must be the same on all ranks; give each a name",
+                stacklevel=6,
+            )
+
     def _wait_by_cycles(self, handle: Handle) -> None:
         """Take part in cycles in the calling thread until ``handle`` is done."""
         if self.engine.size > 1 and threading.get_ident() != self._owner:
@@ -185,11 +205,11 @@ class Conductor:
             )
         while not handle.done:
             with self._turn:
-                self._askers.wait(handle)
+                self._active_threads.wait(handle)
                 try:
                     self._step()
                 finally:
-                    self._askers.go_on()
+                    self._active_threads.resume()
 
     # The communication thread.
 
@@ -198,16 +218,16 @@ class Conductor:
             with self._lock:
                 self._asleep = True
                 if not self._entries:
-                    self._work.wait(_TEND)
-                elif self._cycles.fruitless:
-                    self._work.wait(min(self._cycles.fruitless, 4) * _PAUSE / 4)
+                    self._work.wait(_IDLE_LOOK)
+                elif self._negotiation.fruitless:
+                    self._work.wait(min(self._negotiation.fruitless, 4) * _PAUSE / 4)
                 self._asleep = False
             self._step()
 
     def _step(self) -> None:
         """Take part in one cycle; an error of the engine ends the session."""
         try:
-            self._cycle()
+            self._run_cycle()
         except StallError as error:
             self._fail_all(error)
         except Exception as error:  # whatever the engine raises, nobody else would see it
@@ -218,30 +238,30 @@ class Conductor:
             raise
         if self.ended and not self.broken and not self._closed and self.engine.alive():
             self._closed = True
-            self._watch.close()
+            self._inspector.close()
             self.engine.close()
 
-    def _cycle(self) -> None:
+    def _run_cycle(self) -> None:
         with self._lock:
             oldest = self._oldest()
-            asked = Asked(
+            asked = CycleRequests(
                 self._unreported,
                 self._entries,
                 self._unnamed > 1,
-                self._cycles.fruitless >= _PATIENCE and self._askers.all_wait(),
+                self._negotiation.fruitless >= _PATIENCE and self._active_threads.all_wait(),
                 oldest,
             )
             self._unreported = []
         if oldest is None:
-            self._watch.idle()
+            self._inspector.idle()
             return
-        items, epoch = self._cycles.agree(asked)
+        items, epoch = self._negotiation.agree(asked)
         with self._lock:
             asked.new.extend(self._unreported)
             self._unreported = [each for each in asked.new if not each.reported]
             if epoch << 40 > self._next_unnamed:
                 self._next_unnamed = epoch << 40
-        self._cycles.carry_out(items, self)
+        self._negotiation.carry_out(items, self)
 
     def _oldest(self) -> Optional[Handle]:
         """Return the handle that has waited longest; one of join() only if there is no other."""
@@ -257,7 +277,7 @@ class Conductor:
             _enter(item.handle, f"{self.engine.name.upper()}_{item.request.call.upper()}")
 
     def finish(self, items: Sequence[Item]) -> None:
-        """Hand results or errors to those who wait for them."""
+        """Give results or errors to those who wait for them."""
         with self._lock:
             for item in items:
                 if item.handle is not None:
@@ -265,7 +285,7 @@ class Conductor:
             self._results.notify_all()
 
     def end(self, error: Optional[Exception]) -> None:
-        """End the session in order: all ranks have left, or ``error`` tells who has."""
+        """End the session in order: all ranks have requested it, or ``error`` tells who has."""
         self._fail_all(error or NotInitializedError("not initialized: call init() first"))
 
     def _finish(self, handle: Handle, error: Optional[Exception]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from distributed_dl_training._agreement import Request
-from distributed_dl_training._conductor import Conductor
+from distributed_dl_training._controller import Controller
 from distributed_dl_training._core import (
     MismatchError,
     NotInitializedError,
@@ -19,9 +19,9 @@ from distributed_dl_training._core import (
     Threads,
 )
 from distributed_dl_training._settings import Settings
-from distributed_dl_training._stall import Watch
+from distributed_dl_training._stall import StallInspector
 
-from conducting import allreduce, ranks
+from controllers import allreduce, ranks
 from fakes import Group
 
 
@@ -29,11 +29,11 @@ def test_an_error_of_the_engine_ends_the_session():
     group = Group(2)
 
     def body(engine):
-        conductor = Conductor(engine, Settings())
-        conductor.submit(allreduce("x", np.ones(1))).synchronize()
+        controller = Controller(engine, Settings())
+        controller.submit(allreduce("x", np.ones(1))).synchronize()
         if engine.rank == 1:
             engine.allreduce = None  # not callable
-        handles = [conductor.submit(allreduce(name, np.ones(1))) for name in "xy"]
+        handles = [controller.submit(allreduce(name, np.ones(1))) for name in "xy"]
         for handle in handles:
             with pytest.raises(PeerLostError) as caught:
                 handle.synchronize()
@@ -43,9 +43,9 @@ def test_an_error_of_the_engine_ends_the_session():
                     group.broken = True
                     group.changed.notify_all()
         with pytest.raises(PeerLostError):
-            conductor.submit(allreduce("x", np.ones(1)))
-        assert conductor.ended and conductor.broken
-        conductor.shutdown()
+            controller.submit(allreduce("x", np.ones(1)))
+        assert controller.ended and controller.broken
+        controller.shutdown()
         return engine.closed
 
     assert group.run(body) == [False, False]
@@ -56,21 +56,21 @@ def test_a_rank_that_does_not_answer(capfd):
     group = Group(2)
 
     def body(engine):
-        conductor = Conductor(engine, settings)
-        conductor.submit(allreduce("both", np.ones(1))).synchronize()
+        controller = Controller(engine, settings)
+        controller.submit(allreduce("both", np.ones(1))).synchronize()
         group.silent = True
         if engine.rank == 1:
             time.sleep(3)
             with pytest.raises((StallError, PeerLostError)):
-                conductor.submit(allreduce("lonely", np.ones(1))).synchronize()
+                controller.submit(allreduce("lonely", np.ones(1))).synchronize()
         else:
             with pytest.raises(StallError) as caught:
-                conductor.submit(allreduce("lonely", np.ones(1))).synchronize()
+                controller.submit(allreduce("lonely", np.ones(1))).synchronize()
             assert "name='lonely'" in str(caught.value)
             assert "rank 1: no answer" in str(caught.value)
             with pytest.raises(StallError):
-                conductor.submit(allreduce("more", np.ones(1)))
-        conductor.shutdown()
+                controller.submit(allreduce("more", np.ones(1)))
+        controller.shutdown()
 
     assert group.run(body) == [None, None]
     assert "rank 0 has made no progress" in capfd.readouterr().err
@@ -80,16 +80,16 @@ def test_a_rank_that_calculates_is_waited_for(capfd):
     """Past the limit, because it answers; also with what it asks for last, and at the end."""
     settings = Settings(stall_check=0.3, stall_limit=1.0)
 
-    def body(conductor):
-        conductor.submit(allreduce("both", np.ones(1))).synchronize()
-        if conductor.engine.rank == 1:
+    def body(controller):
+        controller.submit(allreduce("both", np.ones(1))).synchronize()
+        if controller.engine.rank == 1:
             time.sleep(2.5)
-            conductor.submit(allreduce("first", np.ones(1))).synchronize()
-            conductor.submit(allreduce("last", np.ones(1))).synchronize()
+            controller.submit(allreduce("first", np.ones(1))).synchronize()
+            controller.submit(allreduce("last", np.ones(1))).synchronize()
             time.sleep(2.5)
         else:
-            last = conductor.submit(allreduce("last", np.ones(1)))
-            conductor.submit(allreduce("first", np.ones(1))).synchronize()
+            last = controller.submit(allreduce("last", np.ones(1)))
+            controller.submit(allreduce("first", np.ones(1))).synchronize()
             last.synchronize()
 
     ranks(2, body, settings)
@@ -119,22 +119,22 @@ def test_a_request_that_is_passed_over_is_reported_and_ends(capfd, pause):
     def body(engine):
         if engine.rank == 0:
             engine.start_gather = slowly(engine.start_gather, pause)
-        conductor = Conductor(engine, settings)
+        controller = Controller(engine, settings)
         lonely = None
         if engine.rank == 0:
-            lonely = conductor.submit(allreduce("lonely", np.ones(1)))
+            lonely = controller.submit(allreduce("lonely", np.ones(1)))
         end = time.monotonic() + 20
         with pytest.raises((StallError, PeerLostError)):
-            ahead = conductor.submit(allreduce("busy", np.ones(1)))
+            ahead = controller.submit(allreduce("busy", np.ones(1)))
             for name in itertools.cycle(["busier", "busy"]):  # so that each cycle agrees on one
                 assert time.monotonic() < end
-                before, ahead = ahead, conductor.submit(allreduce(name, np.ones(1)))
+                before, ahead = ahead, controller.submit(allreduce(name, np.ones(1)))
                 before.synchronize()
                 time.sleep(0.02)
         if lonely is not None:
             with pytest.raises(StallError, match=r"'lonely'.* is missing on rank 1"):
                 lonely.synchronize()
-        conductor.shutdown()
+        controller.shutdown()
 
     assert Group(2).run(body) == [None, None]
     assert "is missing on rank 1" in capfd.readouterr().err
@@ -142,17 +142,17 @@ def test_a_request_that_is_passed_over_is_reported_and_ends(capfd, pause):
 
 def test_one_leaves_while_another_asks():
     def body(engine):
-        conductor = Conductor(engine, Settings())
-        conductor.submit(allreduce("x", np.ones(1))).synchronize()
+        controller = Controller(engine, Settings())
+        controller.submit(allreduce("x", np.ones(1))).synchronize()
         if engine.rank == 0:
-            conductor.shutdown()
+            controller.shutdown()
         else:
             with pytest.raises(MismatchError, match=r"rank 0: shutdown\(\)"):
-                conductor.submit(allreduce("x", np.ones(1))).synchronize()
+                controller.submit(allreduce("x", np.ones(1))).synchronize()
             with pytest.raises((MismatchError, NotInitializedError)):
-                conductor.submit(allreduce("x", np.ones(1)))
-            conductor.shutdown()
-        return engine.closed and conductor.ended and not conductor.broken
+                controller.submit(allreduce("x", np.ones(1)))
+            controller.shutdown()
+        return engine.closed and controller.ended and not controller.broken
 
     assert Group(2).run(body) == [True, True]
 
@@ -161,13 +161,13 @@ def test_leaving_while_threads_ask():
     """Whoever asks at the end gets a result or an error, at once."""
 
     def body(engine):
-        conductor = Conductor(engine, Settings())
+        controller = Controller(engine, Settings())
         ends = []
 
         def asks(number):
             try:
                 for _ in range(10000):
-                    conductor.submit(allreduce(f"t{number}", np.ones(1))).synchronize()
+                    controller.submit(allreduce(f"t{number}", np.ones(1))).synchronize()
             except (MismatchError, NotInitializedError) as error:
                 ends.append(error)
 
@@ -175,7 +175,7 @@ def test_leaving_while_threads_ask():
         for thread in threads:
             thread.start()
         time.sleep(0.1 * (1 + engine.rank))
-        conductor.shutdown()
+        controller.shutdown()
         for thread in threads:
             thread.join(20)
         return len(ends)
@@ -187,11 +187,11 @@ def test_groups_that_wait_for_each_other_can_leave():
     worlds, sets = Group(2), Group(2)
 
     def body(engine):
-        world = Conductor(engine, Settings())
-        subset = Conductor(sets.engines[engine.rank], Settings())
+        world = Controller(engine, Settings())
+        subset = Controller(sets.engines[engine.rank], Settings())
         if engine.rank == 0:
             for each in (subset, world):
-                each.leave()
+                each.request_shutdown()
         else:
             with pytest.raises(MismatchError, match="shutdown"):
                 world.submit(allreduce("x", np.ones(1))).synchronize()
@@ -202,8 +202,8 @@ def test_groups_that_wait_for_each_other_can_leave():
 
 
 def test_only_its_thread_may_wait_where_mpi_is_funneled():
-    def body(conductor):
-        handle = conductor.submit(allreduce("x", np.ones(1)))
+    def body(controller):
+        handle = controller.submit(allreduce("x", np.ones(1)))
         errors = []
 
         def other():
@@ -225,27 +225,27 @@ def test_only_its_thread_may_wait_where_mpi_is_funneled():
 def test_interrupted_while_it_waits():
     """Ctrl-C ends the waiting, not the collective: it can be waited for again."""
     group = Group(2)
-    conductors = [Conductor(engine, Settings()) for engine in group.engines]
-    handle = conductors[0].submit(allreduce("x", np.ones(1)))
+    controllers = [Controller(engine, Settings()) for engine in group.engines]
+    handle = controllers[0].submit(allreduce("x", np.ones(1)))
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         handle.synchronize()
     timer.join()
-    assert not conductors[0]._askers._waiting
-    conductors[1].submit(allreduce("x", np.ones(1)))
+    assert not controllers[0]._active_threads._waiting
+    controllers[1].submit(allreduce("x", np.ones(1)))
     assert handle.synchronize()[0] == 2.0
-    for conductor in conductors:
-        conductor.leave()
-    for conductor in conductors:
-        conductor.shutdown()
+    for controller in controllers:
+        controller.request_shutdown()
+    for controller in controllers:
+        controller.shutdown()
 
 
 def test_interrupted_inside_an_exchange():
     """Where the program's own thread exchanges the ranks are out of step: the session is over."""
     engine = Group(2, Threads.FUNNELED).engines[0]
-    conductor = Conductor(engine, Settings())
-    handle = conductor.submit(allreduce("x", np.ones(1)))
+    controller = Controller(engine, Settings())
+    handle = controller.submit(allreduce("x", np.ones(1)))
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
@@ -253,21 +253,21 @@ def test_interrupted_inside_an_exchange():
     timer.join()
     with pytest.raises(PeerLostError, match="interrupted"):
         handle.synchronize()
-    conductor.shutdown()
-    assert conductor.broken and not engine.closed
+    controller.shutdown()
+    assert controller.broken and not engine.closed
 
 
 def test_report_while_what_a_rank_does_changes(capsys):
     """The communication thread goes on while the watchdog asks the others."""
     engine = Group(2).engines[0]
-    watch = Watch(engine, Settings(stall_check=0.01, stall_limit=0.0))
+    watch = StallInspector(engine, Settings(stall_check=0.01, stall_limit=0.0))
     first, second = Request("barrier", "first"), Request("barrier", "second")
 
-    def survey(seconds):
+    def probe(seconds):
         watch.waiting(second)
         return {1: None}
 
-    engine.survey = survey
+    engine.probe = probe
     watch.waiting(first)
     watch.look(1.0, 0.0, lambda: [])
     watch.close()

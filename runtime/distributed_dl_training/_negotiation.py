@@ -1,4 +1,4 @@
-"""What happens in a cycle: the ranks find out what all of them ask for, and carry it out."""
+"""A negotiation cycle: the ranks find out what all of them ask for, and carry it out."""
 
 import os
 import select
@@ -13,8 +13,8 @@ from distributed_dl_training._agreement import (
     SHUTDOWN,
     Decision,
     Label,
-    Ledger,
     Request,
+    ResponseCache,
     decode,
     encode,
 )
@@ -22,14 +22,14 @@ from distributed_dl_training._core import Array, Engine, Pending, Protocol
 from distributed_dl_training._fusion import Fusion, batches
 from distributed_dl_training._handle import Handle, Item
 from distributed_dl_training._settings import Settings
-from distributed_dl_training._stall import Watch
+from distributed_dl_training._stall import StallInspector
 from distributed_dl_training._works import Allreduce, Nothing, as_bytes, zeros
 
-# The first bits that ranks combine; one for each slot follows.
-_NOTHING_TO_SPELL = 0
+# The first bits that ranks combine; the cache bits follow.
+_ALL_CACHED = 0
 _BLOCKED = 1
-_FIRST_SLOT = 2
-# Cycles without a result, and seconds, after which what waits is spelt out.
+_FIRST_BIT = 2
+# Negotiation without a result, and seconds, after which what waits is negotiated in full.
 _PATIENCE = 3
 _LATE = 0.5
 # Seconds: while waiting for other ranks, first without and then with pauses of an eighth of the
@@ -41,8 +41,8 @@ _LOOK = 0.25
 _ABSENT = 1.0
 
 
-class Asked(NamedTuple):
-    """What this rank brings to a cycle.
+class CycleRequests(NamedTuple):
+    """What this rank brings to a negotiation cycle.
 
     new: what other ranks have not been told, in the order in which it was asked for.
     entries: everything that is not done, by label; other threads add to it.
@@ -65,64 +65,64 @@ class Program(Protocol):
         """Take note that something agreed on is about to be carried out."""
 
     def finish(self, items: Sequence[Item]) -> None:
-        """Hand results or errors to those who wait for them."""
+        """Give results or errors to those who wait for them."""
 
     def end(self, error: Optional[Exception]) -> None:
         """End the session."""
 
 
-class Cycles:
+class Negotiation:
     """One group's agreement and exchange, by one thread at a time."""
 
-    def __init__(self, engine: Engine, settings: Settings, watch: Watch) -> None:
+    def __init__(self, engine: Engine, settings: Settings, inspector: StallInspector) -> None:
         self.fruitless = 0  # cycles since the last result
         self._engine = engine
-        self._ledger = Ledger(engine.size, settings.cache_capacity)
+        self._cache = ResponseCache(engine.size, settings.cache_capacity)
         self._fusion = Fusion(engine, settings.fusion_threshold)
-        self._watch = watch
+        self._inspector = inspector
         # Kept after an error as well: the layer below may still write to its arrays.
         self._pending: Optional[Pending] = None
 
-    def agree(self, asked: Asked) -> Tuple[List[Item], int]:
+    def agree(self, asked: CycleRequests) -> Tuple[List[Item], int]:
         """Return what all ranks ask for, in the same order on all of them, and the epoch.
 
         Unnamed requests are numbered anew in each epoch.  Raises StallError.
         """
-        ledger = self._ledger
+        cache = self._cache
         assert asked.oldest is not None
         since = self._since(asked.oldest)
         waited = time.monotonic() - since
         if waited > _LOOK:
             # Before this rank gives its bits: with these, others could go inside a collective and
             # wait there for a rank that has ended.
-            self._watch.look(waited, None, self._ledger.missing)
-        mine, spell = self._slots(asked, time.monotonic() - since > _LATE)
-        bits = numpy.zeros(_FIRST_SLOT + len(ledger.requests), dtype=numpy.bool_)
-        bits[_NOTHING_TO_SPELL] = not spell
+            self._inspector.look(waited, None, self._cache.missing)
+        mine, uncached = self._cached(asked, time.monotonic() - since > _LATE)
+        bits = numpy.zeros(_FIRST_BIT + len(cache.requests), dtype=numpy.bool_)
+        bits[_ALL_CACHED] = not uncached
         bits[_BLOCKED] = asked.blocked
-        if self._engine.rank in ledger.joined:
-            bits[_FIRST_SLOT:] = ledger.without_joined
-        for slot in mine:
-            bits[_FIRST_SLOT + slot] = True
+        if self._engine.rank in cache.joined:
+            bits[_FIRST_BIT:] = cache.without_joined
+        for bit in mine:
+            bits[_FIRST_BIT + bit] = True
         words = as_words(bits)
         if self._await(self._engine.start_and(words), since) > _ABSENT:
             asked.oldest.since = since = time.monotonic()  # who was away has only just come back
         common = bits_of(words, bits.size)
-        slots = numpy.flatnonzero(common[_FIRST_SLOT:]).tolist()
-        items = [self._item(ledger.requests[slot], mine.get(slot)) for slot in slots]
-        for slot in slots:
-            if slot in mine:
-                mine[slot].reported = True
-        if common[_BLOCKED] or not common[_NOTHING_TO_SPELL]:
+        hits = numpy.flatnonzero(common[_FIRST_BIT:]).tolist()
+        items = [self._item(cache.requests[bit], mine.get(bit)) for bit in hits]
+        for bit in hits:
+            if bit in mine:
+                mine[bit].reported = True
+        if common[_BLOCKED] or not common[_ALL_CACHED]:
             new = [handle for handle in asked.new if not handle.reported]
-            decisions = ledger.report(self._spell(new, since))
+            decisions = cache.report(self._negotiate(new, since))
             for handle in new:
                 handle.reported = True
             if common[_BLOCKED] and not items and not decisions:
-                decisions = ledger.give_up()
+                decisions = cache.give_up()
             items += [self._decided(one, asked.entries) for one in decisions]
         self.fruitless = 0 if items else self.fruitless + 1
-        return items, ledger.epoch
+        return items, cache.epoch
 
     def carry_out(self, items: Sequence[Item], program: Program) -> None:
         """Exchange what has been agreed on, allreduces first and together; collective."""
@@ -137,8 +137,11 @@ class Cycles:
             for batch in batches(reductions):
                 for item in batch.items:
                     program.begins(item)
-                with self._watch.inside(batch.items[0].request):
+                self._inspector.enter(batch.items[0].request)
+                try:
                     self._fusion.run(batch)
+                finally:
+                    self._inspector.leave()
                 program.finish(batch.items)
             for item in others:
                 self._carry_out_alone(item, program)
@@ -149,39 +152,43 @@ class Cycles:
             return
         if item.error is None and item.work is not None:
             program.begins(item)
-            with self._watch.inside(item.request), _memory.carrying([item.work.value]):
-                item.work.run(self._engine)
-                _memory.settle(item.work.value)
+            self._inspector.enter(item.request)
+            try:
+                with _memory.carrying([item.work.value]):
+                    item.work.run(self._engine)
+                    _memory.settle(item.work.value)
+            finally:
+                self._inspector.leave()
         program.finish([item])
 
     def _since(self, oldest: Handle) -> float:
         """Return when waiting for ``oldest`` began; for that of join() it begins anew."""
         now = time.monotonic()
-        self._watch.waiting(oldest.request)
+        self._inspector.waiting(oldest.request)
         if oldest.request == JOIN:
             return now
         if not oldest.since:
             oldest.since = now
         return oldest.since
 
-    def _slots(self, asked: Asked, late: bool) -> Tuple[Dict[int, Handle], bool]:
-        """Return what one bit can say, by slot, and whether something must be spelt out."""
-        ledger = self._ledger
+    def _cached(self, asked: CycleRequests, late: bool) -> Tuple[Dict[int, Handle], bool]:
+        """Return what cache bits can say, and whether something must be negotiated in full."""
+        cache = self._cache
         mine: Dict[int, Handle] = {}
-        spell = False
+        uncached = False
         for handle in asked.new:
-            slot = ledger.slots.get(handle.request)
+            bit = cache.bits.get(handle.request)
             if (
-                slot is None
-                or handle.label in ledger.waiting
+                bit is None
+                or handle.label in cache.waiting
                 # Their numbers, which a bit does not tell, must not be mixed up.
                 or (asked.several_unnamed and handle.request.name is None)
             ):
-                spell = True
+                uncached = True
             else:
-                mine[slot] = handle
+                mine[bit] = handle
         impatient = late or self.fruitless >= _PATIENCE
-        return mine, spell or (impatient and bool(asked.new))
+        return mine, uncached or (impatient and bool(asked.new))
 
     def _decided(self, decision: Decision, entries: Dict[Label, Handle]) -> Item:
         """Return what follows from a decision on this rank."""
@@ -190,7 +197,7 @@ class Cycles:
         if handle is not None and not handle.reported:
             handle = None  # asked for since: this rank has joined, and it is not part of this
         if request == JOIN:
-            last = self._ledger.last_joined()
+            last = self._cache.last_joined()
             if handle is not None:
                 handle.work = Nothing(last)
         refused = handle.refusal if handle is not None and error is None else None
@@ -207,7 +214,7 @@ class Cycles:
             request, None, zeros(request, self._engine.local_rank) if joined else None, error
         )
 
-    def _spell(self, new: Sequence[Handle], since: float) -> List[List[Tuple[Label, Request]]]:
+    def _negotiate(self, new: Sequence[Handle], since: float) -> List[List[Tuple[Label, Request]]]:
         """Return what each rank newly asks for, by rank; collective."""
         report = encode([(handle.label, handle.request) for handle in new])
         data = numpy.frombuffer(report, dtype=numpy.uint8)
@@ -237,7 +244,7 @@ class Cycles:
                 time.sleep(min(waited / 8, _LONGEST_NAP))
             if now - looked > _LOOK:
                 looked = now
-                self._watch.look(now - since, waited, self._ledger.missing)
+                self._inspector.look(now - since, waited, self._cache.missing)
         return time.monotonic() - started
 
 

@@ -5,12 +5,17 @@ from typing import Any, List, Optional, Sequence, Tuple
 import torch
 
 from distributed_dl_training import _collectives
-from distributed_dl_training._conductor import Handle
 from distributed_dl_training._core import Op
+from distributed_dl_training._handle import Handle
 from distributed_dl_training._session import ProcessSet, global_process_set, rank
 from distributed_dl_training.torch._compression import Compression
 from distributed_dl_training.torch._grad import differentiable, of_gradient
-from distributed_dl_training.torch._reductions import allreduce, compressed, numbered
+from distributed_dl_training.torch._reductions import (
+    allreduce,
+    compressed,
+    grouped_allreduce,
+    numbered,
+)
 from distributed_dl_training.torch._tensors import TENSORS, Handles, then
 
 
@@ -29,24 +34,30 @@ def allgather(
     tensor: dense, at least one dimension; the first may differ between ranks and may be 0, the
         others must agree.  Any dtype that is not quantized.
 
-    Differentiable: the gradient is summed over all ranks.
+    Differentiable: this rank's rows of the gradient's average over all ranks, as in Horovod.
 
     Raises MismatchError, NotInitializedError, ValueError for a 0-d tensor and TypeError for a
     tensor that cannot travel.
     """
 
-    def gathered(mine: Any) -> Any:
-        return allgather_async(mine, name, process_set).synchronize()
+    def gathered(mine: List[Any]) -> List[Any]:
+        return [allgather_async(mine[0], name, process_set).synchronize()]
 
-    def transpose(gradient: Any) -> Any:
-        named = of_gradient(name)
-        rows = torch.tensor([tensor.shape[0]], device="cpu")
-        counts = allgather(rows, named and f"{named}.rows", process_set).tolist()
-        summed = allreduce(gradient, None, named, op=Op.SUM, process_set=process_set)
-        start = sum(counts[: process_set.rank()])
-        return summed[start : start + tensor.shape[0]]
+    def backward(gradients: List[Any], shapes: List[Any]) -> List[Any]:
+        return _own_rows(gradients, shapes, of_gradient(name), process_set)
 
-    return differentiable(tensor, gathered, transpose)
+    return differentiable([tensor], gathered, backward)[0]
+
+
+def _own_rows(
+    gradients: Sequence[Any], shapes: Sequence[Any], name: Optional[str], process_set: ProcessSet
+) -> List[Any]:
+    """Return what of gathered gradients, averaged, belongs to this rank's tensors."""
+    rows = torch.tensor([[shape[0] for shape in shapes]], device="cpu")
+    counts = allgather(rows, name and f"{name}.rows", process_set)
+    averaged = grouped_allreduce(gradients, None, name, op=Op.AVERAGE, process_set=process_set)
+    starts = counts[: process_set.rank()].sum(0).tolist()
+    return [each[start : start + shape[0]] for each, start, shape in zip(averaged, starts, shapes)]
 
 
 def grouped_allgather_async(
@@ -62,9 +73,16 @@ def grouped_allgather_async(
 def grouped_allgather(
     tensors: Sequence[Any], name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> List[Any]:
-    """Return several tensors, each gathered as by ``allgather``; without gradients."""
-    gathered: List[Any] = grouped_allgather_async(tensors, name, process_set).synchronize()
-    return gathered
+    """Return several tensors, each gathered as by ``allgather``, gradients included."""
+
+    def gathered(mine: List[Any]) -> List[Any]:
+        made: List[Any] = grouped_allgather_async(mine, name, process_set).synchronize()
+        return made
+
+    def backward(gradients: List[Any], shapes: List[Any]) -> List[Any]:
+        return _own_rows(gradients, shapes, of_gradient(name), process_set)
+
+    return differentiable(tensors, gathered, backward)
 
 
 def broadcast_async(
@@ -88,20 +106,22 @@ def broadcast(
     tensor: dense, equal shapes on all ranks, any dtype that is not quantized.
     root_rank: from 0 to size() - 1, a rank of all and not of the process set, as in Horovod.
 
-    Differentiable: the gradient is summed over all ranks on the root, and 0 elsewhere.
+    Differentiable: the gradient is the average over all ranks on the root, and 0 elsewhere, as in
+    Horovod.
 
     Raises MismatchError, NotInitializedError, ValueError if root_rank is not one of the ranks, and
     TypeError if it is not an integer or the tensor cannot travel.
     """
 
-    def moved(mine: Any) -> Any:
-        return broadcast_async(mine, root_rank, name, process_set).synchronize()
+    def moved(mine: List[Any]) -> List[Any]:
+        return [broadcast_async(mine[0], root_rank, name, process_set).synchronize()]
 
-    def transpose(gradient: Any) -> Any:
-        summed = allreduce(gradient, None, of_gradient(name), op=Op.SUM, process_set=process_set)
-        return summed if rank() == root_rank else torch.zeros_like(summed)
+    def backward(gradients: List[Any], shapes: List[Any]) -> List[Any]:
+        named = of_gradient(name)
+        averaged = allreduce(gradients[0], None, named, op=Op.AVERAGE, process_set=process_set)
+        return [averaged if rank() == root_rank else torch.zeros_like(averaged)]
 
-    return differentiable(tensor, moved, transpose)
+    return differentiable([tensor], moved, backward)[0]
 
 
 def broadcast_async_(
@@ -130,9 +150,18 @@ def alltoall_async(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
-    """Start what ``alltoall`` does, and return a handle; without gradients."""
-    handle = _alltoall_async(tensor, splits, name, process_set)
-    return then(handle, lambda both: both[0]) if splits is None else handle
+    """Start what ``alltoall`` does, and return a handle; without gradients.
+
+    Its result is the pair of rows and counts, also without ``splits``, as in Horovod.
+    """
+    given = isinstance(splits, torch.Tensor)
+    counts, device = (splits.tolist(), splits.device) if given else (splits, "cpu")
+    handle = _collectives.alltoall(TENSORS, tensor, counts, name, process_set)
+
+    def result(both: Tuple[Any, List[int]]) -> Any:
+        return both[0], torch.tensor(both[1], dtype=torch.int32, device=device)
+
+    return then(handle, result)
 
 
 def alltoall(
@@ -156,31 +185,17 @@ def alltoall(
     """
     received: List[Any] = []
 
-    def moved(mine: Any) -> Any:
-        rows, counts = _alltoall_async(mine, splits, name, process_set).synchronize()
+    def moved(mine: List[Any]) -> List[Any]:
+        rows, counts = alltoall_async(mine[0], splits, name, process_set).synchronize()
         received.append(counts)
-        return rows
+        return [rows]
 
-    def transpose(gradient: Any) -> Any:
+    def backward(gradients: List[Any], shapes: List[Any]) -> List[Any]:
         # Without splits too the ranks may have had unequally many rows.
-        return alltoall(gradient, received[0], of_gradient(name), process_set)[0]
+        return [alltoall(gradients[0], received[0], of_gradient(name), process_set)[0]]
 
-    rows = differentiable(tensor, moved, transpose)
+    rows = differentiable([tensor], moved, backward)[0]
     return rows if splits is None else (rows, received[0])
-
-
-def _alltoall_async(
-    tensor: Any, splits: Any, name: Optional[str], process_set: ProcessSet
-) -> Handle:
-    """Return a handle of the rows and how many came from each rank (int32)."""
-    given = isinstance(splits, torch.Tensor)
-    counts, device = (splits.tolist(), splits.device) if given else (splits, "cpu")
-    handle = _collectives.alltoall(TENSORS, tensor, counts, name, process_set)
-
-    def result(both: Tuple[Any, List[int]]) -> Any:
-        return both[0], torch.tensor(both[1], dtype=torch.int32, device=device)
-
-    return then(handle, result)
 
 
 def reducescatter_async(
@@ -211,22 +226,56 @@ def reducescatter(
         the first ranks get one more where they do not come out even.
     op: Sum or Average; dtypes and factors as for ``allreduce``.
 
-    Differentiable.  Raises as ``allreduce``, and ValueError for a 0-d tensor or another op.
+    Differentiable, with Horovod's scale: the ranks' gradients are gathered, times the number of
+    ranks with op=Sum.
+
+    Raises as ``allreduce``, and ValueError for a 0-d tensor or another op.
     """
+    return _reducescatter(
+        [tensor], name, compression, op, process_set, prescale_factor, postscale_factor, False
+    )[0]
 
-    def reduced(mine: Any) -> Any:
-        travels, context = compressed(compression, mine)
-        handle = reducescatter_async(
-            travels, name, op, process_set, prescale_factor, postscale_factor
-        )
-        return compression.decompress(handle.synchronize(), context)
 
-    def transpose(gradient: Any) -> Any:
-        ranks = process_set.size() if op is Op.AVERAGE else 1
-        factor = prescale_factor * postscale_factor / ranks
-        return allgather(gradient, of_gradient(name), process_set) * factor
+def _reducescatter(
+    tensors: Sequence[Any],
+    name: Optional[str],
+    compression: Any,
+    op: Op,
+    process_set: ProcessSet,
+    prescale_factor: float,
+    postscale_factor: float,
+    grouped: bool,
+) -> List[Any]:
+    factors = (prescale_factor, postscale_factor)
 
-    return differentiable(tensor, reduced, transpose)
+    def reduced(mine: List[Any]) -> List[Any]:
+        pairs = [compressed(compression, each) for each in mine]
+        handles = [
+            reducescatter_async(
+                travels, numbered(name, at) if grouped else name, op, process_set, *factors
+            )
+            for at, (travels, _) in enumerate(pairs)
+        ]
+        return [
+            compression.decompress(handle.synchronize(), context)
+            for handle, (_, context) in zip(handles, pairs)
+        ]
+
+    def backward(gradients: List[Any], shapes: List[Any]) -> List[Any]:
+        scales = [process_set.size() if op is Op.SUM else 1, prescale_factor, postscale_factor]
+        scaled = []
+        for gradient in gradients:
+            pair = compressed(compression, gradient)
+            travels = pair[0]
+            for scale in scales:
+                travels = travels if scale == 1 else travels * scale
+            scaled.append((travels, pair[1]))
+        gathered = grouped_allgather_async(
+            [travels for travels, _ in scaled], of_gradient(name), process_set
+        ).synchronize()
+        return [compression.decompress(each, pair[1]) for each, pair in zip(gathered, scaled)]
+
+    return differentiable(tensors, reduced, backward)
 
 
 def grouped_reducescatter_async(
@@ -249,17 +298,13 @@ def grouped_reducescatter_async(
 def grouped_reducescatter(
     tensors: Sequence[Any],
     name: Optional[str] = None,
+    compression: Any = Compression.none,
     op: Op = Op.AVERAGE,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> List[Any]:
-    """Return this rank's share of several tensors, each as by ``reducescatter``.
-
-    Without gradients.
-    """
-    factors = (prescale_factor, postscale_factor)
-    shares: List[Any] = grouped_reducescatter_async(
-        tensors, name, op, process_set, *factors
-    ).synchronize()
-    return shares
+    """Return this rank's share of several tensors, each as by ``reducescatter``."""
+    return _reducescatter(
+        tensors, name, compression, op, process_set, prescale_factor, postscale_factor, True
+    )

@@ -1,8 +1,9 @@
-"""Ranks that conduct, each in a thread, and what they ask for."""
+"""Ranks with a controller, each in a thread, and what they ask for."""
 
 from distributed_dl_training._agreement import Request
-from distributed_dl_training._conductor import Conductor, Handle
+from distributed_dl_training._controller import Controller
 from distributed_dl_training._core import Op, Threads
+from distributed_dl_training._handle import Handle
 from distributed_dl_training._settings import Settings
 from distributed_dl_training._works import Allreduce
 
@@ -26,12 +27,12 @@ def allreduce(name, values, op=Op.SUM, **facts):
 
 
 def ranks(size, body, settings=DEFAULT, threads=Threads.MULTIPLE):
-    """Run body(conductor) on each rank; shut down in order unless it raises."""
+    """Run body(controller) on each rank; shut down in order unless it raises."""
 
     def one(engine):
-        conductor = Conductor(engine, settings)
-        result = body(conductor)
-        conductor.shutdown()
+        controller = Controller(engine, settings)
+        result = body(controller)
+        controller.shutdown()
         return result
 
     group = Group(size, threads)

@@ -16,7 +16,7 @@ _HURRY = 0.02
 _LAST = 1.0
 
 
-class Keeper:
+class Heartbeat:
     """A thread with a connection to the store of its own, which may hang without harm.
 
     status: what other ranks are told that this one does.
@@ -37,16 +37,16 @@ class Keeper:
         self._told = threading.Event()
         self._wake = threading.Event()
         self._over = threading.Event()
-        self._surveys = threading.Lock()
+        self._probes = threading.Lock()
         store.set(f"answer/{rank}", "0 ")
-        self._thread = threading.Thread(target=self._run, name="keeper", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self._thread.start()
         # A thread that is inside the store when the interpreter ends would crash it.
         atexit.register(self.close)
 
-    def survey(self, seconds: float) -> Dict[int, Optional[str]]:
+    def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         """Return the status of every other rank, None for one that does not answer in time."""
-        with self._surveys:
+        with self._probes:
             answers: Dict[int, Optional[str]] = dict.fromkeys(self._others)
             self._question = 0
             self._answers = answers
@@ -113,9 +113,9 @@ class Keeper:
 
 def meet(store: Any, size: int, seconds: float) -> None:
     """Return when all ranks have come here, or after ``seconds``; 0: do not wait."""
-    store.add("left", 1)
+    store.add("shutdown requested", 1)
     end = time.monotonic() + seconds
-    while time.monotonic() < end and store.add("left", 0) < size:
+    while time.monotonic() < end and store.add("shutdown requested", 0) < size:
         time.sleep(_HURRY)
 
 
@@ -128,7 +128,7 @@ def connect(world: Any, limit: Any) -> Any:
         base = base.underlying_store
     if isinstance(base, distributed.TCPStore):
         base = distributed.TCPStore(base.host, base.port, world.size, False, limit)
-    return distributed.PrefixStore(f"{world.prefix}/keeper", base)
+    return distributed.PrefixStore(f"{world.prefix}/heartbeat", base)
 
 
 def _text(data: Any) -> str:

@@ -1,4 +1,4 @@
-"""Cycles and waiting, with real threads as ranks and an engine between them."""
+"""Negotiation and waiting, with real threads as ranks and an engine between them."""
 
 import gc
 import random
@@ -10,33 +10,33 @@ import numpy as np
 import pytest
 
 from distributed_dl_training._agreement import JOIN, Request
-from distributed_dl_training._conductor import Handle
 from distributed_dl_training._core import (
     DuplicateNameError,
     MismatchError,
     Op,
     Threads,
 )
+from distributed_dl_training._handle import Handle
 from distributed_dl_training._settings import Settings
 from distributed_dl_training._works import Nothing
 
-from conducting import allreduce, ranks
+from controllers import allreduce, ranks
 from fakes import wait_for
 
 
 @pytest.mark.parametrize("threads", [Threads.MULTIPLE, Threads.FUNNELED])
 @pytest.mark.parametrize("capacity", [0, 1, 2, 1000])
 def test_any_order(capacity, threads):
-    def body(conductor):
-        chance = random.Random(conductor.engine.rank)
+    def body(controller):
+        chance = random.Random(controller.engine.rank)
         order = []
         for step in range(3):
             names = list(range(20))
             chance.shuffle(names)
             handles = {}
             for n in names:
-                values = np.full(1 + n % 3, float(n + step + conductor.engine.rank))
-                handles[n] = conductor.submit(allreduce(f"n{n}", values))
+                values = np.full(1 + n % 3, float(n + step + controller.engine.rank))
+                handles[n] = controller.submit(allreduce(f"n{n}", values))
                 if chance.random() < 0.2:
                     time.sleep(0.002)
             for n in sorted(names, key=lambda _: chance.random()):
@@ -48,19 +48,19 @@ def test_any_order(capacity, threads):
 
 
 def test_mismatch_without_a_common_name_is_told_at_once():
-    def body(conductor):
+    def body(controller):
         errors = []
         for _ in range(2):
             # Rank 1 has asked for one more without a name, which is forgotten with the error.
-            extra = conductor.engine.rank
-            names = [None] * extra + [f"only {conductor.engine.rank}"]
-            handles = [conductor.submit(allreduce(n, np.ones(2))) for n in names]
+            extra = controller.engine.rank
+            names = [None] * extra + [f"only {controller.engine.rank}"]
+            handles = [controller.submit(allreduce(n, np.ones(2))) for n in names]
             for handle in handles:
                 with pytest.raises(MismatchError) as caught:
                     handle.synchronize()
                 errors.append(str(caught.value))
-            values = np.full(2, float(conductor.engine.rank))
-            assert list(conductor.submit(allreduce(None, values)).synchronize()) == [1.0, 1.0]
+            values = np.full(2, float(controller.engine.rank))
+            assert list(controller.submit(allreduce(None, values)).synchronize()) == [1.0, 1.0]
         return errors
 
     first, second = ranks(2, body)
@@ -70,18 +70,18 @@ def test_mismatch_without_a_common_name_is_told_at_once():
 def test_threads_that_have_not_asked_yet_are_waited_for():
     """On one rank the main thread comes first, on the other another one: no mismatch."""
 
-    def body(conductor):
-        rank = conductor.engine.rank
+    def body(controller):
+        rank = controller.engine.rank
         results = []
 
         def metrics():
             time.sleep(0.1 * rank)
-            results.append(conductor.submit(allreduce("metrics", np.ones(1))).synchronize())
+            results.append(controller.submit(allreduce("metrics", np.ones(1))).synchronize())
 
         thread = threading.Thread(target=metrics)
         thread.start()
         time.sleep(0.1 * (1 - rank))
-        conductor.submit(allreduce("train", np.ones(1))).synchronize()
+        controller.submit(allreduce("train", np.ones(1))).synchronize()
         thread.join()
         return results[0][0]
 
@@ -89,44 +89,44 @@ def test_threads_that_have_not_asked_yet_are_waited_for():
 
 
 def test_threads_that_end_are_forgotten():
-    def body(conductor):
+    def body(controller):
         def once():
-            conductor.submit(allreduce("x", np.ones(1))).synchronize()
+            controller.submit(allreduce("x", np.ones(1))).synchronize()
 
         for _ in range(40):
             thread = threading.Thread(target=once)
             thread.start()
             thread.join()
-        return len(conductor._askers._threads), len(conductor._askers._waiting)
+        return len(controller._active_threads._threads), len(controller._active_threads._waiting)
 
     for threads, waiting in ranks(2, body):
         assert threads <= 3 and waiting == 0
 
 
 def test_join_answers_what_is_cached_and_has_no_name():
-    def body(conductor):
-        rank = conductor.engine.rank
+    def body(controller):
+        rank = controller.engine.rank
         for _ in range(3):
             for _ in range(3 if rank else 1):
-                got = conductor.submit(allreduce(None, np.ones(2))).synchronize()
+                got = controller.submit(allreduce(None, np.ones(2))).synchronize()
             assert got[0] == (1.0 if rank else 2.0)
-            last = conductor.submit(Handle(JOIN, Nothing())).synchronize()
+            last = controller.submit(Handle(JOIN, Nothing())).synchronize()
             assert last == 1
-            got = conductor.submit(allreduce(None, np.ones(2))).synchronize()
+            got = controller.submit(allreduce(None, np.ones(2))).synchronize()
             assert list(got) == [2.0, 2.0]
 
     ranks(2, body)
 
 
 def test_small_ones_travel_together_long_ones_alone():
-    def body(conductor):
+    def body(controller):
         for _ in range(2):
-            small = [conductor.submit(allreduce(f"s{n}", np.ones(10, "f4"))) for n in range(50)]
-            other = [conductor.submit(allreduce(f"d{n}", np.ones(10))) for n in range(50)]
-            long = conductor.submit(allreduce("long", np.ones(1 << 18, "f4")))
+            small = [controller.submit(allreduce(f"s{n}", np.ones(10, "f4"))) for n in range(50)]
+            other = [controller.submit(allreduce(f"d{n}", np.ones(10))) for n in range(50)]
+            long = controller.submit(allreduce("long", np.ones(1 << 18, "f4")))
             for handle in small + other + [long]:
                 assert (handle.synchronize() == 2).all()
-        return conductor.engine.log
+        return controller.engine.log
 
     for log in ranks(2, body):
         lengths = [nbytes for _, nbytes in log]
@@ -137,11 +137,11 @@ def test_small_ones_travel_together_long_ones_alone():
 
 @pytest.mark.parametrize("threshold, most", [(0, 800), (100, 1000)])
 def test_threshold(threshold, most):
-    def body(conductor):
-        handles = [conductor.submit(allreduce(f"s{n}", np.ones(100))) for n in range(5)]
+    def body(controller):
+        handles = [controller.submit(allreduce(f"s{n}", np.ones(100))) for n in range(5)]
         for handle in handles:
             assert (handle.synchronize() == 2).all()
-        return max(nbytes for _, nbytes in conductor.engine.log)
+        return max(nbytes for _, nbytes in controller.engine.log)
 
     assert ranks(2, body, Settings(fusion_threshold=threshold)) == [800, 800]
 
@@ -150,75 +150,75 @@ def test_threshold(threshold, most):
 def test_arena(dtype):
     """What lies side by side is one reduction, where it lies; float16 is calculated in float32."""
 
-    def body(conductor):
+    def body(controller):
         arena = np.ones(1 << 16, dtype=dtype)
         pieces = [(start, arena[start : start + 4096]) for start in range(0, arena.size, 4096)]
-        random.Random(conductor.engine.rank).shuffle(pieces)
+        random.Random(controller.engine.rank).shuffle(pieces)
         handles = []
-        with conductor._lock:  # so that all of them come to one cycle
+        with controller._lock:  # so that all of them come to one cycle
             for start, piece in pieces:
                 name = f"at {start}"
-                handles.append(conductor.submit(allreduce(name, piece, arena=arena, start=start)))
+                handles.append(controller.submit(allreduce(name, piece, arena=arena, start=start)))
         for handle in handles:
             handle.synchronize()
         assert (arena == 2).all()
-        return conductor.engine.log
+        return controller.engine.log
 
     for log in ranks(2, body):
         assert log == [(Op.SUM, 4 << 16)]
 
 
 def test_arena_and_a_rank_that_has_joined():
-    def body(conductor):
-        if conductor.engine.rank == 1:
-            conductor.submit(Handle(JOIN, Nothing())).synchronize()
+    def body(controller):
+        if controller.engine.rank == 1:
+            controller.submit(Handle(JOIN, Nothing())).synchronize()
             return
         arena = np.ones(100, dtype="f4")
         handles = [
-            conductor.submit(allreduce(f"at {n}", arena[n : n + 5], arena=arena, start=n))
+            controller.submit(allreduce(f"at {n}", arena[n : n + 5], arena=arena, start=n))
             for n in (0, 5, 20, 25, 95)
         ]
         for handle in handles:
             handle.synchronize()
         assert (arena == 1).all()
-        conductor.submit(Handle(JOIN, Nothing())).synchronize()
+        controller.submit(Handle(JOIN, Nothing())).synchronize()
 
     ranks(2, body)
 
 
 def test_a_name_twice():
-    def body(conductor):
-        if conductor.engine.rank == 0:
-            handle = conductor.submit(allreduce("x", np.ones(1)))
+    def body(controller):
+        if controller.engine.rank == 0:
+            handle = controller.submit(allreduce("x", np.ones(1)))
             with pytest.raises(DuplicateNameError, match="'x'"):
-                conductor.submit(allreduce("x", np.ones(1)))
-        gate = conductor.submit(Handle(Request("barrier", "gate"), Nothing()))
+                controller.submit(allreduce("x", np.ones(1)))
+        gate = controller.submit(Handle(Request("barrier", "gate"), Nothing()))
         gate.synchronize()
-        if conductor.engine.rank == 1:
-            handle = conductor.submit(allreduce("x", np.ones(1)))
+        if controller.engine.rank == 1:
+            handle = controller.submit(allreduce("x", np.ones(1)))
         return handle.synchronize()[0]
 
     assert ranks(2, body) == [2.0, 2.0]
 
 
 def test_handles_nobody_keeps():
-    def body(conductor):
+    def body(controller):
         for n in range(20):
-            conductor.submit(allreduce(f"n{n}", np.ones(3)))
+            controller.submit(allreduce(f"n{n}", np.ones(3)))
         last = allreduce("last", np.ones(3))
         watched = weakref.ref(last.work)
-        conductor.submit(last).synchronize()
+        controller.submit(last).synchronize()
         del last
         gc.collect()
-        wait_for(lambda: not conductor._entries)
-        conductor.submit(Handle(Request("barrier"), Nothing())).synchronize()
-        return watched() is None and not conductor._unreported
+        wait_for(lambda: not controller._entries)
+        controller.submit(Handle(Request("barrier"), Nothing())).synchronize()
+        return watched() is None and not controller._unreported
 
     assert ranks(2, body) == [True, True]
 
 
 def test_result_is_made_once_and_a_failure_is_told_again():
-    def body(conductor):
+    def body(controller):
         calls = []
 
         def finish(work):
@@ -228,7 +228,7 @@ def test_result_is_made_once_and_a_failure_is_told_again():
 
         handle = allreduce("x", np.ones(1))
         handle.finish = finish
-        conductor.submit(handle)
+        controller.submit(handle)
         got = []
         threads = [
             threading.Thread(target=lambda: got.append(handle.synchronize())) for _ in range(2)
@@ -244,19 +244,19 @@ def test_result_is_made_once_and_a_failure_is_told_again():
 
         handle = allreduce("x", np.ones(1))
         handle.finish = fail
-        conductor.submit(handle)
+        controller.submit(handle)
         for _ in range(2):
             with pytest.raises(KeyError):
                 handle.synchronize()
-        return conductor.submit(allreduce("x", np.ones(1))).synchronize()[0]
+        return controller.submit(allreduce("x", np.ones(1))).synchronize()[0]
 
     assert ranks(2, body) == [2.0, 2.0]
 
 
 def test_errors_are_raised_as_copies():
-    def body(conductor):
-        mine = np.ones(2 + conductor.engine.rank)
-        handle = conductor.submit(allreduce("x", mine))
+    def body(controller):
+        mine = np.ones(2 + controller.engine.rank)
+        handle = controller.submit(allreduce("x", mine))
         raised = []
         for _ in range(3):
             with pytest.raises(MismatchError) as caught:
@@ -278,9 +278,9 @@ def test_errors_are_raised_as_copies():
 def test_halves_on_the_host_are_calculated_in_float32(halves):
     """Also by an engine that sums those on a device itself; the fake one refuses float16."""
 
-    def body(conductor):
-        conductor.engine.halves = halves
-        values = np.full(3, 1.0 + conductor.engine.rank, dtype="f2")
-        return conductor.submit(allreduce("half", values)).synchronize().tolist()
+    def body(controller):
+        controller.engine.halves = halves
+        values = np.full(3, 1.0 + controller.engine.rank, dtype="f2")
+        return controller.submit(allreduce("half", values)).synchronize().tolist()
 
     assert ranks(3, body) == [[6.0] * 3] * 3

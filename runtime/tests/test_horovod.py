@@ -1,0 +1,95 @@
+"""The alias against Horovod 0.28.1: the same program, the same bits.
+
+``horovod_numbers.json`` is what a real Horovod gave on three ranks.  With DDLT_TEST_HOROVOD, a
+Python that has a real Horovod (and DDLT_TEST_HOROVOD_MPIEXEC, its mpiexec), both run side by side,
+training included.
+"""
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from typing import Any, Dict, List, Tuple
+
+import pytest
+
+import distributed_dl_training
+
+from launcher import HERE, job, why_not
+
+ALIAS = os.path.join(os.path.dirname(distributed_dl_training.__file__), "_alias")
+# Sums of float16 are rounded once, Horovod's after each addition: on three ranks and more they
+# may differ in their last bit.
+ROUNDED = ("training SGD fp16", "training Adam fp16")
+REAL = os.environ.get("DDLT_TEST_HOROVOD", "")
+
+
+@functools.lru_cache(maxsize=None)
+def ours(engine: str, ranks: int) -> Tuple[str, List[Dict[str, Any]]]:
+    """Return what the program prints under the alias, and each rank's numbers."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = [os.path.dirname(os.path.dirname(ALIAS)), ALIAS, os.environ.get("PYTHONPATH", "")]
+        environ = {"PYTHONPATH": os.pathsep.join(filter(None, path))}
+        outcome = job(engine, ranks, "horovod_program.py", folder, limit=180, environ=environ)
+        return outcome.output, _read(folder)
+
+
+def _read(folder: str) -> List[Dict[str, Any]]:
+    numbers = []
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name)) as stream:
+            numbers.append(json.load(stream))
+    return numbers
+
+
+def skip_unless_possible(engine: str) -> None:
+    reason = why_not(engine, "torch")
+    if reason is not None:
+        pytest.skip(reason)
+
+
+@pytest.mark.parametrize("engine", ["mpi", "gloo"])
+def test_the_numbers_of_a_real_horovod(engine: str) -> None:
+    skip_unless_possible(engine)
+    with open(os.path.join(HERE, "horovod_numbers.json")) as stream:
+        real = json.load(stream)
+    output, numbers = ours(engine, 3)
+    assert len(numbers) == 3, output
+    for rank in range(3):
+        wanted = dict(real["all"], **real[str(rank)])
+        assert len(wanted) > 90
+        differ = [name for name in sorted(wanted) if numbers[rank].get(name) != wanted[name]]
+        assert not differ, (rank, differ)
+
+
+@pytest.mark.parametrize("engine", ["mpi", "gloo"])
+def test_ranks_have_equal_weights(engine: str) -> None:
+    skip_unless_possible(engine)
+    output, numbers = ours(engine, 3)
+    assert len(numbers) == 3, output
+    trained = [name for name in numbers[0] if name.startswith(("training", "embedding"))]
+    assert len(trained) == 16
+    assert all(each[name] == numbers[0][name] for each in numbers for name in trained)
+
+
+@pytest.mark.skipif(not REAL, reason="DDLT_TEST_HOROVOD names no Python with a real Horovod")
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_side_by_side(ranks: int, tmp_path: Any) -> None:
+    skip_unless_possible("mpi")
+    mpiexec = os.environ.get("DDLT_TEST_HOROVOD_MPIEXEC") or str(shutil.which("mpiexec"))
+    environ = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    environ.update(OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none")
+    environ.pop("PYTHONPATH", None)
+    program = os.path.join(HERE, "horovod_program.py")
+    subprocess.check_call(
+        [mpiexec, "-n", str(ranks), REAL, program, str(tmp_path)], env=environ, timeout=300
+    )
+    real = _read(str(tmp_path))
+    output, numbers = ours("mpi", ranks)
+    assert len(numbers) == len(real) == ranks, output
+    for got, want in zip(numbers, real):
+        assert len(want) > 100 and set(got) == set(want)
+        differ = [name for name in want if got[name] != want[name]]
+        assert set(differ) <= (set(ROUNDED) if ranks > 2 else set()), differ

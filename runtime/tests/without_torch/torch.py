@@ -1,0 +1,3 @@
+"""Is found where PyTorch is not installed, and cannot be imported either."""
+
+raise ImportError("PyTorch is not installed")
