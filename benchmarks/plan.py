@@ -1,7 +1,8 @@
 """CPU time and peak memory of ``envbuild plan``, from a cold start, beside its peers.
 
     python benchmarks/plan.py [RUNS]             plans of shipped recipes, and peers in PATH
-    python benchmarks/plan.py growth [RUNS]      growth with modules, advisories and components
+    python benchmarks/plan.py growth [RUNS]      growth with modules, advisories and components,
+                                                 and with modules of one name, met or not
     python benchmarks/plan.py plot growth.json   draws what growth printed (needs matplotlib)
 
 Peers are measured in the same rounds where they are installed: ``eb`` (EasyBuild, ``eb -D`` of a
@@ -44,7 +45,8 @@ def measure(command: list[str]) -> tuple[float, float]:
         said = running.stderr.read()
         _, status, usage = os.wait4(running.pid, 0)
         running.returncode = os.waitstatus_to_exitcode(status)
-    if running.returncode != 0:
+    # 3 is what there is no solution for: it is measured as well.
+    if running.returncode not in (0, 3):
         sys.exit(f"{' '.join(command)} failed:\n{said}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
@@ -64,6 +66,12 @@ def commands(folder: Path) -> dict[str, list[str]]:
             *("--site", "taurus-ml", "--arch", "ppc64le"),
         ],
         "plan, site of 12,000 modules": _plan(large),
+        "plan, 5,000 modules of one name": _plan(
+            synthetic.write_dense_site(folder / "dense", 5_000, satisfiable=True)
+        ),
+        "the same, refused": _plan(
+            synthetic.write_dense_site(folder / "refused", 5_000, satisfiable=False)
+        ),
     }
     if shutil.which("eb"):
         as_root = ["--allow-use-as-root-and-accept-consequences"] if os.getuid() == 0 else []
@@ -122,6 +130,10 @@ def growth(runs: int) -> None:
 def _points(top: Path) -> Iterator[tuple[tuple[str, int], list[str]]]:
     for count in (100, 300, 1_000, 3_000, 6_000, 12_000):
         yield ("modules", count), _plan(synthetic.write_site(top / f"m{count}", count))
+    for what, satisfiable in (("of one name", True), ("of one name, refused", False)):
+        for count in (100, 300, 1_000, 3_000, 5_000):
+            folder = top / f"{what} {count}"
+            yield (what, count), _plan(synthetic.write_dense_site(folder, count, satisfiable))
     for count in (100, 300, 1_000, 3_000):
         folder = synthetic.write_site(top / f"a{count}", 600)
         synthetic.write_advisories(folder, count)
@@ -148,7 +160,7 @@ def plot(file: str) -> None:
     from matplotlib import pyplot
 
     found = json.loads(Path(file).read_text())
-    figure, axes = pyplot.subplots(1, len(found), figsize=(11, 3.2), sharey=True)
+    figure, axes = pyplot.subplots(1, len(found), figsize=(15, 3.2), sharey=True)
     for axis, (what, points) in zip(axes, found.items(), strict=True):
         counts = [p["count"] for p in points]
         axis.plot(counts, [p["cpu"] for p in points], marker="o", label="median")

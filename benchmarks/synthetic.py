@@ -84,13 +84,33 @@ def modules(count: int) -> list[dict[str, Any]]:
     return found[:count]
 
 
+def dense_modules(count: int) -> list[dict[str, Any]]:
+    """Return so many modules, all but those of one generation of one name: NCCL's releases."""
+    (generation,) = GENERATIONS[:1]
+    found = list(_stack(0, generation))
+    for number in range(count - len(found)):
+        name = f"NCCL/2.{number // 100 + 5}.{number % 100}-fosscuda-{generation}"
+        found.append(_module(name, generation, f"fosscuda/{generation}"))
+    return found
+
+
+def write_dense_site(folder: Path, count: int, satisfiable: bool) -> Path:
+    """Write a site with thousands of modules of one name, and a recipe that it meets or not."""
+    nccl = "*" if satisfiable else ">=9000"
+    recipe = RECIPE.replace('nccl: "*"', f'nccl: "{nccl}"')
+    return _write(folder, dense_modules(count), recipe)
+
+
 def write_site(folder: Path, count: int) -> Path:
     """Write recipe, site and snapshot; return the folder, which goes to ``--recipes``."""
+    return _write(folder, modules(count), RECIPE)
+
+
+def _write(folder: Path, own: list[dict[str, Any]], recipe: str) -> Path:
     (folder / "sites").mkdir(parents=True)
-    own = modules(count)
     preferred = own[-1]["toolchain"]
     snapshot = {"schema": 1, "kind": "live", "taken": "2026-01-01", "modules": own}
-    (folder / "synthetic.yaml").write_text(RECIPE)
+    (folder / "synthetic.yaml").write_text(recipe)
     (folder / "sites/synthetic-site.yaml").write_text(SITE.format(preferred=preferred))
     (folder / "sites/synthetic-site.snapshot.json").write_text(json.dumps(snapshot, indent=1))
     return folder

@@ -1,7 +1,12 @@
 #!/usr/bin/env bash
 # Sets up what the tests need and runs them: formatter, linter, type checker, pytest.
-# Further words go to pytest: bash ci/test.sh -k render
-# A virtual environment is made in .venv-test (ENVBUILD_TEST_VENV names another).
+#
+#   bash ci/test.sh                  all that is to pass before a change is taken, in 15 minutes
+#   bash ci/test.sh tests/render -k lua   words for pytest: only these tests of the tool
+#   bash ci/test.sh -m long          what takes longer, and more of the runtime and other Pythons
+#
+# A virtual environment is made in .venv-test (ENVBUILD_TEST_VENV names another). What is made in it
+# is used again for a week. docs/testing.md says what runs when, and how long it takes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -23,66 +28,122 @@ done
 venv=${ENVBUILD_TEST_VENV:-$PWD/.venv-test}
 say "components"
 mkdir -p "$venv"
+venv=$(cd "$venv" && pwd)
 eval "$(bash ci/components.sh "$venv/components")"
 
+make_venv() {
+    bash ci/venv.sh "$1" "$2" "$(cat pyproject.toml envbuilder/__init__.py)" ci/tool-packages.sh
+}
+
 say "virtual environment $venv ($("$python" --version))"
-"$python" -m venv "$venv"
-"$venv/bin/python" -m pip install --quiet --editable '.[test]'
+make_venv "$venv" "$python"
 export PATH="$venv/bin:$PATH"
 
-say "ruff"
+say "ruff and shellcheck"
 ruff check .
 ruff format --check .
-say "mypy"
-mypy
-say "shellcheck"
 shellcheck ci/*.sh .ci/run
+
+long=
+[ "$*" = "-m long" ] && long=yes
+if [ $# -gt 0 ] && [ -z "$long" ]; then
+    say "mypy"
+    mypy
+    say "pytest"
+    exec python -m pytest -n 2 --dist loadfile "$@"
+fi
 mapfile -t pythons < <(bash ci/pythons.sh)
 here=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
 # What any Python may break; how ranks are launched, the newest one tells.
-core=(tests/test_{agreement,conductor,conductor_ends,contract,endings,numpy,record,seams,steps,timeline}.py)
+core=(tests/test_{agreement,controller,controller_ends,contract,endings,numpy,record,seams,steps,timeline}.py)
+[ -n "$long" ] || core+=(-k 'not (-4 or settings_by_variable or less_thread_support)')
+# With PyTorch: its own contract on two ranks, and where there are more on gloo, which has no other.
+with_torch=(tests/test_{torch,contract,endings}.py)
+contract='gloo-numpy-2 or gloo-torch-2 or mpi-torch-2 or gloo-2'
+[ -n "$long" ] || with_torch+=(-k "test_torch and not (mpi-1 or gloo-1 or mpi-4) or $contract")
 
-test_runtime() {
-    local oldest=${pythons[0]} newest=${pythons[-1]} torch
-    say "runtime on $("$newest" --version)"
-    bash ci/runtime.sh "$newest" mpich || return
-    if [ "$oldest" != "$newest" ]; then
-        say "runtime on $("$oldest" --version)"
-        bash ci/runtime.sh "$oldest" mpich "${core[@]}" || return
-    fi
-    torch=$(bash ci/torch.sh "$venv/bin/python" || true)
-    say "runtime with PyTorch ${torch:-: none for processors alone on the index, its tests are skipped}"
-    [ -z "$torch" ] ||
-        TORCH=$torch bash ci/runtime.sh "$python" mpich tests/test_{torch,contract,endings}.py \
-            -k 'test_torch or gloo-numpy-2 or gloo-torch-2 or mpi-torch-2 or gloo-2' || return
-    say "runtime on two nodes"
-    bash ci/runtime.sh "$python" openmpi tests/test_nodes.py
+# test_runtime_on PYTHON NAME mpich|openmpi [words for pytest]
+test_runtime_on() {
+    say "runtime on $("$1" --version), $2"
+    VENV=$venv/runtime-$2 bash ci/runtime.sh "$1" "${@:3}"
 }
 
+test_runtime() {
+    local oldest=${pythons[0]} newest=${pythons[-1]} code=0
+    test_runtime_on "$newest" newest mpich || code=$?
+    if [ "$oldest" != "$newest" ]; then
+        test_runtime_on "$oldest" oldest mpich "${core[@]}" || code=$?
+    fi
+    if [ -n "$torch" ]; then
+        TORCH=$torch test_runtime_on "$python" torch mpich "${with_torch[@]}" || code=$?
+    fi
+    test_runtime_on "$python" nodes openmpi tests/test_nodes.py || code=$?
+    return "$code"
+}
+
+# On the oldest and the newest that it runs on; what lies between has never told more.
 test_tool_elsewhere() {
-    local each
-    # The oldest and the newest that it runs on; what lies between has never told more.
+    local each series code=0 marks='not integration and not network'
+    [ -n "$long" ] || marks+=' and not thorough and not long'
     for each in "${pythons[@]}"; do
-        case $("$each" -c 'import sys; print("%d.%d" % sys.version_info[:2])') in
+        series=$("$each" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+        case $series in
         3.[6-9] | 3.11 | 3.12 | "$here") continue ;;
         esac
         say "the tool on $("$each" --version): tests that start no real components"
-        "$each" -m venv --clear "$venv/other" &&
-            "$venv/other/bin/python" -m pip install --quiet --editable '.[test]' &&
-            "$venv/other/bin/python" -m pytest -q -m 'not integration and not network and not thorough' || return
+        make_venv "$venv/tool-$series" "$each" && "$venv/tool-$series/bin/python" -m pytest -q -m "$marks" ||
+            code=$?
     done
+    return "$code"
+}
+
+# The date and commit at which what takes longer passed; docs/testing.md keeps the last ones.
+note_long() {
+    local commit clean=
+    commit=$(git rev-parse --short=12 HEAD) || return 0
+    [ -z "$(git status --porcelain)" ] || clean=" with changes"
+    say "docs/testing.md: put this line on top of its table of passes"
+    printf '| %s | %s%s | %s |\n' "$(date -u +%F)" "$commit" "$clean" "$1"
+}
+
+check_types() {
+    say "mypy"
+    mypy
+}
+
+# One PyTorch, for the runtime and for the smoke test of what it brings.
+torch=$(bash ci/torch.sh "$venv/bin/python" || true)
+if [ -n "$torch" ]; then
+    say "PyTorch $torch"
+    bash ci/venv.sh "$venv/runtime-torch" "$python" '' ci/runtime-packages.sh mpich "$torch"
+    export TORCH_PYTHON=$venv/runtime-torch/bin/python
+else
+    say "no PyTorch for processors alone on the index: tests that need one are skipped"
+fi
+
+# One run tells all that fails.
+test_beside() {
+    local code=0
+    check_types || code=$?
+    test_runtime || code=$?
+    test_tool_elsewhere || code=$?
+    return "$code"
 }
 
 # Side by side, as each uses little more than one core; what the first says is shown at the end.
-test_runtime >"$venv/runtime.log" 2>&1 &
-runtime=$!
+test_beside >"$venv/beside.log" 2>&1 &
+beside=$!
 code=0
-test_tool_elsewhere || code=$?
-
 say "pytest"
-# Two at a time, a file in one piece: most of the time is spent waiting for real programs.
-python -m pytest -n 2 --dist loadfile "$@" || code=$?
-wait "$runtime" || code=$?
-cat "$venv/runtime.log"
+# Two at a time, a file in one piece: much of the time is spent waiting for real programs. What takes
+# longest comes first, so that at the end no single file is waited for.
+python -m pytest -n 2 --dist loadfile --no-loadscope-reorder "$@" \
+    tests/integration tests/render/test_render_build.py tests/{target_tools,smoke,resolve} tests || code=$?
+wait "$beside" || code=$?
+cat "$venv/beside.log"
+say "$((SECONDS / 60)) min $((SECONDS % 60)) s"
+if [ -n "$long" ] && [ "$code" = 0 ]; then
+    note_long "$((SECONDS / 60)) min"
+fi
 exit "$code"

@@ -19,6 +19,6 @@ RECIPES = _folder("recipes")
 SCHEMAS = RECIPES / "schema"
 TEMPLATES = _folder("templates")
 RUNTIME = _folder("runtime")
-# A folder: smoke.py and the package smoke_program, to be copied together.
-SMOKE_PROGRAM = _PACKAGE / "smoke" / "program"
+# What runs inside a target: the build folder gets a copy.
+TARGET_TOOLS = _PACKAGE / "target_tools"
 ENGINE = _PACKAGE / "resolve" / "engine.lp"

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import MissingToolError
+from .target_tools import proc
 
 # Time between asking a process group to end and ending it, in seconds.
 GRACE = 3.0
@@ -80,20 +81,20 @@ def end_marked(mark: str) -> int:
     unseen = 0
     # A process shows no variables for a moment when it becomes another program: look again.
     while unseen < LOOKS and now() < began + 2 * GRACE:
-        found = _marked(mark)
-        unseen = 0 if found else unseen + 1
+        marked = _marked(mark)
+        unseen = 0 if marked else unseen + 1
         patient = now() < began + GRACE
-        for pid in found - seen if patient else found:
+        for pid in marked - seen if patient else marked:
             send(pid, signal.SIGTERM if patient else signal.SIGKILL)
             # A stopped process sees no other signal before it goes on.
             send(pid, signal.SIGCONT)
-        seen |= found
+        seen |= marked
         time.sleep(0.05)
     return len(seen)
 
 
 def _marked(mark: str) -> set[int]:
-    found = set()
+    pids = set()
     for pid in _pids():
         try:
             variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
@@ -101,8 +102,8 @@ def _marked(mark: str) -> set[int]:
             continue
         # That of a zombie is empty.
         if mark.encode() in variables and pid != os.getpid():
-            found.add(pid)
-    return found
+            pids.add(pid)
+    return pids
 
 
 def _pids() -> list[int]:
@@ -133,18 +134,8 @@ def _group_lives(group: int) -> bool:
         return False
     except PermissionError:
         pass
-    return any(fields[2] == str(group) for fields in map(_stat, _pids()) if fields)
-
-
-def _stat(pid: int) -> list[str]:
-    """Return what /proc says of a process from its state on; nothing if it is gone or a zombie."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    # The second field is the program's name in brackets and may itself hold blanks and brackets.
-    fields = text.rpartition(")")[2].split()
-    return [] if fields[0] in "ZX" else fields
+    processes = map(proc.status_fields, _pids())
+    return any(fields[2] == str(group) for fields in processes if not proc.is_gone(fields))
 
 
 def _popen(
@@ -289,8 +280,8 @@ def birth(pid: int) -> int | None:
 
     With the process id this tells a process from a later one of the same id. A zombie is gone.
     """
-    fields = _stat(pid)
-    return int(fields[19]) if fields else None
+    fields = proc.status_fields(pid)
+    return None if proc.is_gone(fields) else proc.start_time(fields)
 
 
 def is_exiting(pid: int) -> bool:
@@ -298,8 +289,8 @@ def is_exiting(pid: int) -> bool:
 
     It closes its files then, which others see, but has its process id until all is put away.
     """
-    fields = _stat(pid)
-    return bool(fields) and bool(int(fields[6]) & _PF_EXITING)
+    fields = proc.status_fields(pid)
+    return not proc.is_gone(fields) and bool(int(fields[6]) & _PF_EXITING)
 
 
 def send(pid: int, number: signal.Signals) -> None:

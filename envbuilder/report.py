@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.spinner import Spinner
 
-    from .build import Listener
     from .model.plan import Step
+    from .model.progress import Listener
 
 REPORT_ISSUE = "this is a bug in envbuild: please report it with the text above"
 
@@ -107,13 +107,13 @@ def problems_text(problems: Sequence[Problem]) -> str:
 
     A hint that several problems share is given with the first of them.
     """
-    given: set[str] = set()
+    printed: set[str] = set()
     lines: list[str] = []
     for problem in problems:
         place = f"{problem.place}: " if problem.place else ""
         lines.append(f"{place}error: {problem.message}")
-        hints = [hint for hint in problem.hints if hint not in given]
-        given.update(hints)
+        hints = [hint for hint in problem.hints if hint not in printed]
+        printed.update(hints)
         if len(problems) == 1 and hints:
             lines += ["", *(f"hint: {hint}" for hint in hints)]
         else:

@@ -54,7 +54,7 @@ def python_version(folder: Path, package: str) -> str:
         text = init.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError(f"{folder} holds no sources of {package}: no {init.name} there") from error
-    found = re.search(r'^__version__ = "([^"]+)"', text, re.MULTILINE)
-    if not found:
+    match = re.search(r'^__version__ = "([^"]+)"', text, re.MULTILINE)
+    if not match:
         raise UsageError(f"{init} states no __version__")
-    return found[1]
+    return match[1]

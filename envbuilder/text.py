@@ -37,8 +37,8 @@ def nearest(word: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
         return None
     # Case and the kind of hyphen are the most common slips and count for nothing here.
     spelt = {_folded(name): name for name in sorted(names, reverse=True)}
-    found = get_close_matches(_folded(word), spelt, n=1, cutoff=cutoff)
-    return spelt[found[0]] if found else None
+    close = get_close_matches(_folded(word), spelt, n=1, cutoff=cutoff)
+    return spelt[close[0]] if close else None
 
 
 def _folded(name: str) -> str:

@@ -1,118 +1,226 @@
-"""The shape of the code, held by reading its imports and calls."""
+"""The shape of the code, held by reading its imports and calls; layers.py has the table."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+
+from .layers import (
+    INSIDE,
+    ROOMS,
+    STAGES,
+    UNITS,
+    circles,
+    imports,
+    module_name,
+    sources,
+    unit_of,
+    violations,
+)
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
 
-PACKAGE = Path(__file__).resolve().parent.parent / "envbuilder"
-STAGES = {
-    "documents",
-    "detect",
-    "resolve",
-    "planning",
-    "locking",
-    "launching",
-    "render",
-    "build",
-    "smoke",
-    "record",
-    "root",
-}
-# Importable by every layer.
-GROUND = {"model", "errors", "data", "sources", "process", "text", "__init__"}
-# Runs inside the environment that is built; data of the tool, not code of it.
-PROGRAMS = PACKAGE / "smoke" / "program"
-
-FILES = sorted(path for path in PACKAGE.rglob("*.py") if not path.is_relative_to(PROGRAMS))
+FILES = sources("envbuilder")
+RUNTIME = sources("runtime")
 
 
-def layer(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+def test_every_file_imports_what_its_unit_may() -> None:
+    assert violations(FILES) == []
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Yield the layer of envbuilder, or the outside module, of every import of a file."""
-    depth = len(path.relative_to(PACKAGE).parts)
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level == depth:
-            if node.module:
-                yield "envbuilder." + node.module.split(".")[0]
-            else:
-                yield from ("envbuilder." + alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            yield node.module
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+def test_the_table_has_no_unit_that_is_gone() -> None:
+    assert {unit_of(module_name(path)) for path in FILES} == UNITS
 
 
-def test_every_stage_is_known() -> None:
-    folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
-    assert folders == STAGES | {"model", "commands", "cli"}
+def test_no_two_units_import_each_other() -> None:
+    assert circles(FILES) == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_no_stage_imports_another(path: Path) -> None:
-    if layer(path) not in STAGES | GROUND:
-        return
-    inner = {name.removeprefix("envbuilder.") for name in imports(path) if "envbuilder." in name}
-    allowed = GROUND | ({layer(path)} if layer(path) in STAGES else set())
-    assert inner <= allowed, f"{path.name} reaches into {inner - allowed}"
+def test_the_runtime_does_not_know_the_tool() -> None:
+    assert reaching(RUNTIME, "envbuilder") == []
+
+
+def test_the_tool_does_not_know_the_runtime() -> None:
+    assert reaching(FILES, "distributed_dl_training") == []
+
+
+def reaching(files: dict[str, str], package: str) -> list[str]:
+    """Return the files that import a package, wherever in them."""
+    return [
+        path
+        for path, text in files.items()
+        if any(name.partition(".")[0] == package for name in imports(path, text))
+    ]
+
+
+def some_file(unit: str) -> str:
+    """Return the deepest file of a unit: a check that sees only the first folder misses it."""
+    own = [path for path in FILES if unit_of(module_name(path)) == unit]
+    made_up = f"envbuilder/{unit.replace('.', '/')}/made_up.py"
+    return max(own, key=lambda path: (path.count("/"), path), default=made_up)
+
+
+def planted(path: str, line: str) -> list[str]:
+    """Return what the check says of the checkout with one more line in one file."""
+    return violations({**FILES, path: f"{FILES.get(path, '')}\n{line}\n"})
+
+
+FORBIDDEN = [
+    # Every stage: a sibling, what is above it, and a room.
+    *(
+        (some_file(stage), f"from envbuilder.{name} import x")
+        for stage in STAGES
+        for name in (
+            "planning" if stage != "planning" else "resolve",
+            "commands",
+            "cli",
+            *sorted(ROOMS),
+        )
+    ),
+    # Every room: any stage, the order of the stages, another room.
+    *(
+        (some_file(room), f"from envbuilder.{name} import x")
+        for room in sorted(ROOMS)
+        for name in ("planning", "process", "commands", *sorted(ROOMS - {room}))
+    ),
+    *(
+        (f"envbuilder/{room.replace('.', '/')}/made_up.py", "import envbuilder.resolve")
+        for room in sorted(ROOMS)
+    ),
+    # What the user sees: neither a stage nor a room.
+    *(
+        (some_file(top), f"import envbuilder.{name}")
+        for top in ("views", "report", "cli")
+        for name in ("resolve", "planning", "render.forms", "launchers", "target_tools")
+    ),
+    ("envbuilder/views/plan.py", "from ..resolve import resolve"),
+    ("envbuilder/views/made_up/deeper.py", "from ...resolve import resolve"),
+    ("envbuilder/documents/made_up/deeper/still.py", "from .... import resolve"),
+    # However it is written.
+    ("envbuilder/render/quoting.py", "def f():\n    from ..resolve.engine import solve"),
+    ("envbuilder/render/quoting.py", "from .. import resolve"),
+    (
+        "envbuilder/render/quoting.py",
+        "import importlib as i; i.import_module('envbuilder.resolve')",
+    ),
+    ("envbuilder/model/plan.py", "from .. import process"),
+    ("envbuilder/render/quoting.py", "__import__('envbuilder.resolve')"),
+    ("envbuilder/errors.py", "from .model.plan import Plan"),
+    # A circle between stages that may use one another.
+    ("envbuilder/interpreters/__init__.py", "from ..doctor import doctor"),
+    # What runs inside a target has a Python and pyelftools.
+    *(
+        (some_file(unit), line)
+        for unit in sorted(INSIDE)
+        for line in (
+            "from envbuilder.model.plan import Plan",
+            "import envbuilder",
+            "import requests",
+            "from packaging.version import Version",
+        )
+    ),
+    # A folder or module that the table does not name.
+    ("envbuilder/made_up/__init__.py", ""),
+    ("envbuilder/views_plan.py", "from .resolve import resolve"),
+]
+
+
+@pytest.mark.parametrize(("path", "line"), FORBIDDEN, ids=lambda value: value.replace("\n", " "))
+def test_a_planted_import_is_found(path: str, line: str) -> None:
+    found = planted(path, line)
+    assert found, f"{line!r} in {path} passes"
+    assert all(each.startswith(f"{path}: ") for each in found)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "runtime/distributed_dl_training/__init__.py",
+        "runtime/distributed_dl_training/torch/_compression.py",
+        "runtime/distributed_dl_training/launch/_hosts.py",
+    ],
+)
+@pytest.mark.parametrize("line", ["import envbuilder", "from envbuilder.model import plan"])
+def test_a_planted_import_in_the_runtime_is_found(path: str, line: str) -> None:
+    assert reaching({**RUNTIME, path: f"{RUNTIME[path]}\n{line}\n"}, "envbuilder") == [path]
+
+
+def test_a_planted_circle_is_found() -> None:
+    files = {
+        "envbuilder/build/one.py": "from ..record import two",
+        "envbuilder/record/two.py": "from ..root.three import x",
+        "envbuilder/root/three.py": "import envbuilder.build.one",
+    }
+    assert circles(files) == ["build <-> record", "build <-> root", "record <-> root"]
+
+
+def test_what_a_unit_may_import_passes() -> None:
+    assert planted("envbuilder/render/quoting.py", "from ..model.plan import Plan") == []
+    assert planted("envbuilder/doctor/__init__.py", "from ..interpreters import x") == []
+    assert planted(some_file("target_tools"), "import hashlib, elftools.elf") == []
+    assert planted("envbuilder/commands/create.py", "from ..launchers import LAUNCHERS") == []
 
 
 def test_the_model_starts_nothing_and_touches_no_file() -> None:
-    for path in FILES:
-        if layer(path) == "model":
-            outside = {name.split(".")[0] for name in imports(path)}
+    for path, text in FILES.items():
+        if unit_of(module_name(path)) == "model":
+            outside = {name.split(".")[0] for name in imports(path, text)}
             assert not outside & {"os", "subprocess", "shutil", "socket", "requests", "tempfile"}
 
 
 STARTERS = {"subprocess", "multiprocessing", "pty", "asyncio"}
+STARTING = ("os.exec", "os.spawn", "os.fork", "os.popen", "os.system", "os.posix_spawn")
+WRITERS = {f"sys.{stream}.{f}" for stream in ("stdout", "stderr") for f in ("write", "writelines")}
+# Programs that run inside a target have no process.py beside them, and print to a log there.
+TOOL = {path: text for path, text in FILES.items() if unit_of(module_name(path)) not in INSIDE}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_processes_start_in_one_module(path: Path) -> None:
-    if path.name == "process.py" and path.parent == PACKAGE:
-        return
-    assert not {name.split(".")[0] for name in imports(path)} & STARTERS
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            starts = node.attr.startswith(
-                ("exec", "spawn", "fork", "popen", "system", "posix_spawn")
-            )
-            assert not (node.value.id == "os" and starts), f"os.{node.attr} in {path.name}"
+def test_processes_start_in_one_module() -> None:
+    assert starting(TOOL) == {"envbuilder/process.py"}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_text_is_printed_in_one_module(path: Path) -> None:
-    if path.name == "report.py":
-        return
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id != "print", f"print in {path.name}:{node.lineno}"
-        if isinstance(node, ast.Attribute) and node.attr in {"write", "writelines"}:
-            assert ast.unparse(node.value) not in {"sys.stdout", "sys.stderr"}
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in {"typer.echo", "typer.secho"}:
-            # The version is printed before anything heavy is imported, the report included.
-            assert path.parent.name == "cli"
+def starting(files: dict[str, str]) -> set[str]:
+    """Return the files that start processes by themselves."""
+    return {
+        path
+        for path, text in files.items()
+        if {name.split(".")[0] for name in imports(path, text)} & STARTERS
+        or any(written.startswith(STARTING) for written in attributes(text))
+    }
 
 
-def test_only_the_verbs_know_the_stages() -> None:
-    for path in FILES:
-        if layer(path) in {"cli", "report", "views"}:
-            inner = {n.removeprefix("envbuilder.") for n in imports(path) if "envbuilder." in n}
-            # Completion of a recipe's name must be quick: it asks the catalogue itself.
-            assert not inner & (STAGES - {"root", "build", "detect", "documents"}), path.name
+def attributes(text: str) -> set[str]:
+    """Return every attribute that a file names, as it is written: ``os.path.join``."""
+    return {
+        ast.unparse(node) for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute)
+    }
 
 
-def test_the_tool_and_its_runtime_do_not_import_each_other() -> None:
-    assert not any("distributed_dl_training" in set(imports(path)) for path in FILES)
-    runtime = PACKAGE.parent / "runtime" / "distributed_dl_training"
-    for path in runtime.glob("*.py"):
-        assert "envbuilder" not in path.read_text()
+@pytest.mark.parametrize("line", ["import subprocess", "os.execv('ls', [])", "os.system('ls')"])
+def test_a_planted_start_is_found(line: str) -> None:
+    assert starting({"envbuilder/x.py": line}) == {"envbuilder/x.py"}
+
+
+def test_text_is_printed_in_one_module() -> None:
+    assert printing(TOOL) == set()
+
+
+def printing(files: dict[str, str]) -> set[str]:
+    """Return the files that print by themselves."""
+    found = set()
+    for path, text in files.items():
+        calls = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call))
+        # The version is printed before anything heavy is imported, the report included.
+        echoes = set() if unit_of(module_name(path)) == "cli" else {"typer.echo", "typer.secho"}
+        if {ast.unparse(call.func) for call in calls} & {"print", *echoes}:
+            found.add(path)
+        if attributes(text) & WRITERS:
+            found.add(path)
+    return found
+
+
+@pytest.mark.parametrize("line", ["print('x')", "sys.stdout.write('x')", "typer.echo('x')"])
+def test_a_planted_print_is_found(line: str) -> None:
+    assert printing({"envbuilder/views/x.py": line}) == {"envbuilder/views/x.py"}

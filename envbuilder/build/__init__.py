@@ -1,5 +1,5 @@
 """Running the build script's steps."""
 
-from .builder import BuildPlaces, Listener, build, hand_over, prepare, tidy
+from .builder import BuildPlaces, build, hand_over, prepare, tidy
 
-__all__ = ["BuildPlaces", "Listener", "build", "hand_over", "prepare", "tidy"]
+__all__ = ["BuildPlaces", "build", "hand_over", "prepare", "tidy"]

@@ -10,24 +10,14 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from .. import data, process, sources
 from ..errors import BuildError
 from ..model.knowledge import Symptom
 from ..model.plan import Lock, Step
+from ..model.progress import Listener
 
 LAST_LINES = 12
-
-
-class Listener(Protocol):
-    """Who is told how the build goes."""
-
-    def step_begins(self, step: Step) -> None: ...
-
-    def step_says(self, line: str) -> None: ...
-
-    def step_ends(self, step: Step, *, done: bool) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -45,13 +35,13 @@ class BuildPlaces:
 
 
 def prepare(folder: Path, files: Mapping[str, str], runtime_source: Path) -> None:
-    """Write the build folder: the rendered files, the smoke test and the runtime's sources."""
+    """Write the build folder: the rendered files, what they call, the runtime's sources."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    sources.add(data.SMOKE_PROGRAM, folder)
+    sources.copy(data.TARGET_TOOLS, folder / data.TARGET_TOOLS.name)
     sources.copy(runtime_source, folder / "runtime")
 
 
@@ -62,7 +52,7 @@ def hand_over(lock: Lock, downloads: Path, places: BuildPlaces) -> None:
     """
     wheelhouse = places.folder / "wheelhouse"
     wheelhouse.mkdir(exist_ok=True)
-    for artifact in lock.artifacts:
+    for artifact in lock.index_files:
         if (downloads / artifact.filename).is_file():
             (downloads / artifact.filename).replace(wheelhouse / artifact.filename)
 

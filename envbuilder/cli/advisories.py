@@ -6,62 +6,50 @@ from typing import Annotated
 
 import typer
 
-from .options import ArchOption, Json, Recipes
-from .session import open_session, run_verb
+from .command import command
+from .options import ArchOption
+from .session import Session
 
 app = typer.Typer(help="Look at what is known of versions, and check some.", no_args_is_help=True)
 
 
-@app.command("list", epilog="Example: envbuild advisories list --component openmpi")
+@command(app, "list", example="advisories list --component openmpi", recipes=True)
 def list_(
+    session: Session,
     component: Annotated[
         str | None, typer.Option("--component", help="Only what speaks of it, or of its kind.")
     ] = None,
     severity: Annotated[
         str | None, typer.Option("--severity", help="Only these: error, warning or info.")
     ] = None,
-    recipes: Recipes = None,
-    as_json: Json = False,
 ) -> None:
     """List advisories, couplings and rules of flags, a line each."""
-    session = open_session(as_json, recipes)
+    from ..commands.advisories import list_rows, plain
+    from ..views import advisories as views
 
-    def verb() -> None:
-        from .. import views_advisories
-        from ..commands.advisories import list_rows, plain
-
-        value = list_rows(component, severity, session.context)
-        session.report.show(
-            {"rows": [plain(row) for row in value]}, views_advisories.listing(value)
-        )
-
-    run_verb(session, verb)
+    value = list_rows(component, severity, session.context)
+    session.report.show({"rows": [plain(row) for row in value]}, views.listing(value))
 
 
-@app.command(epilog="Example: envbuild advisories show OMPI-001")
+@command(app, example="advisories show OMPI-001", recipes=True)
 def show(
+    session: Session,
     name: Annotated[str, typer.Argument(metavar="ID", help="The id of a row.")],
-    recipes: Recipes = None,
-    as_json: Json = False,
 ) -> None:
     """Show all of one row: condition, remedies, sources, notes."""
-    session = open_session(as_json, recipes)
+    from ..commands.advisories import plain
+    from ..commands.advisories import show as run
+    from ..views import advisories as views
 
-    def verb() -> None:
-        from .. import views_advisories
-        from ..commands.advisories import plain
-        from ..commands.advisories import show as run
-
-        value = run(name, session.context)
-        session.report.show(plain(value), views_advisories.row(value))
-
-    run_verb(session, verb)
+    value = run(name, session.context)
+    session.report.show(plain(value), views.row(value))
 
 
-@app.command(
-    epilog="Example: envbuild advisories check openmpi==3.1.3 horovod==0.18.2 --arch ppc64le"
+@command(
+    app, example="advisories check openmpi==3.1.3 horovod==0.18.2 --arch ppc64le", recipes=True
 )
 def check(
+    session: Session,
     versions: Annotated[
         list[str], typer.Argument(metavar="COMPONENT==VERSION...", help="What is there together.")
     ],
@@ -76,19 +64,12 @@ def check(
             "repeated.",
         ),
     ] = None,
-    recipes: Recipes = None,
-    as_json: Json = False,
-) -> None:
+) -> int:
     """Say what is known of versions together; exit code 4 if that is an error."""
-    session = open_session(as_json, recipes)
+    from ..commands.advisories import check as run
+    from ..errors import ExitCode
+    from ..views import advisories as views
 
-    def verb() -> int:
-        from .. import views_advisories
-        from ..commands.advisories import check as run
-        from ..errors import ExitCode
-
-        value = run(versions, arch, fact or (), session.context)
-        session.report.show(value, views_advisories.checked(value))
-        return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
-
-    run_verb(session, verb)
+    value = run(versions, arch, fact or (), session.context)
+    session.report.show(value, views.checked(value))
+    return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .command import command
 from .options import (
     Allow,
     ArchOption,
@@ -15,26 +16,25 @@ from .options import (
     JobMinutes,
     JobNodes,
     JobRanks,
-    Json,
     Partition,
     ProfileOption,
     RecipeName,
-    Recipes,
     RootOption,
     SiteOption,
     TierName,
     recipe_names,
 )
-from .session import Session, open_session, run_verb
+from .session import Session
 
 if TYPE_CHECKING:
-    from ..commands.load import Choice
+    from ..commands.load import PlanOptions
 
 app = typer.Typer()
 
 
-@app.command(epilog="Example: envbuild create allreduce --root /scratch/me/env")
+@command(app, example="create allreduce --root /scratch/me/env", recipes=True)
 def create(
+    session: Session,
     recipe: RecipeName,
     site: SiteOption = None,
     arch: ArchOption = None,
@@ -42,7 +42,6 @@ def create(
     profile: ProfileOption = None,
     allow: Allow = None,
     root: RootOption = None,
-    recipes: Recipes = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the step that failed last time.")
     ] = False,
@@ -64,33 +63,29 @@ def create(
         TierName | None,
         typer.Option("--require-tier", help="Publish nothing unless so much was proved."),
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Build an environment, prove it with a smoke test, publish it (uses the network).
 
     For an architecture that this machine is not, make a bundle that is built there offline.
     """
-    session = open_session(as_json, recipes)
+    from ..commands.create import CreateOptions
+    from ..commands.create import create as run
+    from ..commands.load import choice
+    from ..model.outcome import CreateResult
+    from ..views import building as views
 
-    def verb() -> None:
-        from .. import views
-        from ..commands.create import CreateOptions
-        from ..commands.create import create as run
-        from ..commands.load import choice
-        from ..model.outcome import Created
-
-        chosen = choice(recipe, site, arch, partition, allow, profile)
-        tier = require_tier.tier() if require_tier else None
-        options = CreateOptions(chosen, root, resume, relock, locked, bundle, output, tier)
-        done = run(options, session.context)
-        text = views.created(done) if isinstance(done, Created) else views.bundled(done)
-        session.report.show(done, text)
-
-    run_verb(session, verb)
+    chosen = choice(recipe, site, arch, partition, allow, profile)
+    tier = require_tier.tier() if require_tier else None
+    target = "bundle" if bundle else None
+    options = CreateOptions(chosen, root, resume, relock, locked, target, output, tier)
+    done = run(options, session.context)
+    text = views.created(done) if isinstance(done, CreateResult) else views.bundled(done)
+    session.report.show(done, text)
 
 
-@app.command(epilog="Example: envbuild lock allreduce --output allreduce.lock.json")
+@command(app, example="lock allreduce --output allreduce.lock.json", recipes=True)
 def lock(
+    session: Session,
     recipe: Annotated[
         str | None,
         typer.Argument(
@@ -104,7 +99,6 @@ def lock(
     partition: Partition = None,
     profile: ProfileOption = None,
     allow: Allow = None,
-    recipes: Recipes = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write. Else standard output.")
     ] = None,
@@ -117,47 +111,42 @@ def lock(
             "has. No network.",
         ),
     ] = None,
-    as_json: Json = False,
-) -> None:
+) -> int:
     """Decide every file that would be fetched, with its hash; prints JSON (uses the network)."""
-    session = open_session(as_json, recipes)
+    from ..commands.load import choice
 
-    def verb() -> int:
-        from ..commands.load import choice
+    chosen = choice(recipe or "", site, arch, partition, allow, profile)
+    if check is not None:
+        return _check_lock(session, chosen, check)
+    from ..commands.lock import make
+    from ..errors import UsageError
 
-        chosen = choice(recipe or "", site, arch, partition, allow, profile)
-        if check is not None:
-            return _check_lock(session, chosen, check)
-        from ..commands.render import make
-        from ..errors import UsageError
+    if recipe is None:
+        raise UsageError("lock needs a recipe", "envbuild recipes list shows them")
 
-        if recipe is None:
-            raise UsageError("lock needs a recipe", "envbuild recipes list shows them")
+    text = make(chosen, session.context).text()
+    if output is None:
+        session.report.raw(text)
+    else:
+        from ..files import write_atomically
 
-        text = make(chosen, session.context).text()
-        if output is None:
-            session.report.raw(text)
-        else:
-            from ..root.files import write_atomically
-
-            write_atomically(session.context.path(output), text)
-        return 0
-
-    run_verb(session, verb)
+        write_atomically(session.context.path(output), text)
+    return 0
 
 
-def _check_lock(session: Session, chosen: Choice, file: Path) -> int:
-    from .. import views
-    from ..commands.render import check
+def _check_lock(session: Session, chosen: PlanOptions, file: Path) -> int:
+    from ..commands.lock import check
     from ..errors import ExitCode
+    from ..views import building as views
 
     value = check(chosen, file, session.context)
     session.report.show(value, views.lock_check(value))
     return int(ExitCode.DRIFT if value.changed else ExitCode.OK)
 
 
-@app.command(epilog="Example: envbuild render allreduce --as environment.yml")
+@command(app, example="render allreduce --as environment.yml", recipes=True)
 def render(
+    session: Session,
     recipe: RecipeName,
     form: Annotated[
         str | None,
@@ -190,44 +179,32 @@ def render(
     profile: ProfileOption = None,
     allow: Allow = None,
     root: RootOption = None,
-    recipes: Recipes = None,
-    as_json: Json = False,
 ) -> None:
     """Render a plan to another form, or write the build folder, without building.
 
     One form, and all, are made from the plan and need no network. The build folder and image need
     a lock: of --locked, else a new one (uses the network).
     """
-    session = open_session(as_json, recipes)
+    from ..commands.job import JobSize
+    from ..commands.load import choice
+    from ..commands.render import FOLDER, RenderOptions
+    from ..commands.render import render as run
 
-    def verb() -> None:
-        from ..commands.job import JobSize
-        from ..commands.load import choice
-        from ..commands.render import FOLDER, RenderOptions
-        from ..commands.render import render as run
-
-        chosen = choice(recipe, site, arch, partition, allow, profile)
-        size = JobSize(nodes, ranks_per_node, minutes, account, cpus_per_rank)
-        options = RenderOptions(chosen, form or FOLDER, root, output, locked, size)
-        done = run(options, session.context)
-        if done.text is not None and not as_json:
-            session.report.raw(done.text)
-        else:
-            session.report.show(done, "\n".join(done.written))
-
-    run_verb(session, verb)
+    chosen = choice(recipe, site, arch, partition, allow, profile)
+    size = JobSize(nodes, ranks_per_node, minutes, account, cpus_per_rank)
+    options = RenderOptions(chosen, form or FOLDER, root, output, locked, size)
+    done = run(options, session.context)
+    if done.text is not None and not session.report.as_json:
+        session.report.raw(done.text)
+    else:
+        session.report.show(done, "\n".join(done.written))
 
 
-@app.command(epilog="Example: envbuild doctor")
-def doctor(as_json: Json = False) -> None:
+@command(app, example="doctor")
+def doctor(session: Session) -> None:
     """Show what this machine has, what is missing, and how to get it without root."""
-    session = open_session(as_json)
+    from ..commands.doctor import doctor as run
+    from ..views import doctor as views
 
-    def verb() -> None:
-        from .. import views
-        from ..commands.look import doctor as run
-
-        value = run(session.context)
-        session.report.show(value, views.doctor(value))
-
-    run_verb(session, verb)
+    value = run(session.context)
+    session.report.show(value, views.doctor(value))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Json, Recipes
-from .session import open_session, run_verb
+from .command import command
+from .session import Session
 
 if TYPE_CHECKING:
     from ..commands.library import Kind
@@ -18,59 +18,39 @@ def _group(kind: Kind) -> typer.Typer:
     """Return the commands that recipes and sites share."""
     group = typer.Typer(help=f"Look at {kind}s and check your own.", no_args_is_help=True)
     one = {"recipe": "allreduce", "site": "taurus-ml"}[kind]
-    example = f"Example: envbuild {kind}s"
+    prefix = f"{kind}s"
 
-    @group.command("list", epilog=f"{example} list")
-    def list_documents(recipes: Recipes = None, as_json: Json = False) -> None:
+    @command(group, "list", example=f"{prefix} list", recipes=True)
+    def list_documents(session: Session) -> None:
         """List them, with where each was found."""
-        session = open_session(as_json, recipes)
+        from ..commands.library import list_documents as run
+        from ..views import documents as views
 
-        def verb() -> None:
-            from .. import views
-            from ..commands.library import list_documents as run
+        value = run(kind, session.context)
+        session.report.show(value, views.documents(value))
 
-            value = run(kind, session.context)
-            session.report.show(value, views.documents(value))
-
-        run_verb(session, verb)
-
-    @group.command("show", epilog=f"{example} show {one}")
-    def show(name: str, recipes: Recipes = None, as_json: Json = False) -> None:
+    @command(group, "show", example=f"{prefix} show {one}", recipes=True)
+    def show(session: Session, name: str) -> None:
         """Print one as it is written; with --json as it is read."""
-        session = open_session(as_json, recipes)
+        from ..commands.library import show as run
 
-        def verb() -> None:
-            from ..commands.library import show as run
+        value, text = run(kind, name, session.context)
+        session.report.show(value, text)
 
-            value, text = run(kind, name, session.context)
-            session.report.show(value, text)
-
-        run_verb(session, verb)
-
-    @group.command("check", epilog=f"{example} check my-{kind}.yaml")
-    def check(files: list[Path], recipes: Recipes = None, as_json: Json = False) -> None:
+    @command(group, "check", example=f"{prefix} check my-{kind}.yaml", recipes=True)
+    def check(session: Session, files: list[Path]) -> None:
         """Check files; every problem of all of them is shown with its line and column."""
-        session = open_session(as_json, recipes)
+        from ..commands.library import check as run
 
-        def verb() -> None:
-            from ..commands.library import check as run
+        names = run(kind, files, session.context)
+        session.report.show({"good": names}, "\n".join(f"{name}: good" for name in names))
 
-            names = run(kind, files, session.context)
-            session.report.show({"good": names}, "\n".join(f"{name}: good" for name in names))
-
-        run_verb(session, verb)
-
-    @group.command("schema", epilog=f"{example} schema >{kind}.json")
-    def schema() -> None:
+    @command(group, "schema", example=f"{prefix} schema >{kind}.json", json=False)
+    def schema(session: Session) -> None:
         """Print the JSON schema for editors."""
-        session = open_session(as_json=False)
+        from ..commands.library import schema as run
 
-        def verb() -> None:
-            from ..commands.library import schema as run
-
-            session.report.raw(run(kind))
-
-        run_verb(session, verb)
+        session.report.raw(run(kind))
 
     return group
 
@@ -79,8 +59,9 @@ recipes = _group("recipe")
 sites = _group("site")
 
 
-@sites.command(epilog="Example: envbuild sites snapshot our-site.yaml -o our-site.snapshot.json")
+@command(sites, example="sites snapshot our-site.yaml -o our-site.snapshot.json", recipes=True)
 def snapshot(
+    session: Session,
     site: Annotated[
         str, typer.Argument(metavar="SITE", help="A site's name or file; local: this machine.")
     ],
@@ -95,58 +76,44 @@ def snapshot(
         list[str] | None,
         typer.Option("--tree", metavar="DIR", help="Look there instead; may be repeated."),
     ] = None,
-    recipes: Recipes = None,
-    as_json: Json = False,
 ) -> None:
     """Record what a site's module trees hold, for planning on any machine.
 
     Run it on a login node of the site. It loads the site's preloads and shows every module;
     nothing is changed there.
     """
-    session = open_session(as_json, recipes)
+    from ..commands import sites as run
+    from ..views import documents as views
 
-    def verb() -> None:
-        from .. import views_sites
-        from ..commands import sites as run
-
-        found = run.take_snapshot(site, session.context, probe=probe, trees=tree)
-        for note in found.notes:
-            session.report.warn(note)
-        if output is None:
-            session.report.raw(run.snapshot_text(found.snapshot))
-            return
-        path = run.save(run.snapshot_text(found.snapshot), output, session.context)
-        plain = {"file": str(path), "notes": found.notes, "snapshot": found.snapshot.plain()}
-        session.report.show(
-            plain, views_sites.snapshot(str(path), found.snapshot, len(found.notes))
-        )
-
-    run_verb(session, verb)
+    detected = run.take_snapshot(site, session.context, probe=probe, trees=tree)
+    for note in detected.notes:
+        session.report.warn(note)
+    if output is None:
+        session.report.raw(run.snapshot_text(detected.snapshot))
+        return
+    path = run.save(run.snapshot_text(detected.snapshot), output, session.context)
+    plain = {"file": str(path), "notes": detected.notes, "snapshot": detected.snapshot.plain()}
+    session.report.show(plain, views.snapshot(str(path), detected.snapshot, len(detected.notes)))
 
 
-@sites.command(epilog="Example: envbuild sites detect --output our-site.yaml")
+@command(sites, example="sites detect --output our-site.yaml")
 def detect(
+    session: Session,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write it to our-site.yaml."),
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Draft a site document from what this machine has; with --json all that was found."""
-    session = open_session(as_json)
+    from ..commands import sites as run
 
-    def verb() -> None:
-        from ..commands import sites as run
-
-        text = run.draft_site(session.context, output)
-        if output is not None:
-            path = run.save(text, output, session.context)
-            session.report.say(f"wrote {path}: a draft, read it and fill in what is missing")
-        if as_json:
-            site, found = run.detect_site(session.context)
-            plain = {"site": site.plain(), "snapshot": found.plain(), "draft": text}
-            session.report.show(plain, "")
-        elif output is None:
-            session.report.raw(text)
-
-    run_verb(session, verb)
+    text = run.draft_site(session.context, output)
+    if output is not None:
+        path = run.save(text, output, session.context)
+        session.report.say(f"wrote {path}: a draft, read it and fill in what is missing")
+    if session.report.as_json:
+        site, found = run.detect_site(session.context)
+        plain = {"site": site.plain(), "snapshot": found.plain(), "draft": text}
+        session.report.show(plain, "")
+    elif output is None:
+        session.report.raw(text)

@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .command import command
 from .options import (
     Allow,
     ArchOption,
     Environment,
-    Json,
     Partition,
-    Recipes,
     RootOption,
     SiteOption,
     environment_names,
 )
-from .session import Session, open_session, run_verb
+from .session import Session
 
 if TYPE_CHECKING:
     from ..root.store import Root
@@ -32,49 +31,40 @@ def _root(session: Session, root: str | None, site: str | None, arch: str | None
     return existing_root(root, site, arch, session.context)
 
 
-@app.command("list", epilog="Example: envbuild list --root /scratch/me/env")
+@command(app, "list", example="list --root /scratch/me/env")
 def list_(
+    session: Session,
     root: RootOption = None,
     site: SiteOption = None,
     arch: ArchOption = None,
-    as_json: Json = False,
 ) -> None:
     """Show the environments of a root and what was proved of each."""
-    session = open_session(as_json)
+    from ..commands.environments import list_all
+    from ..views import environments as views
 
-    def verb() -> None:
-        from .. import views
-        from ..commands.environments import list_all
-
-        value = list_all(_root(session, root, site, arch))
-        session.report.show(value, views.listing(value))
-
-    run_verb(session, verb)
+    value = list_all(_root(session, root, site, arch))
+    session.report.show(value, views.listing(value))
 
 
-@app.command(epilog="Example: envbuild info allreduce/1")
+@command(app, example="info allreduce/1")
 def info(
+    session: Session,
     environment: Environment,
     root: RootOption = None,
     site: SiteOption = None,
     arch: ArchOption = None,
-    as_json: Json = False,
 ) -> None:
     """Show one environment: components, places, every smoke test."""
-    session = open_session(as_json)
+    from ..commands.environments import info as run
+    from ..views import environments as views
 
-    def verb() -> None:
-        from .. import views
-        from ..commands.environments import info as run
-
-        value = run(_root(session, root, site, arch), environment)
-        session.report.show(value, views.info(value))
-
-    run_verb(session, verb)
+    value = run(_root(session, root, site, arch), environment)
+    session.report.show(value, views.info(value))
 
 
-@app.command(epilog="Example: envbuild diff allreduce/1 live --root /scratch/me/env")
+@command(app, example="diff allreduce/1 live --root /scratch/me/env", recipes=True)
 def diff(
+    session: Session,
     before: Annotated[
         str, typer.Argument(metavar="LOCK", help="A lock's file, or an environment NAME[/N].")
     ],
@@ -92,31 +82,25 @@ def diff(
     arch: ArchOption = None,
     partition: Partition = None,
     allow: Allow = None,
-    recipes: Recipes = None,
-    as_json: Json = False,
-) -> None:
+) -> int:
     """Show what two locks decide differently; exit code 8 if they do. No network.
 
     Inputs that changed without changing a decision are shown, and do not count.
     """
-    session = open_session(as_json, recipes)
+    from ..commands.diff import DiffOptions, compare
+    from ..commands.load import choice
+    from ..errors import ExitCode
+    from ..views import diff as views
 
-    def verb() -> int:
-        from .. import views_diff
-        from ..commands.diff import Where, compare
-        from ..commands.load import choice
-        from ..errors import ExitCode
-
-        where = Where(root, choice(recipe or "", site, arch, partition, allow))
-        value = compare(before, after, where, session.context)
-        session.report.show(value, views_diff.diff(value))
-        return int(ExitCode.OK if value.same else ExitCode.DRIFT)
-
-    run_verb(session, verb)
+    where = DiffOptions(root, choice(recipe or "", site, arch, partition, allow))
+    value = compare(before, after, where, session.context)
+    session.report.show(value, views.diff(value))
+    return int(ExitCode.OK if value.same else ExitCode.DRIFT)
 
 
-@app.command(epilog="Example: envbuild smoke allreduce --ranks 4")
+@command(app, example="smoke allreduce --ranks 4")
 def smoke(
+    session: Session,
     environment: Environment,
     ranks: Annotated[
         int | None, typer.Option(min=1, max=4096, help="Ranks to start. Else the recipe's.")
@@ -124,23 +108,19 @@ def smoke(
     root: RootOption = None,
     site: SiteOption = None,
     arch: ArchOption = None,
-    as_json: Json = False,
 ) -> None:
     """Prove a published environment again; the evidence is kept beside it."""
-    session = open_session(as_json)
+    from ..commands.environments import smoke as run
+    from ..views import environments as views
 
-    def verb() -> None:
-        from .. import views
-        from ..commands.environments import smoke as run
-
-        value = run(_root(session, root, site, arch), environment, ranks, session.context)
-        session.report.show(value, views.smoke(value))
-
-    run_verb(session, verb)
+    there = _root(session, root, site, arch)
+    value = run(there, environment, ranks, session.context, site)
+    session.report.show(value, views.smoke(value))
 
 
-@app.command(epilog="Example: envbuild rollback allreduce --to 1")
+@command(app, example="rollback allreduce --to 1")
 def rollback(
+    session: Session,
     name: Annotated[
         str,
         typer.Argument(metavar="NAME", help="An environment.", autocompletion=environment_names),
@@ -151,23 +131,18 @@ def rollback(
     root: RootOption = None,
     site: SiteOption = None,
     arch: ArchOption = None,
-    as_json: Json = False,
 ) -> None:
     """Make an earlier number the default again; running jobs keep what they loaded."""
-    session = open_session(as_json)
+    from ..commands.environments import rollback as run
+    from ..views import environments as views
 
-    def verb() -> None:
-        from .. import views
-        from ..commands.environments import rollback as run
-
-        value = run(_root(session, root, site, arch), name, to, session.context)
-        session.report.show(value, views.changed(value))
-
-    run_verb(session, verb)
+    value = run(_root(session, root, site, arch), name, to, session.context)
+    session.report.show(value, views.changed(value))
 
 
-@app.command(epilog="Example: envbuild remove allreduce/1")
+@command(app, example="remove allreduce/1")
 def remove(
+    session: Session,
     environment: Environment,
     unfinished: Annotated[
         bool, typer.Option("--unfinished", help="Remove builds that were never published.")
@@ -178,19 +153,13 @@ def remove(
     root: RootOption = None,
     site: SiteOption = None,
     arch: ArchOption = None,
-    as_json: Json = False,
 ) -> None:
     """Remove one number; never the default, never what a process here still uses."""
-    session = open_session(as_json)
+    from ..commands.environments import What
+    from ..commands.environments import remove as run
+    from ..views import environments as views
 
-    def verb() -> None:
-        from .. import views
-        from ..commands.environments import What
-        from ..commands.environments import remove as run
-
-        place = _root(session, root, site, arch)
-        what: What = "all" if everything else "unfinished" if unfinished else "number"
-        value = run(place, environment, session.context, what=what)
-        session.report.show(value, views.removed(value))
-
-    run_verb(session, verb)
+    place = _root(session, root, site, arch)
+    what: What = "all" if everything else "unfinished" if unfinished else "number"
+    value = run(place, environment, session.context, what=what)
+    session.report.show(value, views.removed(value))

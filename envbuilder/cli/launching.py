@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from .options import ArchOption, Environment, Json, Partition, Recipes, RootOption, SiteOption
-from .session import open_session, run_verb
+from .command import command
+from .options import ArchOption, Environment, Partition, RootOption, SiteOption
+from .session import Session
 
 app = typer.Typer()
 
@@ -20,6 +21,10 @@ Program = Annotated[
 Ranks = Annotated[
     int | None,
     typer.Option("--ranks", metavar="N", help="Else all slots of the hosts, or the smoke test's."),
+]
+Nodes = Annotated[
+    int | None,
+    typer.Option("--nodes", metavar="N", help="As inside a job of N nodes, wherever this is."),
 ]
 HostList = Annotated[
     str | None,
@@ -54,11 +59,13 @@ LauncherKind = Annotated[
 ]
 
 
-@app.command(epilog="Example: envbuild launch allreduce -H server1:4,server2:4 -- python train.py")
+@command(app, example="launch allreduce -H server1:4,server2:4 -- python train.py", recipes=True)
 def launch(
+    session: Session,
     environment: Environment,
     program: Program = None,
     ranks: Ranks = None,
+    nodes: Nodes = None,
     hosts: HostList = None,
     hostfile: Hostfile = None,
     rdma: Rdma = False,
@@ -70,37 +77,33 @@ def launch(
     site: SiteOption = None,
     arch: ArchOption = None,
     partition: Partition = None,
-    recipes: Recipes = None,
-    as_json: Json = False,
 ) -> None:
     """Print the line that starts a program on all ranks. Starts nothing.
 
+    Where nothing of that name is published it is the recipe's, as it would be at the site.
     The hosts are those of -H or --hostfile, else of the Slurm or LSF job that the shell is in, else
     this machine alone.
     """
-    session = open_session(as_json, recipes)
+    from ..commands.launch import LaunchOptions
+    from ..commands.launch import launch as run
+    from ..views import launching as views
 
-    def verb() -> None:
-        from .. import views
-        from ..commands.launch import LaunchOptions
-        from ..commands.launch import launch as run
-        from ..commands.places import existing_root
-
-        options = LaunchOptions(
-            environment=environment,
-            program=tuple(program or ()),
-            ranks=ranks,
-            hosts=hosts,
-            hostfile=hostfile,
-            rdma=rdma,
-            gloo=gloo,
-            cuda_aware=cuda_aware,
-            exports=tuple(exports or ()),
-            launcher=launcher,
-            site=site,
-            partition=partition,
-        )
-        value = run(existing_root(root, site, arch, session.context), options, session.context)
-        session.report.show(value, views.launch_line(value))
-
-    run_verb(session, verb)
+    options = LaunchOptions(
+        environment=environment,
+        program=tuple(program or ()),
+        ranks=ranks,
+        nodes=nodes,
+        hosts=hosts,
+        hostfile=hostfile,
+        rdma=rdma,
+        gloo=gloo,
+        cuda_aware=cuda_aware,
+        exports=tuple(exports or ()),
+        launcher=launcher,
+        site=site,
+        partition=partition,
+        root=root,
+        arch=arch,
+    )
+    value = run(options, session.context)
+    session.report.show(value, views.launch_line(value))

@@ -30,16 +30,18 @@ def environment_names(context: typer.Context, incomplete: str) -> list[str]:
 
     For the shell's completion; never fails.
     """
-    from ..commands.environments import names
     from ..commands.places import existing_root
+    from ..root.environments import names
     from .session import open_session
 
     with contextlib.suppress(Exception):
         session = open_session(as_json=False)
         session.report.quiet = True
         root, site, arch = (context.params.get(name) for name in ("root", "site", "arch"))
-        found = names(existing_root(root, site, arch, session.context), numbers="/" in incomplete)
-        return [name for name in found if name.startswith(incomplete)]
+        complete = names(
+            existing_root(root, site, arch, session.context), numbers="/" in incomplete
+        )
+        return [name for name in complete if name.startswith(incomplete)]
     return []
 
 

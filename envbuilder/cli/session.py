@@ -48,7 +48,7 @@ def open_session(as_json: bool, recipes: list[Path] | None = None) -> Session:
         environ=dict(os.environ),
         cwd=_working_folder(report),
         clock=lambda: datetime.now(timezone.utc),
-        tell=report,
+        reporter=report,
         recipe_folders=tuple(recipes or ()),
     )
     return Session(report, context)
@@ -86,9 +86,9 @@ def run_verb(session: Session, verb: Callable[[], int | None]) -> None:
         drop_output()
         raise typer.Exit(0) from None
     except OSError as error:
-        found = os_error(error)
-        session.report.error(found)
-        raise typer.Exit(int(found.code)) from None
+        problem = os_error(error)
+        session.report.error(problem)
+        raise typer.Exit(int(problem.code)) from None
     except Interrupted as asked:
         name = signal.Signals(asked.number).name
         session.report.warn(f"ended by {name}; what was published before is as it was")

@@ -7,17 +7,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from ..errors import UsageError
 from ..model.plan import Step
-
-if TYPE_CHECKING:
-    # The build is the last thing that most verbs need, if at all.
-    from ..build import Listener
+from ..model.progress import Listener
 
 
-class Teller(Protocol):
+class Reporter(Protocol):
     """Who is told what happens while it happens."""
 
     def say(self, line: str) -> None: ...
@@ -36,18 +32,9 @@ class Context:
     environ: Mapping[str, str]
     cwd: Path
     clock: Callable[[], datetime]
-    tell: Teller
+    reporter: Reporter
     recipe_folders: tuple[Path, ...] = ()
 
     def path(self, text: str | Path) -> Path:
         """Return an absolute path, relative ones from the working directory; no links resolved."""
         return self.cwd / text
-
-
-def default_base(environ: Mapping[str, str]) -> Path:
-    """Return the folder for roots where neither site nor user names one (XDG data home)."""
-    if environ.get("XDG_DATA_HOME"):
-        return Path(environ["XDG_DATA_HOME"]) / "envbuild"
-    if environ.get("HOME"):
-        return Path(environ["HOME"]) / ".local" / "share" / "envbuild"
-    raise UsageError("HOME is not set, so there is no default place", "give --root DIR")

@@ -7,24 +7,25 @@ from dataclasses import dataclass
 from ..errors import UsageError
 from ..model.diff import Diff, diff
 from ..model.plan import Lock, Plan
+from ..root.environment_lock import read_lock
+from ..root.environments import find
 from .context import Context
-from .environments import find, read_lock
-from .load import Choice, load, plan
-from .locked import LOCKS
+from .load import PlanOptions, load, plan
+from .lock import LOCKS
 from .places import existing_root
 
 LIVE = "live"
 
 
 @dataclass(frozen=True)
-class Where:
+class DiffOptions:
     """The root of environments, and how a plan made now is made: what is not said, as locked."""
 
     root: str | None
-    choice: Choice
+    choice: PlanOptions
 
 
-def compare(before: str, after: str, where: Where, context: Context) -> Diff:
+def compare(before: str, after: str, where: DiffOptions, context: Context) -> Diff:
     """Return what differs between two locks: files, or environments of a root; or ``live``.
 
     Raises UsageError for what is neither; what a plan raises where a plan made now has no answer.
@@ -38,7 +39,7 @@ def compare(before: str, after: str, where: Where, context: Context) -> Diff:
     return diff(lock, other, (name, its_name))
 
 
-def _lock(word: str, where: Where, context: Context) -> tuple[Lock, str]:
+def _lock(word: str, where: DiffOptions, context: Context) -> tuple[Lock, str]:
     """Return a lock and what to call it: a file if there is one or it is written like one."""
     path = context.path(word)
     if word.startswith(("/", ".")) or word.endswith(".json") or path.is_file():
@@ -49,5 +50,5 @@ def _lock(word: str, where: Where, context: Context) -> tuple[Lock, str]:
     return read_lock(home, version), f"{home.name}/{version.number} ({version.id})"
 
 
-def _live(lock: Lock, where: Where, context: Context) -> Plan:
+def _live(lock: Lock, where: DiffOptions, context: Context) -> Plan:
     return plan(load(where.choice.as_locked(lock.plan), context))

@@ -2,108 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import Place, UsageError
-from ..launching import (
-    Hosts,
-    Scheduler,
-    hostfile,
-    hosts_argument,
-    lsf_hostfile,
-    lsf_hosts,
-    slurm_hosts,
-    with_slots,
-)
+from .. import process
+from ..errors import MissingToolError, Place, UsageError
+from ..model.hosts import hostfile, hosts_argument
+from ..model.launch import Hosts, JobHosts, JobStep, LaunchNode
+from ..schedulers import SCHEDULERS, current_scheduler
 from ..text import LONG, shown
 from .context import Context
 
+_HERE = "this machine"
 _NAME_THEM = "name the hosts: -H host:4,host2:4"
 
+# Seconds for a scheduler's program to say its release.
+_PATIENCE = 20.0
+
 
 @dataclass(frozen=True)
-class FoundHosts:
-    """The hosts (None: this machine alone) and, in words, where they come from.
+class HostList:
+    """The hosts and, in words, where they come from.
 
-    ``scheduler``: in whose job the shell is. ``allocated``: the hosts are that job's.
+    ``hosts``: None for this machine alone, JobHosts for a job that is still to be asked for.
+    ``scheduler``: in whose job the shell is, and ``step``: in which step of it. ``allocated``: the
+    hosts are that job's.
     """
 
-    hosts: Hosts | None
+    hosts: Hosts | JobHosts | None
     source: str
-    scheduler: Scheduler | None = None
+    scheduler: str | None = None
     allocated: bool = False
-
-
-@dataclass(frozen=True)
-class LaunchNode:
-    """LSF with IBM's CSM: a job's first host takes no rank, and the slots of the others are cores.
-
-    ``room``: how many ranks a node has room for; None: one for each core.
-    """
-
-    room: int | None
+    step: JobStep | None = None
 
 
 def find_hosts(
-    named: str | None, file: Path | None, csm: LaunchNode | None, context: Context
-) -> FoundHosts:
+    named: str | None, file: Path | None, launch_node: LaunchNode | None, context: Context
+) -> HostList:
     """Return the hosts of ``-H``, else of a hostfile, else of the job that the shell is in.
 
-    *csm*: how LSF is set up where it has launch nodes. Raises UsageError for ``-H`` and a hostfile
-    together, and for what is no list of hosts, with its place.
+    *launch_node*: how LSF is set up where it has launch nodes. Raises UsageError for ``-H`` and a
+    hostfile together, and for what is no list of hosts, with its place.
     """
     if named is not None and file is not None:
         raise UsageError("-H and --hostfile both name the hosts", "give one of them")
-    scheduler = _scheduler(context.environ)
+    scheduler = current_scheduler(context.environ)
+    step = _step(scheduler, context)
     if named is not None:
-        return FoundHosts(hosts_argument(named), "-H", scheduler)
+        return HostList(hosts_argument(named), "-H", scheduler, step=step)
     if file is not None:
         name = shown(str(file), LONG)
         hosts = hostfile(_read(context.path(file), name), name)
-        return FoundHosts(hosts, name, scheduler)
-    if scheduler == "slurm":
-        return FoundHosts(_of_slurm(context.environ), "the job of Slurm", scheduler, allocated=True)
-    if scheduler == "lsf":
-        return FoundHosts(
-            _of_lsf(context.environ, csm), "the job of LSF", scheduler, allocated=True
-        )
-    return FoundHosts(None, "this machine")
+        return HostList(hosts, name, scheduler, step=step)
+    if scheduler is None:
+        return HostList(None, _HERE)
+    return _of_job(scheduler, step, launch_node, context)
 
 
-def _scheduler(environ: Mapping[str, str]) -> Scheduler | None:
-    if "SLURM_JOB_ID" in environ:
-        return "slurm"
-    return "lsf" if "LSB_JOBID" in environ else None
+def find_smoke_hosts(launch_node: LaunchNode | None, context: Context) -> HostList:
+    """Return the hosts of the job that the shell is in, or none for this machine alone.
+
+    A job that does not say its hosts is no reason to build nothing: then it is one node of it.
+    """
+    scheduler = current_scheduler(context.environ)
+    if scheduler is None:
+        return HostList(None, _HERE)
+    step = _step(scheduler, context)
+    try:
+        return _of_job(scheduler, step, launch_node, context)
+    except UsageError as error:
+        context.reporter.warn(f"smoke tests run on one node: {error}")
+        return HostList(None, _HERE, scheduler, step=step)
 
 
-def _of_slurm(environ: Mapping[str, str]) -> Hosts:
-    names = ("SLURM_JOB_NODELIST", "SLURM_TASKS_PER_NODE")
-    missing = [name for name in names if not environ.get(name)]
-    if missing:
-        raise UsageError(
-            f"this is a job of Slurm, and {' and '.join(missing)} is not set",
-            "Slurm sets both: in a script for sbatch, or in the shell of salloc",
-            f"or {_NAME_THEM}",
-        )
-    return slurm_hosts(*(environ[name] for name in names))
+def _of_job(
+    scheduler: str, step: JobStep | None, launch_node: LaunchNode | None, context: Context
+) -> HostList:
+    entry = SCHEDULERS[scheduler]
+    hosts = entry.job_hosts(
+        context.environ, lambda path, called: _read(Path(path), called), launch_node
+    )
+    return HostList(hosts, f"the job of {entry.TITLE}", scheduler, allocated=True, step=step)
 
 
-def _of_lsf(environ: Mapping[str, str], csm: LaunchNode | None) -> Hosts:
-    """Return the hosts of a job of LSF; its file is whole where the variable may be cut short."""
-    file, variable = environ.get("LSB_DJOB_HOSTFILE"), environ.get("LSB_MCPU_HOSTS")
-    if file:
-        text = _read(Path(file), f"LSB_DJOB_HOSTFILE={shown(file, LONG)}")
-        hosts = lsf_hostfile(text, launch_node=csm is not None)
-    elif variable:
-        hosts = lsf_hosts(variable, launch_node=csm is not None)
-    else:
-        raise UsageError(
-            "this is a job of LSF, and neither LSB_DJOB_HOSTFILE nor LSB_MCPU_HOSTS is set",
-            _NAME_THEM,
-        )
-    return with_slots(hosts, csm.room) if csm and csm.room else hosts
+def _step(scheduler: str | None, context: Context) -> JobStep | None:
+    if scheduler is None:
+        return None
+
+    def ask(*command: str) -> str:
+        with contextlib.suppress(MissingToolError):
+            return process.run(command, env=context.environ, timeout=_PATIENCE).stdout
+        return ""
+
+    return SCHEDULERS[scheduler].job_step(context.environ, ask)
 
 
 def _read(path: Path, source: str) -> str:

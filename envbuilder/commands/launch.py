@@ -2,55 +2,49 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..documents.site_choice import with_partition
 from ..errors import UsageError
-from ..launching import (
-    KINDS,
-    Kind,
-    LaunchRequest,
-    Scheduler,
-    Wire,
-    launch_line,
-    site_shape,
-)
+from ..launchers import LAUNCHERS, launch_line
+from ..model.launch import JobHosts, LaunchRequest
 from ..model.outcome import LaunchLine
-from ..model.plan import Pin, Plan
-from ..model.proofs import mpi_of
+from ..model.plan import Plan
+from ..model.profiles import recipe_arguments
+from ..model.site import Launcher
+from ..root.environment_lock import read_lock
+from ..root.environments import find
 from ..root.store import Home, Root, Version
+from ..schedulers import SCHEDULERS
 from ..text import LONG, shown, unknown
-from .choose import ChosenSite, choose_site, with_partition
 from .context import Context
-from .environments import find, read_lock
-from .hosts import FoundHosts, LaunchNode, find_hosts
-from .job import launcher_in, mpi_named, uses_gpus
-from .load import folders_and_knowledge, snapshot_of
+from .environment_site import facts_at, partition_of_job, site_of
+from .hosts import HostList, find_hosts
+from .launch_requests import LaunchFacts, base_request, launch_facts, programs_launcher
+from .load import PlanOptions, load, plan
+from .places import existing_root, find_root
 
-# Networks that Open MPI reaches by UCX; on others `--mca pml ucx` ends the program.
-_UCX_NETWORKS = frozenset({"infiniband", "roce"})
-
-# Launchers that start remote ranks by ssh and hand on what they are told to, and no more.
-_HAND_ON_NAMED = frozenset({"openmpi", "spectrum-mpi"})
 # What the site's modules may set for what lies in them.
 _OF_MODULES = ("LD_LIBRARY_PATH", "PYTHONPATH")
-
-# Where schedulers say in which partition or queue a job is.
-_PARTITIONS = ("SLURM_JOB_PARTITION", "LSB_QUEUE")
 
 
 @dataclass(frozen=True)
 class LaunchOptions:
     """What is to be started; None: not said.
 
-    ``hosts``: as ``host:4,host2:4``. ``gloo``: by Gloo, without MPI. ``rdma``, ``cuda_aware``: see
-    ``Wire``. ``launcher``: another than the site's or the MPI's own.
+    ``environment``: a published one, or a recipe. ``nodes``: as inside a job of so many, wherever
+    the shell is. ``hosts``: as ``host:4,host2:4``. ``gloo``: by Gloo, without MPI.
+    ``rdma``, ``cuda_aware``: see ``TransportOptions``. ``launcher``: another than the site's or the
+    MPI's own.
     """
 
     environment: str
     program: tuple[str, ...]
     ranks: int | None = None
+    nodes: int | None = None
     hosts: str | None = None
     hostfile: Path | None = None
     rdma: bool = False
@@ -60,80 +54,131 @@ class LaunchOptions:
     launcher: str | None = None
     site: str | None = None
     partition: str | None = None
+    root: str | None = None
+    arch: str | None = None
 
 
-def launch(root: Root, options: LaunchOptions, context: Context) -> LaunchLine:
-    """Return the line for a published environment; starts nothing.
+@dataclass(frozen=True)
+class _Environment:
+    """What a line is for; ``published``: where it is in a root, None for a recipe's plan."""
+
+    name: str
+    facts: LaunchFacts
+    published: tuple[Home, Version] | None = None
+
+
+def launch(options: LaunchOptions, context: Context) -> LaunchLine:
+    """Return the line for a published environment, or for what a recipe would be; starts nothing.
 
     Raises UsageError for what could not start, or would start every rank as rank 0 of 1.
     """
+    return _line(_environment(options, context), options, context)
+
+
+def _environment(options: LaunchOptions, context: Context) -> _Environment:
+    """Return the environment of the root, else the plan of the recipe of that name."""
+    root = find_root(options.root, options.site, options.arch, context)
+    recipe = not (root and _holds(root, options.environment))
+    if recipe and not options.root and "/" not in options.environment:
+        return _planned(options, context)
+    if root is None:
+        # Raises: a number is of an environment, and there is none.
+        root = existing_root(options.root, options.site, options.arch, context)
     home, version = find(root, options.environment)
     plan = read_lock(home, version).plan
-    chosen = _site(plan, options, context)
-    shape = site_shape(chosen.site, chosen.partition)
-    gpus = uses_gpus(plan, shape)
-    # Slots of LSF with a launch node are cores, and jsrun is what such a machine has.
-    room = shape.gpus_per_node if gpus else None
-    csm = LaunchNode(room) if plan.launcher.kind == "jsrun" else None
-    found = find_hosts(options.hosts, options.hostfile, csm, context)
-    gloo = _by_gloo(plan, options)
-    kind, command = _started_by(plan, options, found.scheduler, gloo=gloo)
-    request = LaunchRequest(
-        kind=kind,
-        program=options.program,
-        ranks=_ranks(plan, options, found),
-        hosts=found.hosts,
-        scheduler=found.scheduler,
-        allocated=found.allocated,
-        command=command,
-        mpi=mpi_named(plan),
-        wire=Wire(
-            ucx=kind == "openmpi" and not gloo and _has_ucx(mpi_of(plan), chosen, context),
-            rdma=options.rdma,
-            gloo=gloo,
-            cuda_aware=options.cuda_aware,
-        ),
-        gpus=gpus,
-        exports=(*_handed_on(plan, kind, found, options.exports), *options.exports),
-        shape=shape,
+    chosen = site_of(plan, options.site, options.partition, context)
+    return _Environment(home.name, facts_at(plan, chosen, context), (home, version))
+
+
+def _holds(root: Root, environment: str) -> bool:
+    return environment.partition("/")[0] in (home.name for home in root.homes())
+
+
+def _planned(options: LaunchOptions, context: Context) -> _Environment:
+    """Return what the recipe would be at the site: nothing of it is built."""
+    asked = PlanOptions(options.environment, options.site, options.arch, options.partition)
+    plan_inputs = load(asked, context)
+    chosen = plan_inputs.chosen
+    if options.partition is None:
+        chosen = with_partition(chosen, partition_of_job(chosen, context))
+    planned = plan(plan_inputs)
+    facts = launch_facts(
+        planned,
+        plan_inputs.knowledge.value.components,
+        chosen,
+        lambda _component: plan_inputs.snapshot,
     )
+    return _Environment(planned.recipe, facts)
+
+
+def _line(environment: _Environment, options: LaunchOptions, context: Context) -> LaunchLine:
+    facts = environment.facts
+    hosts = _find_hosts(facts, options, context)
+    request = _request(facts, options, hosts)
+    traits = LAUNCHERS[request.kind].TRAITS
+    # Outside of a job such a launcher asks for one itself.
+    own_job = traits.scheduler is not None and hosts.scheduler is None
+    named = hosts.hosts if isinstance(hosts.hosts, tuple) else ()
+    version = environment.published[1] if environment.published else None
     line = LaunchLine(
-        environment=home.name,
-        number=version.number,
-        launcher=kind,
+        environment=environment.name,
+        number=version.number if version else None,
+        launcher=request.kind,
         ranks=request.ranks,
-        hosts=tuple(map(str, found.hosts or ())),
-        # Outside of a job srun asks for one itself.
-        hosts_from="a job that srun asks for"
-        if kind == "srun" and found.scheduler is None
-        else found.source,
+        hosts=tuple(map(str, named)),
+        hosts_from=f"a job that {request.kind} asks for" if own_job else hosts.source,
         words=launch_line(request),
     )
-    _tell(line, plan, home, version, context)
+    _report(line, environment, context)
     return line
 
 
-def _site(plan: Plan, options: LaunchOptions, context: Context) -> ChosenSite:
-    """Return the environment's site, with the partition that was said or that the job is in."""
-    folders, knowledge = folders_and_knowledge(context)
-    named = options.site or context.environ.get("ENVBUILD_SITE") or plan.site
-    chosen = choose_site(named, context, folders, knowledge.value)
-    if chosen.site.name != plan.site:
-        if options.site:
-            raise UsageError(
-                f"{plan.recipe} was made for site {plan.site}, not for {chosen.site.name}",
-                f"use --site {plan.site}, or the file of that name",
-            )
-        chosen = choose_site(plan.site, context, folders, knowledge.value)
-    here = (context.environ.get(name) for name in _PARTITIONS)
-    job = next((each for each in here if each in chosen.site.partitions), None)
-    return with_partition(chosen, options.partition or job)
+def _find_hosts(facts: LaunchFacts, options: LaunchOptions, context: Context) -> HostList:
+    """Return the hosts; those of a job that is still to be asked for have no names."""
+    if options.nodes is None:
+        return find_hosts(options.hosts, options.hostfile, facts.launch_node, context)
+    if options.hosts is not None or options.hostfile is not None:
+        raise UsageError("--nodes is for a job, which has hosts of its own", "leave -H out")
+    if options.nodes < 1:
+        raise UsageError(f"a job cannot have {options.nodes} nodes", "ask for 1 or more")
+    if facts.scheduler is None:
+        raise UsageError(
+            f"site {facts.plan.site} has no scheduler that gives a job {options.nodes} nodes",
+            "name the hosts: -H host:4,host2:4",
+        )
+    slots = math.ceil((options.ranks or facts.plan.smoke.ranks * options.nodes) / options.nodes)
+    nodes = "1 node" if options.nodes == 1 else f"{options.nodes} nodes"
+    title = SCHEDULERS[facts.scheduler].TITLE
+    job = JobHosts(options.nodes, slots)
+    return HostList(job, f"a job of {title} with {nodes}", facts.scheduler)
 
 
-def _ranks(plan: Plan, options: LaunchOptions, found: FoundHosts) -> int:
+def _request(facts: LaunchFacts, options: LaunchOptions, hosts: HostList) -> LaunchRequest:
+    plan = facts.plan
+    gloo = _by_gloo(plan, options)
+    launcher = _launcher(plan, options, hosts.scheduler, gloo=gloo)
+    request = base_request(
+        facts, launcher, _ranks(plan, options, hosts), hosts.scheduler, gloo=gloo
+    )
+    exports = (*_handed_on(plan, launcher, hosts, options.exports), *options.exports)
+    transport = replace(request.transport, rdma=options.rdma, cuda_aware=options.cuda_aware)
+    return replace(
+        request,
+        program=options.program,
+        hosts=hosts.hosts,
+        allocated=hosts.allocated,
+        step=hosts.step,
+        transport=transport,
+        exports=exports,
+    )
+
+
+def _ranks(plan: Plan, options: LaunchOptions, hosts: HostList) -> int:
     if options.ranks is not None:
         return options.ranks
-    return sum(host.slots for host in found.hosts or ()) or plan.smoke.ranks
+    if isinstance(hosts.hosts, JobHosts):
+        return hosts.hosts.nodes * hosts.hosts.slots
+    return sum(host.slots for host in hosts.hosts or ()) or plan.smoke.ranks
 
 
 def _by_gloo(plan: Plan, options: LaunchOptions) -> bool:
@@ -142,7 +187,7 @@ def _by_gloo(plan: Plan, options: LaunchOptions) -> bool:
     Raises UsageError where it is asked for and nothing there knows Gloo.
     """
     if not options.gloo:
-        asked = options.launcher in (None, "horovodrun")
+        asked = options.launcher is None or _of_horovod(_kind(options.launcher))
         return asked and _horovod_flags(plan).get("HOROVOD_WITHOUT_MPI") == "1"
     if _gloo_launcher(plan) is None:
         raise UsageError(
@@ -152,64 +197,69 @@ def _by_gloo(plan: Plan, options: LaunchOptions) -> bool:
     return True
 
 
+def _of_horovod(kind: str | None) -> bool:
+    return kind is not None and "horovod" in LAUNCHERS[kind].TRAITS.gloo_of
+
+
 def _horovod_flags(plan: Plan) -> Mapping[str, str]:
     builds = (*plan.builds, *plan.verified)
     return next((each.flags for each in builds if each.component == "horovod"), {})
 
 
-def _started_by(
-    plan: Plan, options: LaunchOptions, scheduler: Scheduler | None, *, gloo: bool
-) -> tuple[Kind, tuple[str, ...]]:
-    """Return the launcher, and the words that the site states for it.
+def _launcher(plan: Plan, options: LaunchOptions, scheduler: str | None, *, gloo: bool) -> Launcher:
+    """Return the launcher, with the words that the site states for it.
 
     That asked for; for Gloo the one of the environment's own; else the plan's.
     """
     kind = _kind(options.launcher) or (_gloo_launcher(plan) if gloo else None)
-    if kind == "horovodrun" and gloo and _horovod_flags(plan).get("HOROVOD_WITHOUT_GLOO") == "1":
+    without = _horovod_flags(plan).get("HOROVOD_WITHOUT_GLOO") == "1"
+    if gloo and without and _of_horovod(kind):
         raise UsageError(
             f"the Horovod of {plan.recipe} is built without Gloo (HOROVOD_WITHOUT_GLOO=1)",
             "leave --gloo out",
         )
     if kind is None:
-        own = launcher_in(plan, scheduler)
-        return own.kind, own.command
-    return kind, plan.launcher.command if kind == plan.launcher.kind else ()
+        return programs_launcher(plan, scheduler)
+    if kind == plan.launcher.kind:
+        return plan.launcher
+    # No words of the site: it takes the launcher's own name, if it has one.
+    return Launcher.model_construct(kind=kind, command=())
 
 
-def _kind(asked: str | None) -> Kind | None:
+def _kind(asked: str | None) -> str | None:
     # Document 004 spells the runtime's launcher with capitals.
-    kind = next((each for each in KINDS if asked and each == asked.lower()), None)
+    kind = next((each for each in LAUNCHERS if asked and each == asked.lower()), None)
     if asked and kind is None:
-        raise UsageError(unknown("launcher", asked, KINDS), f"there are: {', '.join(KINDS)}")
+        raise UsageError(
+            unknown("launcher", asked, LAUNCHERS), f"there are: {', '.join(LAUNCHERS)}"
+        )
     return kind
 
 
-def _gloo_launcher(plan: Plan) -> Kind | None:
+def _gloo_launcher(plan: Plan) -> str | None:
     """Return what starts the environment's programs by Gloo; None: nothing in it knows Gloo."""
-    if plan.pin("horovod") or "horovod" in plan.runtime.aliases:
-        return "horovodrun"
-    there = any(pin.component == "pytorch" for pin in (*plan.pins, *plan.brought))
-    return "distributed-dl-trainingrun" if there else None
+    asked = {pin.component for pin in plan.pins} | {*plan.runtime.aliases}
+    brought = {pin.component for pin in plan.brought}
+    return next(
+        (
+            kind
+            for components in (asked, brought)
+            for kind, each in LAUNCHERS.items()
+            if each.TRAITS.gloo_of & components
+        ),
+        None,
+    )
 
 
-def _has_ucx(mpi: Pin | None, chosen: ChosenSite, context: Context) -> bool:
-    """Whether the site's network is one for UCX, and its Open MPI is known to have UCX."""
-    own, site = chosen.facts.network, chosen.site.facts.network
-    networks = (site if own is None else own) or ()
-    if mpi is None or mpi.origin not in ("module", "system") or not _UCX_NETWORKS & {*networks}:
-        return False
-    snapshot, _, _ = snapshot_of(chosen, context, frozenset({mpi.component}))
-    modules = (each.facts for each in snapshot.modules if each.name == mpi.locator)
-    system = (each.facts for each in snapshot.system if each.locator == mpi.locator)
-    return any(facts.get("ucx") is True for facts in (*modules, *system))
-
-
-def _handed_on(plan: Plan, kind: Kind, found: FoundHosts, asked: Sequence[str]) -> tuple[str, ...]:
+def _handed_on(
+    plan: Plan, launcher: Launcher, hosts: HostList, asked: Sequence[str]
+) -> tuple[str, ...]:
     """Return the variables of the environment that the ranks on named hosts must be handed.
 
-    A scheduler hands on all of them, and so do the launchers that are not listed above.
+    A scheduler hands on all of them, and so do the launchers that inherit them.
     """
-    if kind not in _HAND_ON_NAMED or found.hosts is None or found.allocated:
+    named = isinstance(hosts.hosts, tuple) and not hosts.allocated
+    if LAUNCHERS[launcher.kind].TRAITS.inherits or not named:
         return ()
     names = {edit.name for edit in plan.environment if edit.kind != "unset"} | {"PATH"}
     if plan.modules.loads:
@@ -217,18 +267,28 @@ def _handed_on(plan: Plan, kind: Kind, found: FoundHosts, asked: Sequence[str]) 
     return tuple(sorted(names - {each.partition("=")[0] for each in asked}))
 
 
-def _tell(line: LaunchLine, plan: Plan, home: Home, version: Version, context: Context) -> None:
+def _report(line: LaunchLine, environment: _Environment, context: Context) -> None:
     """Say which ranks go where, and what must be loaded before."""
+    plan = environment.facts.plan
     hosts = shown(", ".join(line.hosts), LONG)
     where = f"{hosts} ({line.hosts_from})" if hosts else line.hosts_from
     ranks = "1 rank" if line.ranks == 1 else f"{line.ranks} ranks"
-    context.tell.say(f"{ranks} on {where}")
-    prefix = home.prefix(version.id)
-    if str(prefix) not in (context.environ.get(name) for name in ("VIRTUAL_ENV", "CONDA_PREFIX")):
-        load = f"module use '{home.modulefiles.parent}'; module load {home.name}/{version.number}"
-        bare = "" if plan.modules.loads else f", or: source '{prefix}/bin/activate'"
-        context.tell.say(f"load it first: {load}{bare}")
+    context.reporter.say(f"{ranks} on {where}")
+    if environment.published:
+        _report_load(plan, *environment.published, context)
+    else:
+        recipe = f"{recipe_arguments(plan)} --site {plan.site}"
+        context.reporter.say(f"nothing of it is published here: envbuild create {recipe} builds it")
     if plan.runtime.beside == "tf-distribute":
-        context.tell.say(
+        context.reporter.say(
             "TF_CONFIG is left to the program; envbuild render --as job makes a script that sets it"
         )
+
+
+def _report_load(plan: Plan, home: Home, version: Version, context: Context) -> None:
+    prefix = home.prefix(version.id)
+    if str(prefix) in (context.environ.get(name) for name in ("VIRTUAL_ENV", "CONDA_PREFIX")):
+        return
+    load = f"module use '{home.modulefiles.parent}'; module load {home.name}/{version.number}"
+    bare = "" if plan.modules.loads else f", or: source '{prefix}/bin/activate'"
+    context.reporter.say(f"load it first: {load}{bare}")

@@ -13,6 +13,7 @@ from ..model.outcome import DocumentEntry
 from ..model.recipe import Recipe
 from ..model.site import Site
 from .context import Context
+from .entries import entries
 from .load import folders_and_knowledge
 
 Kind = Literal["recipe", "site"]
@@ -36,8 +37,8 @@ def _summary(kind: Kind, path: Path, knowledge: Knowledge) -> str:
 
 def _load(kind: Kind, path: Path, knowledge: Knowledge) -> Recipe | Site:
     if kind == "recipe":
-        return load_recipe(path, knowledge).value
-    return load_site(path, knowledge).value
+        return load_recipe(path, knowledge, entries()).value
+    return load_site(path, knowledge, entries()).value
 
 
 def show(kind: Kind, name: str, context: Context) -> tuple[Recipe | Site, str]:
@@ -65,10 +66,10 @@ def check(kind: Kind, files: Sequence[Path], context: Context) -> tuple[str, ...
         from .sites import site_notes
 
         for note in site_notes(files, context):
-            context.tell.warn(note)
+            context.reporter.warn(note)
     return tuple(str(file) for file in files)
 
 
 def schema(kind: Kind) -> str:
     """Return the JSON schema of a kind of document."""
-    return schemas()[kind]
+    return schemas(entries())[kind]

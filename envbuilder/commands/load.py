@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import data, sources
+from ..backends import Backend, backend, prefix_parts
 from ..documents import (
-    Loaded,
+    LoadedDocument,
     LoadedKnowledge,
     find,
+    knowledge_folder,
     load_knowledge,
     load_recipe,
     search_path,
 )
+from ..documents.patches import patches_of
+from ..documents.profile import check_is_there, profile_of, variant
+from ..documents.site_choice import ChosenSite, SiteSearch, choose_arch, choose_site, with_partition
 from ..errors import UsageError
+from ..launchers import api_launcher, own_launcher
 from ..model import matching
+from ..model.backend import PrefixParts
 from ..model.base import canonical_json, sha256_text
 from ..model.knowledge import Knowledge
 from ..model.plan import Input, Plan, RuntimePlan
@@ -25,20 +31,19 @@ from ..model.profiles import base_name
 from ..model.recipe import Arch, Profile, Recipe
 from ..model.site import Site, Snapshot
 from ..planning import PlanRequest, make_plan
-from ..resolve import TABLE_ROWS, Request, Wanted, resolve
+from ..resolve import TABLE_ROWS, Request, resolve
+from ..resolve.implied_requirements import BUNDLED, build_requirements, runtime_requirements
+from ..resolve.relevant_components import relevant_components
+from ..target_tools.files import sha256_of
 from ..text import shown, unknown
-from .choose import ChosenSite, choose_arch, choose_site, with_partition
 from .context import Context
-from .needs import BUNDLED, needed, needed_to_build
-from .patches import patches_of
-from .profile import check_is_there, profile_of, variant
-from .usable import usable
+from .entries import entries
 
 RUNTIME_PACKAGE = "distributed_dl_training"
 
 
 @dataclass(frozen=True)
-class Choice:
+class PlanOptions:
     """What a user chose on the command line; None: not said. ``allow``: (id, reason)."""
 
     recipe: str
@@ -48,7 +53,7 @@ class Choice:
     allow: tuple[tuple[str, str], ...] = ()
     profile: Profile | None = None
 
-    def as_locked(self, plan: Plan) -> Choice:
+    def as_locked(self, plan: Plan) -> PlanOptions:
         """Return the choice with what was not said as it was in *plan*."""
         return replace(
             self,
@@ -66,7 +71,7 @@ def choice(
     partition: str | None = None,
     allow: Sequence[str] | None = None,
     profile: str | None = None,
-) -> Choice:
+) -> PlanOptions:
     """Return the choice as it was said.
 
     Raises UsageError for an ``--allow`` that gives no reason, and for an unknown profile.
@@ -82,17 +87,17 @@ def choice(
                 f"write --allow '{shown(name) or 'ID'}=why it is fine here'",
             )
         waivers.append((name, reason.strip()))
-    return Choice(recipe, site, arch, partition, tuple(waivers), profile_of(profile))
+    return PlanOptions(recipe, site, arch, partition, tuple(waivers), profile_of(profile))
 
 
 @dataclass(frozen=True)
-class Material:
+class PlanInputs:
     """Everything read for a plan, before anything is decided.
 
     ``notes``: what is odd about the snapshot, in words. ``folders``: those that were searched.
     """
 
-    recipe: Loaded[Recipe]
+    recipe: LoadedDocument[Recipe]
     chosen: ChosenSite
     arch: Arch
     knowledge: LoadedKnowledge
@@ -107,31 +112,41 @@ class Material:
     def site(self) -> Site:
         return self.chosen.site
 
+    @property
+    def backend(self) -> Backend:
+        return backend(self.recipe.value.backend)
 
-def load(choice: Choice, context: Context) -> Material:
+    def prefix_of(self, plan: Plan) -> PrefixParts:
+        """Return how the prefix of a plan is made."""
+        return prefix_parts(plan, self.knowledge.value.components)
+
+
+def load(choice: PlanOptions, context: Context) -> PlanInputs:
     """Read and check the documents, choose the site, look at what it holds."""
     folders, knowledge = folders_and_knowledge(context)
-    recipe = load_recipe(find("recipe", choice.recipe, folders), knowledge.value)
+    recipe = load_recipe(find("recipe", choice.recipe, folders), knowledge.value, entries())
     if choice.profile:
-        recipe = variant(recipe, choice.profile)
-    chosen = choose_site(choice.site, context, folders, knowledge.value, recipe.value, choice.arch)
+        traits = backend(recipe.value.backend).TRAITS
+        recipe = variant(recipe, choice.profile, traits)
+    search = site_search(folders, knowledge, context)
+    chosen = choose_site(choice.site, search, recipe.value, choice.arch)
     chosen = with_partition(chosen, choice.partition)
-    context.tell.say(chosen.told())
+    context.reporter.say(chosen.describe())
     arch = choose_arch(choice.arch, recipe, chosen)
-    useful = usable(recipe.value, knowledge.value)
-    found, digest, notes = snapshot_of(chosen, context, useful)
+    useful = relevant_components(recipe.value, knowledge.value)
+    snapshot, digest, notes = snapshot_of(chosen, context, useful)
     for note in notes:
-        context.tell.say(f"note: {note}")
+        context.reporter.say(f"note: {note}")
     if choice.profile:
-        check_is_there(choice.profile, chosen.site, found, knowledge.value)
+        check_is_there(choice.profile, chosen.site, snapshot, knowledge.value)
     recipe = _allowing(recipe, choice.allow)
     _waivers_are_known(recipe, knowledge.value)
-    return Material(
+    return PlanInputs(
         recipe=recipe,
         chosen=chosen,
         arch=arch,
         knowledge=knowledge,
-        snapshot=found,
+        snapshot=snapshot,
         snapshot_sha256=digest,
         runtime_source=_runtime_source(recipe),
         notes=notes,
@@ -140,7 +155,9 @@ def load(choice: Choice, context: Context) -> Material:
     )
 
 
-def _allowing(recipe: Loaded[Recipe], allow: tuple[tuple[str, str], ...]) -> Loaded[Recipe]:
+def _allowing(
+    recipe: LoadedDocument[Recipe], allow: tuple[tuple[str, str], ...]
+) -> LoadedDocument[Recipe]:
     """Return the recipe with the waivers of the command line beside its own."""
     if not allow:
         return recipe
@@ -148,13 +165,13 @@ def _allowing(recipe: Loaded[Recipe], allow: tuple[tuple[str, str], ...]) -> Loa
     return replace(recipe, value=recipe.value.model_copy(update={"allow": waivers}))
 
 
-def _waivers_are_known(recipe: Loaded[Recipe], knowledge: Knowledge) -> None:
+def _waivers_are_known(recipe: LoadedDocument[Recipe], knowledge: Knowledge) -> None:
     """Raise UsageError for a waiver of what is no row: a slip would otherwise waive nothing."""
-    known = {row.id for row in matching.rows(knowledge)}
+    ids = {row.id for row in matching.rows(knowledge)}
     for name in recipe.value.allow:
-        if name not in known and not name.startswith(TABLE_ROWS):
+        if name not in ids and not name.startswith(TABLE_ROWS):
             raise UsageError(
-                unknown("advisory to allow", name, known),
+                unknown("advisory to allow", name, ids),
                 "envbuild advisories list shows all of them",
                 place=recipe.place("allow", name),
             )
@@ -170,18 +187,18 @@ def snapshot_of(
     """
     site = chosen.site
     if site.snapshot is None or chosen.path is None:
-        from ..detect import snapshot
+        from ..doctor.detection import snapshot
 
-        found = snapshot(site, context.environ, components=components)
-        return found.snapshot, sha256_text(canonical_json(found.snapshot.plain())), ()
-    from ..detect.merge import merged
-    from ..detect.module_trees import age_note
+        detected = snapshot(site, context.environ, components=components)
+        return detected.snapshot, sha256_text(canonical_json(detected.snapshot.plain())), ()
     from ..documents.snapshots import load_snapshot
+    from ..module_system.merge import merged
+    from ..module_system.trees import age_note
 
     file = chosen.path.parent / site.snapshot
     recorded = load_snapshot(file)
     modules, notes = merged(site, recorded)
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    digest = sha256_of(file)
     age = age_note(recorded, context.clock().date())
     return (
         recorded.model_copy(update={"modules": modules}),
@@ -191,29 +208,32 @@ def snapshot_of(
 
 
 def plan(
-    loaded: Material,
+    loaded: PlanInputs,
     refused: frozenset[tuple[str, str]] = frozenset(),
     verbose: bool = False,
 ) -> Plan:
     """Resolve and plan; pure from here on, *refused* holds the pins that the index lacks."""
     runtime = runtime_plan(loaded)
-    found = resolve(request(loaded, refused), verbose)
+    resolution = resolve(request(loaded, refused), verbose)
     return make_plan(
         PlanRequest(
             recipe=loaded.recipe.value,
+            backend=loaded.backend.TRAITS,
+            knowledge=loaded.knowledge.value,
             site=loaded.site,
             arch=loaded.arch,
-            found=found,
+            resolution=resolution,
             runtime=runtime,
             inputs=inputs(loaded, runtime),
-            patches=patches_of(found.builds, loaded.folders),
-            channels=loaded.knowledge.value.channels,
+            own_launcher=own_launcher,
+            api_launcher=api_launcher,
+            patches=patches_of(resolution.builds, loaded.folders),
             profile=loaded.profile,
         )
     )
 
 
-def runtime_plan(loaded: Material) -> RuntimePlan:
+def runtime_plan(loaded: PlanInputs) -> RuntimePlan:
     """Return the runtime that comes with every environment."""
     package = loaded.recipe.value.runtime.package
     return RuntimePlan(
@@ -226,20 +246,18 @@ def runtime_plan(loaded: Material) -> RuntimePlan:
     )
 
 
-def request(loaded: Material, refused: frozenset[tuple[str, str]] = frozenset()) -> Request:
+def request(loaded: PlanInputs, refused: frozenset[tuple[str, str]] = frozenset()) -> Request:
     """Return what the resolver is asked."""
     recipe, knowledge = loaded.recipe, loaded.knowledge.value
     return Request(
         recipe=recipe.value,
+        backend=loaded.backend.TRAITS,
         site=loaded.site,
         arch=loaded.arch,
         snapshot=loaded.snapshot,
         knowledge=knowledge,
-        implied=needed(recipe.value, knowledge),
-        build_only=(
-            *needed_to_build(recipe.value, knowledge, loaded.snapshot),
-            *_needed_to_verify(recipe.value),
-        ),
+        implied=runtime_requirements(recipe.value, knowledge),
+        build_only=build_requirements(recipe.value, knowledge, loaded.snapshot),
         facts=loaded.chosen.facts,
         preload=loaded.chosen.preload,
         places={
@@ -255,25 +273,32 @@ def request(loaded: Material, refused: frozenset[tuple[str, str]] = frozenset())
     )
 
 
-def _needed_to_verify(recipe: Recipe) -> tuple[Wanted, ...]:
-    """Return what the site's own Horovod is looked at with; one that is built here needs it too."""
-    if recipe.runtime.origin != "module" or recipe.runtime.package != "horovod":
-        return ()
-    return (Wanted("pyelftools", "*", "verifying runtime horovod"),)
-
-
 def folders_and_knowledge(context: Context) -> tuple[tuple[Path, ...], LoadedKnowledge]:
     """Return the folders that are searched, and the knowledge found there."""
     folders = search_path(context.environ, context.recipe_folders)
-    return folders, load_knowledge(folders)
+    return folders, load_knowledge(folders, knowledge_folder(context.environ, context.cwd))
 
 
-def _runtime_source(recipe: Loaded[Recipe]) -> Path:
+def site_search(
+    folders: Sequence[Path], knowledge: LoadedKnowledge, context: Context
+) -> SiteSearch:
+    """Return what sites are chosen from."""
+
+    def detect() -> Site:
+        from ..doctor.local import local_site
+
+        return local_site(context.environ)
+
+    named = context.environ.get("ENVBUILD_SITE")
+    return SiteSearch(folders, knowledge.value, entries(), named, detect)
+
+
+def _runtime_source(recipe: LoadedDocument[Recipe]) -> Path:
     source = recipe.value.runtime.source
     return data.RUNTIME if source is None else (recipe.path.parent / source).resolve()
 
 
-def inputs(loaded: Material, runtime: RuntimePlan) -> tuple[Input, ...]:
+def inputs(loaded: PlanInputs, runtime: RuntimePlan) -> tuple[Input, ...]:
     """Return what the plan depends on, by which a stale lock is told."""
     return (
         Input(kind="recipe", name=loaded.recipe.value.name, sha256=loaded.recipe.sha256),

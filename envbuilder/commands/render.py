@@ -1,30 +1,33 @@
-"""``envbuild lock`` and ``envbuild render``: everything up to the build, without it."""
+"""``envbuild render``: what would be built, without building it."""
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pydantic import Field
 
 from ..build import prepare
+from ..documents.patches import patch_files
 from ..errors import UsageError
+from ..files import write_atomically
 from ..model.base import Document
-from ..model.outcome import LockCheck
 from ..model.places import Places
-from ..model.plan import Lock
-from ..render import render_build
-from ..render.forms import FORMS, Draft, Subject, draft, render_form, render_image
+from ..model.plan import Lock, Plan
+from ..render import Renderable, Subject, UnlockedPlan, render_build
+from ..render.forms import FORMS, Form, file_of, job_form
 from ..render.image import make_image
-from ..root.files import write_atomically
+from ..render.image_folder import render_image
+from ..root.environment_lock import find_published
 from ..root.store import Home
+from ..schedulers import SCHEDULERS
 from ..text import unknown
 from .context import Context
-from .job import NOTHING_ASKED, JobSize, job_of, job_words
-from .load import Choice, Material, load, plan
-from .locked import LOCKS, changed_inputs, check_is_for, check_runtime, obtain_lock
-from .patches import patch_files
+from .job import NOTHING_ASKED, JobSize, job_of, job_parts
+from .launch_requests import example, facts_of, first_start, image_start, plan_in_image
+from .load import PlanInputs, PlanOptions, load, plan
+from .lock import LOCKS, check_fits, new_lock
 from .places import root_path
 
 # The script for the scheduler that the site states.
@@ -33,34 +36,20 @@ JOB = "job"
 ALL = "all"
 IMAGE = "image"
 FOLDER = "folder"
-KNOWN = (*FORMS, JOB, ALL, IMAGE, FOLDER)
-# Those that a scheduler is asked by.
-JOBS = ("slurm", "lsf", JOB)
 
 
-def make(choice: Choice, context: Context) -> Lock:
-    """Return the lock of a recipe; may use the network."""
-    return _lock(load(choice, context), context)
+def forms() -> Mapping[str, Form]:
+    """Return every form of one file; a scheduler's job script is one."""
+    jobs = {name: job_form(name, each.TITLE) for name, each in SCHEDULERS.items()}
+    return {**FORMS, **jobs}
 
 
-def check(choice: Choice, file: Path, context: Context) -> LockCheck:
-    """Say which inputs of a lock have changed; what the choice leaves open is as it was locked.
-
-    Raises UsageError for a lock of another recipe, site or architecture. No network.
-    """
-    path = context.path(file)
-    lock = LOCKS.load(path)
-    material = load(choice.as_locked(lock.plan), context)
-    check_is_for(lock, path, material)
-    return LockCheck(file=str(path), id=lock.id(), changed=changed_inputs(lock, material))
+def known_forms() -> tuple[str, ...]:
+    """Return everything that ``--as`` takes."""
+    return (*forms(), JOB, ALL, IMAGE, FOLDER)
 
 
-def _lock(material: Material, context: Context) -> Lock:
-    with tempfile.TemporaryDirectory(prefix="envbuild-lock-") as folder:
-        return obtain_lock(material, plan(material), context, Path(folder) / "work")
-
-
-class Rendered(Document):
+class RenderResult(Document):
     """What was rendered: the *text* of one form, or the names of the files that were written.
 
     ``left_out``: forms that the plan cannot have, and why.
@@ -72,6 +61,10 @@ class Rendered(Document):
     left_out: dict[str, str] = Field(default_factory=dict)
 
 
+# What prepare() puts into a build folder beside the rendered files.
+_BESIDE = ("runtime/", "target_tools/")
+
+
 @dataclass(frozen=True)
 class RenderOptions:
     """What is rendered and where to: *form* is one of FORMS, or ``all``, ``image``, ``folder``.
@@ -80,7 +73,7 @@ class RenderOptions:
     None: the text is handed back alone. ``size``: what is asked of a job.
     """
 
-    choice: Choice
+    choice: PlanOptions
     form: str = FOLDER
     root: str | None = None
     output: Path | None = None
@@ -88,23 +81,24 @@ class RenderOptions:
     size: JobSize = NOTHING_ASKED
 
 
-def render(options: RenderOptions, context: Context) -> Rendered:
+def render(options: RenderOptions, context: Context) -> RenderResult:
     """Render one form, all of them, or the folder that an environment or image is built in.
 
     Without a lock, a form is made from the plan alone and no index is asked; the two folders need
     hashes, so their lock is made then. Raises UsageError for a form that the plan cannot have.
     """
-    if options.form not in KNOWN:
+    known, jobs = known_forms(), (*SCHEDULERS, JOB)
+    if options.form not in known:
         raise UsageError(
-            unknown("form", options.form, KNOWN),
-            f"there are: {', '.join(KNOWN)}",
+            unknown("form", options.form, known),
+            f"there are: {', '.join(known)}",
         )
-    if options.size != NOTHING_ASKED and options.form not in JOBS:
+    if options.size != NOTHING_ASKED and options.form not in jobs:
         raise UsageError(
             f"{_asked(options.size)}: only a job has that, not the form {options.form}",
-            f"say which job: {', '.join(f'--as {each}' for each in JOBS)}",
+            f"say which job: {', '.join(f'--as {each}' for each in jobs)}",
         )
-    if options.form in (*FORMS, JOB):
+    if options.form in (*forms(), JOB):
         return _one(options, context)
     if options.output is None:
         what = "a plan's build folder" if options.form == FOLDER else f"the form {options.form}"
@@ -123,104 +117,118 @@ def _asked(size: JobSize) -> str:
     return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
-def _one(options: RenderOptions, context: Context) -> Rendered:
-    material, subject = _subject(options, context)
-    form = _scheduler(material) if options.form == JOB else options.form
-    text = render_form(form, subject)
+def _one(options: RenderOptions, context: Context) -> RenderResult:
+    plan_inputs, subject = _subject(options, context)
+    form = _scheduler(plan_inputs) if options.form == JOB else options.form
+    text = forms()[form].render(subject)
     if options.output is None:
-        return Rendered(form=form, text=text)
+        return RenderResult(form=form, text=text)
     file = context.path(options.output)
     write_atomically(file, text)
-    return Rendered(form=form, written=(str(file),))
+    return RenderResult(form=form, written=(str(file),))
 
 
-def _scheduler(material: Material) -> str:
+def _scheduler(plan_inputs: PlanInputs) -> str:
     """Return the form for the site's scheduler. Raises UsageError where it states none."""
-    scheduler = material.site.scheduler
-    if scheduler not in FORMS:
+    scheduler = plan_inputs.site.scheduler
+    if scheduler not in SCHEDULERS:
+        which = " or ".join(f"--as {each}" for each in SCHEDULERS)
         raise UsageError(
-            f"site {material.site.name} states no scheduler to render a job for",
-            "say which: --as slurm or --as lsf; or state scheduler: slurm in the site file",
+            f"site {plan_inputs.site.name} states no scheduler to render a job for",
+            f"say which: {which}; or state scheduler: {next(iter(SCHEDULERS))} in the site file",
         )
-    return str(scheduler)
+    return scheduler
 
 
-def _all(options: RenderOptions, folder: Path, context: Context) -> Rendered:
+def _all(options: RenderOptions, folder: Path, context: Context) -> RenderResult:
     """Write every form that the plan can have; say which it cannot, and why."""
     _, subject = _subject(options, context)
     texts, left_out = {}, {}
-    for name, form in FORMS.items():
+    for name, form in forms().items():
         try:
-            texts[form.file_of(subject.plan)] = render_form(name, subject)
+            texts[file_of(form, subject.plan)] = form.render(subject)
         except UsageError as error:
             left_out[name] = str(error)
-            context.tell.warn(f"{name} is left out: {error}")
+            context.reporter.warn(f"{name} is left out: {error}")
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in texts.items():
         write_atomically(folder / file, text)
-    return Rendered(form=ALL, written=tuple(sorted(texts)), left_out=left_out)
+    return RenderResult(form=ALL, written=tuple(sorted(texts)), left_out=left_out)
 
 
-def _image(options: RenderOptions, folder: Path, context: Context) -> Rendered:
-    material = load(options.choice, context)
+def _image(options: RenderOptions, folder: Path, context: Context) -> RenderResult:
+    plan_inputs = load(options.choice, context)
     # Before any index is asked: is there an image of this at all?
-    planned = _given(options, material, context) or draft(plan(material))
-    make_image(planned.plan, material.knowledge.value)
-    lock = _lock(material, context) if isinstance(planned, Draft) else planned
-    texts = render_image(_about(lock, options, material, context))
+    given = _given(options, plan_inputs, context)
+    planned = given.plan if given else plan(plan_inputs)
+    make_image(planned, plan_inputs.knowledge.value, plan_inputs.prefix_of(planned))
+    lock = given or new_lock(plan_inputs, context)
+    texts = render_image(_about(lock, options, plan_inputs, context))
     inside = "build/"
     build = {name[len(inside) :]: text for name, text in texts.items() if name.startswith(inside)}
-    build |= patch_files(lock.plan, material.folders)
-    prepare(folder / "build", build, material.runtime_source)
+    build |= patch_files(lock.plan, plan_inputs.folders)
+    prepare(folder / "build", build, plan_inputs.runtime_source)
     beside = [name for name in texts if not name.startswith(inside)]
     for name in beside:
         write_atomically(folder / name, texts[name])
-    written = (*beside, *(inside + name for name in (*build, "runtime/", "smoke.py")))
-    return Rendered(form=IMAGE, written=tuple(sorted(written)))
+    written = (*beside, *(inside + name for name in (*build, *_BESIDE)))
+    return RenderResult(form=IMAGE, written=tuple(sorted(written)))
 
 
-def _folder(options: RenderOptions, folder: Path, context: Context) -> Rendered:
-    material = load(options.choice, context)
-    lock = _given(options, material, context) or _lock(material, context)
-    prefix = _home(lock, options, material, context).prefix(lock.id())
-    files = render_build(lock, Places(prefix=prefix, build=folder))
-    written = {**files, **patch_files(lock.plan, material.folders), "lock.json": lock.text()}
-    prepare(folder, written, material.runtime_source)
-    return Rendered(form=FOLDER, written=tuple(sorted([*written, "runtime/", "smoke.py"])))
+def _folder(options: RenderOptions, folder: Path, context: Context) -> RenderResult:
+    plan_inputs = load(options.choice, context)
+    lock = _given(options, plan_inputs, context) or new_lock(plan_inputs, context)
+    prefix = _home(lock.plan, options, plan_inputs, context).prefix(lock.id())
+    files = render_build(
+        lock,
+        Places(prefix=prefix, build=folder),
+        plan_inputs.prefix_of(lock.plan),
+        first_start(facts_of(lock.plan, plan_inputs)),
+    )
+    written = {**files, **patch_files(lock.plan, plan_inputs.folders), "lock.json": lock.text()}
+    prepare(folder, written, plan_inputs.runtime_source)
+    return RenderResult(form=FOLDER, written=tuple(sorted([*written, *_BESIDE])))
 
 
-def _subject(options: RenderOptions, context: Context) -> tuple[Material, Subject]:
-    material = load(options.choice, context)
-    lock = _given(options, material, context) or draft(plan(material))
-    return material, _about(lock, options, material, context)
+def _subject(options: RenderOptions, context: Context) -> tuple[PlanInputs, Subject]:
+    plan_inputs = load(options.choice, context)
+    lock = _given(options, plan_inputs, context)
+    source = lock or UnlockedPlan(plan(plan_inputs))
+    return plan_inputs, _about(source, options, plan_inputs, context)
 
 
-def _about(lock: Lock, options: RenderOptions, material: Material, context: Context) -> Subject:
-    home = _home(lock, options, material, context)
-    job = job_of(lock.plan, material, options.size)
+def _about(
+    source: Renderable, options: RenderOptions, plan_inputs: PlanInputs, context: Context
+) -> Subject:
+    planned = source.plan
+    home = _home(planned, options, plan_inputs, context)
+    version = find_published(home, source) if isinstance(source, Lock) else None
+    identity = version.id if version else source.id()
+    job = job_of(planned, plan_inputs, options.size)
     return Subject(
-        lock=lock,
-        places=Places(prefix=home.prefix(lock.id()), build=home.build(lock.id())),
-        knowledge=material.knowledge.value,
+        source=source,
+        places=Places(prefix=home.prefix(identity), build=home.build(identity)),
+        knowledge=plan_inputs.knowledge.value,
+        prefix_of=plan_inputs.prefix_of,
         tree=home.modulefiles.parent,
-        job=job,
-        words=lambda scheduler: job_words(lock.plan, job, scheduler, material),
+        job=lambda scheduler: job_parts(planned, job, scheduler, plan_inputs),
+        example=lambda: example(facts_of(planned, plan_inputs)),
+        in_image=plan_in_image,
+        start=lambda inside: image_start(inside, plan_inputs.knowledge.value.components),
     )
 
 
-def _home(lock: Lock, options: RenderOptions, material: Material, context: Context) -> Home:
-    root = root_path(options.root, material.site, material.arch, context)
-    return Home(root, lock.plan.recipe)
+def _home(planned: Plan, options: RenderOptions, plan_inputs: PlanInputs, context: Context) -> Home:
+    root = root_path(options.root, plan_inputs.site, plan_inputs.arch, context)
+    return Home(root, planned.recipe)
 
 
-def _given(options: RenderOptions, material: Material, context: Context) -> Lock | None:
+def _given(options: RenderOptions, plan_inputs: PlanInputs, context: Context) -> Lock | None:
     """Return the lock of ``--locked``; UsageError if it is for something else."""
     if options.locked is None:
         return None
     file = context.path(options.locked)
     lock = LOCKS.load(file)
-    check_is_for(lock, file, material)
-    if options.form in (IMAGE, FOLDER):
-        # Its sources are put beside what was rendered.
-        check_runtime(lock, file, material)
+    # The runtime's sources are put beside what is rendered for a build.
+    check_fits(lock, file, plan_inputs, with_runtime=options.form in (IMAGE, FOLDER))
     return lock

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from ..detect import local_site, snapshot
-from ..detect.draft import draft
-from ..detect.interpreters import Detected
-from ..detect.merge import merged
-from ..detect.module_trees import age_note, changed_trees
-from ..detect.probe import probe as look_closer
-from ..detect.site_snapshot import snapshot_text, take
+from ..doctor.detection import DetectionResult, live_snapshot, snapshot, snapshot_text
+from ..doctor.draft import SchedulerDraft, draft
+from ..doctor.local import local_site
 from ..documents import find, load_site
+from ..documents.site_choice import LOCAL
 from ..documents.snapshots import load_snapshot
 from ..errors import DocumentError, EnvbuildError, Problem, UsageError
+from ..files import write_atomically
+from ..host import Host
+from ..model.module_names import unknown_module_notes
 from ..model.site import Site, Snapshot
-from ..root.files import write_atomically
+from ..module_system.merge import merged
+from ..module_system.module_probe import probe as probe_modules
+from ..module_system.site_modules import read_modules
+from ..module_system.trees import age_note, changed_trees
+from ..schedulers import SCHEDULERS
 from ..text import shown
-from .choose import LOCAL
 from .context import Context
+from .entries import entries
 from .load import folders_and_knowledge
 
 __all__ = ["detect_site", "draft_site", "save", "site_notes", "snapshot_text", "take_snapshot"]
@@ -37,7 +42,7 @@ def take_snapshot(
     *,
     probe: bool = False,
     trees: Sequence[str] | None = None,
-) -> Detected:
+) -> DetectionResult:
     """Look at a site's module trees on this machine; *trees*: other folders than the site's.
 
     What is wrong with single modules is in the notes. Writes nothing.
@@ -46,14 +51,15 @@ def take_snapshot(
     if site == LOCAL:
         document = local_site(context.environ)
     else:
-        document = load_site(find("site", site, folders), knowledge.value).value
+        document = load_site(find("site", site, folders), knowledge.value, entries()).value
     places = [str(context.path(tree)) for tree in trees] if trees else None
-    with context.tell.working(f"looking at the modules of site {document.name}"):
-        taken = take(document, context.environ, context.clock().date(), places)
-    if not probe:
-        return taken.detected
-    with context.tell.working("loading those that bring Python, MPI or Python packages"):
-        return look_closer(taken, knowledge.value.components)
+    with context.reporter.working(f"looking at the modules of site {document.name}"):
+        site_modules = read_modules(document, context.environ, places)
+    if probe:
+        with context.reporter.working("loading those that bring Python, MPI or Python packages"):
+            site_modules = probe_modules(site_modules, knowledge.value.components)
+    with context.reporter.working("looking at this machine"):
+        return live_snapshot(document, context.environ, context.clock().date(), site_modules)
 
 
 def save(text: str, output: str | Path, context: Context) -> Path:
@@ -75,19 +81,20 @@ def site_notes(files: Sequence[Path], context: Context) -> tuple[str, ...]:
     notes: list[str] = []
     problems: list[Problem] = []
     for file in files:
-        loaded = load_site(file, knowledge.value)
+        loaded = load_site(file, knowledge.value, entries())
         if loaded.value.snapshot is None:
             continue
         try:
-            found = load_snapshot(loaded.path.parent / loaded.value.snapshot)
+            recorded = load_snapshot(loaded.path.parent / loaded.value.snapshot)
         except EnvbuildError as error:
             problems += error.problems
             continue
-        said = list(merged(loaded.value, found)[1])
-        said += [f"the module tree {tree} has changed since" for tree in changed_trees(found)]
-        age = age_note(found, context.clock().date())
-        said += [age] if age else []
-        notes += [f"{file.name}: {each}" for each in said]
+        modules, contradictions = merged(loaded.value, recorded)
+        lines = [*contradictions, *unknown_module_notes(modules, knowledge.value.components)]
+        lines += [f"the module tree {tree} has changed since" for tree in changed_trees(recorded)]
+        age = age_note(recorded, context.clock().date())
+        lines += [age] if age else []
+        notes += [f"{file.name}: {each}" for each in lines]
     if problems:
         raise DocumentError(tuple(problems))
     return tuple(notes)
@@ -107,4 +114,19 @@ def draft_site(context: Context, output: str | None = None) -> str:
             f"'{shown(output)}' cannot be a site document",
             "name it after the site, in lower case: our-cluster.yaml",
         )
-    return draft(local_site(context.environ), context.environ, name)
+    return draft(local_site(context.environ), context.environ, name, _scheduler(context))
+
+
+def _scheduler(context: Context) -> SchedulerDraft | None:
+    """Return the first scheduler whose program for submitting jobs is here."""
+    host = Host(context.environ)
+    for name, scheduler in SCHEDULERS.items():
+        if host.which(scheduler.SUBMIT):
+            launcher = scheduler.draft_launcher(host.which, partial(_answer, host))
+            return SchedulerDraft(name, launcher)
+    return None
+
+
+def _answer(host: Host, program: str, *words: str) -> str:
+    path = host.which(program)
+    return host.ask(path, *words).text if path else ""

@@ -8,27 +8,27 @@ from ..resolve import why as resolve_why
 from ..resolve import why_not as resolve_why_not
 from ..text import unknown
 from .context import Context
-from .load import Choice, Material, load, request
+from .load import PlanInputs, PlanOptions, load, request
 
 
-def why(choice: Choice, component: str, context: Context) -> Why:
+def why(choice: PlanOptions, component: str, context: Context) -> Why:
     """Say why a component of the plan is what it is."""
-    material = load(choice, context)
-    _check(component, material)
-    return resolve_why(request(material), component)
+    plan_inputs = load(choice, context)
+    _check(component, plan_inputs)
+    return resolve_why(request(plan_inputs), component)
 
 
-def why_not(choice: Choice, asked: str, context: Context) -> WhyNot:
+def why_not(choice: PlanOptions, requirement: str, context: Context) -> WhyNot:
     """Say what stands against ``COMPONENT==VERSION``."""
-    component, equals, version = asked.partition("==")
+    component, equals, version = requirement.partition("==")
     if not (component and equals and version):
-        raise UsageError(f"'{asked}' is not COMPONENT==VERSION", "write openmpi==3.1.3")
-    material = load(choice, context)
-    _check(component, material)
-    return resolve_why_not(request(material), component, version)
+        raise UsageError(f"'{requirement}' is not COMPONENT==VERSION", "write openmpi==3.1.3")
+    plan_inputs = load(choice, context)
+    _check(component, plan_inputs)
+    return resolve_why_not(request(plan_inputs), component, version)
 
 
-def _check(component: str, material: Material) -> None:
-    known = material.knowledge.value.components
-    if component not in known:
-        raise UsageError(unknown("component", component, known))
+def _check(component: str, plan_inputs: PlanInputs) -> None:
+    components = plan_inputs.knowledge.value.components
+    if component not in components:
+        raise UsageError(unknown("component", component, components))

@@ -6,14 +6,16 @@ from .library import catalogue, find, search_path
 
 if TYPE_CHECKING:
     from .knowledge import LoadedKnowledge, load_knowledge
-    from .load import Loaded, load_recipe, load_site
+    from .knowledge_cache import knowledge_folder
+    from .load import LoadedDocument, load_recipe, load_site
     from .schema import schemas
 
 __all__ = [
-    "Loaded",
+    "LoadedDocument",
     "LoadedKnowledge",
     "catalogue",
     "find",
+    "knowledge_folder",
     "load_knowledge",
     "load_recipe",
     "load_site",
@@ -23,8 +25,9 @@ __all__ = [
 
 
 _MODULES = {
-    "Loaded": "load",
+    "LoadedDocument": "load",
     "LoadedKnowledge": "knowledge",
+    "knowledge_folder": "knowledge_cache",
     "load_knowledge": "knowledge",
     "load_recipe": "load",
     "load_site": "load",

@@ -7,6 +7,7 @@ their lines, so that its problems have places and words like those of any other 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from json.decoder import JSONDecodeError
 from pathlib import Path
@@ -15,11 +16,12 @@ from typing import Generic, NoReturn, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ..errors import DocumentError, Problem
+from ..model.entries import Entries
 from ..text import shown
 from .json_nodes import nodes
+from .messages import problem
 from .source import Source, place_of, read
 from .tree import Node, Pairs
-from .wording import problem
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -32,12 +34,16 @@ _ENOUGH = 500
 
 @dataclass(frozen=True)
 class JsonFile(Generic[M]):
-    """A kind of file: what it is read as, what messages call it, and how to get a good one."""
+    """A kind of file: what it is read as, what messages call it, and how to get a good one.
+
+    ``entries``: what says which entries it may name.
+    """
 
     model: type[M]
     called: str
     again: str
     max_bytes: int
+    entries: Callable[[], Entries] | None = None
 
     def load(self, path: Path) -> M:
         """Read and check a file.
@@ -48,7 +54,11 @@ class JsonFile(Generic[M]):
         source = read(path, self.max_bytes)
         try:
             return self.model.model_validate_json(
-                source.text, strict=True, by_alias=True, by_name=False
+                source.text,
+                strict=True,
+                by_alias=True,
+                by_name=False,
+                context=self.entries and self.entries(),
             )
         except ValidationError as error:
             self._refuse_broken(source)
@@ -77,14 +87,18 @@ class JsonFile(Generic[M]):
         if not isinstance(root, Pairs):
             self._refuse(source, 0, f"a {self.called} must be keys with values")
         details = error.errors(include_url=False, include_input=False)[:_ENOUGH]
-        found = [each for one in details if (each := problem(one, root, self.model))]
-        if not found:
+        problems = [each for one in details if (each := problem(one, root, self.model))]
+        if not problems:
             self._refuse(source, 0, f"no {self.called}: {shown(details[0]['msg'])}")
-        found.sort(key=lambda each: (each.place.line, each.place.column) if each.place else (0, 0))
-        first = found[:MAX_PROBLEMS]
-        if len(found) > MAX_PROBLEMS:
-            rest = len(found) - MAX_PROBLEMS
-            first.append(Problem(f"and at least {rest} more problems", found[MAX_PROBLEMS].place))
+        problems.sort(
+            key=lambda each: (each.place.line, each.place.column) if each.place else (0, 0)
+        )
+        first = problems[:MAX_PROBLEMS]
+        if len(problems) > MAX_PROBLEMS:
+            rest = len(problems) - MAX_PROBLEMS
+            first.append(
+                Problem(f"and at least {rest} more problems", problems[MAX_PROBLEMS].place)
+            )
         raise DocumentError(tuple(first))
 
     def _nodes(self, source: Source) -> Node:

@@ -1,7 +1,7 @@
 """All knowledge of the folders that are searched: merged, and checked against itself.
 
-The shipped knowledge is compiled into one file, which is read where it is that of the YAML beside
-it; what a folder of a site or user says is read as YAML and checked against all.
+The shipped knowledge is read from a cache where that is of the very same files; what a folder of a
+site or user says is read as YAML and checked against all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from .. import data
 from ..model.base import sha256_text
 from ..model.knowledge import Knowledge
-from . import compiled
+from . import knowledge_cache
 
 if TYPE_CHECKING:
     from .load import Document
@@ -42,27 +42,30 @@ class LoadedKnowledge:
 
 @dataclass(frozen=True)
 class _Folder:
-    """What one folder says. ``sheets``: as it was written; () where it was compiled."""
+    """What one folder says. ``sheets``: as it was written; () where it was checked by itself."""
 
     value: Knowledge
     hashes: Mapping[Path, str]
     sheets: tuple[Document[Any], ...] = ()
 
 
-def load_knowledge(folders: Sequence[Path], shipped: Path | None = data.RECIPES) -> LoadedKnowledge:
+def load_knowledge(folders: Sequence[Path], cache: Path | None = None) -> LoadedKnowledge:
     """Read the files in the ``knowledge`` folder of every folder.
 
     Folders come in the order of the search; each file may be absent. What an earlier one says of a
     component, of a component's releases, of a flag, or under an id, replaces what later ones say.
-    *shipped* is the folder whose compiled form is trusted, None for none. Raises DocumentError
-    (what is written) or UsageError (a file that cannot be read).
+    *cache*: the folder where the shipped knowledge is kept as it was read, None: nowhere. Raises
+    DocumentError (what is written) or UsageError (a file that cannot be read).
     """
-    read = [_folder(folder / "knowledge", folder == shipped) for folder in folders]
+    read = [
+        _shipped(cache) if folder == data.RECIPES else _written(folder / "knowledge")
+        for folder in folders
+    ]
     merged = read[0].value if len(read) == 1 else _merged([each.value for each in read])
     _check(read, merged)
     hashes = {
         path: sha256
-        for name in compiled.NAMES
+        for name in knowledge_cache.NAMES
         for each in read
         for path, sha256 in each.hashes.items()
         if path.name == name
@@ -70,11 +73,23 @@ def load_knowledge(folders: Sequence[Path], shipped: Path | None = data.RECIPES)
     return LoadedKnowledge(merged, hashes)
 
 
-def _folder(folder: Path, is_shipped: bool) -> _Folder:
-    found = compiled.current(folder) if is_shipped else None
-    if found is not None:
-        return _Folder(found.value, found.hashes)
-    # What reads YAML takes time to import.
+def _shipped(cache: Path | None) -> _Folder:
+    folder = data.RECIPES / "knowledge"
+    cached = knowledge_cache.find(cache, folder) if cache else None
+    if cached:
+        return _Folder(cached.value, cached.hashes)
+    # lazy import: what reads YAML takes 0.1 s
+    from .rows import problems
+
+    read = _written(folder)
+    if problems(read.sheets, [], read.value):
+        return read
+    cached = knowledge_cache.store(cache, read.value, read.hashes)
+    return _Folder(cached.value, cached.hashes)
+
+
+def _written(folder: Path) -> _Folder:
+    # lazy import: what reads YAML takes 0.1 s
     from .rows import as_knowledge, read_sheets
 
     sheets = read_sheets(folder)
@@ -90,9 +105,9 @@ def _check(read: Sequence[_Folder], merged: Knowledge) -> None:
     from .rows import problems
 
     others = [each.value for each in read if not each.sheets]
-    found = problems([sheet for each in read for sheet in each.sheets], others, merged)
-    if found:
-        raise all_of(found)
+    faults = problems([sheet for each in read for sheet in each.sheets], others, merged)
+    if faults:
+        raise all_of(faults)
 
 
 def _merged(each: Sequence[Knowledge]) -> Knowledge:
@@ -127,6 +142,6 @@ def _first_of_each_id(each: Iterable[Iterable[Row]]) -> tuple[Row, ...]:
 def _first_wins(each: Iterable[Mapping[str, T]]) -> dict[str, T]:
     merged: dict[str, T] = {}
     for one in each:
-        for name, known in one.items():
-            merged.setdefault(name, known)
+        for name, entry in one.items():
+            merged.setdefault(name, entry)
     return merged

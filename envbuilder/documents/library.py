@@ -34,12 +34,12 @@ def search_path(environ: Mapping[str, str], extra: Sequence[Path]) -> tuple[Path
 
 def catalogue(kind: Kind, folders: Sequence[Path]) -> list[tuple[str, Path]]:
     """Return every name with its file, sorted; of several files of a name the first found."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for folder in folders:
         for path in sorted((folder / _FOLDERS[kind]).glob(f"*{_SUFFIX}")):
             if _NAME.fullmatch(path.stem):
-                found.setdefault(path.stem, path)
-    return sorted(found.items())
+                files.setdefault(path.stem, path)
+    return sorted(files.items())
 
 
 def find(kind: Kind, name_or_path: str, folders: Sequence[Path]) -> Path:

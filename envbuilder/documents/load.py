@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ..errors import DocumentError, Place, Problem
+from ..model.entries import Entries
 from ..model.knowledge import Knowledge
 from ..model.recipe import Recipe
 from ..model.site import Site
@@ -22,10 +23,10 @@ from .checks import (
     pip_names_are_known,
     schema_is_a_number,
 )
+from .messages import problems
 from .scalars import value
 from .source import read
 from .tree import Keys, Pairs, key_places
-from .wording import problems
 from .yaml_nodes import parse
 
 T = TypeVar("T")
@@ -40,7 +41,7 @@ _ENOUGH = 500
 
 
 @dataclass(frozen=True)
-class Loaded(Generic[T]):
+class LoadedDocument(Generic[T]):
     """A document's value with where it came from. ``sha256``: of the file's bytes, 64 digits."""
 
     value: T
@@ -62,18 +63,21 @@ class Loaded(Generic[T]):
 class Document(Generic[T]):
     """A document's value beside what was written, for the checks that look at both."""
 
-    loaded: Loaded[T]
+    loaded: LoadedDocument[T]
     root: Pairs
 
 
-def load_recipe(path: Path, known: Knowledge) -> Loaded[Recipe]:
-    """Read and check a recipe. Raises DocumentError (what is written) or UsageError (the file)."""
-    return _read(path, Recipe, known).loaded
+def load_recipe(path: Path, knowledge: Knowledge, entries: Entries) -> LoadedDocument[Recipe]:
+    """Read and check a recipe; *entries*: what it may name.
+
+    Raises DocumentError (what is written) or UsageError (the file).
+    """
+    return _read(path, Recipe, knowledge, entries).loaded
 
 
-def load_site(path: Path, known: Knowledge) -> Loaded[Site]:
-    """Read and check a site. Raises DocumentError (what is written) or UsageError (the file)."""
-    return _read(path, Site, known).loaded
+def load_site(path: Path, knowledge: Knowledge, entries: Entries) -> LoadedDocument[Site]:
+    """Read and check a site. Arguments and errors as for :func:`load_recipe`."""
+    return _read(path, Site, knowledge, entries).loaded
 
 
 def read_document(path: Path, model: type[M]) -> Document[M]:
@@ -84,27 +88,37 @@ def read_document(path: Path, model: type[M]) -> Document[M]:
     return _read(path, model, None)
 
 
-def _read(path: Path, model: type[M], known: Knowledge | None) -> Document[M]:
+def _read(
+    path: Path, model: type[M], knowledge: Knowledge | None, entries: Entries | None = None
+) -> Document[M]:
     source = read(path)
-    root, found = parse(source)
-    result, faults = _validated(model, root)
+    root, problems = parse(source)
+    result, faults = _validated(model, root, entries)
     checks = [*schema_is_a_number(root)]
-    if known is not None:
-        checks += [*name_fits(root, path), *components_are_known(root, known)]
-        checks += [*pip_names_are_known(root, known), *channels_are_known(root, known)]
-        checks += [*flags_are_known(root, known), *launcher_is_spelt_right(root)]
-    wrong = _first_at_each_place(found, faults, checks)
+    if knowledge is not None:
+        checks += [*name_fits(root, path), *components_are_known(root, knowledge)]
+        checks += [*pip_names_are_known(root, knowledge), *channels_are_known(root, knowledge)]
+        checks += [*flags_are_known(root, knowledge)]
+    if entries is not None:
+        checks += [*launcher_is_spelt_right(root, entries.launch_programs)]
+    wrong = _first_at_each_place(problems, faults, checks)
     if result is None or wrong:
         raise all_of(wrong)
-    return Document(Loaded(result, path, source.sha256, dict(key_places(root))), root)
+    return Document(LoadedDocument(result, path, source.sha256, dict(key_places(root))), root)
 
 
-def _validated(model: type[M], root: Pairs) -> tuple[M | None, list[Problem]]:
+def _validated(
+    model: type[M], root: Pairs, entries: Entries | None
+) -> tuple[M | None, list[Problem]]:
     """Return the value, or None and what is wrong."""
     try:
         # Strict: what is not written as a number, or as true, is none. Keys are spelt as in the
         # documents, not as in Python.
-        return model.model_validate(value(root), strict=True, by_alias=True, by_name=False), []
+        plain = value(root)
+        return (
+            model.model_validate(plain, strict=True, by_alias=True, by_name=False, context=entries),
+            [],
+        )
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)[:_ENOUGH]
         return None, problems(details, root, model)
@@ -119,9 +133,9 @@ def _first_at_each_place(*findings: Sequence[Problem]) -> list[Problem]:
     return kept
 
 
-def all_of(found: Sequence[Problem]) -> DocumentError:
+def all_of(problems: Sequence[Problem]) -> DocumentError:
     """Return the error that says them all, in the order of the text; of very many the first."""
-    ordered = sorted(found, key=_position)
+    ordered = sorted(problems, key=_position)
     first = ordered[:MAX_PROBLEMS]
     if len(ordered) > MAX_PROBLEMS:
         rest = len(ordered) - MAX_PROBLEMS
@@ -129,6 +143,6 @@ def all_of(found: Sequence[Problem]) -> DocumentError:
     return DocumentError(tuple(first))
 
 
-def _position(found: Problem) -> tuple[str, int, int]:
-    place = found.place or Place("")
+def _position(problem: Problem) -> tuple[str, int, int]:
+    place = problem.place or Place("")
     return place.file, place.line, place.column

@@ -40,28 +40,28 @@ _ALL_HINT = "write '*' for all releases, also those to come"
 
 
 @dataclass(frozen=True)
-class Sheet:
+class KnowledgeFile:
     """One file of knowledge: its kind (components, versions, ...), its value, what is written."""
 
     kind: str
     value: Any
     root: Pairs
 
-    def at(self, *keys: str | int) -> Spot:
+    def at(self, *keys: str | int) -> Location:
         """Return the spot that *keys* lead to."""
-        return Spot(self.root, keys)
+        return Location(self.root, keys)
 
 
 @dataclass(frozen=True)
-class Spot:
+class Location:
     """A spot in a document; places are looked up only where something is wrong."""
 
     root: Pairs
     keys: Keys
 
-    def at(self, *keys: str | int) -> Spot:
+    def at(self, *keys: str | int) -> Location:
         """Return a spot below this one."""
-        return Spot(self.root, (*self.keys, *keys))
+        return Location(self.root, (*self.keys, *keys))
 
     @property
     def place(self) -> Place:
@@ -80,8 +80,8 @@ class Spot:
 class Catalogue:
     """The releases that exist of each component and of all that fulfil a virtual."""
 
-    def __init__(self, known: Knowledge) -> None:
-        self._known = known
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._known = knowledge
         self._found: dict[str, tuple[str, ...]] = {}
 
     @cached_property
@@ -98,17 +98,17 @@ class Catalogue:
         return self._found[name]
 
     def _versions(self, component: str) -> list[str]:
-        found = [each.version for each in self._known.releases.get(component, ())]
+        versions = [each.version for each in self._known.releases.get(component, ())]
         existing = self._known.existing.get(component)
-        return [*found, *existing.versions, *existing.announced] if existing else found
+        return [*versions, *existing.versions, *existing.announced] if existing else versions
 
 
-def duplicates(sheets: Sequence[Sheet], others: Sequence[Knowledge]) -> Iterator[Problem]:
+def duplicates(sheets: Sequence[KnowledgeFile], others: Sequence[Knowledge]) -> Iterator[Problem]:
     """Yield a problem for every id that two rows have.
 
     A row of another folder and of the same kind is replaced, which is what its id is for.
     """
-    elsewhere = {(kind, name) for known in others for kind, name in _all_ids(known)}
+    elsewhere = {(kind, name) for knowledge in others for kind, name in _all_ids(knowledge)}
     kinds = {name: kind for kind, name in elsewhere}
     first: dict[str, tuple[str, Place]] = {}
     for sheet in sheets:
@@ -126,34 +126,34 @@ def duplicates(sheets: Sequence[Sheet], others: Sequence[Knowledge]) -> Iterator
 _ROWS = {"symptoms": "symptoms", "advisories": "advisories", "couplings": "couplings"}
 
 
-def _ids(sheet: Sheet) -> Iterator[tuple[Spot, str]]:
+def _ids(sheet: KnowledgeFile) -> Iterator[tuple[Location, str]]:
     key = "rules" if sheet.kind == "flags" else _ROWS.get(sheet.kind)
     if key is not None:
         for n, row in enumerate(getattr(sheet.value, key)):
             yield sheet.at(key, n, "id"), row.id
 
 
-def _kind(spot: Spot) -> str:
+def _kind(spot: Location) -> str:
     key = str(spot.keys[0])
     return "flag rules" if key == "rules" else key
 
 
-def _all_ids(known: Knowledge) -> Iterator[tuple[str, str]]:
+def _all_ids(knowledge: Knowledge) -> Iterator[tuple[str, str]]:
     for kind, rows in (
-        ("symptoms", known.symptoms),
-        ("advisories", known.advisories),
-        ("couplings", known.couplings),
-        ("flag rules", known.flag_rules),
+        ("symptoms", knowledge.symptoms),
+        ("advisories", knowledge.advisories),
+        ("couplings", knowledge.couplings),
+        ("flag rules", knowledge.flag_rules),
     ):
         for row in rows:
             yield kind, row.id
 
 
-def faults(sheet: Sheet, known: Knowledge, catalogue: Catalogue) -> Iterator[Problem]:
+def faults(sheet: KnowledgeFile, knowledge: Knowledge, catalogue: Catalogue) -> Iterator[Problem]:
     """Yield a problem for everything in one file that the whole of the knowledge belies."""
     check = _CHECKS.get(sheet.kind)
     if check is not None:
-        yield from check(_Checks(known, catalogue), sheet)
+        yield from check(_Checks(knowledge, catalogue), sheet)
 
 
 @dataclass(frozen=True)
@@ -181,21 +181,21 @@ class _Checks:
             names = [*self.known.components, *self.catalogue.virtuals]
             yield Problem(unknown("component", name, names), place, (OWN_COMPONENTS_HINT,))
 
-    def range(self, name: str, constraint: str, spot: Spot) -> Iterator[Problem]:
+    def range(self, name: str, constraint: str, spot: Location) -> Iterator[Problem]:
         """Check that some, and not all, of the releases that exist lie in a range."""
         versions = self.catalogue.of(name)
         if constraint == ANY_VERSION or not versions:
             return
         inside = sum(matches(each, constraint) for each in versions)
-        said = f"release of {name} lies in '{shown(constraint)}'"
+        text = f"release of {name} lies in '{shown(constraint)}'"
         if inside == 0:
             oldest, newest = _ends(versions)
-            message = f"no {said}: known are {oldest} to {newest}"
+            message = f"no {text}: known are {oldest} to {newest}"
             yield Problem(message, spot.place, (_MORE_HINT,))
         elif inside == len(versions):
-            yield Problem(f"every {said}", spot.place, (_ALL_HINT,))
+            yield Problem(f"every {text}", spot.place, (_ALL_HINT,))
 
-    def ranges(self, name: str, ranges: Ranges, spot: Spot) -> Iterator[Problem]:
+    def ranges(self, name: str, ranges: Ranges, spot: Location) -> Iterator[Problem]:
         """Check one range, or each of several."""
         if isinstance(ranges, str):
             yield from self.range(name, ranges, spot)
@@ -203,7 +203,7 @@ class _Checks:
             for n, each in enumerate(ranges):
                 yield from self.range(name, each, spot.at(n))
 
-    def selections(self, chosen: Mapping[str, Selection], spot: Spot) -> Iterator[Problem]:
+    def selections(self, chosen: Mapping[str, Selection], spot: Location) -> Iterator[Problem]:
         """Check what stands under beside, given or needs."""
         for name, selection in chosen.items():
             here = spot.at(name)
@@ -213,7 +213,7 @@ class _Checks:
             else:
                 yield from self.range(name, selection, here)
 
-    def condition(self, text: str | None, spot: Spot) -> Iterator[Problem]:
+    def condition(self, text: str | None, spot: Location) -> Iterator[Problem]:
         """Check the names of the facts that a condition looks at."""
         for name in sorted(Condition(text).names()) if text else ():
             owner, dot, rest = name.partition(".")
@@ -237,13 +237,13 @@ class _Checks:
         message = f"unknown fact '{shown(owner)}.{shown(rest)}'"
         return f"{message}: did you mean '{near}.{shown(rest)}'?" if near else message
 
-    def row(self, row: Row, spot: Spot, owner: str | None) -> Iterator[Problem]:
+    def row(self, row: Row, spot: Location, owner: str | None) -> Iterator[Problem]:
         """Check what all rows have. *owner*: the component that remedies speak of."""
         yield from self.condition(row.when, spot.at("when"))
         for n, remedy in enumerate(row.remedies):
             yield from self._remedy(remedy, spot.at("remedies", n), owner)
 
-    def _remedy(self, remedy: Remedy, spot: Spot, owner: str | None) -> Iterator[Problem]:
+    def _remedy(self, remedy: Remedy, spot: Location, owner: str | None) -> Iterator[Problem]:
         yield from self.condition(remedy.when, spot.at("when"))
         if remedy.affected is not None and owner is not None:
             yield from self.ranges(owner, remedy.affected, spot.at("affected"))
@@ -254,7 +254,7 @@ class _Checks:
             yield from self.role(remedy.name, spot.at("name").place)
             yield from self._remedy_range(remedy, spot.at("value"))
 
-    def _remedy_range(self, remedy: Remedy, spot: Spot) -> Iterator[Problem]:
+    def _remedy_range(self, remedy: Remedy, spot: Location) -> Iterator[Problem]:
         if remedy.value is None:
             return
         try:
@@ -277,7 +277,7 @@ def _ends(versions: Sequence[str]) -> tuple[str, str]:
     return ordered[0], ordered[-1]
 
 
-def _components(checks: _Checks, sheet: Sheet) -> Iterator[Problem]:
+def _components(checks: _Checks, sheet: KnowledgeFile) -> Iterator[Problem]:
     value: Components = sheet.value
     owners: dict[str, str] = {}
     for name, each in checks.known.components.items():
@@ -291,7 +291,7 @@ def _components(checks: _Checks, sheet: Sheet) -> Iterator[Problem]:
                 yield Problem(message, place, ("a module's version is that of one component",))
 
 
-def _versions(checks: _Checks, sheet: Sheet) -> Iterator[Problem]:
+def _versions(checks: _Checks, sheet: KnowledgeFile) -> Iterator[Problem]:
     value: Versions = sheet.value
     for name in value.releases:
         yield from checks.component(name, sheet.at("releases", name).key)
@@ -304,7 +304,7 @@ def _versions(checks: _Checks, sheet: Sheet) -> Iterator[Problem]:
             yield from checks.component(name, sheet.at("channels", channel, "packages", name).key)
 
 
-def _advisories(checks: _Checks, sheet: Sheet) -> Iterator[Problem]:
+def _advisories(checks: _Checks, sheet: KnowledgeFile) -> Iterator[Problem]:
     value: Advisories = sheet.value
     for n, row in enumerate(value.advisories):
         spot = sheet.at("advisories", n)
@@ -314,7 +314,7 @@ def _advisories(checks: _Checks, sheet: Sheet) -> Iterator[Problem]:
         yield from checks.row(row, spot, row.component)
 
 
-def _couplings(checks: _Checks, sheet: Sheet) -> Iterator[Problem]:
+def _couplings(checks: _Checks, sheet: KnowledgeFile) -> Iterator[Problem]:
     value: Couplings = sheet.value
     for n, row in enumerate(value.couplings):
         spot = sheet.at("couplings", n)
@@ -323,7 +323,7 @@ def _couplings(checks: _Checks, sheet: Sheet) -> Iterator[Problem]:
         yield from checks.row(row, spot, None)
 
 
-def _toolchains(checks: _Checks, sheet: Sheet) -> Iterator[Problem]:
+def _toolchains(checks: _Checks, sheet: KnowledgeFile) -> Iterator[Problem]:
     value: Toolchains = sheet.value
     for kind, each in value.kinds.items():
         for n, below in enumerate(each.on):
@@ -344,7 +344,7 @@ def _toolchains(checks: _Checks, sheet: Sheet) -> Iterator[Problem]:
                 yield Problem(message, spot.at("compilers", n).place)
 
 
-def _flags(checks: _Checks, sheet: Sheet) -> Iterator[Problem]:
+def _flags(checks: _Checks, sheet: KnowledgeFile) -> Iterator[Problem]:
     value: Flags = sheet.value
     for name, flag in value.flags.items():
         spot = sheet.at("flags", name)
@@ -352,8 +352,8 @@ def _flags(checks: _Checks, sheet: Sheet) -> Iterator[Problem]:
         if flag.home_of is not None:
             yield from checks.component(flag.home_of, spot.at("home-of").place)
         yield from checks.condition(flag.derived, spot.at("derived"))
-        for n, taken in enumerate(flag.values):
-            yield from checks.range(flag.runtime, taken.range, spot.at("values", n, "range"))
+        for n, choice in enumerate(flag.values):
+            yield from checks.range(flag.runtime, choice.range, spot.at("values", n, "range"))
     for n, rule in enumerate(value.rules):
         spot = sheet.at("rules", n)
         yield from checks.component(rule.runtime, spot.at("runtime").place)
@@ -361,7 +361,7 @@ def _flags(checks: _Checks, sheet: Sheet) -> Iterator[Problem]:
         yield from checks.row(rule, spot, rule.runtime)
 
 
-_CHECKS: Mapping[str, Callable[[_Checks, Sheet], Iterator[Problem]]] = {
+_CHECKS: Mapping[str, Callable[[_Checks, KnowledgeFile], Iterator[Problem]]] = {
     "components": _components,
     "versions": _versions,
     "advisories": _advisories,

@@ -19,9 +19,9 @@ from ..model.knowledge import (
     Toolchains,
     Versions,
 )
-from .compiled import NAMES
+from .knowledge_cache import NAMES
 from .load import Document, read_document
-from .row_checks import Catalogue, Sheet, duplicates, faults
+from .row_checks import Catalogue, KnowledgeFile, duplicates, faults
 
 _MODELS: Mapping[str, type[BaseModel]] = dict(
     zip(
@@ -57,12 +57,12 @@ def read_sheets(folder: Path) -> tuple[Document[Any], ...]:
 def as_knowledge(sheets: Sequence[Document[Any]]) -> Knowledge:
     """Return what the files of one folder say together."""
     values = {each.loaded.path.name: each.loaded.value for each in sheets}
-    said = {
+    fields = {
         section: getattr(values[name], key)
         for section, (name, key) in _SECTIONS.items()
         if name in values
     }
-    return Knowledge(**{"components": {}, "releases": {}, **said})
+    return Knowledge(**{"components": {}, "releases": {}, **fields})
 
 
 def problems(
@@ -72,9 +72,9 @@ def problems(
 
     *others*: knowledge that is part of the whole and was checked before.
     """
-    read = [Sheet(each.loaded.path.stem, each.loaded.value, each.root) for each in sheets]
+    read = [KnowledgeFile(each.loaded.path.stem, each.loaded.value, each.root) for each in sheets]
     catalogue = Catalogue(merged)
-    found = [*duplicates(read, others)]
+    problems = [*duplicates(read, others)]
     for sheet in read:
-        found += faults(sheet, merged, catalogue)
-    return found
+        problems += faults(sheet, merged, catalogue)
+    return problems

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from .tree import Items, Node, Pairs, Refused, Scalar
+from .tree import Items, Node, Pairs, RefusedValue, Scalar
 
 Kind = Literal["text", "null", "bool", "int", "number", "switch", "date"]
 
@@ -85,7 +85,7 @@ def in_words(node: Node) -> str:
         return "a list"
     if isinstance(node, Pairs):
         return "a mapping"
-    if isinstance(node, Refused):
+    if isinstance(node, RefusedValue):
         return "something that is not allowed"
     words: dict[Kind, str] = {
         "text": "text",

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ..model.base import canonical_json
+from ..model.entries import ENTRIES_OF, Entries
 from ..model.knowledge import (
     Advisories,
     Components,
@@ -22,8 +23,11 @@ from ..model.site import Site, Snapshot
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schemas() -> dict[str, str]:
-    """Return the text of each schema by the name of the document's kind."""
+def schemas(entries: Entries) -> dict[str, str]:
+    """Return the text of each schema by the name of the document's kind.
+
+    *entries*: what documents may name.
+    """
     models: dict[str, type[BaseModel]] = {
         "recipe": Recipe,
         "site": Site,
@@ -36,11 +40,11 @@ def schemas() -> dict[str, str]:
         "flags": Flags,
         "snapshot": Snapshot,
     }
-    return {kind: _schema(kind, model) for kind, model in models.items()}
+    return {kind: _schema(kind, model, entries) for kind, model in models.items()}
 
 
-def _schema(kind: str, model: type[BaseModel]) -> str:
-    body = _closed(model.model_json_schema(by_alias=True))
+def _schema(kind: str, model: type[BaseModel], entries: Entries) -> str:
+    body = _named(_closed(model.model_json_schema(by_alias=True)), entries)
     return canonical_json({**body, "$schema": _DIALECT, "title": f"envbuild: {kind}"})
 
 
@@ -54,3 +58,15 @@ def _closed(part: Any) -> Any:
     if "patternProperties" in closed:
         closed.setdefault("additionalProperties", False)
     return closed
+
+
+def _named(part: Any, entries: Entries) -> Any:
+    """Write the names of entries where the models leave them open."""
+    if isinstance(part, list):
+        return [_named(each, entries) for each in part]
+    if not isinstance(part, dict):
+        return part
+    named = {key: _named(each, entries) for key, each in part.items() if key != ENTRIES_OF}
+    if ENTRIES_OF in part:
+        named["enum"] = list(entries.names(part[ENTRIES_OF]))
+    return named

@@ -75,23 +75,23 @@ _UNCLOSED = ("unexpected end of stream", "expected ',' or ']'", "expected ',' or
 def in_plain_words(error: Any, text: str, file: str) -> Problem:
     """Return the problem that a yaml.MarkedYAMLError reports about *text*."""
     mark = error.problem_mark or error.context_mark
-    said = f"{error.problem or ''} {error.context or ''}"
+    complaint = f"{error.problem or ''} {error.context or ''}"
     if mark is None:
-        return Problem(f"not YAML: {shown(said.strip())}", Place(file, 1, 1))
+        return Problem(f"not YAML: {shown(complaint.strip())}", Place(file, 1, 1))
     # Where something is left open, where it begins helps more than where the parser gives up.
-    unclosed = any(pattern in said for pattern in _UNCLOSED) and error.context_mark is not None
+    unclosed = any(pattern in complaint for pattern in _UNCLOSED) and error.context_mark is not None
     where = error.context_mark if unclosed else mark
     place = Place(file, where.line + 1, where.column + 1)
-    if "cannot start any token" in said:
+    if "cannot start any token" in complaint:
         return _bad_start(_character(text, mark), place)
-    if any(pattern in said for pattern in _MARKS) and error.context_mark is not None:
+    if any(pattern in complaint for pattern in _MARKS) and error.context_mark is not None:
         # ">=3.8", "*" and "!=2" without quotes: a folded text, an alias and a tag to YAML.
         begin = error.context_mark
         return _bad_start(_character(text, begin), Place(file, begin.line + 1, begin.column + 1))
     for patterns, message, hint in _WORDS:
-        if any(pattern in said for pattern in patterns):
+        if any(pattern in complaint for pattern in patterns):
             return Problem(message, place, (hint,))
-    return Problem(f"not YAML: {shown(said.strip())}", place)
+    return Problem(f"not YAML: {shown(complaint.strip())}", place)
 
 
 def _character(text: str, mark: Any) -> str:

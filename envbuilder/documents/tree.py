@@ -43,13 +43,13 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedValue:
     """What was written here is not allowed and has been reported; nothing is known of it."""
 
     place: Place
 
 
-Node = Scalar | Items | Pairs | Refused
+Node = Scalar | Items | Pairs | RefusedValue
 
 
 def key_places(root: Pairs) -> Iterator[tuple[Keys, Place]]:
@@ -79,7 +79,7 @@ def find(root: Pairs, keys: Keys) -> Node | None:
             node = node.index[str(key)][1]
         elif isinstance(node, Items) and isinstance(key, int):
             node = node.items[key]
-    return None if isinstance(node, Refused) else node
+    return None if isinstance(node, RefusedValue) else node
 
 
 def key_place(root: Pairs, keys: Keys) -> Place:

@@ -15,7 +15,7 @@ from ..errors import DocumentError, Place, Problem
 from ..text import shown
 from .source import Source
 from .syntax import in_plain_words
-from .tree import Items, Node, Pairs, Refused, Scalar
+from .tree import Items, Node, Pairs, RefusedValue, Scalar
 
 MAX_DEPTH = 24
 MAX_NODES = 50_000
@@ -106,7 +106,7 @@ class _Builder:
         if isinstance(event, yaml.AliasEvent):
             name = shown(str(event.anchor))
             self._complain(place, f"aliases are not allowed: '*{name}'", _QUOTES)
-            self._add(Refused(place))
+            self._add(RefusedValue(place))
             return
         if event.anchor is not None:
             name = shown(event.anchor)
@@ -155,7 +155,7 @@ def _key_problem(key: Node, seen: dict[str, tuple[Scalar, Node]]) -> Problem | N
     """Say why *key* cannot be a key; an alias has been reported already."""
     if isinstance(key, Items | Pairs):
         return Problem("a key must be plain text, not a list or mapping", key.place)
-    if isinstance(key, Refused):
+    if isinstance(key, RefusedValue):
         return None
     if key.plain and key.text == "<<":
         return Problem("merge keys are not allowed: '<<'", key.place, ("write the keys out",))

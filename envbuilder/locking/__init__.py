@@ -1,9 +1,23 @@
 """From a plan to a lock: which files its pins are, wheels and sources, with hash and size."""
 
+from .checks import changed_inputs, check_is_for, check_runtime
+from .distributions import Distributions, distributions_of
 from .failures import Refusal
-from .locker import Known, Where, make_lock
-from .questions import question
+from .fingerprint import request_fingerprint
+from .locker import LockEnvironment, make_lock
 from .target import OLDEST_GLIBC
 from .virtualenv import Run
 
-__all__ = ["OLDEST_GLIBC", "Known", "Refusal", "Run", "Where", "make_lock", "question"]
+__all__ = [
+    "OLDEST_GLIBC",
+    "Distributions",
+    "LockEnvironment",
+    "Refusal",
+    "Run",
+    "changed_inputs",
+    "check_is_for",
+    "check_runtime",
+    "distributions_of",
+    "make_lock",
+    "request_fingerprint",
+]

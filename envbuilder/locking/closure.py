@@ -20,7 +20,7 @@ def check_closure(
     *roots* are requirements as pip takes them. Every requirement whose marker holds there must be
     met by an entry, every entry must take that Python, and none may be there for nothing.
     """
-    # Late: 36 ms.
+    # lazy import: 36 ms
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
@@ -35,9 +35,9 @@ def check_closure(
         if entry is None:
             wrong.append(f"{wanted} is missing")
             continue
-        found = entry["metadata"]["version"]
-        if not wanted.url and not wanted.specifier.contains(found, prereleases=True):
-            wrong.append(f"{wanted} is wanted, {name} {found} was chosen")
+        version = entry["metadata"]["version"]
+        if not wanted.url and not wanted.specifier.contains(version, prereleases=True):
+            wrong.append(f"{wanted} is wanted, {name} {version} was chosen")
         for extra in {"", *wanted.extras} - {extra for each, extra in seen if each == name}:
             seen.add((name, extra))
             todo += _needs(entry, extra, target)
@@ -56,9 +56,9 @@ def _unfit(entries: Mapping[str, Mapping[str, Any]], target: Target) -> Iterator
 
     python = target.markers()["python_full_version"]
     for name, entry in entries.items():
-        asked = entry["metadata"].get("requires_python")
-        if asked and not SpecifierSet(asked).contains(python, prereleases=True):
-            yield f"{name} {entry['metadata']['version']} wants Python {asked}"
+        requirement = entry["metadata"].get("requires_python")
+        if requirement and not SpecifierSet(requirement).contains(python, prereleases=True):
+            yield f"{name} {entry['metadata']['version']} wants Python {requirement}"
 
 
 def _needs(entry: Mapping[str, Any], extra: str, target: Target) -> Iterator[Requirement]:

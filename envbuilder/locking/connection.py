@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+import ssl
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPException, HTTPMessage
+from typing import TYPE_CHECKING, TypeVar
+from urllib.error import HTTPError
+from urllib.request import OpenerDirector, Request
 
+from ..target_tools.files import CHUNK
+from ..target_tools.http_client import make_opener, reason, with_retries
+from ..target_tools.names import normalize
 from .settings import PipSettings
 
 if TYPE_CHECKING:
-    import requests
     from pypi_simple import ProjectPage
 
+T = TypeVar("T")
+
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]*@")
-_CHUNK = 1024 * 1024
+_JSON = "application/vnd.pypi.simple.v1+json"
+_HTML = ("application/vnd.pypi.simple.v1+html", "text/html")
+# As pip asks (PEP 691).
+_ACCEPT = f"{_JSON}, {_HTML[0]}; q=0.1, {_HTML[1]}; q=0.01"
+_GONE = 404
 
 
 class Unreachable(Exception):  # noqa: N818 - what it means is decided by who asks several places
@@ -27,133 +41,128 @@ class Unreachable(Exception):  # noqa: N818 - what it means is decided by who as
         super().__init__(f"{self.place}: {self.reason}")
 
 
+@dataclass(frozen=True)
+class _Answer:
+    """What a server sent: the address at which it was found, its headers, its body."""
+
+    url: str
+    headers: HTTPMessage
+    body: bytes
+
+
 class Connection:
     """Asks servers. Credentials of an index are used for all files of its host, else ~/.netrc."""
 
     def __init__(self, settings: PipSettings, environ: Mapping[str, str]) -> None:
         self._settings = settings
-        # Where nothing names certificates, requests has variables and a bundle of its own.
-        self._verify = settings.cert or environ.get("SSL_CERT_FILE") or True
-        self._made: requests.Session | None = None
+        self._cert = settings.cert or environ.get("SSL_CERT_FILE")
+        self._made: OpenerDirector | None = None
 
     def project_page(self, index: str, name: str) -> ProjectPage | None:
         """Return what an index says of a project; None: it does not have it."""
-        # Late: 0.3 s.
-        from pypi_simple import NoSuchProjectError, PyPISimple
-
-        try:
-            client = PyPISimple(_CREDENTIALS.sub("", index), session=self._session())
-            return client.get_project_page(name, timeout=self._settings.timeout)
-        except NoSuchProjectError:
-            return None
-        except _unusable() as error:
-            raise Unreachable(index, error) from error
+        url = f"{_CREDENTIALS.sub('', index).rstrip('/')}/{normalize(name)}/"
+        with _told_of(index):
+            try:
+                return _page(self._read(url), name)
+            except HTTPError as error:
+                if error.code != _GONE:
+                    raise
+        return None
 
     def page(self, url: str, name: str) -> ProjectPage:
         """Return what a page of links says of a project; raises Unreachable."""
-        from pypi_simple import ProjectPage
-
-        try:
-            answer = self._ask("GET", url)
-            answer.raise_for_status()
-            return ProjectPage.from_response(answer, name)
-        except _unusable() as error:
-            raise Unreachable(url, error) from error
+        with _told_of(url):
+            return _page(self._read(_CREDENTIALS.sub("", url)), name)
 
     def read_whole(self, url: str) -> tuple[str, int]:
         """Return sha256 and bytes of a file by fetching it; raises Unreachable."""
-        whole, size = hashlib.sha256(), 0
-        try:
-            with self._ask("GET", url, stream=True) as answer:
-                answer.raise_for_status()
-                for chunk in answer.iter_content(_CHUNK):
+        plain = _CREDENTIALS.sub("", url)
+
+        def read() -> tuple[str, int]:
+            whole, size = hashlib.sha256(), 0
+            with self._opener().open(plain, timeout=self._settings.timeout) as answer:
+                for chunk in iter(lambda: answer.read(CHUNK), b""):
                     whole.update(chunk)
                     size += len(chunk)
-        except _unusable() as error:
-            raise Unreachable(url, error) from error
-        return whole.hexdigest(), size
+            return whole.hexdigest(), size
+
+        with _told_of(url):
+            return self._insist(read, plain)
 
     def size(self, url: str) -> int | None:
         """Return the bytes of a file, None where the server does not say: nothing hangs on it."""
-        try:
-            # Unpacked on the way, it would have another length.
-            packed = {"Accept-Encoding": "identity"}
-            answer = self._ask("HEAD", url, allow_redirects=True, headers=packed)
-        except _unusable():
-            return None
-        length = answer.headers.get("Content-Length", "")
-        return int(length) if answer.ok and length.isdigit() else None
-
-    def _ask(self, method: str, url: str, **more: Any) -> requests.Response:
         plain = _CREDENTIALS.sub("", url)
-        return self._session().request(method, plain, timeout=self._settings.timeout, **more)
+        request = Request(plain, method="HEAD")  # noqa: S310 - an index over the network
 
-    def _session(self) -> requests.Session:
+        def ask() -> str:
+            with self._opener().open(request, timeout=self._settings.timeout) as answer:
+                return answer.headers.get("Content-Length") or ""
+
+        try:
+            length = self._insist(ask, plain)
+        except (OSError, ValueError, HTTPException):
+            return None
+        return int(length) if length.isdigit() else None
+
+    def _read(self, url: str) -> _Answer:
+        request = Request(url, headers={"Accept": _ACCEPT})  # noqa: S310 - an index over the network
+
+        def read() -> _Answer:
+            with self._opener().open(request, timeout=self._settings.timeout) as answer:
+                return _Answer(answer.geturl(), answer.headers, answer.read())
+
+        return self._insist(read, url)
+
+    def _insist(self, act: Callable[[], T], url: str) -> T:
+        done: T = with_retries(act, url, self._settings.retries)
+        return done
+
+    def _opener(self) -> OpenerDirector:
         if self._made is None:
-            self._made = _new_session(self._settings, self._verify)
+            settings = self._settings
+            self._made = make_opener(
+                places=(*settings.indexes, *settings.find_links),
+                cert=self._cert or _bundled_certificates(),
+                client_cert=settings.client_cert,
+                proxy=settings.proxy,
+                trusted_hosts=settings.trusted_hosts,
+            )
         return self._made
 
 
-def _unusable() -> tuple[type[Exception], ...]:
-    """Return what comes of a place that does not answer, or with something that is no page."""
-    from pypi_simple import UnsupportedContentTypeError, UnsupportedRepoVersionError
+@contextmanager
+def _told_of(place: str) -> Iterator[None]:
+    """Turn what comes of a place that does not answer, or with no page, into Unreachable."""
+    # lazy import: 0.3 s
+    from pypi_simple import UnsupportedRepoVersionError
 
-    # Those of requests are OSErrors, as is that of a certificate that is not there.
-    return (OSError, ValueError, UnsupportedContentTypeError, UnsupportedRepoVersionError)
-
-
-def _new_session(settings: PipSettings, verify: str | bool) -> requests.Session:
-    # Late: 95 ms.
-    import requests
-    from requests.adapters import HTTPAdapter
-    from requests.auth import HTTPBasicAuth
-    from requests.utils import get_netrc_auth
-    from urllib3 import Retry, disable_warnings
-    from urllib3.exceptions import InsecureRequestWarning
-
-    passwords = _passwords((*settings.indexes, *settings.find_links))
-
-    def sign(request: requests.PreparedRequest) -> requests.PreparedRequest:
-        url = request.url or ""
-        pair = passwords.get(urlsplit(url).netloc) or get_netrc_auth(url)
-        return HTTPBasicAuth(*pair)(request) if pair else request
-
-    class Trusting(HTTPAdapter):
-        """For a trusted-host: takes any certificate."""
-
-        def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
-            super().cert_verify(conn, url, False, cert)  # type: ignore[no-untyped-call]  # noqa: FBT003
-
-        def build_connection_pool_key_attributes(
-            self, request: Any, verify: Any, cert: Any = None
-        ) -> Any:
-            return super().build_connection_pool_key_attributes(request, False, cert)  # noqa: FBT003
-
-    # As pip: https://pip.pypa.io/en/stable/cli/pip/#cmdoption-retries
-    again = Retry(
-        total=settings.retries, status_forcelist=(500, 502, 503, 520), backoff_factor=0.25
-    )
-    session = requests.Session()
-    session.verify = verify
-    session.cert = settings.client_cert
-    session.auth = sign
-    if settings.proxy:
-        session.proxies = {"http": settings.proxy, "https": settings.proxy}
-    for scheme in ("http://", "https://"):
-        session.mount(scheme, HTTPAdapter(max_retries=again))
-    if settings.trusted_hosts:
-        # Who trusts a host was told by pip what that means.
-        disable_warnings(InsecureRequestWarning)
-    for host in settings.trusted_hosts:
-        for end in ("/",) if ":" in host else ("/", ":"):
-            session.mount(f"https://{host}{end}", Trusting(max_retries=again))
-    return session
+    try:
+        yield
+    # That of a certificate that is not there is an OSError too.
+    except OSError as error:
+        raise Unreachable(place, reason(error)) from error
+    except (ValueError, HTTPException, UnsupportedRepoVersionError) as error:
+        raise Unreachable(place, error) from error
 
 
-def _passwords(places: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return user and password by host, of the addresses that hold them."""
-    return {
-        parts.netloc.rpartition("@")[2]: (unquote(parts.username), unquote(parts.password or ""))
-        for parts in map(urlsplit, places)
-        if parts.username
-    }
+def _page(answer: _Answer, name: str) -> ProjectPage:
+    """Raises ValueError for what is no page of an index."""
+    from pypi_simple import ProjectPage
+
+    kind = answer.headers.get_content_type()
+    if kind == _JSON:
+        return ProjectPage.from_json_data(json.loads(answer.body), answer.url)
+    if kind in _HTML:
+        charset = answer.headers.get_content_charset()
+        return ProjectPage.from_html(name, answer.body, answer.url, charset)
+    raise ValueError(f"its content type is {kind}")
+
+
+def _bundled_certificates() -> str | None:
+    """Return the certificates that came with requests, for a Python that finds none of a system."""
+    paths = ssl.get_default_verify_paths()
+    if paths.cafile or paths.capath:
+        return None
+    from certifi import where
+
+    return where()

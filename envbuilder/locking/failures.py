@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from packaging.utils import canonicalize_name
-
 from ..errors import BuildError, MissingToolError
 from ..model.plan import Pin, Plan
 from ..process import Finished
+from ..target_tools.names import normalize
 
 # So much of the end of what the module system said is shown.
 _LAST_LINES = 20
@@ -46,9 +45,9 @@ class Refusal(Exception):  # noqa: N818 - an answer that the solver works with, 
 
 def modules_failure(plan: Plan, entered: Finished) -> BuildError:
     """Return what to say when the modules of the plan do not load."""
-    said = [line for line in (entered.stdout + entered.stderr).splitlines() if line.strip()]
-    hints = [line for line in said if line.startswith("hint: ")]
-    lines = [f"  | {line}" for line in said if line not in hints][-_LAST_LINES:]
+    printed = [line for line in (entered.stdout + entered.stderr).splitlines() if line.strip()]
+    hints = [line for line in printed if line.startswith("hint: ")]
+    lines = [f"  | {line}" for line in printed if line not in hints][-_LAST_LINES:]
     how = "do not load as planned" if entered.code is not None else "did not load in time"
     return BuildError(
         "\n".join([f"the modules of site {plan.site} {how}", *lines]),
@@ -83,12 +82,12 @@ def pip_failure(plan: Plan, pins: Sequence[Pin], answer: Finished) -> Exception:
         return BuildError(f"pip cannot work: {_last_line(answer)}", _FULL_HINT)
     unreachable = _UNREACHABLE.search(text)
     if unreachable:
-        said = next(line for line in text.splitlines() if unreachable[0] in line)
-        return BuildError(*_NOT_REACHED, f"pip said: {said.strip()[:300]}")
+        message = next(line for line in text.splitlines() if unreachable[0] in line)
+        return BuildError(*_NOT_REACHED, f"pip said: {message.strip()[:300]}")
     refused = _REFUSED.search(text)
-    by_name = {canonicalize_name(pin.locator): pin for pin in pins}
-    if refused and canonicalize_name(refused[1]) in by_name:
-        pin = by_name[canonicalize_name(refused[1])]
+    by_name = {normalize(pin.locator): pin for pin in pins}
+    if refused and normalize(refused[1]) in by_name:
+        pin = by_name[normalize(refused[1])]
         if LACKING in text:
             return BuildError(
                 f"the package index offers no file of {pin.locator} for this Python and platform",
@@ -123,18 +122,18 @@ def index_unreachable(place: str, reason: str) -> BuildError:
     return BuildError(*_NOT_REACHED, f"{place}: {reason[:300]}")
 
 
-def pip_is_missing(python: str, said: Finished) -> MissingToolError:
+def pip_is_missing(python: str, finished: Finished) -> MissingToolError:
     """Return what to say when the tool's own Python has no pip that can report."""
-    found = said.stdout.partition(" from ")[0].strip() if said.ok else "none"
+    version = finished.stdout.partition(" from ")[0].strip() if finished.ok else "none"
     return MissingToolError(
         "to choose files for another Python or machine, the Python that envbuild runs on needs "
-        f"pip >= 22.2; it has {found}",
+        f"pip >= 22.2; it has {version}",
         f"{python} -m pip install 'pip>=22.2' (or {python} -m ensurepip --upgrade first)",
     )
 
 
 def _last_line(answer: Finished) -> str:
-    said = answer.stderr if answer.stderr.strip() else answer.stdout
-    lines = [line for line in said.splitlines() if line.strip()]
+    output = answer.stderr if answer.stderr.strip() else answer.stdout
+    lines = [line for line in output.splitlines() if line.strip()]
     lines = [line for line in lines if line.startswith("ERROR:")] or lines
     return lines[-1].strip()[:300] if lines else f"exit code {answer.code}"

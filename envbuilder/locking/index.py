@@ -63,16 +63,16 @@ class Index:
         """
         from packaging.version import Version
 
-        found: list[SourceFile] = []
+        files: list[SourceFile] = []
         silent: list[Unreachable] = []
         for place in (*self._settings.find_links, *self._settings.indexes):
             try:
-                found += self._offered(place, name)
+                files += self._offered(place, name)
             except Unreachable as problem:
                 silent.append(problem)
-        here = [each for each in found if Version(each.version) == Version(version)]
+        here = [each for each in files if Version(each.version) == Version(version)]
         if not here:
-            raise self._missing(component, name, version, found, silent)
+            raise self._missing(component, name, version, files, silent)
         fit = [each for each in here if exact or each.yanked is None]
         if not fit:
             reason = here[0].yanked or "no reason given"
@@ -183,7 +183,7 @@ def _on_page(page: ProjectPage, name: str) -> Iterator[SourceFile]:
 def _in_html(file: Path, name: str) -> Iterator[SourceFile]:
     if not file.is_file():
         return
-    # Late: 0.3 s.
+    # lazy import: 0.3 s
     from pypi_simple import ProjectPage
 
     text = file.read_bytes()

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..model.plan import Plan
+from ..target_tools.pip_settings import read_settings as read_values
 
-# Later ones win: https://pip.pypa.io/en/stable/topics/configuration/#precedence-override-order
-_SECTIONS = ("global", "install", ":env:")
-_LINE = re.compile(r"(global|install|:env:)\.([a-z-]+)=(.*)")
 _TRUE = frozenset({"1", "true", "yes", "y", "on", "t"})
 _TIMEOUT = 15.0
 _RETRIES = 5
@@ -19,7 +14,7 @@ _RETRIES = 5
 
 def default_index() -> str:
     """Return the index that pip asks where nothing else is configured."""
-    # Late: 0.3 s.
+    # lazy import: 0.3 s
     from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
     return PYPI_SIMPLE_ENDPOINT
@@ -49,7 +44,7 @@ def read_settings(listing: str, plan: Plan) -> PipSettings:
     As pip does with its command line: the plan's first index takes the place of the configured
     one, all others are added.
     """
-    values = _values(listing)
+    values: dict[str, str] = read_values(listing.splitlines(), "install")
     indexes: tuple[str, ...] = ()
     if values.get("no-index", "").lower() not in _TRUE:
         first = plan.pip_indexes[:1] or (values.get("index-url") or default_index(),)
@@ -65,14 +60,3 @@ def read_settings(listing: str, plan: Plan) -> PipSettings:
         timeout=float(timeout) if timeout else _TIMEOUT,
         retries=int(values.get("retries", _RETRIES)),
     )
-
-
-def _values(listing: str) -> Mapping[str, str]:
-    found: dict[str, dict[str, str]] = {section: {} for section in _SECTIONS}
-    for line in listing.splitlines():
-        match = _LINE.fullmatch(line.strip())
-        if match:
-            section, name, value = match.groups()
-            # It prints every value as Python writes it.
-            found[section][name] = str(ast.literal_eval(value))
-    return {name: value for section in _SECTIONS for name, value in found[section].items()}

@@ -71,8 +71,8 @@ class Target:
 
 
 def _release(version: str) -> tuple[int, int, int]:
-    # Late: 25 ms.
+    # lazy import: 25 ms
     from packaging.version import Version
 
-    known = Version(version)
-    return known.major, known.minor, known.micro
+    release = Version(version)
+    return release.major, release.minor, release.micro

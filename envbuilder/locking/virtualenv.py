@@ -12,9 +12,6 @@ from ..model.plan import Plan
 from ..process import Finished
 from .failures import modules_failure, venv_failure
 
-# What the build puts pip into its virtualenv with.
-PUT_PIP = data.TEMPLATES / "programs" / "put_pip.py"
-
 Run = Callable[[Sequence[str]], Finished]
 """Starts a command in some environment and waits for its end."""
 
@@ -39,7 +36,7 @@ def make_venv(plan: Plan, run: Run, venv: Path) -> str:
     python = venv / "bin" / "python"
     made = run([str(plan.python), "-m", "venv", "--without-pip", *flags, str(venv)])
     if made.ok:
-        made = run([str(python), "-I", str(PUT_PIP)])
+        made = run([str(python), "-I", str(data.TARGET_TOOLS), "install-pip"])
     if not made.ok:
         raise venv_failure(plan, made)
     return str(python)
@@ -47,16 +44,16 @@ def make_venv(plan: Plan, run: Run, venv: Path) -> str:
 
 def pip_version(run: Run, python: str) -> tuple[tuple[int, int], Finished]:
     """Return version and words of an interpreter's pip; (0, 0): it has none that starts."""
-    said = run([python, "-m", "pip", "--version"])
-    found = re.match(r"pip (\d+)\.(\d+)", said.stdout) if said.ok else None
-    return ((int(found[1]), int(found[2])) if found else (0, 0)), said
+    finished = run([python, "-m", "pip", "--version"])
+    match = re.match(r"pip (\d+)\.(\d+)", finished.stdout) if finished.ok else None
+    return ((int(match[1]), int(match[2])) if match else (0, 0)), finished
 
 
 def packages_there(run: Run, python: str) -> dict[str, str]:
     """Return the distributions that an interpreter finds, name -> version."""
-    said = run([python, "-m", "pip", "list", "--format", "json"])
+    finished = run([python, "-m", "pip", "list", "--format", "json"])
     try:
-        rows = json.loads(said.stdout) if said.ok else []
+        rows = json.loads(finished.stdout) if finished.ok else []
     except json.JSONDecodeError:
         rows = []
     return {row["name"]: row["version"] for row in rows}

@@ -6,7 +6,18 @@ from pydantic import Field
 
 from .base import Day, Document, GitCommit, Line, Name, VariableName
 from .recipe import Arch, CleanUrl
-from .site import PlainVersion
+from .site import Origin, PlainVersion
+
+CHANNEL_ORIGINS: frozenset[Origin] = frozenset({"conda"})
+"""What comes from a conda channel: its versions are in conda's order, it lies in the prefix."""
+
+
+def match_spec(locator: str, version: str) -> str:
+    """Return the MatchSpec of a package, *locator* being CHANNEL/NAME.
+
+    One '=', as its recorded version may be a series.
+    """
+    return f"{locator.rpartition('/')[2]}={version}"
 
 
 class CondaPackage(Document):

@@ -3,9 +3,12 @@
 As conda's documentation of MatchSpec and VersionOrder describes it. A version is an optional epoch
 (``1!``), a release and an optional local part (``+cu118``). Releases are split at ``.``, ``_`` and
 ``-`` into parts, and each part into runs of digits and of letters; a part that begins with letters
-gets a 0 before them. Runs are compared one by one: ``dev`` comes before all other letters, letters
-before numbers, ``post`` after everything; what is not there counts as 0. So 1.1 equals 1.1.0 and
-comes after 1.1.dev1, 1.1a1 and 1.1rc1.
+gets a 0 before them. Runs are compared one by one: ``dev`` comes before a separator at the end,
+that before all other letters, letters before numbers, ``post`` after everything; what is not there
+counts as 0. So 1.1 equals 1.1.0 and comes after 1.1.dev1, 1.1a1 and 1.1rc1.
+
+The only libraries with this order are conda itself, which no package index has, and rattler, a
+compiled package of 13 MB; the tests hold this module against the order that rattler gives.
 """
 
 from __future__ import annotations
@@ -23,9 +26,9 @@ from .ranges import ANY_VERSION
 _Run = tuple[int, int, str]
 _Part = tuple[_Run, ...]
 
-_RUNS = re.compile(r"[0-9]+|[a-z]+|\*")
+_RUNS = re.compile(r"[0-9]+|[a-z]+")
 # Each run as (kind, number, letters): kinds are in their order.
-_DEV, _LETTERS, _NUMBER, _POST = range(4)
+_DEV, _UNDERSCORE, _LETTERS, _NUMBER, _POST = range(5)
 _NOTHING: _Run = (_NUMBER, 0, "")
 
 
@@ -38,11 +41,16 @@ def _run(text: str) -> _Run:
 
 def _parts(text: str) -> tuple[_Part, ...]:
     parts = []
-    for each in re.split(r"[._-]", text):
+    # A separator at the end belongs to the last part: 1.0.1_ is how packages write OpenSSL's 1.0.1,
+    # which its 1.0.1a follows.
+    ends_open = text.endswith(("_", "-"))
+    for each in re.split(r"[._-]", text[:-1] if ends_open else text):
         runs = tuple(_run(run) for run in _RUNS.findall(each))
         if runs and runs[0][0] != _NUMBER:
             runs = (_NOTHING, *runs)
         parts.append(runs or (_NOTHING,))
+    if ends_open:
+        parts[-1] = (*parts[-1], (_UNDERSCORE, 0, ""))
     return tuple(parts)
 
 
@@ -71,10 +79,14 @@ def compare(one: str, other: str) -> int:
 
 
 def _begins(version: str, prefix: str) -> bool:
-    """Whether a version is of a series: 3.6.9 of 3.6, and 3.60 not."""
-    wanted = _split(prefix)[1]
-    mine = _split(version)[1]
-    return _compare_parts(mine[: len(wanted)], wanted) == 0
+    """Whether a version is of a series: 3.6.9, 3.6rc1 and 3.6a of 3.6, and 3.60 not."""
+    epoch, series, _ = _split(prefix)
+    mine_epoch, mine, _ = _split(version)
+    *whole, last = series
+    if mine_epoch != epoch or _compare_parts(mine[: len(whole)], tuple(whole)):
+        return False
+    own = mine[len(whole)] if len(mine) > len(whole) else ()
+    return all(a == b for a, b in zip_longest(own[: len(last)], last, fillvalue=_NOTHING))
 
 
 def _compatible(version: str, bound: str) -> bool:

@@ -39,7 +39,7 @@ class FactKind:
 FACTS: Mapping[str, FactKind] = {
     "arch": FactKind("text", "always known"),
     "backend": FactKind("text", "always known"),
-    "container": FactKind("bool", "always known: backend container"),
+    "container": FactKind("bool", "always known: whether it is built in an image"),
     "system_site_packages": FactKind("bool", "always known: the recipe's key"),
     "os": FactKind("text", "facts: {os: 'rhel 7.6'} in the site file"),
     "glibc": FactKind("version", "facts: {glibc: '2.17'} in the site file"),
@@ -51,10 +51,11 @@ FACTS: Mapping[str, FactKind] = {
         "set", "facts: {peer-memory: [nvidia_peermem]} in the site file; [] for none"
     ),
     "gpudirect": FactKind("bool", "facts: {gpudirect: true} in the site file"),
+    "pmi": FactKind("set", "facts: {pmi: [pmi2, pmix]} in the site file: srun --mpi=list"),
     "scheduler": FactKind("text", "scheduler: slurm in the site file"),
     "offline": FactKind("bool", "facts: {offline: true} in the site file"),
     "uses": FactKind("set", "uses: [alltoall] in the recipe; [] for nothing special"),
-    "channels": FactKind("set", "always known: the recipe's channels, [] for another backend"),
+    "channels": FactKind("set", "always known: the recipe's channels, [] for none"),
 }
 """Facts of recipe and site. Beside them there are ``flags.NAME`` (text, '' where it is not set),
 ``ops.allreduce`` and its like (which library does that operation on GPUs, 'CPU' for none), and
@@ -262,8 +263,8 @@ _LEADING = re.compile(r"\d+(\.\d+)*")
 
 def _version(text: str) -> Version | None:
     """Return the leading number (4.18.0 of a kernel's 4.18.0-193.el8); None: there is none."""
-    found = _LEADING.match(text)
+    leading = _LEADING.match(text)
     try:
-        return Version(found[0]) if found else None
+        return Version(leading[0]) if leading else None
     except InvalidVersion:
         return None

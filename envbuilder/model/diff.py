@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from .base import Document
+from .decisions import decisions, plan_decisions
 from .plan import Lock, Plan
 
 # What tells the entries of a list apart, by the list's key.
@@ -75,8 +76,8 @@ class Difference(Document):
 class Diff(Document):
     """All that differs.
 
-    ``same``: nothing that was decided does; inputs that changed without effect are told all the
-    same. Files are compared between two locks only: a plan has none yet.
+    ``same``: both decide the same; what else differs (inputs that changed without effect, reasons,
+    titles) is shown as well. Files are compared between two locks only: a plan has none yet.
     """
 
     before: str = Field(description="What was compared, in words.")
@@ -89,15 +90,22 @@ def diff(before: Lock | Plan, after: Lock | Plan, names: tuple[str, str]) -> Dif
     """Return what differs; *names* say what the two are."""
     both = isinstance(before, Lock) and isinstance(after, Lock)
     one, other = (_leaves_of(each, with_files=both) for each in (before, after))
-    found = [_difference(path, one, other) for path in _changed(one, other)]
-    sections = list(dict.fromkeys(each.section for each in found))
-    found.sort(key=lambda each: (sections.index(each.section), each.name))
+    differences = [_difference(path, one, other) for path in _changed(one, other)]
+    sections = list(dict.fromkeys(each.section for each in differences))
+    differences.sort(key=lambda each: (sections.index(each.section), each.name))
     return Diff(
         before=names[0],
         after=names[1],
-        same=all(each.section == INPUTS for each in found),
-        differences=tuple(found),
+        same=_decides_the_same(before, after),
+        differences=tuple(differences),
     )
+
+
+def _decides_the_same(before: Lock | Plan, after: Lock | Plan) -> bool:
+    if isinstance(before, Lock) and isinstance(after, Lock):
+        return decisions(before) == decisions(after)
+    one, other = (each.plan if isinstance(each, Lock) else each for each in (before, after))
+    return plan_decisions(one) == plan_decisions(other)
 
 
 Path = tuple[str, ...]
@@ -105,12 +113,16 @@ Path = tuple[str, ...]
 
 def _leaves_of(value: Lock | Plan, *, with_files: bool) -> dict[Path, str]:
     plan = value.plan if isinstance(value, Lock) else value
-    found = dict(_leaves(plan.plain(), ()))
+    plain = plan.plain()
+    for pin in (*plain["pins"], *plain["build-pins"], *plain["brought"]):
+        # Which virtuals a component fulfils follows from its name; earlier locks do not say it.
+        del pin["fulfils"]
+    leaves = dict(_leaves(plain, ()))
     if isinstance(value, Lock) and with_files:
         # How large a file is nobody decided: it is told by some indexes and not by others.
         files = [{k: v for k, v in each.plain().items() if k != "size"} for each in value.artifacts]
-        found.update(_leaves({"artifacts": files, "lock-schema": value.schema_}, ()))
-    return found
+        leaves.update(_leaves({"artifacts": files, "lock-schema": value.schema_}, ()))
+    return leaves
 
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
@@ -157,11 +169,11 @@ def _order(names: Sequence[str], path: Path) -> Iterator[tuple[Path, str]]:
 def _distinct(names: Sequence[str]) -> list[str]:
     """Return the names, those that come again with a number behind them."""
     seen: dict[str, int] = {}
-    found = []
+    distinct = []
     for name in names:
         seen[name] = seen.get(name, 0) + 1
-        found.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
-    return found
+        distinct.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
+    return distinct
 
 
 def _changed(one: Mapping[Path, str], other: Mapping[Path, str]) -> Iterator[Path]:

@@ -40,7 +40,7 @@ class Section(Document):
     items: tuple[Item, ...]
 
 
-class Ability(Document):
+class Capability(Document):
     """Something that this machine can or cannot do now, and why."""
 
     id: Line
@@ -54,7 +54,7 @@ class DoctorReport(Document):
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     sections: tuple[Section, ...]
-    abilities: tuple[Ability, ...]
+    abilities: tuple[Capability, ...]
 
     def items(self) -> tuple[Item, ...]:
         """Return the items of all sections in their order."""
@@ -64,6 +64,6 @@ class DoctorReport(Document):
         """Return the item with this id, or None."""
         return next((item for item in self.items() if item.id == item_id), None)
 
-    def ability(self, ability_id: str) -> Ability | None:
+    def ability(self, ability_id: str) -> Capability | None:
         """Return the ability with this id, or None."""
         return next((a for a in self.abilities if a.id == ability_id), None)

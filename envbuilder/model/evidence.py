@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from ..text import LONG, shown
 from .base import Document, Line, Name, Sha256
 from .plan import Api, FindingStatus, Transport
 from .recipe import AdvisoryId, Arch
@@ -39,7 +40,7 @@ class Check(Document):
     )
 
 
-class LeftOut(Document):
+class SkippedCheck(Document):
     """A check that was not made, because what the ranks talk through cannot do it."""
 
     name: Line
@@ -47,7 +48,7 @@ class LeftOut(Document):
     why: Line
 
 
-class Carried(Document):
+class TransportUse(Document):
     """Which transport carried the data of an operation, and who says so.
 
     ``negotiation`` is the operation by which Horovod's ranks agree on what to send.
@@ -72,7 +73,7 @@ class LoadedLibrary(Document):
 
     kind: Literal["mpi", "nccl", "gloo"]
     path: Line
-    owner: Line = Field(description="Who provides it: prefix, a module's name, or system.")
+    owner: Line = Field(description="Who provides it: prefix, or system.")
 
 
 class SmokeResult(Document):
@@ -89,18 +90,18 @@ class SmokeResult(Document):
     transport: Transport | None = Field(
         default=None, description="What was to carry the data; None: that was not asked."
     )
-    carried: tuple[Carried, ...] = Field(default=(), description="What did carry the data.")
+    carried: tuple[TransportUse, ...] = Field(default=(), description="What did carry the data.")
     runtime: Line | None = None
     framework: Line | None = Field(default=None, description="Whose tensors were sent.")
     mpi: Line | None = None
     python: Line | None = None
     libraries: tuple[LoadedLibrary, ...] = ()
     checks: tuple[Check, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[SkippedCheck, ...] = ()
     timings: tuple[Timing, ...] = ()
     stacks: dict[str, str] = Field(default_factory=dict, description="Stack of each hung rank.")
 
-    def told(self) -> tuple[str, ...]:
+    def failure_lines(self) -> tuple[str, ...]:
         """Return why it failed, as lines: every reason, then the stacks, innermost call first."""
         lines = [
             f"{'  ' if number else '- '}{line}"
@@ -131,11 +132,51 @@ def _program_first(stack: str) -> str:
     return "\n".join(dict.fromkeys([*head, *current, *threads[-1:], *threads]))
 
 
-class Noted(Document):
+# What a program says of libraries holds paths, and may hold many.
+FactText = Annotated[str, BeforeValidator(lambda text: shown(str(text), 2 * LONG))]
+FactTopic = Literal["installation", "flags", "linkage", "mpi", "nccl"]
+
+
+class BuildFact(Document):
+    """One thing that was looked at in what was built, or in what a module brings.
+
+    ``linkage``: which libraries are found, and whether they can be loaded; ``mpi`` and ``nccl``:
+    which of these, and in which release; ``flags``: what is compiled in.
+    """
+
+    component: Name
+    topic: FactTopic | None = Field(
+        default=None, description="None: of a build that did not record it."
+    )
+    passed: bool | None = Field(description="None: that could not be judged there.")
+    text: FactText
+
+
+class FindingNote(Document):
     """A row of knowledge that said something about what was proved, and what came of it."""
 
     id: AdvisoryId
     status: FindingStatus
+
+
+class LaunchRecord(Document):
+    """What the launch line of a smoke test was made for; the line itself is in the result."""
+
+    launcher: Name = Field(description="Its kind: openmpi, srun, ...")
+    ranks: int
+    nodes: int
+    ranks_per_node: int | None = Field(default=None, description="None: not the same on all.")
+    hosts: Line | None = Field(default=None, description="host:ranks,...; None: not named.")
+    scheduler: Name | None = Field(default=None, description="In a job of it; None: in none.")
+    in_job_step: bool = Field(default=False, description="In a step that holds the job's CPUs.")
+    mpi: Line | None = Field(default=None, description="component@version")
+    transport: tuple[Name, ...] = Field(default=(), description="Asked for by option: ucx, gloo.")
+    gpus: bool = Field(default=False, description="Whether each rank was to get a GPU.")
+    gpus_per_node: int | None = None
+    cores_per_node: int | None = None
+    oversubscribe: bool = Field(
+        default=False, description="More ranks than slots were allowed: only a smoke test does so."
+    )
 
 
 class Evidence(Document):
@@ -150,13 +191,19 @@ class Evidence(Document):
     execution: Literal["native", "emulated"]
     time: Line = Field(description="When it ended, ISO 8601 in UTC.")
     log: Line = Field(description="File name of the log, beside this record.")
-    findings: tuple[Noted, ...] = Field(
+    findings: tuple[FindingNote, ...] = Field(
         default=(), description="Those of the plan; the lock has them in full."
+    )
+    build_facts: tuple[BuildFact, ...] = Field(
+        default=(), description="What the step verify found in the libraries of the environment."
+    )
+    request: LaunchRecord | None = Field(
+        default=None, description="None: recorded before requests were kept."
     )
     result: SmokeResult
 
 
-class Proved(Document):
+class SmokeReport(Document):
     """The records of one round of smoke tests, in order; a failed one is the last."""
 
     evidence: tuple[Evidence, ...] = Field(min_length=1)

@@ -13,8 +13,9 @@ from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 from .base import Day, Document, Line, Name, VariableName, is_checked
 from .channels import Channel, SourceTrees
 from .condition import parse
+from .plan import Api
 from .ranges import VersionRange
-from .recipe import AdvisoryId, Arch, Severity
+from .recipe import AdvisoryId, Arch, RuntimePackage, Severity
 from .site import Origin, PlainVersion
 
 
@@ -23,6 +24,30 @@ class Need(Document):
 
     range: VersionRange = "*"
     components: dict[Name, VersionRange] = Field(min_length=1)
+
+
+class HorovodPart(Document):
+    """The part of Horovod that works for a framework, and the smoke test that proves it."""
+
+    name: Name = Field(description="torch of horovod.torch.")
+    flag: VariableName = Field(
+        description="Its name in Horovod's build variables: PYTORCH in HOROVOD_WITHOUT_PYTORCH."
+    )
+    proof: Api | None = Field(
+        default=None,
+        description="What the smoke test talks through; None: what is built is verified, not "
+        "started.",
+    )
+    bundled: bool = Field(
+        default=False, description="The bundled runtime has that part, under its alias horovod."
+    )
+
+
+class Collectives(Document):
+    """Collectives of a framework's own, and the smoke test that proves them."""
+
+    proof: Api
+    package: RuntimePackage = Field(description="The runtime that a recipe names for them.")
 
 
 class Component(Document):
@@ -70,6 +95,10 @@ class Component(Document):
         default=(),
         description="Distributions that hold the same in the same releases: tensorflow-cpu.",
     )
+
+    gpu: bool = Field(default=False, description="Whoever has it in a stack wants GPUs.")
+    horovod: HorovodPart | None = None
+    collectives: Collectives | None = None
 
 
 class Release(Document):
@@ -198,6 +227,10 @@ class Remedy(Document):
     affected: Ranges | None = Field(
         default=None, description="The releases that it helps; none: all that are affected."
     )
+    proved: bool = Field(
+        default=False,
+        description="It was run here, with the newest releases: it costs a choice nothing.",
+    )
     source: Line
 
 
@@ -209,8 +242,10 @@ class Row(Document):
     summary: Line = Field(description="What happens, in a few words.")
     fix: Line | None = Field(default=None, description="What to do, in a few words.")
     when: ConditionText = Field(default="true", description="Where it applies.")
-    unknown: Literal["warning", "error"] = Field(
-        default="warning", description="What it weighs when a fact of *when* is not known."
+    unknown: Literal["info", "warning", "error"] = Field(
+        default="warning",
+        description="What it weighs when a fact of *when* is not known; info: nothing is chosen "
+        "otherwise for it.",
     )
     evidence: EvidenceKind
     sources: tuple[Line, ...] = Field(min_length=1)
@@ -355,6 +390,13 @@ class Knowledge(Document):
     flags: dict[VariableName, Flag] = Field(default_factory=dict)
     flag_rules: tuple[FlagRule, ...] = ()
 
+    def horovod_parts(self) -> dict[str, HorovodPart]:
+        """Return the parts of Horovod by the framework that each is for, sorted by their names."""
+        parts = {name: each.horovod for name, each in self.components.items() if each.horovod}
+        return dict(sorted(parts.items(), key=lambda item: item[1].name))
+
     def fulfilling(self, virtual: str) -> tuple[str, ...]:
         """Return the components that fulfil a virtual such as mpi, sorted."""
-        return tuple(sorted(n for n, known in self.components.items() if virtual in known.fulfils))
+        return tuple(
+            sorted(n for n, component in self.components.items() if virtual in component.fulfils)
+        )

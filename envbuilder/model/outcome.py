@@ -11,7 +11,7 @@ from .plan import Lock
 from .recipe import AdvisoryId, Severity
 
 
-class Created(Document):
+class CreateResult(Document):
     """An environment that is published and is the default."""
 
     environment: Name
@@ -29,7 +29,7 @@ class Created(Document):
     )
 
 
-class Bundled(Document):
+class BundleResult(Document):
     """A bundle for a machine that this one is not. Nothing of it was built."""
 
     environment: Name
@@ -45,7 +45,7 @@ class Bundled(Document):
     builds: tuple[Line, ...] = Field(default=(), description="What will be compiled there.")
 
 
-class Listed(Document):
+class EnvironmentEntry(Document):
     """One published number."""
 
     environment: Name
@@ -60,7 +60,7 @@ class Listed(Document):
     warnings: int = Field(default=0, description="Known problems, and those not ruled out.")
 
 
-class Unfinished(Document):
+class UnfinishedBuild(Document):
     """A prefix that was never published: a build that failed, or still runs."""
 
     environment: Name
@@ -73,8 +73,8 @@ class Listing(Document):
     root: Line
     site: Name
     arch: Line
-    environments: tuple[Listed, ...]
-    unfinished: tuple[Unfinished, ...] = ()
+    environments: tuple[EnvironmentEntry, ...]
+    unfinished: tuple[UnfinishedBuild, ...] = ()
 
 
 class Info(Document):
@@ -90,7 +90,7 @@ class Info(Document):
     evidence: tuple[Evidence, ...]
 
 
-class Changed(Document):
+class DefaultChange(Document):
     """The default after a rollback."""
 
     environment: Name
@@ -102,7 +102,7 @@ class LaunchLine(Document):
     """What starts a program on all ranks of an environment."""
 
     environment: Name
-    number: int
+    number: int | None = Field(description="None: nothing of it is published.")
     launcher: Line = Field(description="Its kind: openmpi, srun, ...")
     ranks: int
     hosts: tuple[Line, ...] = Field(description="host:slots; none: this machine alone.")
@@ -110,7 +110,7 @@ class LaunchLine(Document):
     words: tuple[str, ...] = Field(description="The line, the program and its words last.")
 
 
-class Removed(Document):
+class RemoveResult(Document):
     """What ``remove`` took away."""
 
     environment: Name
@@ -137,11 +137,12 @@ class RowMatch(Document):
     open: tuple[Line, ...] = Field(
         default=(), description="Facts, or components beside it, that it hangs on."
     )
+    remedy: Line | None = Field(default=None, description="What lifts it, where it is lifted.")
     fix: Line | None = None
     link: Line
 
 
-class Checked(Document):
+class CheckResult(Document):
     """What is known of versions together.
 
     ``bad``: a row holds that is an error, or one may hold that says it counts all the same.

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
+from .artifact import Artifact, GitTree, IndexFile, Patch
 from .base import (
     Document,
-    GitCommit,
     Line,
     ModuleName,
     Name,
     Sha256,
     VariableName,
     canonical_json,
-    sha256_text,
 )
-from .recipe import AdvisoryId, Alias, Arch, Backend, CleanUrl, Profile, Severity, Smoke
+from .decisions import lock_sha256
+from .entries import BackendName
+from .recipe import AdvisoryId, Alias, Arch, CleanUrl, Profile, Severity, Smoke
 from .site import AbsolutePath, Launcher, ModuleSystem, Origin, PlainVersion
 
 
@@ -31,6 +32,9 @@ class Pin(Document):
         description="Module name, interpreter path, name on the index, or CHANNEL/NAME of conda."
     )
     why: Line
+    fulfils: tuple[Name, ...] = Field(
+        default=(), description="Virtuals that the component fulfils, such as mpi."
+    )
 
     def __str__(self) -> str:
         return f"{self.component}@{self.version} <- {self.origin}:{self.locator}"
@@ -100,14 +104,6 @@ class Finding(Document):
     reason: Line | None = None
 
 
-class GitTree(Document):
-    """Sources that are cloned, with their submodules, at one commit."""
-
-    url: CleanUrl
-    tag: Line
-    commit: GitCommit
-
-
 class SourceBuild(Document):
     """A component that is built from its sources inside the environment, and with which flags."""
 
@@ -153,13 +149,6 @@ class Proof(Document):
     launcher: Launcher
 
 
-class Patch(Document):
-    """A file of recipes/patches that the plan applies."""
-
-    name: Name
-    sha256: Sha256
-
-
 class RuntimePlan(Document):
     """The runtime that is built inside the environment."""
 
@@ -185,12 +174,11 @@ class Input(Document):
     sha256: Sha256
 
 
-class Step(Document):
-    """One step of the build script. ``needs_network`` steps only fetch what the lock names."""
+class Step(Document, extra="ignore"):
+    """One step of the build script. Earlier locks say more of one, which nothing ever read."""
 
     id: Name
     title: Line
-    needs_network: bool = False
 
 
 class PlanChannel(Document):
@@ -210,7 +198,7 @@ class Plan(Document):
     summary: Line
     site: Name
     arch: Arch
-    backend: Backend
+    backend: BackendName
     system_site_packages: bool
     python: AbsolutePath | None = Field(
         description="The interpreter that a virtualenv is made with; None: conda brings it."
@@ -244,41 +232,9 @@ class Plan(Document):
     steps: tuple[Step, ...]
     inputs: tuple[Input, ...] = ()
 
-    @property
-    def lockable(self) -> bool:
-        """Whether its files can be locked, and it be built; any other plan is there to be read."""
-        return self.backend != "conda" and all(build.tree is None for build in self.builds)
-
     def pin(self, component: str) -> Pin | None:
         """Return the pin of *component*, or None."""
         return next((pin for pin in self.pins if pin.component == component), None)
-
-
-class Artifact(Document):
-    """One file that the build fetches: a wheel, or the sources of what the plan builds (sdist)."""
-
-    name: Name = Field(description="Normalised distribution name.")
-    version: Line
-    kind: Literal["wheel", "sdist"] = "wheel"
-    filename: Line
-    url: Line
-    sha256: Sha256
-    size: int | None = Field(default=None, description="Bytes, where the index says so.")
-    build_only: bool = Field(default=False, description="Used to build, not installed.")
-    imports: Line | None = None
-
-
-def _without_unused(plan: dict[str, Any]) -> None:
-    """Leave out of a plan's JSON what later envbuilds added and this plan does without.
-
-    Else each such key would cause a rebuild of every environment there is.
-    """
-    plans, builds = ("channels", "profile", "verified"), ("homes", "tree")
-    runtime = (plan["runtime"], ("aliases", "beside"))
-    for part, keys in ((plan, plans), runtime, *((each, builds) for each in plan["builds"])):
-        for key in keys:
-            if not part[key]:
-                del part[key]
 
 
 class Lock(Document):
@@ -288,24 +244,18 @@ class Lock(Document):
     plan: Plan
     artifacts: tuple[Artifact, ...]
 
+    @property
+    def index_files(self) -> tuple[IndexFile, ...]:
+        """What comes from the package index."""
+        return tuple(each for each in self.artifacts if isinstance(each, IndexFile))
+
     def text(self) -> str:
         """Return the lock as it is written: canonical JSON."""
         return canonical_json(self.plain())
 
     def sha256(self) -> str:
-        """Return the sha256 of everything decided, 64 hex digits.
-
-        The inputs are left out: they say where the decisions came from and are compared to tell a
-        stale lock. Two locks that decide the same are the same environment, so a knowledge file
-        that changed without effect must not cause a rebuild. So are the files' sizes: whether a
-        server says them decides nothing.
-        """
-        plain = self.plain()
-        del plain["plan"]["inputs"]
-        _without_unused(plain["plan"])
-        for artifact in plain["artifacts"]:
-            artifact.pop("size", None)
-        return sha256_text(canonical_json(plain))
+        """Return the sha256 of everything decided, 64 hex digits: see ``decisions``."""
+        return lock_sha256(self)
 
     def id(self) -> str:
         """Return the name of the prefix: the first 12 hex digits of the hash."""

@@ -51,6 +51,6 @@ def base_name(plan: Plan) -> str:
     return plan.recipe.removesuffix(f"-{plan.profile}") if plan.profile else plan.recipe
 
 
-def asked(plan: Plan) -> str:
+def recipe_arguments(plan: Plan) -> str:
     """Return the words by which a user asks for the plan: RECIPE, or RECIPE --profile NAME."""
     return f"{base_name(plan)} --profile {plan.profile}" if plan.profile else plan.recipe

@@ -1,20 +1,12 @@
-"""What a plan must prove, whose MPI its ranks must load, and what starts them."""
+"""What a plan must prove, and whose MPI its ranks must load."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
 from .plan import Pin, Plan, Proof
-from .site import Launcher
 
-MPI_COMPONENTS = ("mpich", "openmpi", "spectrum-mpi", "mvapich2", "impi")
-
-LAUNCHERS: Mapping[str, Launcher] = {
-    "mpich": Launcher(kind="hydra", command=("mpiexec",)),
-    "openmpi": Launcher(kind="openmpi", command=("mpiexec",)),
-    "spectrum-mpi": Launcher(kind="spectrum-mpi", command=("mpirun",)),
-}
-"""What an MPI brings to start its ranks, where no scheduler does."""
+# What fulfils mpi in locks of before pins said so themselves. No further MPI belongs here: which
+# components fulfil it stands in components.yaml.
+_EARLIER_MPIS = frozenset({"mpich", "openmpi", "spectrum-mpi", "mvapich2", "impi"})
 
 
 def proofs_of(plan: Plan) -> tuple[Proof, ...]:
@@ -27,9 +19,9 @@ def proofs_of(plan: Plan) -> tuple[Proof, ...]:
 
 def mpi_of(plan: Plan) -> Pin | None:
     """Return the MPI that the plan holds, or None."""
-    return next((pin for pin in plan.pins if pin.component in MPI_COMPONENTS), None)
+    return next(filter(is_mpi, plan.pins), None)
 
 
-def own_launcher(pins: Iterable[Pin]) -> Launcher | None:
-    """Return the launcher of the first MPI among *pins*, or None."""
-    return next((LAUNCHERS[pin.component] for pin in pins if pin.component in LAUNCHERS), None)
+def is_mpi(pin: Pin) -> bool:
+    """Whether a pin is an MPI."""
+    return "mpi" in pin.fulfils or pin.component in _EARLIER_MPIS

@@ -89,13 +89,13 @@ def _plain(parsed: Version) -> _Release | None:
 @lru_cache(maxsize=8192)
 def _bounds(constraint: str) -> tuple[tuple[str, _Release], ...] | None:
     """Return the bounds of a range of plain releases; None: it has others."""
-    found = []
+    bounds = []
     for each in _specifiers(constraint):
         bound = _plain(Version(each.version)) if not each.version.endswith(".*") else None
         if bound is None or each.operator not in _COMPARE:
             return None
-        found.append((each.operator, bound))
-    return tuple(found)
+        bounds.append((each.operator, bound))
+    return tuple(bounds)
 
 
 @lru_cache(maxsize=65536)

@@ -19,10 +19,13 @@ from pydantic import (
 )
 
 from .base import Document, Line, ModuleName, Name, VariableName
+from .entries import BackendName, entries_of
 from .ranges import VersionRange, check_range, refuse_arbitrary_equality
 
 Arch = Literal["x86_64", "ppc64le", "aarch64"]
-Backend = Literal["virtualenv", "conda", "container"]
+
+# What a prefix is built into, whatever its backend.
+_NOT_BACKENDS = ("container", "image")
 
 # A root keeps these beside its environments, so no environment may be called so.
 RESERVED_NAMES = frozenset({"modulefiles"})
@@ -225,7 +228,7 @@ class Recipe(Document):
     summary: Line
     arch: tuple[Arch, ...] = Field(min_length=1)
     documented_for: dict[Arch, Name] = Field(default_factory=dict)
-    backend: Backend = "virtualenv"
+    backend: BackendName = "virtualenv"
     system_site_packages: bool = False
     stack: dict[Name, Constraint] = Field(min_length=1)
     toolchain: Line | None = Field(
@@ -274,6 +277,16 @@ class Recipe(Document):
             raise ValueError(f"the name {name!r} is reserved for the root's own folders")
         return name
 
+    @field_validator("backend", mode="before")
+    @classmethod
+    def _image_is_no_backend(cls, backend: object) -> object:
+        if backend in _NOT_BACKENDS:
+            raise ValueError(
+                f"{backend} is not a backend but a target: name what is installed in it, such as "
+                "virtualenv; envbuild render --as image makes the image of any recipe"
+            )
+        return backend
+
     @field_validator("arch")
     @classmethod
     def _arch_once(cls, arch: tuple[Arch, ...]) -> tuple[Arch, ...]:
@@ -302,19 +315,24 @@ class Recipe(Document):
 
     @field_validator("channels")
     @classmethod
-    def _channels_are_for_conda(
+    def _channels_are_for_the_backend(
         cls, channels: tuple[str, ...], info: ValidationInfo
     ) -> tuple[str, ...]:
-        if channels and info.data.get("backend", "conda") != "conda":
-            raise ValueError("channels are for backend: conda")
+        entries, backend = entries_of(info), info.data.get("backend")
+        fitting = entries.with_channels() if entries else ()
+        if channels and entries and backend and backend not in fitting:
+            raise ValueError(f"channels are for backend: {' or '.join(fitting)}")
         if len(set(channels)) != len(channels):
             raise ValueError("the same channel is listed twice")
         return channels
 
     @model_validator(mode="after")
-    def _conda_has_channels(self) -> Recipe:
-        if self.backend == "conda" and not self.channels:
-            raise ValueError("backend: conda needs channels: name those that packages come from")
+    def _backend_has_channels(self, info: ValidationInfo) -> Recipe:
+        entries = entries_of(info)
+        if entries and self.backend in entries.with_channels() and not self.channels:
+            raise ValueError(
+                f"backend: {self.backend} needs channels: name those that packages come from"
+            )
         return self
 
     @field_validator("runtime")

@@ -7,21 +7,11 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from .base import Day, Document, Line, ModuleName, Name, Sha256
+from .entries import LauncherName, SchedulerName
 from .recipe import Arch, CleanUrl
 
 ModuleSystem = Literal["lmod", "tcl", "none"]
 Origin = Literal["module", "system", "conda", "pip", "build"]
-LauncherKind = Literal[
-    "hydra",
-    "openmpi",
-    "spectrum-mpi",
-    "srun",
-    "jsrun",
-    "ddlrun",
-    "horovodrun",
-    "torchrun",
-    "custom",
-]
 
 
 def _absolute(path: str) -> str:
@@ -102,7 +92,7 @@ class StatedModule(Document):
 class Launcher(Document):
     """How ranks are started. ``command`` is put before ``-n RANKS PROGRAM``."""
 
-    kind: LauncherKind = "custom"
+    kind: LauncherName = "custom"
     command: tuple[Line, ...] = Field(min_length=1)
 
 
@@ -134,6 +124,9 @@ class SiteFacts(Document):
         default=None,
         description="Whether network cards reach GPU memory at all, by such a module or DMA-BUF.",
     )
+    pmi: tuple[Name, ...] | None = Field(
+        default=None, description="What srun can start ranks by (srun --mpi=list): pmi2, pmix."
+    )
 
 
 class Partition(Document):
@@ -143,9 +136,6 @@ class Partition(Document):
     arch: Arch
     preload: tuple[ModuleName, ...] | None = None
     facts: SiteFacts = SiteFacts()
-
-
-Scheduler = Literal["slurm", "lsf", "none"]
 
 
 class Site(Document):
@@ -174,8 +164,7 @@ class Site(Document):
     )
     facts: SiteFacts = SiteFacts()
     partitions: dict[Name, Partition] = Field(default_factory=dict)
-    scheduler: Scheduler | None = None
-    documentation: Line | None = Field(default=None, description="Where the site describes it.")
+    scheduler: SchedulerName | None = None
     pythons: tuple[SitePath, ...] = Field(
         default=(), description="Interpreters to consider; none given: those found on PATH."
     )

@@ -16,8 +16,8 @@ RECORD = "evidence.json"
 def next_run(folder: Path) -> Path:
     """Make and return the folder for the next run: ``<folder>/0001`` and so on."""
     folder.mkdir(parents=True, exist_ok=True)
-    taken = [int(entry.name) for entry in folder.iterdir() if entry.name.isdigit()]
-    number = max(taken, default=0)
+    numbers = [int(entry.name) for entry in folder.iterdir() if entry.name.isdigit()]
+    number = max(numbers, default=0)
     while True:
         number += 1
         run = folder / f"{number:04}"

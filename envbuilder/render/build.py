@@ -2,83 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from .. import data
 from ..errors import UsageError
+from ..model.backend import PrefixParts, Script
+from ..model.launch import StartCommand
 from ..model.places import Places
-from ..model.plan import Lock, Modules, Pin, Plan, Proof
+from ..model.plan import Edit, Lock, Modules, Plan, Proof
 from ..model.proofs import mpi_of, proofs_of
-from .conda import conda_specs
 from .dialects import bash_action, bash_edit
-from .launch import as_root, launch
 from .quoting import Quoted
+from .renderable import Renderable
 from .requirements import import_name, requirement_files
 from .sources import STEP, builds_text, source_values
-from .templates import program, render
-
-PROGRAMS = (
-    *("put_pip.py", "fetch.py", "missing.py", "install_wheels.py", "bytecode.py"),
-    *("check.py", "build_wheel.py"),
-)
-# For what is built from its sources.
-SOURCE_PROGRAMS = (
-    *("wheel_cache.py", "wheel_key.py", "linking.py"),
-    *("verify.py", "library_facts.py", "loading.py", "horovod_build.py"),
-)
-
-# What a site may bring for Python, by what Python imports.
-PACKAGES = {
-    "numpy": "numpy",
-    "mpi4py": "mpi4py",
-    "tensorflow": "tensorflow",
-    "pytorch": "torch",
-    "mxnet": "mxnet",
-    "horovod": "horovod",
-}
+from .templates import render
 
 
-def render_build(lock: Lock, places: Places) -> dict[str, str]:
+def render_build(
+    lock: Lock, places: Places, prefix: PrefixParts, start: StartCommand | None = None
+) -> dict[str, str]:
     """Return every file of the build folder: relative name -> text.
 
-    The runtime's sources (``runtime/``) and, for smoke.sh, the program ``smoke.py`` are put beside
-    them by whoever writes the folder. Raises UsageError for a lock that cannot be rendered.
+    *prefix*: what the plan's backend makes of it. *start*: what starts the ranks of the first smoke
+    test; without it there is no smoke.sh.
+
+    The runtime's sources (``runtime/``) and the tools that the scripts call (``target_tools/``) are
+    put beside them by whoever writes the folder. Raises UsageError for a lock that cannot be
+    rendered.
     """
-    values = _values(lock, places)
     return {
-        **render_smoke(lock, places),
+        **(render_smoke(lock, places, prefix, start) if start else {}),
+        **render_shell(lock, places, prefix),
         **requirement_files(lock),
         **_source_files(lock),
-        "build.sh": render(
-            "bash/build.sh.j2",
-            **values,
-            steps=_steps(lock),
-            sources=Quoted(_source_functions(lock)),
-        ),
-        "shell.sh": render("bash/shell.sh.j2", **values, prompt=rf"({lock.plan.recipe}) \w\$ "),
-        **{name: program(name) for name in PROGRAMS},
+        "build.sh": render_script(lock, places, prefix),
     }
 
 
-def render_smoke(lock: Lock, places: Places, proof: Proof | None = None) -> dict[str, str]:
+def render_script(source: Renderable, places: Places, prefix: PrefixParts) -> str:
+    """Return the text of build.sh, which works with the other files of its folder."""
+    return render(
+        "bash/build.sh.j2",
+        **_values(source, places),
+        steps=_steps(source, prefix),
+        sources=Quoted(_source_functions(source.plan)),
+    )
+
+
+def render_shell(source: Renderable, places: Places, prefix: PrefixParts) -> dict[str, str]:
+    """Return the files with which a command runs in the environment of the build's steps."""
+    values = _values(source, places)
+    prompt = rf"({source.plan.recipe}) \w\$ "
+    return {
+        "environment.sh": _environment(source, places, prefix),
+        "shell.sh": render("bash/shell.sh.j2", **values, prompt=prompt),
+    }
+
+
+def render_smoke(
+    lock: Lock,
+    places: Places,
+    prefix: PrefixParts,
+    start: StartCommand,
+    proof: Proof | None = None,
+) -> dict[str, str]:
     """Return the files with which a smoke test runs from any folder that holds its program.
 
-    *proof*: what it proves; the first one of the plan if it is left out.
+    *start*: what starts its ranks. *proof*: what it proves; the first one of the plan if it is left
+    out.
     """
     proof = proof or proofs_of(lock.plan)[0]
     values = _values(lock, places)
-    program = (str(places.prefix / "bin" / "python"), Quoted('"$HERE/smoke.py"'))
-    asked = ("--api", proof.api, "--transport", proof.transport, Quoted('"$@"'))
+    program = (str(places.prefix / "bin" / "python"), Quoted('"$HERE/target_tools"'), "smoke")
+    arguments = ("--api", proof.api, "--transport", proof.transport, Quoted('"$@"'))
     smoke = render(
         "bash/smoke.sh.j2",
         **values,
-        ranks=str(lock.plan.smoke.ranks),
+        ranks=str(start.ranks),
         wrappers=_mpi_wrappers(lock),
-        as_root=[bash_edit(edit, places.prefix) for edit in as_root(proof.launcher)],
-        words=launch(proof.launcher, Quoted('"$ranks"'), (*program, *asked), proof.transport),
+        as_root=[
+            bash_edit(Edit(kind="set", name=name, value="1"), places.prefix)
+            for name in start.root_variables
+        ],
+        settings=[Quoted(line) for line in start.settings],
+        words=(*start.words, *program, *arguments),
     )
-    return {"environment.sh": _environment(lock, places, values), "smoke.sh": smoke}
+    return {"environment.sh": _environment(lock, places, prefix), "smoke.sh": smoke}
 
 
 # The compiler wrapper beside the launcher that the loaded modules bring.
@@ -93,7 +103,7 @@ def _mpi_wrappers(lock: Lock) -> tuple[str, ...]:
     return (pin.locator if pin.origin == "system" else _BESIDE_LAUNCHER,)
 
 
-def _values(lock: Lock, places: Places) -> dict[str, Any]:
+def _values(lock: Renderable, places: Places) -> dict[str, Any]:
     return {
         "name": lock.plan.recipe,
         "id": lock.id(),
@@ -102,33 +112,20 @@ def _values(lock: Lock, places: Places) -> dict[str, Any]:
     }
 
 
-def _environment(lock: Lock, places: Places, values: Mapping[str, Any]) -> str:
+def _environment(lock: Renderable, places: Places, prefix: PrefixParts) -> str:
     modules = lock.plan.modules
     return render(
         "bash/environment.sh.j2",
-        **values,
+        **_values(lock, places),
         edits=[bash_edit(edit, places.prefix) for edit in lock.plan.environment],
-        activation=_ACTIVATION if lock.plan.backend == "conda" else (),
+        activation=_lines(prefix.activation),
         modules=Quoted(_module_functions(modules)),
     )
 
 
-# What `conda activate` does beside PATH: compilers and their flags are set there.
-_ACTIVATION = tuple(
-    Quoted(each)
-    for each in (
-        "# What the packages' own scripts set, the compilers' among them. They do not know these",
-        "# options of bash.",
-        "set +eu",
-        'for script in "$PREFIX"/etc/conda/activate.d/*.sh; do',
-        "  if [[ -r $script ]]; then",
-        "    # shellcheck source=/dev/null",
-        '    source "$script"',
-        "  fi",
-        "done",
-        "set -eu",
-    )
-)
+def _lines(script: Script | None) -> list[Quoted]:
+    text = render_text(script) if script else ""
+    return [Quoted(line) for line in text.splitlines()]
 
 
 def _module_functions(modules: Modules) -> str:
@@ -150,22 +147,19 @@ def _module_functions(modules: Modules) -> str:
 
 
 def _source_files(lock: Lock) -> dict[str, str]:
-    if not lock.plan.builds and not lock.plan.verified:
-        return {}
-    return {
-        "builds.json": builds_text(lock),
-        **{name: program(name) for name in SOURCE_PROGRAMS},
-    }
+    return {"builds.json": builds_text(lock)} if lock.plan.builds or lock.plan.verified else {}
 
 
-def _steps(lock: Lock) -> list[dict[str, str | Quoted]]:
+def _steps(lock: Renderable, prefix: PrefixParts) -> list[dict[str, str | Quoted]]:
     return [
-        {"id": step.id, "title": step.title, "function": Quoted(_function(lock, step.id))}
+        {"id": step.id, "title": step.title, "function": Quoted(_function(lock, step.id, prefix))}
         for step in lock.plan.steps
     ]
 
 
-def _function(lock: Lock, step: str) -> str:
+def _function(lock: Renderable, step: str, prefix: PrefixParts) -> str:
+    if step in prefix.scripts:
+        return render_text(prefix.scripts[step])
     if step.startswith(STEP):
         values = source_values(lock, step.removeprefix(STEP))
         return render("bash/steps/source.sh.j2", **values)
@@ -174,89 +168,31 @@ def _function(lock: Lock, step: str) -> str:
             f"the lock has a step that this envbuild does not know: {step}",
             "make the lock anew: envbuild lock",
         )
-    return render(f"bash/steps/{step}.sh.j2", **_step_values(lock))
+    return render(f"bash/steps/{step}.sh.j2", **_step_values(lock.plan, prefix))
 
 
-def _source_functions(lock: Lock) -> str:
-    if not lock.plan.builds:
+def _source_functions(plan: Plan) -> str:
+    if not plan.builds:
         return ""
-    builds = lock.plan.builds
     return render(
         "bash/sources.sh.j2",
-        trees=any(each.tree for each in builds),
-        links=any(folder != "." for each in builds for folder in each.homes.values()),
-        scorep=lock.plan.profile == "scorep",
+        trees=any(each.tree for each in plan.builds),
+        links=any(folder != "." for each in plan.builds for folder in each.homes.values()),
+        scorep=plan.profile == "scorep",
     )
 
 
-# The step that makes the prefix.
-_MAKERS = {"conda": "conda"}
-
-
-def _step_values(lock: Lock) -> dict[str, Any]:
-    plan = lock.plan
-    python = plan.pin("python")
+def _step_values(plan: Plan, prefix: PrefixParts) -> dict[str, Any]:
     return {
         "aliases": plan.runtime.aliases,
         "built": [each.component for each in plan.builds],
-        "maker": Quoted(f"step_{_MAKERS.get(plan.backend, 'venv')}"),
-        "made": Quoted("conda environment" if plan.backend == "conda" else "virtualenv"),
-        "channels": [each.url for each in plan.channels],
-        "specs": conda_specs(plan),
-        "accepting": [
-            {
-                "name": name,
-                "said": Quoted(f"${{{name}:-}}"),
-                "value": value,
-                "licence": each.licence or each.name,
-            }
-            for each in plan.channels
-            for name, value in each.accept.items()
-        ],
-        "python": plan.python or "",
-        # Wheels, and what is compiled, fit one series of Python: 3.11.
-        "series": ".".join(python.version.split(".")[:2]) if python else "",
-        "brought": _brought(plan),
-        "venv_options": ("--system-site-packages",) if plan.system_site_packages else (),
+        "environment": prefix.environment,
+        "prefix_steps": [*prefix.scripts],
         "package": plan.runtime.package,
         "runtime": import_name(plan.runtime),
     }
 
 
-def _brought(plan: Plan) -> list[dict[str, str]]:
-    """Return the Python packages that the site itself brings, by whom: no step installs them."""
-    return [
-        {"package": package, "label": f"{pin.component} {pin.version}", "by": _by(pin)}
-        for component, package in PACKAGES.items()
-        if (pin := plan.pin(component)) and pin.origin in ("module", "system")
-    ]
-
-
-def _by(pin: Pin) -> str:
-    return f"module {pin.locator}" if pin.origin == "module" else pin.locator
-
-
-def render_install(lock: Lock, placeholder: str, modulefile: str, job: str | None = None) -> str:
-    """Return the script that builds a bundle; *placeholder* stands for its root in all files.
-
-    *job*: the name of the job script in the bundle's build folder.
-    """
-    smoke = lock.plan.smoke
-    return render(
-        "bundle/install.sh.j2",
-        name=lock.plan.recipe,
-        id=lock.id(),
-        site=lock.plan.site,
-        arch=lock.plan.arch,
-        ranks=str(smoke.ranks),
-        max_bytes=str(smoke.max_bytes),
-        timeout=str(smoke.timeout),
-        placeholder=placeholder,
-        modulefile=modulefile,
-        job=job,
-        submit={"slurm": "sbatch", "lsf": "bsub <"}.get((job or "").rpartition(".")[2]),
-        proofs=[
-            {"title": f"{proof.api} over {proof.transport}", "script": f"smoke-{number}.sh"}
-            for number, proof in enumerate(proofs_of(lock.plan), start=1)
-        ],
-    )
+def render_text(script: Script) -> str:
+    """Return the text of a template that an entry has filled in."""
+    return render(script.template, **script.values)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from ..errors import UsageError
 from ..model.places import Places
-from ..model.plan import Edit, Lock
+from ..model.plan import Edit
 from .dialects import edit_value
-from .form_words import (
+from .form_quoting import (
     LINE_BREAK,
     definition_word,
     dockerfile,
@@ -23,6 +23,7 @@ from .form_words import (
 )
 from .image import Image
 from .quoting import Quoted, comment
+from .renderable import Renderable
 from .templates import render
 
 FOLDER = Path("/opt/envbuild")
@@ -42,7 +43,7 @@ def image_places(name: str) -> Places:
     return Places(prefix=FOLDER / name, build=FOLDER / f"{name}.build")
 
 
-def render_definition(lock: Lock, image: Image, notes: Sequence[str]) -> str:
+def render_definition(lock: Renderable, image: Image, notes: Sequence[str]) -> str:
     """Return the definition file; *notes* are further lines of its head."""
     places = image_places(lock.plan.recipe)
     return render(
@@ -58,7 +59,7 @@ def render_definition(lock: Lock, image: Image, notes: Sequence[str]) -> str:
     )
 
 
-def render_dockerfile(lock: Lock, image: Image, notes: Sequence[str]) -> str:
+def render_dockerfile(lock: Renderable, image: Image, notes: Sequence[str]) -> str:
     """Return the Dockerfile: one stage that builds, and one that holds what was built.
 
     Raises UsageError for a variable whose value holds a control character.
@@ -77,7 +78,9 @@ def render_dockerfile(lock: Lock, image: Image, notes: Sequence[str]) -> str:
     )
 
 
-def _common(lock: Lock, image: Image, places: Places, notes: Sequence[str]) -> dict[str, object]:
+def _common(
+    lock: Renderable, image: Image, places: Places, notes: Sequence[str]
+) -> dict[str, object]:
     plan = lock.plan
     return {
         "name": plan.recipe,
@@ -91,7 +94,7 @@ def _common(lock: Lock, image: Image, places: Places, notes: Sequence[str]) -> d
     }
 
 
-def _labels(lock: Lock, base: str) -> Iterator[tuple[str, str]]:
+def _labels(lock: Renderable, base: str) -> Iterator[tuple[str, str]]:
     plan = lock.plan
     yield "org.opencontainers.image.title", plan.recipe
     yield "org.opencontainers.image.description", plan.summary
@@ -104,7 +107,7 @@ def _labels(lock: Lock, base: str) -> Iterator[tuple[str, str]]:
         yield "envbuild.waived", ",".join(waived)
 
 
-def _help(lock: Lock, image: Image) -> Iterator[str]:
+def _help(lock: Renderable, image: Image) -> Iterator[str]:
     plan = lock.plan
     yield f"{plan.recipe}: {plan.summary}"
     yield f"For {plan.arch}, on {image.build_base}. Environment {lock.id()}."
@@ -124,7 +127,7 @@ def _help(lock: Lock, image: Image) -> Iterator[str]:
         yield "With GPUs: apptainer exec --nv ...; the driver is the host's."
 
 
-def _hybrid(lock: Lock) -> Iterator[str]:
+def _hybrid(lock: Renderable) -> Iterator[str]:
     """Say which MPI the host must have: both sides speak one PMI, and one protocol on the wire."""
     for pin in lock.plan.pins:
         if pin.component in _HOST_MPI:

@@ -7,23 +7,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..model.evidence import Evidence, SmokeResult
-from ..model.plan import Finding, FindingStatus, Lock, Modules
-from ..model.profiles import program
-from .launch import launch_by_hand
+from ..model.launch import LaunchExample
+from ..model.plan import Finding, FindingStatus, Modules
+from .renderable import Renderable
 
 # In this order; what is only information is left to ``envbuild info``.
 _HEADS: Mapping[FindingStatus, str] = {
     "waived": "Risks that were taken:",
     "lifted": "Known problems that a remedy lifts:",
     "warning": "Known problems:",
-    "unknown": "Not ruled out, for facts that nobody stated:",
+    "unknown": "Undecided, depends on facts that were not given:",
 }
 
 
-def help_lines(lock: Lock, number: int, evidence: Evidence | None) -> tuple[str, ...]:
+def help_lines(
+    lock: Renderable, number: int, evidence: Evidence | None, example: LaunchExample | None
+) -> tuple[str, ...]:
     """Return the lines of the help text."""
     plan = lock.plan
-    words = launch_by_hand(plan.launcher, "2", program(plan.profile, "PROGRAM.py"))
     return (
         f"{plan.recipe}/{number}: {plan.summary}",
         f"For site {plan.site}, {plan.arch}. Environment {lock.id()}.",
@@ -34,11 +35,16 @@ def help_lines(lock: Lock, number: int, evidence: Evidence | None) -> tuple[str,
         *_known(plan.findings),
         "",
         *_proved(evidence),
-        "",
-        "Start a program on two ranks:",
-        f"  {shlex.join(words)}",
+        *_start(example),
         *_module_notes(plan.modules),
     )
+
+
+def _start(example: LaunchExample | None) -> Iterator[str]:
+    if example:
+        yield ""
+        yield f"Start a program on {example.ranks} ranks:"
+        yield f"  {shlex.join(example.words)}"
 
 
 def _proved(evidence: Evidence | None) -> tuple[str, ...]:
@@ -67,10 +73,10 @@ def _checks(result: SmokeResult) -> tuple[str, ...]:
 
 def _known(findings: Sequence[Finding]) -> Iterator[str]:
     for status, head in _HEADS.items():
-        found = [each for each in findings if each.status == status]
-        if found:
+        matching = [each for each in findings if each.status == status]
+        if matching:
             yield from ("", head)
-        for each in found:
+        for each in matching:
             yield f"  {each.id}: {each.summary} ({', '.join(each.components)})"
             yield from _indented(_consequence(each), "    ")
 

@@ -6,7 +6,6 @@ the package index. What can be had nowhere in the same series is named, and then
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -15,10 +14,10 @@ from pydantic import Field
 
 from .. import data
 from ..errors import UsageError
+from ..model.backend import PrefixParts
 from ..model.base import Document, Line, Name
 from ..model.knowledge import Component, Knowledge
-from ..model.plan import Modules, Pin, Plan, Proof, SourceBuild
-from ..model.proofs import own_launcher
+from ..model.plan import Modules, Pin, Plan, SourceBuild
 from ..model.ranges import matches, series
 from ..model.recipe import Arch
 from ..model.releases import glibc_suffices, runs
@@ -30,8 +29,6 @@ SYSTEM_HOME = "/usr"
 # CUDA releases bear three numbers, but tags and packages go by two.
 CUDA_SERIES = 2
 
-# Inside an image there is no scheduler: these are replaced by the launcher of its MPI.
-_OF_A_SITE = frozenset({"srun", "jsrun", "ddlrun", "spectrum-mpi", "custom"})
 # In every image: an interpreter to run with; to build with, venv and what checks https.
 _RUN = ("python3",)
 _BUILD = ("ca-certificates", "python3", "python3-venv")
@@ -72,7 +69,7 @@ class Bases(Document):
     development: dict[Name, tuple[Line, ...]]
     programs: dict[Name, AbsolutePath]
     cuda_packages: dict[Name, CudaPackages]
-    conda: Line
+    own_bases: dict[Name, Line]
     bases: tuple[Base, ...]
 
 
@@ -97,40 +94,40 @@ class Image:
 @cache
 def bases() -> Bases:
     """Return the base images that are known."""
-    # Late: 16 ms.
+    # lazy import: 16 ms
     import yaml
 
     path = data.TEMPLATES / "container" / "bases.yaml"
     return Bases.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
 
 
-def make_image(plan: Plan, knowledge: Knowledge) -> Image:
-    """Return the image of a plan.
+def make_image(plan: Plan, knowledge: Knowledge, prefix: PrefixParts) -> Image:
+    """Return the image of a plan; *prefix*: what its backend makes of it.
 
     Raises UsageError that names every component which no image can hold as planned.
     """
-    known = bases()
-    if plan.backend == "conda":
-        return _conda_image(plan, known)
-    base = _base(plan, known)
+    all_bases = bases()
+    if prefix.image.base is not None:
+        return _own_image(plan, all_bases.own_bases[prefix.image.base], prefix)
+    base = _base(plan, all_bases)
     wanted = next((pin for pin in (*plan.pins, *plan.brought) if pin.component == "cuda"), None)
-    cuda = wanted if wanted and _has_cuda(plan, known, base, wanted) else None
-    found = _Found(plan, knowledge, known, base, cuda)
+    cuda = wanted if wanted and _has_cuda(plan, all_bases, base, wanted) else None
+    image_sources = _ImageSources(plan, knowledge, all_bases, base, cuda)
     if wanted and not cuda:
-        found.problems.append(_no_cuda(plan, known, wanted))
-    pins = [found.pin(pin) for pin in plan.pins]
-    build_pins = [found.pin(pin) for pin in plan.build_pins]
-    builds = tuple(found.build(each) for each in plan.builds)
-    if found.problems:
+        image_sources.problems.append(_no_cuda(plan, all_bases, wanted))
+    pins = [image_sources.pin(pin) for pin in plan.pins]
+    build_pins = [image_sources.pin(pin) for pin in plan.build_pins]
+    builds = tuple(image_sources.build(each) for each in plan.builds)
+    if image_sources.problems:
         raise UsageError(
             "\n".join(
                 [f"{plan.recipe} cannot be an image on {base.image}:"]
-                + [f"  {each}" for each in found.problems]
+                + [f"  {each}" for each in image_sources.problems]
             ),
             "an image takes components from the package index and its own system, not from the "
             "site's modules: plan the recipe for a site without modules (--site local)",
         )
-    inside = _inside(plan, pins).model_copy(
+    inside = _inside(plan).model_copy(
         update={
             "python": PYTHON,
             "pins": tuple(pins),
@@ -138,73 +135,74 @@ def make_image(plan: Plan, knowledge: Knowledge) -> Image:
             "builds": builds,
         }
     )
-    build_base, run_base = _names(plan, known, base, cuda)
+    build_base, run_base = _names(plan, all_bases, base, cuda)
     # What is compiled needs a compiler, whether or not the plan had to name one.
-    compiler = ("g++", *known.development["gcc"], "python3-dev") if builds else ()
+    compiler = ("g++", *all_bases.development["gcc"], "python3-dev") if builds else ()
     return Image(
         plan=inside,
         build_base=build_base,
         run_base=run_base,
-        build_packages=tuple(sorted({*_BUILD, *compiler, *found.run, *found.development})),
-        run_packages=tuple(sorted({*_RUN, *found.run})),
-        from_index=tuple(found.from_index),
+        build_packages=tuple(
+            sorted({*_BUILD, *compiler, *image_sources.run, *image_sources.development})
+        ),
+        run_packages=tuple(sorted({*_RUN, *image_sources.run})),
+        from_index=tuple(image_sources.from_index),
         cuda=cuda is not None,
     )
 
 
-def _conda_image(plan: Plan, known: Bases) -> Image:
-    """Return the image of a plan for conda, which brings the same packages everywhere."""
+def _own_image(plan: Plan, base: str, prefix: PrefixParts) -> Image:
+    """Return the image of a plan whose backend brings the same packages everywhere."""
     elsewhere = [pin for pin in plan.pins if pin.origin in ("module", "system")]
     if elsewhere:
         raise UsageError(
             "\n".join(
-                [f"{plan.recipe} cannot be an image on {known.conda}:"]
+                [f"{plan.recipe} cannot be an image on {base}:"]
                 + [f"  {pin}: only the site has it" for pin in elsewhere]
             ),
-            "an image of a conda environment holds what conda, pip and the build bring",
+            f"an image of a {prefix.environment} holds what {plan.backend}, pip and the build "
+            "bring",
         )
     return Image(
-        plan=_inside(plan, plan.pins),
-        build_base=known.conda,
-        run_base=known.conda,
-        build_packages=("make", "patch"),
-        run_packages=("ca-certificates",),
+        plan=_inside(plan),
+        build_base=base,
+        run_base=base,
+        build_packages=prefix.image.build_packages,
+        run_packages=prefix.image.run_packages,
         from_index=(),
         cuda=False,
     )
 
 
-def _inside(plan: Plan, pins: Sequence[Pin]) -> Plan:
-    """Return the plan where there are no modules and no scheduler."""
+def _inside(plan: Plan) -> Plan:
+    """Return the plan where there are no modules."""
     return plan.model_copy(
         update={
             "brought": (),
             "modules": Modules(),
-            "launcher": own_launcher(pins) or plan.launcher,
-            "proofs": tuple(_proof(each, pins) for each in plan.proofs),
             "steps": tuple(step for step in plan.steps if step.id != "modules"),
         }
     )
 
 
-def _base(plan: Plan, known: Bases) -> Base:
+def _base(plan: Plan, all_bases: Bases) -> Base:
     """Return the base whose Python is of the plan's series."""
     python = plan.pin("python")
     if python is None:
         raise UsageError(f"the plan of {plan.recipe} has no python, so no image fits it")
     wanted = _series(python.version)
-    base = next((each for each in known.bases if each.python == wanted), None)
+    base = next((each for each in all_bases.bases if each.python == wanted), None)
     if base is None:
         raise UsageError(
             f"no base image has python {wanted}",
-            f"there is one for each of {', '.join(each.python for each in known.bases)}: let the "
-            "recipe ask for one of these",
+            f"there is one for each of {', '.join(each.python for each in all_bases.bases)}: "
+            "let the recipe ask for one of these",
         )
     return base
 
 
-def _no_cuda(plan: Plan, known: Bases, cuda: Pin) -> str:
-    fitting = [each.python for each in known.bases if _has_cuda(plan, known, each, cuda)]
+def _no_cuda(plan: Plan, all_bases: Bases, cuda: Pin) -> str:
+    fitting = [each.python for each in all_bases.bases if _has_cuda(plan, all_bases, each, cuda)]
     where = f"is for python {', '.join(fitting)}" if fitting else "has it"
     return (
         f"cuda {cuda.version} ({cuda.origin} {cuda.locator}): "
@@ -212,23 +210,23 @@ def _no_cuda(plan: Plan, known: Bases, cuda: Pin) -> str:
     )
 
 
-def _has_cuda(plan: Plan, known: Bases, base: Base, cuda: Pin) -> bool:
-    where = known.cuda_images.get(plan.arch)
+def _has_cuda(plan: Plan, all_bases: Bases, base: Base, cuda: Pin) -> bool:
+    where = all_bases.cuda_images.get(plan.arch)
     wanted = _series(cuda.version)
     return where is not None and matches(wanted, where.series) and wanted in base.cuda
 
 
-def _names(plan: Plan, known: Bases, base: Base, cuda: Pin | None) -> tuple[str, str]:
+def _names(plan: Plan, all_bases: Bases, base: Base, cuda: Pin | None) -> tuple[str, str]:
     """Return the images to build on and to run on."""
     if cuda is None:
-        name = f"{known.namespaces[plan.arch]}/{base.image}"
+        name = f"{all_bases.namespaces[plan.arch]}/{base.image}"
         return name, name
-    start = f"{known.cuda_images[plan.arch].image}:{base.cuda[_series(cuda.version)]}"
+    start = f"{all_bases.cuda_images[plan.arch].image}:{base.cuda[_series(cuda.version)]}"
     system = base.image.replace(":", "")
     return f"{start}-devel-{system}", f"{start}-runtime-{system}"
 
 
-class _Found:
+class _ImageSources:
     """Where the components of one plan come from in an image; gathers what can be had nowhere."""
 
     def __init__(
@@ -285,22 +283,22 @@ class _Found:
 
     def _packaged(self, pin: Pin) -> Pin | None:
         """Return it as a package of the base, if that is of the same series."""
-        known = self.knowledge.components.get(pin.component)
+        component = self.knowledge.components.get(pin.component)
         version = self.base.versions.get(pin.component)
-        if known is None or known.debian is None or version is None:
+        if component is None or component.debian is None or version is None:
             return None
-        if not _same_series(pin.version, version, known):
+        if not _same_series(pin.version, version, component):
             return None
         # A compiler or a build tool is no part of what runs.
-        (self.development if _builds_only(pin, known) else self.run).add(known.debian)
+        (self.development if _builds_only(pin, component) else self.run).add(component.debian)
         self.development |= set(self.known.development.get(pin.component, ()))
         self.homes[pin.component] = SYSTEM_HOME
         return _of_system(pin, version, self.known.programs[pin.component])
 
     def _indexed(self, pin: Pin) -> Pin | None:
         """Return it as a wheel of just this version, if the index has one for the image."""
-        known = self.knowledge.components.get(pin.component)
-        if known is None or known.pip is None:
+        component = self.knowledge.components.get(pin.component)
+        if component is None or component.pip is None:
             return None
         arch, base = self.plan.arch, self.base
         releases = self.knowledge.releases.get(pin.component, ())
@@ -308,7 +306,7 @@ class _Found:
         if not any(runs(each, arch, base.glibc, f"{base.python}.0") for each in those):
             return None
         self.from_index.append(pin.component)
-        return pin.model_copy(update={"origin": "pip", "locator": known.pip})
+        return pin.model_copy(update={"origin": "pip", "locator": component.pip})
 
     def _check_glibc(self, pin: Pin) -> None:
         releases = self.knowledge.releases.get(pin.component, ())
@@ -338,22 +336,16 @@ def _of_system(pin: Pin, version: str, locator: str) -> Pin:
     return pin.model_copy(update={"version": version, "origin": "system", "locator": locator})
 
 
-def _builds_only(pin: Pin, known: Component) -> bool:
-    return known.build_only or pin.component == "gcc"
+def _builds_only(pin: Pin, component: Component) -> bool:
+    return component.build_only or pin.component == "gcc"
 
 
-def _same_series(one: str, other: str, known: Component) -> bool:
+def _same_series(one: str, other: str, component: Component) -> bool:
     """Whether one release may stand in for the other; without a series none may."""
-    if known.series is None:
+    if component.series is None:
         return matches(one, f"=={other}")
-    return series(one, known.series) == series(other, known.series)
+    return series(one, component.series) == series(other, component.series)
 
 
 def _series(version: str) -> str:
     return ".".join(str(number) for number in series(version, CUDA_SERIES))
-
-
-def _proof(proof: Proof, pins: Iterable[Pin]) -> Proof:
-    if proof.launcher.kind not in _OF_A_SITE:
-        return proof
-    return proof.model_copy(update={"launcher": own_launcher(pins) or proof.launcher})

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..model.evidence import Evidence
+from ..model.launch import LaunchExample
 from ..model.places import Places
-from ..model.plan import Lock, Plan
+from ..model.plan import Plan
 from .dialects import Dialect, edit_value, lua_action, lua_edit, tcl_action, tcl_edit
 from .help_text import help_lines
+from .renderable import Renderable
 from .templates import render
 
 _EDITS = {"lua": lua_edit, "tcl": tcl_edit}
@@ -19,9 +21,16 @@ DEFAULT_FILES: Mapping[Dialect, str] = {"lua": ".modulerc.lua", "tcl": ".version
 
 
 def render_modulefile(
-    lock: Lock, places: Places, number: int, evidence: Evidence | None, dialect: Dialect
+    lock: Renderable,
+    places: Places,
+    number: int,
+    evidence: Evidence | None,
+    dialect: Dialect,
+    example: LaunchExample | None = None,
 ) -> str:
     """Return the text of modulefile ``<name>/<number>``; without evidence its help says so.
+
+    *example*: what the help shows of starting a program.
 
     It does not touch MODULEPATH: the trees of a site are in use where its modules are used, adding
     one again would change the user's search order, and a conditional edit does not unload (Lmod
@@ -34,7 +43,7 @@ def render_modulefile(
         name=plan.recipe,
         id=lock.id(),
         lock_sha256=lock.sha256(),
-        help=help_lines(lock, number, evidence),
+        help=help_lines(lock, number, evidence, example),
         whatis=_whatis(plan, number, evidence),
         actions=[_ACTIONS[dialect](each) for each in plan.modules.actions()],
         final=sorted(plan.modules.final),

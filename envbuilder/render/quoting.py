@@ -27,6 +27,11 @@ def bash(text: str) -> Quoted:
     return text if isinstance(text, Quoted) else Quoted(shlex.quote(_checked(text)))
 
 
+def bash_value(name: str) -> Quoted:
+    """Return what bash expands to the value of a variable, to nothing where it is not set."""
+    return Quoted(f"${{{comment(name)}:-}}")
+
+
 def lua(text: str) -> Quoted:
     """Return *text* as a string of Lua 5.1 and later."""
     escaped = "".join(_LUA_ESCAPES.get(char, char) for char in _checked(text))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import UsageError
+from ..model.artifact import Sdist
 from ..model.base import canonical_json
-from ..model.plan import Artifact, Lock, SourceBuild
-from ..model.proofs import MPI_COMPONENTS
+from ..model.plan import Lock, Pin, SourceBuild
+from ..model.proofs import is_mpi
 from .quoting import Quoted, bash
+from .renderable import Renderable
 
 _PREFIX = "."
 
@@ -16,7 +19,7 @@ _PREFIX = "."
 STEP = "build-"
 
 
-def source_values(lock: Lock, component: str) -> dict[str, Any]:
+def source_values(lock: Renderable, component: str) -> dict[str, Any]:
     """Return what the step's template needs. Raises UsageError for a lock without its sources."""
     build = next((each for each in lock.plan.builds if each.component == component), None)
     if build is None:
@@ -51,24 +54,23 @@ def _homes(build: SourceBuild) -> dict[str, Quoted]:
     }
 
 
-def _archive_name(lock: Lock, build: SourceBuild) -> str:
-    # A plan that is not locked yet is rendered to ask pip: no step of it runs.
-    sources = sources_of(lock, build)
+def _archive_name(lock: Renderable, build: SourceBuild) -> str:
+    sources = sources_of(lock, build) if isinstance(lock, Lock) else None
     return sources.filename if sources else f"{build.component}-{build.version}.tar.gz"
 
 
-def sources_of(lock: Lock, build: SourceBuild) -> Artifact | None:
+def sources_of(lock: Lock, build: SourceBuild) -> Sdist | None:
     """Return the artifact that holds the sources of *build*."""
     pin = lock.plan.pin(build.component)
     locator = pin.locator.lower() if pin else build.component
     for each in lock.artifacts:
-        if each.kind == "sdist" and each.name == locator and each.version == build.version:
+        if isinstance(each, Sdist) and each.name == locator and each.version == build.version:
             return each
     return None
 
 
 def builds_text(lock: Lock) -> str:
-    """Return builds.json: what wheel_cache.py and verify.py must know of each build."""
+    """Return builds.json: what the target tools wheel-cache and verify must know of each build."""
     return canonical_json(
         [_described(lock, build) for build in (*lock.plan.builds, *lock.plan.verified)]
     )
@@ -90,8 +92,8 @@ def _described(lock: Lock, build: SourceBuild) -> dict[str, Any]:
         "patches": [{"name": name, "sha256": patches.get(name)} for name in build.patches],
         "frameworks": list(build.frameworks),
         "homes": build.homes,
-        "mpi": _pin(lock, MPI_COMPONENTS) if "mpi" in build.links else None,
-        "nccl": _pin(lock, ("nccl",)) if "nccl" in build.links else None,
+        "mpi": _pin(lock, is_mpi) if "mpi" in build.links else None,
+        "nccl": _pin(lock, lambda pin: pin.component == "nccl") if "nccl" in build.links else None,
     }
 
 
@@ -101,10 +103,10 @@ def _module(lock: Lock, build: SourceBuild) -> dict[str, str]:
     return {"module": pin.locator} if pin else {}
 
 
-def _pin(lock: Lock, names: tuple[str, ...]) -> dict[str, Any] | None:
+def _pin(lock: Lock, wanted: Callable[[Pin], bool]) -> dict[str, Any] | None:
     # What comes along with the modules nobody has asked for; what was asked for goes before it.
     for pin in (*lock.plan.pins, *lock.plan.brought):
-        if pin.component in names:
+        if wanted(pin):
             keys = ("component", "version", "origin", "locator")
             return {key: getattr(pin, key) for key in keys}
     return None

@@ -1,8 +1,8 @@
 """Choosing who provides each component, and in which version."""
 
 from .flag_table import TABLE_ROWS
-from .request import Request, Resolution, Wanted
+from .request import Request, Requirement
 from .resolver import resolve
 from .why import why, why_not
 
-__all__ = ["TABLE_ROWS", "Request", "Resolution", "Wanted", "resolve", "why", "why_not"]
+__all__ = ["TABLE_ROWS", "Request", "Requirement", "resolve", "why", "why_not"]

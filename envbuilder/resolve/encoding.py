@@ -2,45 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from .assumptions import Atoms, atoms
+from .dominance import UndominatedParts
+from .ids import Numbers, identity, number
 from .loading import closure
-from .numbering import Numbers, identity, number
-from .problem import Candidate, Module, Problem, Rule
-from .switches import Switches, switches
+from .problem import Candidate, Module, Problem, Rule, Want
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedProblem:
     """A problem with what the logic program calls its parts.
 
-    ``candidates``: those of the problem that the program is told of.
+    ``kept``: the modules and candidates that the program is told of, see ``dominance``.
     """
 
     problem: Problem
-    candidates: tuple[Candidate, ...]
+    kept: UndominatedParts
 
     @cached_property
     def numbers(self) -> Numbers:
-        return number(self.problem, self.candidates)
+        return number(self.problem, self.kept.candidates)
 
     @cached_property
-    def switches(self) -> Switches:
-        return switches(self.problem, self.numbers)
+    def atoms(self) -> Atoms:
+        return atoms(self.problem, self.numbers)
 
     @cached_property
     def modules(self) -> dict[str, Module]:
-        return {module.name: module for module in self.problem.modules}
+        return {module.name: module for module in self.kept.modules}
+
+    @cached_property
+    def wants(self) -> tuple[Want, ...]:
+        """All wants by their numbers: the addable ones come last."""
+        return (*self.problem.wants, *self.problem.addable)
+
+    @cached_property
+    def loadable(self) -> frozenset[str]:
+        """The modules that may be of use when they are loaded explicitly.
+
+        These provide something, are parents, preloads, or can win over one of their key that
+        another module brings. Only of these it matters what they bring, which of a long chain of
+        loads would be a square of it.
+        """
+        found = {each.module for each in self.kept.candidates if each.module}
+        found.update(self.problem.preload)
+        brought = {name for module in self.kept.modules for name in module.loads}
+        rivals: dict[str, set[str]] = {}
+        for module in self.kept.modules:
+            found.update(name for alternative in module.parents for name in alternative)
+            if module.name in brought:
+                rivals.setdefault(module.key, set()).add(module.name)
+        found.update(m.name for m in self.kept.modules if rivals.get(m.key, set()) - {m.name})
+        return frozenset(found & set(self.modules))
 
     @cached_property
     def brings(self) -> dict[str, frozenset[str]]:
-        """What each module brings: itself and all that is loaded along with it."""
-        return {name: closure(self.modules, name) for name in self.modules}
+        """What each loadable module brings: itself and all that is loaded along with it."""
+        return {name: closure(self.modules, name) for name in sorted(self.loadable)}
 
 
-def facts(encoded: Encoded) -> str:
+def facts(encoded: EncodedProblem) -> str:
     """Return the problem as facts."""
     parts = (
         _module_facts(encoded),
@@ -52,40 +77,54 @@ def facts(encoded: Encoded) -> str:
     return "\n".join(line for part in parts for line in part)
 
 
-def bar(numbers: Numbers, loads: Iterable[str]) -> str:
-    """Return a constraint against loading exactly these, while the law of loading is on."""
-    there = frozenset(loads)
-    atoms = [f"{'' if name in there else 'not '}load({m})" for name, m in numbers.modules.items()]
-    return f":- {', '.join(atoms)}, on(law(loading))."
+def bar(encoded: EncodedProblem, loads: Iterable[str]) -> str:
+    """Return a constraint against loading exactly these, while the law of loading holds."""
+    there, numbers = frozenset(loads), encoded.numbers.modules
+    literals = [
+        f"{'' if name in there else 'not '}load({numbers[name]})" for name in encoded.brings
+    ]
+    return f":- {', '.join(literals)}, on(law(loading))."
 
 
-def _module_facts(encoded: Encoded) -> Iterator[str]:
+def _module_facts(encoded: EncodedProblem) -> Iterator[str]:
     numbers = encoded.numbers
     number = numbers.modules
     for name, module in sorted(encoded.modules.items()):
         m = number[name]
         yield f"module({m}). key({m},{numbers.keys[module.key]}). name_place({m},{m})."
-        yield _all(f"brings({m},", (number[each] for each in encoded.brings[name]))
+        yield f"abi({m},{numbers.abis[module.replaced_as]})."
         yield _all(f"family({m},", (numbers.families[each] for each in module.families))
         if module.generation is not None:
             yield f"generation({m},{numbers.generations[module.generation]})."
         if module.build_only:
             yield f"build_only({m})."
-        yield _all(f"replaces({m},", (number[each] for each in module.replaces if each in number))
-        yield from _relations(module, encoded.modules, number)
+        abis = (numbers.abis[each] for each in module.replaces if each in numbers.abis)
+        yield _all(f"replaces({m},", abis)
+        yield from _conflicts(module, encoded)
+        yield from _parents(module, encoded)
+    for name, brought in encoded.brings.items():
+        yield f"loadable({number[name]})."
+        yield _all(f"brings({number[name]},", (number[each] for each in brought))
 
 
-def _relations(
-    module: Module, modules: Mapping[str, Module], number: Mapping[str, int]
-) -> Iterator[str]:
-    """Yield what a module conflicts with, and what must be loaded before it."""
-    m, against = number[module.name], frozenset(module.conflicts)
-    for other in modules.values() if against else ():
-        if other is not module and (other.name in against or other.key in against):
-            yield f"conflict({m},{number[other.name]})."
+def _conflicts(module: Module, encoded: EncodedProblem) -> Iterator[str]:
+    """Yield what a module conflicts with; by its own key it cannot: one of that is active."""
+    numbers = encoded.numbers
+    m = numbers.modules[module.name]
+    against = frozenset(module.conflicts) - {module.key, module.name}
+    yield _all(f"conflict_key({m},", (numbers.keys[each] for each in against & set(numbers.keys)))
+    named = against & set(encoded.modules)
+    yield _all(f"conflict({m},", (numbers.modules[each] for each in named))
+
+
+def _parents(module: Module, encoded: EncodedProblem) -> Iterator[str]:
+    """Yield what must be loaded before a module."""
+    number, m = encoded.numbers.modules, encoded.numbers.modules[module.name]
     # An alternative that names an unknown module cannot come true.
     possible = [
-        (a, names) for a, names in enumerate(module.parents) if all(p in number for p in names)
+        (a, names)
+        for a, names in enumerate(module.parents)
+        if all(each in encoded.modules for each in names)
     ]
     for a, alternative in possible:
         yield f"parents({m},{a})."
@@ -94,10 +133,10 @@ def _relations(
         yield f":- touched({m}), on(law(loading))."
 
 
-def _candidate_facts(encoded: Encoded) -> Iterator[str]:
+def _candidate_facts(encoded: EncodedProblem) -> Iterator[str]:
     components = encoded.numbers.components
     yield _all("component(", components.values())
-    for each in encoded.candidates:
+    for each in encoded.kept.candidates:
         yield from _one_candidate(each, encoded.numbers)
     optional = sorted(encoded.problem.optional & set(components))
     yield _all("optional(", (components[name] for name in optional))
@@ -121,23 +160,27 @@ def _one_candidate(each: Candidate, numbers: Numbers) -> Iterator[str]:
         yield _each(f"fits({k},", each.pythons, numbers)
 
 
-def _want_facts(encoded: Encoded) -> Iterator[str]:
+def _want_facts(encoded: EncodedProblem) -> Iterator[str]:
     numbers, number = encoded.numbers, encoded.numbers.candidates
     by_role: dict[str, list[str]] = {}
-    for each in encoded.candidates:
+    for each in encoded.kept.candidates:
         for role in each.roles | {each.component}:
             by_role.setdefault(role, []).append(each.id)
-    for s, want in enumerate(encoded.problem.wants):
+    for s, want in enumerate(encoded.wants):
         yield f"want({s}). place({s},{want.order})."
+        if s >= len(encoded.problem.wants):
+            yield f"addition({s})."
         yield _each(f"of({s},", by_role.get(want.component, ()), numbers)
         yield _each(f"allowed({s},", want.allowed, numbers)
-        yield " ".join(f"distance({s},{number[k]},{far})." for k, far in want.distance)
+        yield " ".join(f"distance({s},{number[k]},{n})." for k, n in want.distance if k in number)
         if want.distance:
             yield f"widenable({s})."
-        if want.kind in ("line", "role"):
-            yield f"{want.kind}({s})."
+        if want.kind != "implied":
+            yield f"{'line' if want.kind == 'line' else 'role_want'}({s})."
         if want.can_drop:
             yield f"can_drop({s})."
+        if want.component in numbers.lacking:
+            yield f"want_role({s},{numbers.lacking[want.component]})."
 
 
 def _rule_facts(problem: Problem, numbers: Numbers) -> Iterator[str]:
@@ -153,6 +196,8 @@ def _rule_facts(problem: Problem, numbers: Numbers) -> Iterator[str]:
             for i, candidates in enumerate(sets):
                 yield f"{kind}({q},{i})."
                 yield _each(f"in_{kind}({q},{i},", candidates, numbers)
+        for i, role in enumerate(rule.lack_of):
+            yield f"lack_of({q},{i},{numbers.lacking[role]})."
         for i, case in enumerate(rule.cases):
             yield f"case({q},{i})."
             yield _all(f"case_kept({q},{i},", (flags[f] for f in case.kept))
@@ -162,7 +207,7 @@ def _rule_facts(problem: Problem, numbers: Numbers) -> Iterator[str]:
 
 def _remedies(q: int, rule: Rule, numbers: Numbers) -> Iterator[str]:
     for d, remedy in enumerate(rule.remedies):
-        yield f"remedy({q},{d})."
+        yield f"remedy({q},{d})." + (f" proved({q},{d})." if remedy.proved else "")
         if remedy.helps is not None:
             yield f"remedy_limited({q},{d})."
             yield _each(f"remedy_helps({q},{d},", remedy.helps, numbers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from ..errors import KnownBadError, NoSolutionError, Place, Problem
 from ..model import matching
@@ -11,22 +12,39 @@ from ..model.knowledge import Advisory, Row
 from ..model.ranges import ANY_VERSION
 from ..model.recipe import names_module
 from ..text import filled, nearest
-from .engine import closest, conflicts, solve
-from .problem import Change, FlagCase, Rule, Stack, Want
+from .engine import LimitError, Limits, closest, conflicts, solve
+from .problem import (
+    CHANGE_COSTS,
+    Assumption,
+    Change,
+    ChangeKind,
+    FlagCase,
+    FlagRef,
+    LawName,
+    OneProvider,
+    PythonFit,
+    RowRef,
+    Rule,
+    Stack,
+    Want,
+    WantRef,
+)
 from .problem import Problem as StackProblem
+from .problem_builder import ProblemInputs, problem_inputs
 from .request import Request
 from .runtime import wanted_as
-from .world import World, world
 
-# So many closest stacks fit on a screen; --verbose asks for more.
+# So many closest stacks and conflicts fit on a screen; --verbose shows more.
 CLOSEST = 3
 ALL_CLOSEST = 10
 CONFLICTS = 2
-ALL_CONFLICTS = 5
+# All conflicts are looked for, whatever is shown: the exit code is that of all of them.
+ALL_CONFLICTS = 20
 
-_LAWS = {
+_SECONDS = 20.0
+
+_LAWS: dict[LawName, str] = {
     "generations": "what runs together is of one toolchain generation",
-    "provider": "one component is there in one version only, and one MPI",
     "replaces": "a release takes another's place only within its ABI series and generation",
     "loading": "modules that exclude each other, or need others first, are not loaded together",
 }
@@ -36,7 +54,7 @@ _LAWS = {
 class Member:
     """One of those that cannot hold together. ``text``: in words, ``link``: where to read on."""
 
-    switch: str
+    of: Assumption
     text: str
     place: Place | None = None
     link: str | None = None
@@ -44,58 +62,114 @@ class Member:
 
     def plain(self) -> dict[str, object]:
         place = str(self.place) if self.place else None
-        known = {"switch": self.switch, "text": self.text, "place": place, "link": self.link}
+        known = {"switch": str(self.of), "text": self.text, "place": place, "link": self.link}
         return {**known, "fix": self.fix}
 
 
+Conflict = tuple[Member, ...]
+
+
 def no_solution(request: Request, verbose: bool = False) -> NoSolutionError:
-    """Return the error that says why a request has no stack, and what to change."""
-    whole = world(request, strict=False)
-    sets = conflicts(whole.problem, ALL_CONFLICTS if verbose else CONFLICTS)
-    first, *others = (tuple(member(whole, switch) for switch in each) for each in sets)
-    members = [each for one in (first, *others) for each in one]
-    stacks = _rechecked(whole, closest(whole.problem, ALL_CLOSEST if verbose else CLOSEST))
-    kind = KnownBadError if any(m.switch.startswith("row:") for m in members) else NoSolutionError
-    message = "\n".join(_lines(whole, first, others, stacks))
-    error = kind(message)
+    """Return the error that says why a request has no stack, and what to change.
+
+    Its class, and with it the exit code, is that of all conflicts, whatever is shown of them.
+    """
+    inputs = problem_inputs(request, strict=False)
+    found = _conflicts(inputs)
+    shown = found if verbose else found[:CONFLICTS]
+    stacks, late = closest(
+        inputs.problem, ALL_CLOSEST if verbose else CLOSEST, Limits(seconds=_SECONDS)
+    )
+    stacks = _rechecked(inputs, stacks)
+    message = "\n".join(_lines(inputs, shown, found[len(shown) :], stacks, late))
+    members = [each for one in shown for each in one]
+    known_bad = any(isinstance(each.of, RowRef) for one in found for each in one)
+    error = (KnownBadError if known_bad else NoSolutionError)(message)
     place = next((each.place for each in members if each.place), None)
-    error.problems = (Problem(message, place, tuple(_hints(whole, members))),)
+    error.problems = (Problem(message, place, tuple(_hints(inputs, members))),)
     error.details = {
-        "conflicts": [[each.plain() for each in one] for one in (first, *others)],
+        "conflicts": [[each.plain() for each in one] for one in found],
         "closest": [
-            {"changes": list(_changes(whole, each)), "loads": list(each.loads)} for each in stacks
+            {"changes": list(_changes(inputs, each)), "loads": list(each.loads)} for each in stacks
         ],
     }
     return error
 
 
+def _conflicts(inputs: ProblemInputs) -> tuple[Conflict, ...]:
+    """Return the conflicts, as many as are found in time, the shortest first.
+
+    Raises NoSolutionError where not even one is.
+    """
+    found: list[Conflict] = []
+    try:
+        for each in islice(conflicts(inputs.problem, Limits(seconds=_SECONDS)), ALL_CONFLICTS):
+            found.append(tuple(member(inputs, one) for one in each))
+    except LimitError as limit:
+        if not found:
+            raise too_hard(limit) from limit
+    return tuple(sorted(found, key=len))
+
+
+def too_hard(limit: LimitError) -> NoSolutionError:
+    """Return the error for a request that the solver gave up on."""
+    return NoSolutionError(
+        f"the solver gave up: {limit}",
+        "narrow the ranges of the recipe's stack, or name modules in it, so that less is to choose",
+    )
+
+
 def _lines(
-    world: World,
-    members: Sequence[Member],
-    others: Sequence[Sequence[Member]],
+    inputs: ProblemInputs,
+    shown: Sequence[Conflict],
+    more: Sequence[Conflict],
     stacks: Sequence[Stack],
+    late: bool,
 ) -> Iterator[str]:
-    request = world.request
-    where = f"at site {request.site.name} for {request.arch}"
-    if len(members) == 1:
-        nothing = members[0].switch in _without_candidates(world)
-        verb = "nothing provides" if nothing else "no stack has"
-        yield f"{verb} {members[0].text} {where}"
-    else:
-        yield f"no stack {where} has all of this:"
-        yield from _listed(members)
-    for line in _nothing_there(world, members):
-        yield f"  {line}"
-    for other in others:
-        yield "and, whatever becomes of that, not all of this:"
-        yield from _listed(other)
-        for line in _nothing_there(world, other):
-            yield f"  {line}"
+    yield from _first(inputs, shown[0])
+    for other in shown[1:]:
+        yield from _further(inputs, other)
+    if more:
+        noun, it = ("conflict", "it") if len(more) == 1 else ("conflicts", "them")
+        names = "; ".join(_name(each) for each in more)
+        yield from filled("", f"and {len(more)} more {noun} (--verbose shows {it}): {names}", 2)
     if stacks:
         yield "closest stacks that work:"
         for n, stack in enumerate(stacks, start=1):
-            text = "; ".join(_changes(world, stack))
+            text = "; ".join(_changes(inputs, stack))
             yield from filled(f"  {n}. ", text, 5)
+    elif late:
+        yield f"no closest stack was found within {_SECONDS:g} s"
+
+
+def _first(inputs: ProblemInputs, members: Conflict) -> Iterator[str]:
+    request = inputs.request
+    where = f"at site {request.site.name} for {request.arch}"
+    if len(members) == 1:
+        yield f"{_verb(inputs, members[0])} {members[0].text} {where}"
+    else:
+        yield f"no stack {where} has all of this:"
+        yield from _listed(members)
+    yield from (f"  {line}" for line in _nothing_there(inputs, members))
+
+
+def _further(inputs: ProblemInputs, members: Conflict) -> Iterator[str]:
+    if len(members) == 1:
+        yield f"and, independently of that, {_verb(inputs, members[0])} this:"
+    else:
+        yield "and, independently of that, not all of this:"
+    yield from _listed(members)
+    yield from (f"  {line}" for line in _nothing_there(inputs, members))
+
+
+def _verb(inputs: ProblemInputs, member: Member) -> str:
+    return "nothing provides" if member.of in _without_candidates(inputs) else "no stack has"
+
+
+def _name(members: Conflict) -> str:
+    """Return a conflict in a few words: its rows, or the first that a user wrote."""
+    rows = [each.of.id for each in members if isinstance(each.of, RowRef)]
+    return ", ".join(rows) or members[0].text
 
 
 def _listed(members: Sequence[Member]) -> Iterator[str]:
@@ -108,43 +182,51 @@ def _listed(members: Sequence[Member]) -> Iterator[str]:
             yield from filled("      ", f"fix: {each.fix}", 8)
 
 
-def _hints(whole: World, members: Sequence[Member]) -> Iterator[str]:
-    if {each.switch for each in members} & set(_without_candidates(whole)) & {"line:python"}:
-        if whole.request.recipe.backend == "conda":
-            yield from _recorded_pythons(whole)
+def _hints(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator[str]:
+    python = WantRef("line", "python")
+    if python in _without_candidates(inputs) and any(each.of == python for each in members):
+        if inputs.request.backend.channels:
+            yield from _recorded_pythons(inputs)
         else:
             yield "envbuild doctor lists the interpreters and what each lacks"
     # What the table of flags says has no row of its own to show.
-    known = {each.id for each in matching.rows(whole.request.knowledge)}
-    rows = [each.switch.removeprefix("row:") for each in members if each.switch[:4] == "row:"]
-    rows = [each for each in rows if each in known]
+    known = {each.id for each in matching.rows(inputs.request.knowledge)}
+    rows = [each.of.id for each in members if isinstance(each.of, RowRef) and each.of.id in known]
     if rows:
         yield f"envbuild advisories show {rows[0]} says more"
 
 
-def _recorded_pythons(whole: World) -> Iterator[str]:
+def _recorded_pythons(inputs: ProblemInputs) -> Iterator[str]:
     """Say for which architectures each channel of the recipe is known to hold a Python."""
-    for name in whole.request.recipe.channels:
-        held = whole.request.knowledge.channels[name].packages.get("python", ())
+    for name in inputs.request.recipe.channels:
+        held = inputs.request.knowledge.channels[name].packages.get("python", ())
         found = sorted({arch for each in held for arch in each.arch})
         yield f"of channel {name} a python is recorded for {', '.join(found) or 'nothing'}"
 
 
-def member(world: World, switch: str) -> Member:
-    kind, _, name = switch.partition(":")
-    request = world.request
-    if switch in world.wanted:
-        return _wanted_member(world, switch)
-    if kind == "row":
-        row = next(each.row for each in world.grounded if each.row.id == name)
+def member(inputs: ProblemInputs, of: Assumption) -> Member:
+    """Return one of those that cannot hold together, in words."""
+    if isinstance(of, WantRef):
+        return _want_member(inputs, of)
+    if isinstance(of, RowRef):
+        row = next(each.row for each in inputs.grounded if each.row.id == of.id)
         about = f" ({_subject(row)})" if _subject(row) else ""
-        return Member(switch, f"{name}{about}: {row.summary}", link=row.sources[0], fix=row.fix)
-    if kind == "flag":
-        value = request.recipe.runtime.flags[name]
-        return Member(switch, f"{name}={value}", request.places.get(f"flags.{name}"))
-    if kind == "fit":
-        return Member(switch, f"each release of {name} is for certain Pythons only")
-    return Member(switch, _LAWS[name])
+        return Member(of, f"{of.id}{about}: {row.summary}", link=row.sources[0], fix=row.fix)
+    if isinstance(of, FlagRef):
+        value = inputs.request.recipe.runtime.flags[of.name]
+        return Member(of, f"{of.name}={value}", inputs.request.places.get(f"flags.{of.name}"))
+    if isinstance(of, PythonFit):
+        return Member(of, f"each release of {of.component} is for certain Pythons only")
+    if isinstance(of, OneProvider):
+        return Member(of, _one_provider(inputs, of.role))
+    return Member(of, _LAWS[of.name])
+
+
+def _one_provider(inputs: ProblemInputs, role: str) -> str:
+    if role in inputs.request.knowledge.components:
+        return f"an environment has one {role}, in one version"
+    fulfilling = inputs.request.knowledge.fulfilling(role)
+    return f"an environment has one {role}: {' or '.join(fulfilling)}"
 
 
 def _subject(row: Row) -> str:
@@ -155,82 +237,95 @@ def _subject(row: Row) -> str:
     return row.component if ranges == ("*",) else f"{row.component} {' or '.join(ranges)}"
 
 
-def _wanted_member(world: World, switch: str) -> Member:
-    wanted = world.wanted[switch]
-    asked = wanted.constraint
-    what = wanted.component if asked == ANY_VERSION else f"{wanted.component} {asked}"
-    what += wanted_as(world.request.recipe, wanted.component)
-    by = "" if wanted.place else f", which {wanted.why} needs"
-    return Member(switch, f"{what}{by}", wanted.place)
+def _want_member(inputs: ProblemInputs, of: WantRef) -> Member:
+    required = inputs.requirements[of]
+    what = required.component
+    what += "" if required.constraint == ANY_VERSION else f" {required.constraint}"
+    what += wanted_as(inputs.request, required.component)
+    by = "" if required.place else f", which {required.why} needs"
+    return Member(of, f"{what}{by}", required.place)
 
 
-def _nothing_there(world: World, members: Sequence[Member]) -> Iterator[str]:
+def _nothing_there(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator[str]:
     """Say of each line that nothing fulfils what there is instead."""
-    wants = _without_candidates(world)
+    wants = _without_candidates(inputs)
     for member in members:
-        if member.switch not in wants:
+        if not isinstance(member.of, WantRef) or member.of not in wants:
             continue
-        want = wants[member.switch]
-        constraint = world.wanted[member.switch].constraint
+        want = wants[member.of]
+        constraint = inputs.requirements[member.of].constraint
         if names_module(constraint):
-            near = nearest(constraint, world.shelf.modules)
+            near = nearest(constraint, inputs.index.modules)
             yield f"there is no module {constraint}" + (f": did you mean {near}?" if near else "")
-        there = sorted(world.pool.of(want.component), key=lambda each: (not each.module, each.rank))
+        there = sorted(
+            inputs.pool.of(want.component), key=lambda each: (not each.module, each.rank)
+        )
         if there:
             listing = ", ".join(f"{c.version} ({c.origin})" for c in there[:5])
             more = f" and {len(there) - 5} more" if len(there) > 5 else ""
             yield f"of {want.component} there is {listing}{more}"
         elif len(members) > 1:
             yield f"nothing provides {want.component} there at all"
-        for name, refused in sorted(world.request.refused):
+        for name, refused in sorted(inputs.request.refused):
             if name == want.component:
                 yield f"the package index does not offer {name} {refused}"
 
 
-def _without_candidates(world: World) -> dict[str, Want]:
-    return {want.switch: want for want in world.problem.wants if not want.allowed}
+def _without_candidates(inputs: ProblemInputs) -> dict[Assumption, Want]:
+    return {want.ref: want for want in inputs.problem.wants if not want.allowed}
 
 
-def _changes(world: World, stack: Stack) -> Iterator[str]:
+def _changes(inputs: ProblemInputs, stack: Stack) -> Iterator[str]:
     used = dict(stack.used)
     for change in stack.changes:
-        name = change.switch.partition(":")[2]
-        if change.kind == "widen":
-            candidate = world.candidate(used[change.switch])
+        of = change.of
+        if isinstance(of, WantRef) and change.kind in ("widen", "add"):
+            candidate = inputs.candidate(used[of])
             source = candidate.locator if candidate.module else candidate.origin
-            yield f"{candidate.component} {candidate.version} ({source})"
-        elif change.kind == "drop" or change.kind == "flag":
-            yield f"without {name}"
-        else:
-            yield f"as it is, with the risk: --allow {name}=REASON"
+            also = "with " if change.kind == "add" else ""
+            yield f"{also}{candidate.component} {candidate.version} ({source})"
+        elif isinstance(of, WantRef):
+            yield f"without {of.component}"
+        elif isinstance(of, FlagRef):
+            yield f"without {of.name}"
+        elif isinstance(of, RowRef):
+            yield f"as it is, with the risk: --allow {of.id}=REASON"
 
 
-def _rechecked(world: World, stacks: Sequence[Stack]) -> tuple[Stack, ...]:
+def _rechecked(inputs: ProblemInputs, stacks: Sequence[Stack]) -> tuple[Stack, ...]:
     """Return those that still work when the recipe is really changed that way."""
-    return tuple(each for each in stacks if solve(_applied(world.problem, each)) is not None)
+    return tuple(each for each in stacks if solve(_applied(inputs.problem, each)) is not None)
 
 
 def _applied(problem: StackProblem, stack: Stack) -> StackProblem:
+    """Return the problem as it is when the recipe is changed like that."""
     used = dict(stack.used)
-    of_kind = _by_kind(stack.changes)
+    changed = _by_kind(stack.changes)
     wants = [
-        replace(want, allowed=frozenset({used[want.switch]}), distance=())
-        if want.switch in of_kind["widen"]
+        replace(want, allowed=frozenset({used[want.ref]}), distance=())
+        if want.ref in changed["widen"]
         else want
         for want in problem.wants
-        if want.switch not in of_kind["drop"]
+        if want.ref not in changed["drop"]
     ]
-    gone = frozenset(each.partition(":")[2] for each in of_kind["flag"])
-    waived = {each.partition(":")[2] for each in of_kind["waive"]}
-    rules = [_without(rule, gone) for rule in problem.rules if rule.row not in waived]
-    flags = tuple(flag for flag in problem.flags if flag not in gone)
-    return replace(problem, wants=tuple(wants), rules=tuple(rules), flags=flags)
+    wants += [want for want in problem.addable if want.ref in changed["add"]]
+    gone = frozenset(each.name for each in changed["flag"] if isinstance(each, FlagRef))
+    rules = [
+        _without(rule, gone) for rule in problem.rules if RowRef(rule.row) not in changed["waive"]
+    ]
+    return replace(
+        problem,
+        wants=tuple(replace(want, order=n) for n, want in enumerate(wants)),
+        addable=(),
+        rules=tuple(rules),
+        flags=tuple(flag for flag in problem.flags if flag not in gone),
+    )
 
 
-def _by_kind(changes: Sequence[Change]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {"widen": set(), "drop": set(), "flag": set(), "waive": set()}
+def _by_kind(changes: Sequence[Change]) -> dict[ChangeKind, set[Assumption]]:
+    found: dict[ChangeKind, set[Assumption]] = {kind: set() for kind in CHANGE_COSTS}
     for change in changes:
-        found[change.kind].add(change.switch)
+        found[change.kind].add(change.of)
     return found
 
 

@@ -61,7 +61,7 @@ def stated_facts(
     found: dict[str, Value | None] = {
         "arch": arch,
         "backend": recipe.backend,
-        "container": recipe.backend == "container",
+        "container": False,  # no target is one yet
         "system_site_packages": recipe.system_site_packages,
         "scheduler": site.scheduler,
         "uses": frozenset(recipe.uses),
@@ -77,17 +77,13 @@ def stated_facts(
     return {name: value for name, value in found.items() if value is not None}
 
 
-def nothing(_: str) -> None:
-    """Know no fact at all: what a condition says by itself."""
-
-
 def with_owner(lookup: Lookup, owner: str, facts: Mapping[str, Value]) -> Lookup:
     """Return a lookup that also knows the facts of one provider, by its component or virtual."""
 
     def find(name: str) -> Value | None:
         first, dot, rest = name.partition(".")
-        if dot and first == owner:
-            return facts.get(rest)
+        if dot and first == owner and rest in facts:
+            return facts[rest]
         return lookup(name)
 
     return find

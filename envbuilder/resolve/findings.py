@@ -8,26 +8,26 @@ from ..model.knowledge import Remedy
 from ..model.plan import Finding, FindingStatus
 from .pool import describe
 from .problem import Stack
-from .rules import Grounded
-from .world import World
+from .problem_builder import ProblemInputs
+from .rules import GroundRule
 
 _WEIGHT = {"waived": 0, "lifted": 1, "warning": 2, "unknown": 3, "info": 4}
 
 
-def findings(world: World, stack: Stack) -> tuple[Finding, ...]:
+def findings(inputs: ProblemInputs, stack: Stack) -> tuple[Finding, ...]:
     """Return all rows that hold or may hold for the stack, the weightiest first."""
     effective = frozenset(stack.effective)
-    flags = frozenset(world.problem.flags)
+    flags = frozenset(inputs.problem.flags)
     remedies = dict(stack.violated)
     found = [
-        _finding(world, each, effective, remedies.get(each.rule.key))
-        for each in world.grounded
+        _finding(inputs, each, effective, remedies.get(each.rule.key))
+        for each in inputs.grounded
         if holds(each, effective, flags)
     ]
     return tuple(sorted(_once(found), key=lambda each: (_WEIGHT[each.status], each.id)))
 
 
-def holds(grounded: Grounded, effective: frozenset[str], flags: frozenset[str]) -> bool:
+def holds(grounded: GroundRule, effective: frozenset[str], flags: frozenset[str]) -> bool:
     """Whether the rule is violated where these candidates are effective and these flags set."""
     rule = grounded.rule
     return (
@@ -37,9 +37,13 @@ def holds(grounded: Grounded, effective: frozenset[str], flags: frozenset[str]) 
     )
 
 
-def _finding(world: World, each: Grounded, effective: frozenset[str], taken: str | None) -> Finding:
+def _finding(
+    inputs: ProblemInputs, each: GroundRule, effective: frozenset[str], taken: str | None
+) -> Finding:
     row = each.row
-    there = [world.candidate(name) for slot in each.rule.slots for name in sorted(slot & effective)]
+    there = [
+        inputs.candidate(name) for slot in each.rule.slots for name in sorted(slot & effective)
+    ]
     remedy = next((one for one in row.remedies if one.id == taken), None)
     return Finding(
         id=row.id,
@@ -55,7 +59,7 @@ def _finding(world: World, each: Grounded, effective: frozenset[str], taken: str
     )
 
 
-def _status(each: Grounded, remedy: Remedy | None) -> FindingStatus:
+def _status(each: GroundRule, remedy: Remedy | None) -> FindingStatus:
     if each.reason is not None:
         return "waived"
     if remedy is not None:

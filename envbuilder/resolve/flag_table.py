@@ -10,7 +10,7 @@ from ..model.knowledge import Flag, FlagRule, Knowledge
 from ..model.ranges import matches, version
 from .pool import Pool
 from .problem import Candidate, FlagCase, Rule
-from .rules import Grounded
+from .rules import GroundRule
 
 TABLE_ROWS = (
     *("FLAG-EARLY-", "FLAG-LATE-"),
@@ -24,9 +24,9 @@ _INTEGERS = re.compile(r"[0-9]+(,[0-9]+)*")
 
 def flag_table(
     knowledge: Knowledge, pool: Pool, flags: Mapping[str, str], allow: Mapping[str, str]
-) -> tuple[Grounded, ...]:
+) -> tuple[GroundRule, ...]:
     """Return the rules of all flags that are set; what no candidate can violate is left out."""
-    found: list[Grounded] = []
+    found: list[GroundRule] = []
     for name, value in flags.items():
         flag = knowledge.flags.get(name)
         if flag is not None:
@@ -41,7 +41,7 @@ def _rules(
     pool: Pool,
     knowledge: Knowledge,
     allow: Mapping[str, str],
-) -> Iterator[Grounded]:
+) -> Iterator[GroundRule]:
     releases = pool.of(flag.runtime)
     read = [each for each in releases if reads(flag, each.version)]
     takes_it = [each for each in read if takes(flag, each.version, value)]
@@ -93,7 +93,7 @@ def _values(flag: Flag, release: str) -> str:
 
 def _home(
     name: str, value: str, flag: Flag, component: str, pool: Pool, allow: Mapping[str, str]
-) -> Iterator[Grounded]:
+) -> Iterator[GroundRule]:
     elsewhere = frozenset(
         each.id
         for each in pool.of(component)
@@ -113,7 +113,7 @@ def _grounded(
     said: str,
     slots: tuple[frozenset[str], ...],
     allow: Mapping[str, str],
-) -> Grounded:
+) -> GroundRule:
     row = FlagRule.model_validate(
         {
             "id": f"FLAG-{kind}-{name.replace('_', '-').strip('-')}"[:40].rstrip("-"),
@@ -127,7 +127,7 @@ def _grounded(
     )
     cases = (FlagCase(kept=frozenset({name})),)
     rule = Rule(row.id, row.id, severity == "error", slots=slots, cases=cases)
-    return Grounded(rule, row, reason=allow.get(row.id))
+    return GroundRule(rule, row, reason=allow.get(row.id))
 
 
 _FIXES = {

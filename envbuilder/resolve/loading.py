@@ -20,7 +20,7 @@ error here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal
@@ -37,21 +37,6 @@ _MOST_STEPS = 1000
 
 class LoadError(Exception):
     """The module system refuses a load, or ends it otherwise than anyone wants."""
-
-
-def simulate(
-    modules: Mapping[str, Module], actions: Sequence[Action], autoswap: bool = True
-) -> tuple[str, ...]:
-    """Return what is loaded at the end, in load order.
-
-    Raises LoadError where an action fails. The alternatives of a module's parents are taken to
-    exclude each other, like the compilers of a hierarchy: of two open trees that both offer a
-    module, names do not tell which one it is loaded from.
-    """
-    session = _Session(modules, autoswap)
-    for action in actions:
-        session.act(action)
-    return session.loaded()
 
 
 def order(
@@ -80,10 +65,12 @@ def order(
 
 
 @dataclass
-class _Session:
+class Session:
     """What is loaded while actions are carried out. ``state``: key -> (module, is it loaded).
 
-    A module is not loaded yet while what it loads is; Lmod calls that pending.
+    A module is not loaded yet while what it loads is; Lmod calls that pending. The alternatives of
+    a module's parents are taken to exclude each other, like the compilers of a hierarchy: of two
+    open trees that both offer a module, names do not tell which one it is loaded from.
     """
 
     modules: Mapping[str, Module]
@@ -92,8 +79,8 @@ class _Session:
     holders: dict[str, str] = field(default_factory=dict)
     reloading: set[str] = field(default_factory=set)
 
-    def copy(self) -> _Session:
-        return _Session(self.modules, self.autoswap, dict(self.state), dict(self.holders))
+    def copy(self) -> Session:
+        return Session(self.modules, self.autoswap, dict(self.state), dict(self.holders))
 
     def loaded(self) -> tuple[str, ...]:
         return tuple(name for name, active in self.state.values() if active)
@@ -116,6 +103,17 @@ class _Session:
             raise LoadError(f"no module is called {name}") from None
 
     def _load(self, name: str) -> None:
+        """Load a module with all that it loads. Chains of loads are long: nothing is recursive."""
+        running = [self._loading(name)]
+        while running:
+            below = next(running[-1], None)
+            if below is None:
+                running.pop()
+            else:
+                running.append(self._loading(below))
+
+    def _loading(self, name: str) -> Iterator[str]:
+        """Carry out the load of one module, and yield what is to be loaded meanwhile."""
         module = self._module(name)
         there, active = self.state.get(module.key, ("", False))
         if active:
@@ -129,13 +127,13 @@ class _Session:
         for below in module.loads:
             # Pending counts as loaded: a circle of loads ends here.
             if self.state.get(self._module(below).key, ("",))[0] != below:
-                self._load(below)
+                yield below
         others = self._join_families(module)
         # What it loads may be of its own name: that one stays then.
         if self.state[module.key] == (name, False):
             del self.state[module.key]
             self.state[module.key] = (name, True)
-        self._replace_family(module, others)
+        yield from self._replace_family(module, others)
 
     def _unload(self, name: str) -> None:
         module = self.modules[name]
@@ -160,7 +158,7 @@ class _Session:
         self.holders.update(dict.fromkeys(module.families, module.key))
         return [key for key in held if key is not None and key != module.key]
 
-    def _replace_family(self, module: Module, others: list[str]) -> None:
+    def _replace_family(self, module: Module, others: list[str]) -> Iterator[str]:
         """Unload those of its families, the last one first, and load the module once more."""
         if not others:
             return
@@ -172,14 +170,16 @@ class _Session:
                 there, active = self.state.get(each, ("", False))
                 if active:
                     self._unload(there)
-            self._load(module.name)
+            yield module.name
         self.reloading.discard(module.name)
 
 
 def _refuse_conflict(module: Module, state: Mapping[str, tuple[str, bool]]) -> None:
-    for key, (other, active) in state.items():
-        if active and (other in module.conflicts or key in module.conflicts):
-            raise LoadError(f"{module.name} is not loaded beside {other}")
+    for each in module.conflicts:
+        for key in (each, each.rpartition("/")[0]):
+            other, active = state.get(key, ("", False))
+            if active and each in (key, other):
+                raise LoadError(f"{module.name} is not loaded beside {other}")
 
 
 @dataclass
@@ -202,7 +202,7 @@ class _Search:
 
     def run(self, preload: tuple[str, ...]) -> tuple[Action, ...] | None:
         """Return all actions, those of the preloads first, or None."""
-        session = _Session(self.modules, autoswap=False)
+        session = Session(self.modules, autoswap=False)
         actions: list[Action] = []
         try:
             for name in preload:
@@ -212,7 +212,7 @@ class _Search:
         later = self._after(session, self.rest, self._bringers())
         return None if later is None else (*actions, *later)
 
-    def _step(self, session: _Session, name: str) -> Iterator[Action]:
+    def _step(self, session: Session, name: str) -> Iterator[Action]:
         """Carry out what loading *name* takes, and yield it."""
         for old in sorted(old for old, new in self.replaced.items() if new == name):
             if session.is_loaded(old):
@@ -235,7 +235,7 @@ class _Search:
 
     def _after(
         self,
-        session: _Session,
+        session: Session,
         rest: tuple[str, ...],
         bringers: Mapping[str, frozenset[str]],
     ) -> tuple[Action, ...] | None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..model.knowledge import Component, Generation
+from ..model.module_names import stem, stems
 from ..model.site import StatedModule
 
 _VERSION = re.compile(r"[0-9][A-Za-z0-9._]*")
@@ -37,7 +38,7 @@ class Names:
         """Return components and versions: what is stated, else what the name says."""
         if module.provides:
             return dict(module.provides)
-        component = self.of_module.get(key(module.name))
+        component = self.of_module.get(stem(module.name))
         found = _VERSION.match(version_part(module.name).split("-", 1)[0])
         if component is None or found is None:
             return {}
@@ -71,12 +72,7 @@ def names(
             marks.setdefault(compiler, generation)
         for kind in kinds:
             marks.setdefault(f"{kind}-{generation}", generation)
-    of_module = {
-        module: component
-        for component, known in sorted(components.items())
-        for module in known.modules
-    }
-    return Names(of_module, marks)
+    return Names(stems(components), marks)
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:

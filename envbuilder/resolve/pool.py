@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ..model.channels import CHANNEL_ORIGINS
 from ..model.conda_order import conda_matches
 from ..model.condition import Value
 from ..model.knowledge import Ranges, Selection, Selector
 from ..model.ranges import matches
-from .problem import Candidate
+from .problem import Candidate, CandidateId
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,20 @@ class Pool:
     def of(self, role: str) -> tuple[Candidate, ...]:
         return self.by_role.get(role, ())
 
+    @cached_property
+    def _alike(self) -> dict[str, tuple[tuple[CandidateId, ...], ...]]:
+        return {}
+
+    def alike(self, role: str) -> tuple[tuple[CandidateId, ...], ...]:
+        """Return the candidates of a role, those of which the same facts are known together."""
+        if role not in self._alike:
+            groups: dict[object, list[CandidateId]] = {}
+            for each in self.of(role):
+                facts = frozenset(self.facts.get(each.id, {}).items())
+                groups.setdefault(facts, []).append(each.id)
+            self._alike[role] = tuple(tuple(those) for those in groups.values())
+        return self._alike[role]
+
     def within(self, role: str, ranges: Ranges) -> frozenset[str]:
         """Return the candidates of a component or virtual in one of the ranges."""
         return frozenset(each.id for each in self.of(role) if in_ranges(each, ranges))
@@ -52,7 +67,7 @@ class Pool:
 
 def fits(candidate: Candidate, constraint: str) -> bool:
     """Whether a candidate's version lies in a range, in the order of its own package world."""
-    in_range = conda_matches if candidate.origin == "conda" else matches
+    in_range = conda_matches if candidate.origin in CHANNEL_ORIGINS else matches
     return in_range(candidate.version, constraint)
 
 

@@ -1,25 +1,25 @@
 """The stack problem: what the solver is given, in plain values, and what it answers.
 
 Nothing here knows documents. Building a problem from recipe, site, snapshot and knowledge is one
-thing (``world``), solving it another (``engine``), and a brute-force oracle in the tests solves the
-same values. What a *stack* is, and which one is best:
+thing (``problem_builder``), solving it another (``engine``), and a brute-force oracle in the tests
+solves the same values. What a *stack* is, and which one is best:
 
 Loading. A set of modules is loaded explicitly, ``preload`` always and first. A module *brings*
 itself and what it loads, directly or not; all that is brought is *touched*. Touched modules of one
 ``key`` are the same module to the module system: one of them stays *active*, and where there are
-several, that one is loaded explicitly and ``replaces`` allows it to take the place of each other
-one. No two active modules share a family, none conflicts with another, and each touched module
-that has parents finds all of one alternative active. A module that is loaded explicitly is used,
-replaces something, is a parent of an active one, or is a preload. There is an order in which the
-loads end like that (``loading``).
+several, that one is loaded explicitly and ``replaces`` holds the ABI of each other one. No two
+active modules share a family, none conflicts with another, and each touched module that has parents
+finds all of one alternative active. A module that is loaded explicitly is used, replaces something,
+is a parent of an active one, or is a preload. There is an order in which the loads end like that
+(``loading``).
 
 Providers. A candidate of an active module is active; one of no module is active where it is used.
 A shadowable active candidate is *shadowed* by one that is active, not shadowable and shares a role
 (its component, or a virtual that the component fulfils). Active and not shadowed is *effective*.
 Two effective candidates of one role are the same component in the same version, and both of
-modules or both not. Each want is met
-by one used, effective candidate of its component (or virtual) that it allows. A candidate outside
-all modules (pip, system, build) that names Pythons fits the used one.
+modules or both not. Each want is met by one used, effective candidate of its component (or virtual)
+that it allows; of a component one candidate is used. A candidate outside all modules (pip, system,
+build) that names Pythons fits the used one.
 
 Generations. Modules that a load brings whose module is not ``build_only`` (the run-time ones) have
 at most one generation.
@@ -28,10 +28,17 @@ Rules. A rule is violated where each of its slots holds an effective candidate, 
 does, and the flags that are kept are those of one of its cases. A hard rule may be violated only
 where a remedy of it is taken that helps; a soft one costs a warning unless one is.
 
-Switches. Whatever may be left out to find out what cannot hold together has a name: a want's own,
-and ``row:ID``, ``flag:NAME``, ``fit:COMPONENT`` (its candidates' Pythons) and ``law:NAME``
-(generations, provider: two effective candidates of a role, replaces: who may take whose place,
-loading: families, conflicts, parents, order).
+Assumptions. Whatever may be given up to find out what cannot hold together is an ``Assumption``:
+that a want is met by what it allows, that a flag is set, that a row of knowledge counts, that the
+releases of a component fit the Python (``PythonFit``), that a role has one provider
+(``OneProvider``), and the laws: generations, replaces (who may take whose place), loading
+(families, conflicts, parents, order). A *conflict* is a set of assumptions that do not hold
+together, each of which is needed for that: given up, it may hold or not. A want that is given up is
+also met by any other candidate of its component, or thought to be met by one that is not there.
+Conflicts are *independent*: of each later one nothing is resolved by giving up the earlier ones.
+
+Closest. What may be changed of what was asked: ``Change``. A want is widened (to what it names in
+``distance``) or dropped, a flag dropped, a row waived, and one of ``addable`` added.
 
 Best. ``LEVELS``, high to low; the costs of each are compared in that order.
 """
@@ -48,7 +55,11 @@ CandidateId = str
 
 @dataclass(frozen=True)
 class Module:
-    """A module as the solver sees it. ``loads``: directly, in order, all of them known."""
+    """A module as the solver sees it. ``loads``: directly, in order, all of them known.
+
+    ``abi``: what it may be replaced as; None: by its own name. ``replaces``: the ABIs in whose
+    place it may be loaded.
+    """
 
     name: str
     key: str
@@ -59,6 +70,11 @@ class Module:
     generation: str | None = None
     build_only: bool = False
     replaces: frozenset[str] = frozenset()
+    abi: str | None = None
+
+    @property
+    def replaced_as(self) -> str:
+        return self.name if self.abi is None else self.abi
 
 
 @dataclass(frozen=True)
@@ -84,6 +100,77 @@ class Candidate:
     pythons: frozenset[CandidateId] | None = None
 
 
+WantSource = Literal["line", "implied", "question", "addition"]
+"""A line of the recipe, the runtime or a build, a question of the user, a possible addition."""
+
+
+@dataclass(frozen=True)
+class WantRef:
+    """That a want is met by what it allows."""
+
+    source: WantSource
+    component: str
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.component}"
+
+
+@dataclass(frozen=True)
+class FlagRef:
+    """That a flag is set as the recipe sets it."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"flag:{self.name}"
+
+
+@dataclass(frozen=True)
+class RowRef:
+    """That a row of knowledge counts."""
+
+    id: str
+
+    def __str__(self) -> str:
+        return f"row:{self.id}"
+
+
+@dataclass(frozen=True)
+class PythonFit:
+    """That a release of a component is for the Python that is used."""
+
+    component: str
+
+    def __str__(self) -> str:
+        return f"fit:{self.component}"
+
+
+@dataclass(frozen=True)
+class OneProvider:
+    """That a component or virtual has one provider: an environment has one MPI."""
+
+    role: str
+
+    def __str__(self) -> str:
+        return f"law:provider:{self.role}"
+
+
+LawName = Literal["generations", "replaces", "loading"]
+LAWS: tuple[LawName, ...] = ("generations", "replaces", "loading")
+
+
+@dataclass(frozen=True)
+class Law:
+    """What holds whatever a user asks."""
+
+    name: LawName
+
+    def __str__(self) -> str:
+        return f"law:{self.name}"
+
+
+Assumption = WantRef | FlagRef | RowRef | PythonFit | OneProvider | Law
+
 WantKind = Literal["line", "role", "implied"]
 """Who wants it: a line of the recipe; the runtime, any provider of a role such as mpi; the runtime,
 a component for which no module is loaded that would not be there anyway."""
@@ -91,14 +178,14 @@ a component for which no module is loaded that would not be there anyway."""
 
 @dataclass(frozen=True)
 class Want:
-    """Something that must be in the stack. ``switch`` names it in conflicts.
+    """Something that must be in the stack. ``ref`` names it in conflicts.
 
     ``distance``: for each candidate that it does not allow, how far that is from what was asked,
     from 1 on; those not named cannot stand in at all. ``order``: its place in the recipe, which is
     its weight in *newest*. ``can_drop``: a user could do without.
     """
 
-    switch: str
+    ref: WantRef
     component: str
     allowed: frozenset[CandidateId]
     order: int
@@ -119,23 +206,28 @@ class FlagCase:
 class RemedyOption:
     """A remedy of a rule: helps where one of ``helps`` is effective, and one of ``needs`` too.
 
-    ``helps`` None: always. ``needs`` None: nothing.
+    ``helps`` None: always. ``needs`` None: nothing. ``proved``: it does not count as a remedy.
     """
 
     id: str
     helps: frozenset[CandidateId] | None = None
     needs: frozenset[CandidateId] | None = None
+    proved: bool = False
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One grounded row of knowledge. Several may stem from one row (``row``), ``key`` is unique."""
+    """One grounded row of knowledge. Several may stem from one row (``row``), ``key`` is unique.
+
+    ``lacks``: sets of candidates that are missing; ``lack_of``: of which component each.
+    """
 
     key: str
     row: str
     hard: bool
     slots: tuple[frozenset[CandidateId], ...] = ()
     lacks: tuple[frozenset[CandidateId], ...] = ()
+    lack_of: tuple[str, ...] = ()
     cases: tuple[FlagCase, ...] = (FlagCase(),)
     remedies: tuple[RemedyOption, ...] = ()
     can_waive: bool = False
@@ -145,13 +237,15 @@ class Rule:
 class Problem:
     """One stack problem. ``optional``: components that only a remedy may add.
 
-    ``flags``: those that the recipe sets, which a closest stack may drop. ``barred``: sets of
-    explicit loads that are known to end otherwise than planned.
+    ``addable``: wants that a closest stack may add. ``flags``: those that the recipe sets, which
+    a closest stack may drop. ``barred``: sets of explicit loads that are known to end otherwise
+    than planned.
     """
 
     modules: tuple[Module, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     wants: tuple[Want, ...] = ()
+    addable: tuple[Want, ...] = ()
     rules: tuple[Rule, ...] = ()
     preload: tuple[str, ...] = ()
     preferred: str | None = None
@@ -163,27 +257,36 @@ class Problem:
 # Levels of the objective, the first one weighs most. "newest" is one level for each want, in the
 # order of the wants.
 LEVELS = (
-    "changes",  # of what was asked: lines widened or dropped, flags dropped, rules waived
+    "changes",  # of what was asked: see Change
     "distance",  # from what was asked, where a line was widened
     "additions",  # loads that nobody asked for, see below
     "preference",  # run-time generations that are not the preferred one
     "origins",  # sum of the used candidates' origin_cost
     "warnings",  # soft rules violated and not lifted, and modules replaced
-    "remedies",
+    "remedies",  # that are taken, but for those that were proved
     "generations",  # how many there are among the active modules
     "newest",  # rank of the candidate that each want uses
     "loads",  # how many modules are loaded explicitly
     "names",  # places of the loads in the text order of all modules' names, of the remedies among
-    # those of their rules, and ranks of what only remedies use: nothing is left to chance
+    # those of their rules, ranks of what only remedies use, and of what is changed the places among
+    # the wants (addable ones last), flags, or rows in text order: nothing is left to chance
 )
 
 # An addition is a module loaded explicitly that is no preload, no parent of an active one and not
 # the module of a candidate that a want of kind "line" uses, and that either is not the module of a
 # candidate that a want of kind "role" uses or replaces another module.
 
+ChangeKind = Literal["add", "widen", "flag", "drop", "waive"]
+
 # What a change costs in a closest stack. Advice of the cheapest first; to do without something
 # that was asked for, or to take a known risk, is advice of the last resort.
-CHANGE_COSTS = {"widen": 10, "flag": 11, "drop": 100, "waive": 1000}
+CHANGE_COSTS: dict[ChangeKind, int] = {
+    "add": 9,
+    "widen": 10,
+    "flag": 11,
+    "drop": 100,
+    "waive": 1000,
+}
 
 
 @dataclass(frozen=True)
@@ -191,14 +294,14 @@ class Stack:
     """An answer. ``loads``: explicit ones, preloads first, in an order that ends as planned.
 
     ``final``: all active modules, sorted. ``replaced``: (module, the one that takes its place).
-    ``used``: switch of a want -> candidate. ``effective``: all effective candidates. ``violated``:
+    ``used``: want -> candidate. ``effective``: all effective candidates. ``violated``:
     keys of rules that are violated, with the remedy taken for it or None. ``costs``: by level.
     """
 
     loads: tuple[str, ...]
     final: tuple[str, ...]
     replaced: tuple[tuple[str, str], ...]
-    used: tuple[tuple[str, CandidateId], ...]
+    used: tuple[tuple[WantRef, CandidateId], ...]
     effective: tuple[CandidateId, ...]
     violated: tuple[tuple[str, str | None], ...]
     costs: tuple[tuple[str, tuple[int, ...]], ...] = field(default=(), compare=False)
@@ -207,7 +310,7 @@ class Stack:
 
 @dataclass(frozen=True)
 class Change:
-    """What a closest stack changes of what was asked. ``switch``: a want's, flag's or row's."""
+    """What a closest stack changes of what was asked."""
 
-    kind: Literal["widen", "flag", "drop", "waive"]
-    switch: str
+    kind: ChangeKind
+    of: Assumption

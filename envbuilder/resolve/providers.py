@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from packaging.version import Version
 
-from ..model.channels import CondaPackage
+from ..model.channels import CHANNEL_ORIGINS, CondaPackage
 from ..model.conda_order import CondaKey
 from ..model.knowledge import Component, Knowledge
 from ..model.ranges import version
@@ -16,7 +16,7 @@ from ..model.site import Origin, SystemComponent
 from .names import key, natural
 from .pool import Pool
 from .problem import Candidate
-from .reach import Shelf
+from .reach import ModuleIndex
 from .request import Request
 
 _NOTHING = Version("0")
@@ -45,7 +45,7 @@ class _Python:
 
 def pool(
     request: Request,
-    shelf: Shelf,
+    index: ModuleIndex,
     modules: Iterable[str],
     components: Iterable[str],
     strict: bool,
@@ -54,7 +54,7 @@ def pool(
 
     ``strict``: without the releases that are for none of the Pythons that are there.
     """
-    inside = [each for name in sorted(modules) for each in _of_module(request, shelf, name)]
+    inside = [each for name in sorted(modules) for each in _of_module(request, index, name)]
     pythons = [
         *(c for c in inside if c.component == "python"),
         *_interpreters(request),
@@ -64,7 +64,7 @@ def pool(
     outside = [
         each
         for name in sorted(set(components))
-        for each in (*_of_index(request, name, known, strict), *_conda(request, name, known))
+        for each in (*_of_index(request, name, known, strict), *_packages(request, name, known))
     ]
     system = dict(_of_system(request, set(components)))
     own = [*(p for p in pythons if p.module is None), *system]
@@ -73,8 +73,8 @@ def pool(
         for each in (*inside, *own, *outside)
         if each.origin not in _INDEXED or (each.component, each.version) not in request.refused
     ]
-    facts = {each.id: shelf.modules[each.module].facts for each in offered if each.module}
-    homes = {each.id: shelf.modules[each.module].home for each in offered if each.module}
+    facts = {each.id: index.modules[each.module].facts for each in offered if each.module}
+    homes = {each.id: index.modules[each.module].home for each in offered if each.module}
     for each, stated in system.items():
         facts[each.id] = stated.facts
         homes[each.id] = str(stated.facts[_HOME]) if _HOME in stated.facts else None
@@ -90,18 +90,18 @@ def _inside(request: Request, offered: Iterable[Candidate]) -> Iterator[tuple[st
     """Yield where in the prefix candidates lie, as far as anything is built against them."""
     for each in offered:
         known = request.knowledge.components.get(each.component)
-        if each.origin == "conda":
+        if each.origin in CHANNEL_ORIGINS:
             yield each.id, _PREFIX
         elif each.origin == "pip" and known and known.pip_home:
             yield each.id, f"{SITE_PACKAGES}/{known.pip_home}"
 
 
-def _of_module(request: Request, shelf: Shelf, name: str) -> Iterator[Candidate]:
+def _of_module(request: Request, index: ModuleIndex, name: str) -> Iterator[Candidate]:
     if "module" not in request.site.origins and name not in request.preload:
         return
-    module = shelf.modules[name]
-    defaults = {each for each in shelf.by_key[key(name)] if shelf.modules[each].default}
-    for component, found in shelf.provides(name).items():
+    module = index.modules[name]
+    defaults = index.defaults.get(key(name), frozenset())
+    for component, found in index.provides(name).items():
         yield Candidate(
             id=f"{component}@{found} <- module:{name}",
             component=component,
@@ -122,7 +122,7 @@ def _roles(knowledge: Knowledge, component: str) -> frozenset[str]:
 
 
 def _interpreters(request: Request) -> Iterator[Candidate]:
-    if "system" not in request.site.origins or request.recipe.backend == "conda":
+    if "system" not in request.backend.python_origins.intersection(request.site.origins):
         return
     claimed = {module.python for module in request.snapshot.modules if module.python}
     for each in request.snapshot.interpreters:
@@ -187,7 +187,7 @@ def _of_index(
                 yield _outside(request, component, release.version, origin, name, limited)
 
 
-def _conda(request: Request, component: str, pythons: list[_Python]) -> Iterator[Candidate]:
+def _packages(request: Request, component: str, pythons: list[_Python]) -> Iterator[Candidate]:
     """Yield the conda packages of a component, but for python, which is a candidate already."""
     if component != "python":
         yield from _of_channels(request, component, pythons)
@@ -200,7 +200,7 @@ def _of_channels(
 
     conda's strict priority: a channel hides what those behind it have of the same name.
     """
-    if request.recipe.backend != "conda" or component == request.recipe.runtime.package:
+    if not request.backend.channels or component == request.recipe.runtime.package:
         return
     known = request.knowledge.components.get(component)
     hidden: set[str] = set()
@@ -249,7 +249,7 @@ def _index_origins(request: Request, known: Component, component: str) -> Iterat
 
 def _newest_first(those: list[Candidate]) -> list[Candidate]:
     """Sort by version; where conda's are among them in conda's order, which knows all others."""
-    if any(each.origin == "conda" for each in those):
+    if any(each.origin in CHANNEL_ORIGINS for each in those):
         return sorted(those, key=lambda c: CondaKey(c.version), reverse=True)
     return sorted(those, key=lambda c: version(c.version) or _NOTHING, reverse=True)
 
@@ -260,11 +260,8 @@ def _ranked(candidates: list[Candidate], request: Request) -> Iterator[Candidate
     Components that fulfil the same virtual are ranked one after the other, so that no two
     providers of a role have the same rank.
     """
-    # What conda is asked for comes from conda where a channel has it, whatever a site prefers.
-    others = (each for each in request.site.origins if each != "conda")
-    order = {origin: n for n, origin in enumerate(("conda", *others))}
-    if request.recipe.backend != "conda":
-        order = {origin: n for n, origin in enumerate(request.site.origins)}
+    origins = dict.fromkeys((*request.backend.first_origins, *request.site.origins))
+    order = {origin: n for n, origin in enumerate(origins)}
     by_component: dict[str, list[Candidate]] = {}
     for each in candidates:
         by_component.setdefault(each.component, []).append(each)

@@ -7,19 +7,68 @@ take the place of a module that is among them, to the fixpoint.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ..model.knowledge import Component
+from ..model.module_names import stem
 from ..model.ranges import series
 from ..model.site import StatedModule
 from .names import Names, key
 from .problem import Module
 
+Signature = tuple[str | None, frozenset[tuple[str, str]]]
+"""A module's generation, and the ABI series of all that it provides."""
+
+
+class Abis:
+    """The ABIs of the modules of one key: which of them may be loaded in whose place.
+
+    A module may take the place of those of its generation that provide nothing which it does not
+    provide in the same series. That hangs on their signatures alone, so that thousands of modules
+    are compared by the few signatures that they have.
+    """
+
+    def __init__(self, signatures: Mapping[str, Signature]) -> None:
+        self._signatures = signatures
+        every = sorted(set(signatures.values()), key=lambda one: (str(one[0]), sorted(one[1])))
+        self._labels = {each: f"abi {n}" for n, each in enumerate(every) if each[1]}
+        by_item: dict[tuple[str | None, tuple[str, str]], list[Signature]] = {}
+        for generation, items in self._labels:
+            for item in items:
+                by_item.setdefault((generation, item), []).append((generation, items))
+        self._below = {each: self._find_below(each, by_item) for each in every}
+        self._above: dict[str, list[str]] = {}
+        for name in sorted(signatures):
+            for label in self._below[signatures[name]]:
+                self._above.setdefault(label, []).append(name)
+
+    def _find_below(
+        self,
+        signature: Signature,
+        by_item: Mapping[tuple[str | None, tuple[str, str]], Sequence[Signature]],
+    ) -> frozenset[str]:
+        generation, items = signature
+        shared = Counter(each for item in items for each in by_item[generation, item])
+        return frozenset(self._labels[each] for each, n in shared.items() if n == len(each[1]))
+
+    def of(self, module: str) -> str | None:
+        """Return what a module may be replaced as; None: nothing may take its place."""
+        return self._labels.get(self._signatures[module])
+
+    def replaceable(self, module: str) -> frozenset[str]:
+        """Return the ABIs in whose place a module may be loaded, its own among them."""
+        return self._below[self._signatures[module]]
+
+    def replacing(self, abi: str | None) -> Sequence[str]:
+        """Return the modules that may be loaded in the place of an ABI, sorted."""
+        return self._above.get(abi, ()) if abi is not None else ()
+
 
 @dataclass(frozen=True)
-class Shelf:
+class ModuleIndex:
     """All modules of a site, and what is known of them, looked up when it is asked for."""
 
     modules: Mapping[str, StatedModule]
@@ -34,6 +83,22 @@ class Shelf:
         return found
 
     @cached_property
+    def _by_stem(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for of, names in self.by_key.items():
+            found.setdefault(stem(f"{of}/0"), []).extend(names)
+        return found
+
+    @cached_property
+    def defaults(self) -> dict[str, frozenset[str]]:
+        """The modules that the site marks as the default of their key."""
+        found: dict[str, set[str]] = {}
+        for name, module in self.modules.items():
+            if module.default:
+                found.setdefault(key(name), set()).add(name)
+        return {of: frozenset(names) for of, names in found.items()}
+
+    @cached_property
     def _provided(self) -> dict[str, dict[str, str]]:
         return {}
 
@@ -46,7 +111,8 @@ class Shelf:
         found = {module.name for module in self._stating if component in module.provides}
         known = self.components.get(component)
         for name in known.modules if known else ():
-            found |= {m for m in self.by_key.get(name, ()) if component in self.provides(m)}
+            those = self._by_stem.get(stem(f"{name}/0"), ())
+            found |= {m for m in those if component in self.provides(m)}
         return sorted(found)
 
     def provides(self, module: str) -> dict[str, str]:
@@ -78,48 +144,60 @@ class Shelf:
         } - {None}
         return of_parents.pop() if len(of_parents) == 1 else None
 
-    def may_replace(self, module: str, other: str) -> bool:
-        """Whether *module* may take the place of *other*: same generation, same ABI series."""
-        if module == other or self.generation(module) != self.generation(other):
-            return False
-        mine, theirs = self.provides(module), self.provides(other)
-        return bool(theirs) and all(
-            component in mine and self._same_series(component, mine[component], version)
-            for component, version in theirs.items()
-        )
+    def abis(self, module: str) -> Abis:
+        """Return the ABIs of all modules that have the key of this one."""
+        of = key(module)
+        if of not in self._abis:
+            self._abis[of] = Abis({name: self._signature(name) for name in self.by_key[of]})
+        return self._abis[of]
 
-    def _same_series(self, component: str, one: str, other: str) -> bool:
+    @cached_property
+    def _abis(self) -> dict[str, Abis]:
+        return {}
+
+    def _signature(self, module: str) -> Signature:
+        items = (
+            (component, self._series_of(component, version))
+            for component, version in self.provides(module).items()
+        )
+        return self.generation(module), frozenset(items)
+
+    def _series_of(self, component: str, version: str) -> str:
         known = self.components.get(component)
         if known is None or known.series is None:
-            return one == other
-        return series(one, known.series) == series(other, known.series)
+            return version
+        return ".".join(map(str, series(version, known.series)))
 
 
-def reachable(shelf: Shelf, seeds: Iterable[str]) -> frozenset[str]:
+def reachable(index: ModuleIndex, seeds: Iterable[str]) -> frozenset[str]:
     """Return all modules that loading some of *seeds* can touch, and what may replace those."""
     found: set[str] = set()
-    waiting = [name for name in seeds if name in shelf.modules]
+    replaceable: set[tuple[str, str | None]] = set()
+    waiting = [name for name in seeds if name in index.modules]
     while waiting:
         name = waiting.pop()
         if name in found:
             continue
         found.add(name)
-        module = shelf.modules[name]
+        module = index.modules[name]
         near = [*module.loads, *(p for alternative in module.parents for p in alternative)]
-        near += [m for m in shelf.by_key[key(name)] if shelf.may_replace(m, name)]
-        waiting += [each for each in near if each in shelf.modules and each not in found]
+        abi = key(name), index.abis(name).of(name)
+        if abi not in replaceable:
+            replaceable.add(abi)
+            near += index.abis(name).replacing(abi[1])
+        waiting += [each for each in near if each in index.modules and each not in found]
     return frozenset(found)
 
 
-def solver_modules(shelf: Shelf, names: Iterable[str]) -> tuple[Module, ...]:
+def solver_modules(index: ModuleIndex, names: Iterable[str]) -> tuple[Module, ...]:
     """Return the modules as the solver sees them."""
     there = frozenset(names)
-    return tuple(_solver_module(shelf, name, there) for name in sorted(there))
+    return tuple(_solver_module(index, name, there) for name in sorted(there))
 
 
-def _solver_module(shelf: Shelf, name: str, there: frozenset[str]) -> Module:
-    module = shelf.modules[name]
-    provided = [shelf.components.get(each) for each in shelf.provides(name)]
+def _solver_module(index: ModuleIndex, name: str, there: frozenset[str]) -> Module:
+    module = index.modules[name]
+    provided = [index.components.get(each) for each in index.provides(name)]
     return Module(
         name=name,
         key=key(name),
@@ -127,11 +205,8 @@ def _solver_module(shelf: Shelf, name: str, there: frozenset[str]) -> Module:
         parents=module.parents,
         conflicts=tuple(each for each in module.conflicts if each != key(name)),
         families=module.families,
-        generation=shelf.generation(name),
+        generation=index.generation(name),
         build_only=bool(provided) and all(each and each.build_only for each in provided),
-        replaces=frozenset(
-            each
-            for each in shelf.by_key[key(name)]
-            if each in there and shelf.may_replace(name, each)
-        ),
+        replaces=index.abis(name).replaceable(name),
+        abi=index.abis(name).of(name),
     )

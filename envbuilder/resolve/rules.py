@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from ..model.condition import Condition, Lookup, Value
-from ..model.knowledge import Advisory, Coupling, FlagRule, Knowledge, Remedy, Row
+from ..model.knowledge import Advisory, Coupling, FlagRule, Knowledge, Remedy, Row, Selection
+from ..model.matching import selection_words
 from .facts import Facts, with_owner
 from .pool import Pool
 from .problem import FlagCase, RemedyOption, Rule
@@ -22,23 +23,26 @@ _MOST_FLAGS = 6
 
 
 @dataclass(frozen=True)
-class Grounded:
+class GroundRule:
     """A rule with the row that it stems from.
 
     ``unknown``: the facts that nobody stated and on which it hangs; () where it holds for certain.
-    ``reason``: of the waiver, None where it is not waived.
+    ``reason``: of the waiver, None where it is not waived. ``beside``: what else must be there, in
+    words, of components that were not given.
     """
 
     rule: Rule
     row: Row
     unknown: tuple[str, ...] = ()
     reason: str | None = None
+    beside: tuple[str, ...] = ()
 
     @property
     def binds(self) -> bool:
         """Whether the solver has to look at it: not what is only told."""
-        severe = self.row.severity == "error" or (self.row.severity == "warning" and self.sure)
-        return self.reason is None and severe
+        if self.reason is not None or self.row.severity == "info":
+            return False
+        return self.sure or (self.row.severity == "error" and self.row.unknown != "info")
 
     @property
     def sure(self) -> bool:
@@ -46,12 +50,24 @@ class Grounded:
 
 
 @dataclass(frozen=True)
+class _Slot:
+    """Candidates of a role, one of which a row looks for; ``words`` say which."""
+
+    role: str
+    words: str
+    ids: frozenset[str]
+
+
+@dataclass(frozen=True)
 class _Shape:
-    """What a row looks for: slots all filled, lacks all empty. ``mark`` tells shapes apart."""
+    """What a row looks for: slots all filled, lacks all empty. ``mark`` tells shapes apart.
+
+    ``owner``: what the row is about, for rows that say nothing where that is not there.
+    """
 
     mark: str
-    slots: tuple[frozenset[str], ...]
-    lacks: tuple[frozenset[str], ...] = ()
+    slots: tuple[_Slot, ...]
+    lacks: tuple[_Slot, ...] = ()
     owner: str | None = None
 
 
@@ -64,61 +80,98 @@ class _Verdict:
 
 
 def ground(
-    knowledge: Knowledge, pool: Pool, facts: Facts, allow: Mapping[str, str]
-) -> tuple[Grounded, ...]:
-    """Return the rules of all rows that can come true in this request."""
-    found: list[Grounded] = []
+    knowledge: Knowledge,
+    pool: Pool,
+    facts: Facts,
+    allow: Mapping[str, str],
+    complete: bool = True,
+) -> tuple[GroundRule, ...]:
+    """Return the rules of all rows that can come true in this request.
+
+    ``complete``: what the pool has no candidate of is not there; else it is not known, and what a
+    row looks for of it is told as ``beside``.
+    """
+    found: list[GroundRule] = []
     for advisory in knowledge.advisories:
-        found += _ground(advisory, _of_advisory(advisory, pool), pool, facts, allow)
+        found += _ground(advisory, _of_advisory(advisory, pool), pool, facts, allow, complete)
     for coupling in knowledge.couplings:
-        found += _ground(coupling, _of_coupling(coupling, pool), pool, facts, allow)
+        found += _ground(coupling, _of_coupling(coupling, pool), pool, facts, allow, complete)
     for rule in knowledge.flag_rules:
-        found += _ground(rule, _of_flag_rule(rule, pool), pool, facts, allow)
+        found += _ground(rule, _of_flag_rule(rule, pool), pool, facts, allow, complete)
     return tuple(found)
 
 
 def _of_advisory(row: Advisory, pool: Pool) -> Iterator[_Shape]:
-    slots = [pool.within(row.component, row.affected)]
-    slots += [pool.selected(name, which) for name, which in row.beside.items()]
+    slots = [_Slot(row.component, row.component, pool.within(row.component, row.affected))]
+    slots += [_selected(pool, name, which) for name, which in row.beside.items()]
     yield _Shape("", tuple(slots), owner=row.component)
 
 
 def _of_coupling(row: Coupling, pool: Pool) -> Iterator[_Shape]:
-    given = [pool.selected(name, which) for name, which in row.given.items()]
+    given = [_selected(pool, name, which) for name, which in row.given.items()]
     for name, which in row.needs.items():
         inside = pool.selected(name, which)
         outside = frozenset(each.id for each in pool.of(name)) - inside
+        words = f"{name} outside {selection_words(which)}"
         if row.absent == "wrong":
-            yield _Shape(name, tuple(given), (inside,))
+            yield _Shape(name, tuple(given), (_Slot(name, words, inside),))
         else:
-            yield _Shape(name, (*given, outside))
+            yield _Shape(name, (*given, _Slot(name, words, outside)))
 
 
 def _of_flag_rule(row: FlagRule, pool: Pool) -> Iterator[_Shape]:
-    yield _Shape("", (pool.within(row.runtime, row.range),), owner=row.runtime)
+    slot = _Slot(row.runtime, row.runtime, pool.within(row.runtime, row.range))
+    yield _Shape("", (slot,), owner=row.runtime)
+
+
+def _selected(pool: Pool, name: str, which: Selection) -> _Slot:
+    return _Slot(name, f"{name} {selection_words(which)}", pool.selected(name, which))
 
 
 def _ground(
-    row: Row, shapes: Iterator[_Shape], pool: Pool, facts: Facts, allow: Mapping[str, str]
-) -> Iterator[Grounded]:
-    usable = [shape for shape in shapes if all(shape.slots)]
+    row: Row,
+    shapes: Iterator[_Shape],
+    pool: Pool,
+    facts: Facts,
+    allow: Mapping[str, str],
+    complete: bool,
+) -> Iterator[GroundRule]:
+    usable = [shape for shape in shapes if _can_come_true(shape, pool, complete)]
     if not usable:
         return
     verdicts = _verdicts(row, pool, facts)
     for shape in usable:
+        absent = () if complete else tuple(dict.fromkeys(_absent(shape, pool)))
         for n, (verdict, cases) in enumerate(verdicts.items()):
             mark = ":".join(part for part in (row.id, shape.mark, str(n) if n else "") if part)
             rule = Rule(
                 key=mark,
                 row=row.id,
                 hard=row.severity == "error" and (not verdict.unknown or row.unknown == "error"),
-                slots=(*shape.slots, *verdict.owners),
-                lacks=shape.lacks,
+                slots=(*(s.ids for s in shape.slots if s.words not in absent), *verdict.owners),
+                lacks=tuple(lack.ids for lack in shape.lacks),
+                lack_of=tuple(lack.role for lack in shape.lacks),
                 cases=tuple(cases),
                 remedies=tuple(_remedies(row, shape, pool, facts)),
                 can_waive=isinstance(row, Advisory) and row.severity == "error",
             )
-            yield Grounded(rule, row, verdict.unknown, allow.get(row.id))
+            yield GroundRule(rule, row, verdict.unknown, allow.get(row.id), absent)
+
+
+def _can_come_true(shape: _Shape, pool: Pool, complete: bool) -> bool:
+    if complete:
+        return all(slot.ids for slot in shape.slots)
+    if shape.owner is not None and not pool.of(shape.owner):
+        return False
+    there = [slot for slot in (*shape.slots, *shape.lacks) if pool.of(slot.role)]
+    return bool(there) and all(slot.ids for slot in there if slot in shape.slots)
+
+
+def _absent(shape: _Shape, pool: Pool) -> Iterator[str]:
+    """Yield in words what a row looks for of components that the pool has nothing of."""
+    for slot in (*shape.slots, *shape.lacks):
+        if not pool.of(slot.role):
+            yield slot.words
 
 
 def _verdicts(row: Row, pool: Pool, facts: Facts) -> dict[_Verdict, list[FlagCase]]:
@@ -153,10 +206,10 @@ def _with_flags(condition: Condition, pool: Pool, lookup: Lookup) -> Iterator[_V
         yield _Verdict(condition.unknown(lookup), ())
         return
     by_outcome: dict[tuple[str, ...], set[str]] = {}
-    for candidate in pool.of(owner):
-        known = with_owner(lookup, owner, pool.facts.get(candidate.id, {}))
+    for those in pool.alike(owner):
+        known = with_owner(lookup, owner, pool.facts.get(those[0], {}))
         if condition.evaluate(known) is not False:
-            by_outcome.setdefault(condition.unknown(known), set()).add(candidate.id)
+            by_outcome.setdefault(condition.unknown(known), set()).update(those)
     for unknown, candidates in sorted(by_outcome.items()):
         yield _Verdict(unknown, (frozenset(candidates),))
 
@@ -171,12 +224,12 @@ def _remedies(row: Row, shape: _Shape, pool: Pool, facts: Facts) -> Iterator[Rem
     for remedy in row.remedies:
         helps = _helped(remedy, shape, pool, facts)
         if helps is None or helps:
-            yield RemedyOption(remedy.id, helps, _needed(remedy, pool))
+            yield RemedyOption(remedy.id, helps, _needed(remedy, pool), remedy.proved)
 
 
 def _helped(remedy: Remedy, shape: _Shape, pool: Pool, facts: Facts) -> frozenset[str] | None:
     """Return the affected candidates that a remedy helps; None: all; empty: none."""
-    affected = shape.slots[0] if shape.slots else frozenset()
+    affected = shape.slots[0].ids if shape.slots else frozenset()
     limited = affected
     if remedy.affected is not None and shape.owner is not None:
         limited &= pool.within(shape.owner, remedy.affected)

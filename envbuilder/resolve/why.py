@@ -6,20 +6,22 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..errors import UsageError
+from ..model.channels import CHANNEL_ORIGINS
+from ..model.ranges import ANY_VERSION
 from ..model.why import Why, WhyNot
 from ..text import unknown
 from .engine import conflict, solve
 from .explain import member, no_solution
 from .findings import findings
 from .pool import describe
-from .problem import LEVELS, Candidate, Stack, Want
-from .request import Request, Wanted
-from .world import World, allows, world
+from .problem import LEVELS, Candidate, Stack, Want, WantRef
+from .problem_builder import ProblemInputs, allows, problem_inputs
+from .request import Request, Requirement
 
 # So many better-ranked alternatives are looked into; each takes a solve or two.
 _ALTERNATIVES = 3
 
-_ASKED = "asked"
+_ASKED = WantRef("question", "question")
 
 _LEVEL_WORDS = {
     "additions": "it would load modules that nobody asked for",
@@ -39,34 +41,45 @@ def why(request: Request, component: str) -> Why:
 
     Raises NoSolutionError where there is no stack, UsageError where the component is not in it.
     """
-    whole = world(request, strict=False)
-    stack = solve(whole.problem)
+    inputs = problem_inputs(request, strict=False)
+    stack = solve(inputs.problem)
     if stack is None:
         raise no_solution(request)
-    chosen = next((c for c in _effective(whole, stack) if c.component == component), None)
+    chosen = next((c for c in _effective(inputs, stack) if c.component == component), None)
     if chosen is None:
-        there = sorted({each.component for each in _effective(whole, stack)})
+        there = sorted({each.component for each in _effective(inputs, stack)})
         raise UsageError(
             unknown("component of this stack", component, there), f"it has: {', '.join(there)}"
         )
     better = [
         each
-        for each in sorted(whole.pool.of(component), key=lambda c: c.rank)
+        for each in sorted(inputs.pool.of(component), key=lambda c: c.rank)
         if each.rank < chosen.rank
     ]
+    looked_into = [*better[:_ALTERNATIVES], *_of_other_origins(inputs, chosen)]
+    looked_into = list({each.id: each for each in looked_into}.values())
     return Why(
         component=component,
         version=chosen.version,
         provider=f"{chosen.origin}:{chosen.locator}",
-        asked=tuple(_asking(whole, stack, chosen)),
+        asked=tuple(_asking(inputs, stack, chosen)),
         findings=tuple(
             each
-            for each in findings(whole, stack)
+            for each in findings(inputs, stack)
             if any(name.startswith(f"{component}@") for name in each.components)
         ),
-        instead_of=tuple(_why_not(whole, stack, each) for each in better[:_ALTERNATIVES]),
-        further=max(0, len(better) - _ALTERNATIVES),
+        instead_of=tuple(_why_not(inputs, stack, each) for each in looked_into),
+        further=sum(each not in looked_into for each in better),
     )
+
+
+def _of_other_origins(inputs: ProblemInputs, chosen: Candidate) -> Iterator[Candidate]:
+    """Yield the best candidate of every origin but that of the chosen one."""
+    best: dict[str, Candidate] = {}
+    for each in sorted(inputs.pool.of(chosen.component), key=lambda c: c.rank):
+        if each.component == chosen.component and each.origin != chosen.origin:
+            best.setdefault(each.origin, each)
+    yield from best.values()
 
 
 def why_not(request: Request, component: str, version: str) -> WhyNot:
@@ -74,53 +87,62 @@ def why_not(request: Request, component: str, version: str) -> WhyNot:
 
     Raises UsageError where there is no such version at all.
     """
-    whole = world(request, strict=False)
-    candidates = [c for c in whole.pool.of(component) if _is_release(c, version)]
+    inputs = problem_inputs(request, strict=False)
+    is_wanted = any(each.component == component for each in inputs.requirements.values())
+    if not is_wanted:
+        question = Requirement(component, ANY_VERSION, "the question")
+        asking = replace(request, implied=(*request.implied, question))
+        inputs = problem_inputs(asking, strict=False)
+    candidates = [c for c in inputs.pool.of(component) if _is_release(c, version)]
     if not candidates:
-        there = sorted(whole.pool.of(component), key=lambda c: c.rank)
+        there = sorted(inputs.pool.of(component), key=lambda c: c.rank)
         listing = ", ".join(dict.fromkeys(each.version for each in there)) or "nothing"
         raise UsageError(
             f"there is no {component} {version} at site {request.site.name}",
             f"of {component} there is: {listing}",
         )
     best = min(candidates, key=lambda each: each.rank)
-    return _why_not(whole, solve(whole.problem), best)
+    found = _why_not(inputs, solve(inputs.problem), best)
+    if is_wanted:
+        return found
+    unasked = f"recipe {request.recipe.name} does not ask for {component}"
+    return found.model_copy(update={"because": (unasked, *found.because)})
 
 
 def _is_release(candidate: Candidate, version: str) -> bool:
-    if candidate.origin == "conda":
+    if candidate.origin in CHANNEL_ORIGINS:
         # Not every version of conda's can be written in a range.
         return candidate.version == version
     return allows(f"=={version}", candidate.version, None)
 
 
-def _effective(whole: World, stack: Stack) -> list[Candidate]:
-    return [whole.candidate(name) for name in stack.effective]
+def _effective(inputs: ProblemInputs, stack: Stack) -> list[Candidate]:
+    return [inputs.candidate(name) for name in stack.effective]
 
 
-def _asking(whole: World, stack: Stack, chosen: Candidate) -> Iterator[str]:
-    for switch, name in stack.used:
+def _asking(inputs: ProblemInputs, stack: Stack, chosen: Candidate) -> Iterator[str]:
+    for ref, name in stack.used:
         if name == chosen.id:
-            wanted = whole.wanted[switch]
-            place = f" ({wanted.place})" if wanted.place else ""
-            yield f"{wanted.why} asks for {wanted.component} {wanted.constraint}{place}"
+            required = inputs.requirements[ref]
+            place = f" ({required.place})" if required.place else ""
+            yield f"{required.why} asks for {required.component} {required.constraint}{place}"
     if chosen.module and chosen.id not in dict(stack.used).values():
         yield f"comes with module {chosen.module}"
 
 
-def _why_not(whole: World, best: Stack | None, candidate: Candidate) -> WhyNot:
-    asked = _with_want(whole, candidate)
+def _why_not(inputs: ProblemInputs, best: Stack | None, candidate: Candidate) -> WhyNot:
+    asked = _with_want(inputs, candidate)
     stack = solve(asked.problem)
     told: tuple[str, ...]
     if stack is None:
-        switches = [each for each in conflict(asked.problem) if each != _ASKED]
-        members = [member(asked, switch) for switch in switches]
+        found = [each for each in conflict(asked.problem) if each != _ASKED]
+        members = [member(asked, each) for each in found]
         links = tuple(each.link for each in members if each.link)
         told = tuple(each.text for each in members)
         return WhyNot(what=_what(candidate), possible=False, because=told, links=links)
     if best is None:
         return WhyNot(what=_what(candidate), possible=True, because=())
-    told = tuple(_worse(whole, best, asked, stack))
+    told = tuple(_worse(inputs, best, asked, stack))
     return WhyNot(what=_what(candidate), possible=True, because=told)
 
 
@@ -128,17 +150,20 @@ def _what(candidate: Candidate) -> str:
     return f"{describe([candidate])[0]} <- {candidate.origin}:{candidate.locator}"
 
 
-def _with_want(whole: World, candidate: Candidate) -> World:
-    """Return the world where exactly this candidate is asked for, behind all other wants."""
-    order = len(whole.problem.wants)
+def _with_want(inputs: ProblemInputs, candidate: Candidate) -> ProblemInputs:
+    """Return the inputs where exactly this candidate is asked for, behind all other wants."""
+    order = len(inputs.problem.wants)
     want = Want(_ASKED, candidate.component, frozenset({candidate.id}), order)
     constraint = candidate.module or f"=={candidate.version}"
-    wanted = {**whole.wanted, _ASKED: Wanted(candidate.component, constraint, "the question")}
-    problem = replace(whole.problem, wants=(*whole.problem.wants, want))
-    return replace(whole, problem=problem, wanted=wanted)
+    requirements = {
+        **inputs.requirements,
+        _ASKED: Requirement(candidate.component, constraint, "the question"),
+    }
+    problem = replace(inputs.problem, wants=(*inputs.problem.wants, want))
+    return replace(inputs, problem=problem, requirements=requirements)
 
 
-def _worse(whole: World, best: Stack, asked: World, other: Stack) -> Iterator[str]:
+def _worse(inputs: ProblemInputs, best: Stack, asked: ProblemInputs, other: Stack) -> Iterator[str]:
     """Yield at which level the other stack is worse, and what is told of it alone."""
     ours, theirs = dict(best.costs), dict(other.costs)
     for level in LEVELS:
@@ -149,7 +174,7 @@ def _worse(whole: World, best: Stack, asked: World, other: Stack) -> Iterator[st
             numbers = f" ({_sum(its)} instead of {_sum(mine)})" if counted else ""
             yield f"{_LEVEL_WORDS.get(level, level)}{numbers}"
             break
-    known = {each.id for each in findings(whole, best)}
+    known = {each.id for each in findings(inputs, best)}
     for each in findings(asked, other):
         if each.id not in known and each.status in ("warning", "unknown", "lifted"):
             yield f"{each.id}: {each.summary}"

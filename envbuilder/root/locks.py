@@ -105,7 +105,7 @@ def _acquire(path: Path, say: Callable[[str], None], wait: float, poll: float) -
         socket.gethostname(), os.getpid(), process.birth(os.getpid()) or 0, secrets.token_hex(8)
     )
     end = process.now() + wait
-    told = False
+    announced = False
     while True:
         if _create(path, me):
             return Lock(path, me)
@@ -125,9 +125,9 @@ def _acquire(path: Path, say: Callable[[str], None], wait: float, poll: float) -
                 f"{path} is held by {other}, silent for {age:.0f} s",
                 f"if that process is gone, remove the file: rm '{path}'",
             )
-        if not told:
+        if not announced:
             say(f"waiting for {other}, which is building the same environment")
-            told = True
+            announced = True
         if process.now() > end:
             raise BuildError(f"gave up waiting for {other}, which holds {path}")
         time.sleep(poll)

@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 
 from ..errors import UsageError
-from .files import make_read_only, remove_tree, write_atomically
+from ..files import make_read_only, remove_tree, write_atomically
 from .store import (
     DEFAULT_FILES,
     Dialect,
@@ -28,9 +28,9 @@ from .store import (
 def reserve(home: Home, identity: str, dialect: Dialect) -> Version:
     """Return the number for a prefix, a new one where it has none. The lock must be held."""
     registry = read_registry(home)
-    known = registry.of_id(identity)
-    if known:
-        return known
+    reserved = registry.of_id(identity)
+    if reserved:
+        return reserved
     version = Version(number=registry.next_number(), id=identity, dialect=dialect)
     write_registry(home, Registry(versions=(*registry.versions, version)))
     return version
@@ -124,8 +124,8 @@ def remove_prefix(home: Home, identity: str) -> None:
 
 def unpublished(home: Home) -> tuple[str, ...]:
     """Return the ids of prefixes and builds that no number refers to."""
-    known = {version.id for version in published(home)}
+    numbered = {version.id for version in published(home)}
     folders = (entry for entry in home.folder.iterdir() if entry.is_dir())
     # What begins with a dot is no prefix.
-    found = {folder.name.split(".")[0] for folder in folders} - {""}
-    return tuple(sorted(found - known))
+    identities = {folder.name.split(".")[0] for folder in folders} - {""}
+    return tuple(sorted(identities - numbered))

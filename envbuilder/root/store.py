@@ -12,9 +12,9 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from ..errors import BuildError, UsageError
+from ..files import write_atomically
 from ..model.base import Document, Name, canonical_json
 from ..model.recipe import Arch
-from .files import write_atomically
 
 STAMP = ".envbuild.json"
 SCHEMA = 1
@@ -125,6 +125,11 @@ class Root:
         for folder in sorted(self.path.iterdir()):
             if (folder / STAMP).is_file():
                 yield Home(self.path, folder.name)
+
+
+def is_root(path: Path) -> bool:
+    """Whether there is a root."""
+    return _read_stamp(path) is not None
 
 
 def read_root(path: Path) -> Root:
@@ -242,7 +247,7 @@ def default_number(home: Home) -> int | None:
             text = (home.modulefiles / name).read_text(encoding="utf-8")
         except (FileNotFoundError, NotADirectoryError):
             continue
-        found = re.search(r'["/](\d+)"', text)
-        if found:
-            return int(found.group(1))
+        match = re.search(r'["/](\d+)"', text)
+        if match:
+            return int(match.group(1))
     return None

@@ -24,12 +24,12 @@ def processes_using(prefix: Path) -> tuple[User, ...]:
     Others' processes can only be looked into by root; what cannot be read is passed over.
     """
     real = os.path.realpath(prefix)
-    found = []
+    users = []
     for entry in PROC.iterdir():
         other = entry.name.isdigit() and int(entry.name) != os.getpid()
         if other and (_uses(entry, real) or _has_loaded(entry, (str(prefix), real))):
-            found.append(User(int(entry.name), _program(entry)))
-    return tuple(sorted(found, key=lambda user: user.pid))
+            users.append(User(int(entry.name), _program(entry)))
+    return tuple(sorted(users, key=lambda user: user.pid))
 
 
 def _uses(entry: Path, prefix: str) -> bool:

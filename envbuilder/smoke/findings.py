@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from ..model.evidence import Check, LoadedLibrary, Timing
+from .phrases import one_line
 from .records import Begin, Done, RankRecord
-from .words import one_line
 
 # Seconds by which a clock that processors share may disagree with itself; the program lets a rank
 # come 100 times later than this.
@@ -23,10 +23,12 @@ KINDS: dict[str, Literal["mpi", "nccl", "gloo"]] = {
 Key = tuple[str, str | None, int | None]
 
 
-def checks(ranks: Sequence[RankRecord], asked: int, names: Mapping[str, str]) -> tuple[Check, ...]:
-    """Return every check that began on any rank, in order; it passed if all *asked* ranks say so.
+def checks(
+    ranks: Sequence[RankRecord], expected_ranks: int, names: Mapping[str, str]
+) -> tuple[Check, ...]:
+    """Return every check that began on any rank, in order.
 
-    A check that did not end everywhere did not pass.
+    It passed if *expected_ranks* ranks say so: one that did not end everywhere did not pass.
     """
     ended: dict[Key, list[tuple[RankRecord, Done]]] = {}
     for record in ranks:
@@ -37,10 +39,10 @@ def checks(ranks: Sequence[RankRecord], asked: int, names: Mapping[str, str]) ->
                 key = (event.check, event.dtype, event.bytes)
                 ended.setdefault(key, []).append((record, event))
     late = barrier_problem(ranks, names)
-    found = []
+    all_checks = []
     for key, results in ended.items():
-        problem = _problem(results, asked, names) or (late if key[0] == BARRIER else None)
-        found.append(
+        problem = _problem(results, expected_ranks, names) or (late if key[0] == BARRIER else None)
+        all_checks.append(
             Check(
                 name=one_line(key[0]),
                 dtype=key[1],
@@ -51,23 +53,23 @@ def checks(ranks: Sequence[RankRecord], asked: int, names: Mapping[str, str]) ->
                 said=_said(results),
             )
         )
-    return tuple(found)
+    return tuple(all_checks)
 
 
 def _said(results: Sequence[tuple[RankRecord, Done]]) -> str | None:
     """Return what the ranks said, each thing once, by rank."""
-    said = dict.fromkeys(done.said for _, done in results if done.said)
-    return one_line(", ".join(said)) if said else None
+    messages = dict.fromkeys(done.said for _, done in results if done.said)
+    return one_line(", ".join(messages)) if messages else None
 
 
 def _problem(
-    results: Sequence[tuple[RankRecord, Done]], asked: int, names: Mapping[str, str]
+    results: Sequence[tuple[RankRecord, Done]], expected_ranks: int, names: Mapping[str, str]
 ) -> str | None:
     for record, done in results:
         if not done.passed:
             return f"{names[record.source]}: {done.problem}"
-    if len(results) != asked:
-        return f"{len(results)} of {asked} ranks came to its end"
+    if len(results) != expected_ranks:
+        return f"{len(results)} of {expected_ranks} ranks came to its end"
     return None
 
 
@@ -100,21 +102,21 @@ def _sharing_a_clock(ranks: Sequence[RankRecord]) -> Iterator[list[tuple[RankRec
     yield from groups.values()
 
 
-def timings(ranks: Sequence[RankRecord], asked: int) -> tuple[Timing, ...]:
+def timings(ranks: Sequence[RankRecord], expected_ranks: int) -> tuple[Timing, ...]:
     """Return the speed of each size that all ranks of the right world timed; the slowest counts."""
-    if any(record.world is None or record.world.size != asked for record in ranks):
+    if any(record.world is None or record.world.size != expected_ranks for record in ranks):
         return ()
     by_size: dict[int, list[Done]] = {}
     for record in ranks:
         for done in record.done:
             if done.median is not None and done.bytes is not None:
                 by_size.setdefault(done.bytes, []).append(done)
-    found = []
+    values = []
     for size, results in sorted(by_size.items()):
-        if len(results) == asked:
+        if len(results) == expected_ranks:
             seconds = max(done.median or 0.0 for done in results)
-            bandwidth = bus_bandwidth(asked, size, seconds)
-            found.append(
+            bandwidth = bus_bandwidth(expected_ranks, size, seconds)
+            values.append(
                 Timing(
                     bytes=size,
                     latency_us=_significant(seconds * 1e6),
@@ -122,7 +124,7 @@ def timings(ranks: Sequence[RankRecord], asked: int) -> tuple[Timing, ...]:
                     repetitions=min(done.repetitions or 0 for done in results),
                 )
             )
-    return tuple(found)
+    return tuple(values)
 
 
 def _significant(value: float) -> float:
@@ -142,25 +144,16 @@ def bus_bandwidth(ranks: int, size: int, seconds: float) -> float:
     return 2 * (ranks - 1) / ranks * size / seconds / 1e9 if seconds > 0 else 0.0
 
 
-def libraries(
-    ranks: Sequence[RankRecord], prefix: str, module_folders: Sequence[tuple[str, str]]
-) -> tuple[LoadedLibrary, ...]:
+def libraries(ranks: Sequence[RankRecord], prefix: str) -> tuple[LoadedLibrary, ...]:
     """Return the communication libraries that any rank had mapped, sorted, with their owners."""
     paths = {path for record in ranks if record.libraries for path in record.libraries.paths}
-    found = []
+    loaded = []
     for path in sorted(paths):
         kind = next(
             (kind for start, kind in KINDS.items() if PurePosixPath(path).name.startswith(start)),
             None,
         )
         if kind:
-            owner = _owner(path, prefix, module_folders)
-            found.append(LoadedLibrary(kind=kind, path=one_line(path), owner=one_line(owner)))
-    return tuple(found)
-
-
-def _owner(path: str, prefix: str, module_folders: Sequence[tuple[str, str]]) -> str:
-    for name, folder in (("prefix", prefix), *module_folders):
-        if PurePosixPath(path).is_relative_to(folder):
-            return name
-    return "system"
+            owner = "prefix" if PurePosixPath(path).is_relative_to(prefix) else "system"
+            loaded.append(LoadedLibrary(kind=kind, path=one_line(path), owner=owner))
+    return tuple(loaded)

@@ -7,18 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..model.evidence import SmokeResult, Tier
 from . import reasons
-from .carriers import carried, left_out, wrong_api, wrong_library, wrong_transport
 from .findings import checks, libraries, timings
 from .outcome import Expectations, Outcome
+from .phrases import exit_text, name_ranks, one_line
 from .records import RankRecord, Records, World, label
-from .words import exit_text, name_ranks, one_line
+from .transports import carried, left_out, wrong_api, wrong_library, wrong_transport
 
 
 def judge(records: Records, outcome: Outcome, expected: Expectations) -> SmokeResult:
     """Return what the run proved, or why it proved nothing; the most telling reason first."""
     ranks = records.ranks
     names = name_ranks(ranks)
-    found = checks(ranks, expected.ranks, names)
+    results = checks(ranks, expected.ranks, names)
     why = [
         *reasons.not_started(ranks, outcome, expected),
         *wrong_api(ranks, expected),
@@ -31,7 +31,7 @@ def judge(records: Records, outcome: Outcome, expected: Expectations) -> SmokeRe
     ]
     if not why:
         # Nothing may pass only because no reason above fits it.
-        why += [f"{label(c.name, c.dtype, c.bytes)}: {c.detail}" for c in found if not c.passed]
+        why += [f"{label(c.name, c.dtype, c.bytes)}: {c.detail}" for c in results if not c.passed]
     if not why and outcome.code != 0:
         ending = exit_text(outcome.code)
         why.append(f"every check passed, but {expected.launcher} ended with {ending}")
@@ -52,8 +52,8 @@ def judge(records: Records, outcome: Outcome, expected: Expectations) -> SmokeRe
         framework=_agreed(world.framework for world in worlds if world.framework),
         mpi=_agreed(_mpi(world) for world in worlds if world.mpi),
         python=_agreed(world.python for world in worlds),
-        libraries=libraries(ranks, expected.prefix, expected.module_folders),
-        checks=found,
+        libraries=libraries(ranks, expected.prefix),
+        checks=results,
         left_out=left_out(ranks),
         timings=timings(ranks, expected.ranks),
         stacks={names[source]: text for source, text in outcome.stacks.items() if source in names},

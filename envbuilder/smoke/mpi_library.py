@@ -7,9 +7,10 @@ after the modules were loaded, and keeps the answer beside the records.
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from ..target_tools.mpi_wrapper import option_values, words_of
 
 # What smoke.sh writes: the wrapper's path on the first line, then what it says.
 ANSWER = "mpi.txt"
@@ -73,41 +74,34 @@ def of_wrapper(run: Path) -> PlanMpi:
     except OSError:
         lines = []
     if not lines or not lines[0].startswith("/"):
-        said = lines[0] if lines else "no answer"
-        return PlanMpi(source=f"its compiler wrapper mpicxx ({said})")
+        first = lines[0] if lines else "no answer"
+        return PlanMpi(source=f"its compiler wrapper mpicxx ({first})")
     wrapper = lines[0]
-    files = _linked(Path(wrapper), _words(" ".join(lines[1:]))) or _beside(Path(wrapper))
+    files = _linked(Path(wrapper), words_of(" ".join(lines[1:]))) or _beside(Path(wrapper))
     source = ", ".join(files) or "no libmpi that is there"
     return PlanMpi(source=f"{source} ({wrapper} -show)", files=files)
 
 
-def _words(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return text.split()
-
-
 def _linked(wrapper: Path, words: list[str]) -> tuple[str, ...]:
     """Return the MPI libraries that the words of a link command name and that exist."""
-    folders = [Path(word[2:]) for word in words if word.startswith("-L") and word[2:]]
+    folders = [Path(folder) for folder in option_values(words, "-L") if folder]
     # A wrapper leaves out a folder that the compiler searches anyway.
     folders += _library_folders(wrapper)
-    names = [word[2:] for word in words if word.startswith("-lmpi")]
-    found = []
+    names = [name for name in option_values(words, "-l") if name.startswith("mpi")]
+    paths = []
     for name in dict.fromkeys(names):
         there = (folder / f"lib{name}.so" for folder in folders)
         file = next((path for path in there if path.exists()), None)
-        found += [str(file.resolve())] if file else []
-    return tuple(dict.fromkeys(found))
+        paths += [str(file.resolve())] if file else []
+    return tuple(dict.fromkeys(paths))
 
 
 def _beside(wrapper: Path) -> tuple[str, ...]:
     """Return the MPI libraries of the tree that a wrapper lies, or would lie, in."""
-    found = (
+    paths = (
         path for folder in _library_folders(wrapper) for path in sorted(folder.glob("libmpi*.so*"))
     )
-    return tuple(dict.fromkeys(str(path.resolve()) for path in found))
+    return tuple(dict.fromkeys(str(path.resolve()) for path in paths))
 
 
 def _library_folders(wrapper: Path) -> list[Path]:

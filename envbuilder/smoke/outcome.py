@@ -19,10 +19,10 @@ class Expectations:
 
     launch: the words of the command that starts the ranks.
     timeout: seconds.
+    prefix: its real path.
     api, transport: what the ranks must talk through, and what must carry the data; a transport of
         None: anything.
     mpi: the libmpi that the plan means; None: the plan holds no MPI.
-    module_folders: (name, folder) of modules, to name the owners of libraries. All paths are real.
     """
 
     ranks: int
@@ -32,7 +32,6 @@ class Expectations:
     api: Api = "numpy"
     transport: Transport | None = None
     mpi: PlanMpi | None = None
-    module_folders: tuple[tuple[str, str], ...] = ()
 
     @property
     def launcher(self) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import process
+from ..target_tools import proc
 from .outcome import State
 from .records import RankRecord, stack_path
 
@@ -25,7 +26,7 @@ STACK_BYTES = 16384
 
 
 @dataclass(frozen=True)
-class Found:
+class RankProcess:
     """A living process that belongs to the run. ``inner_pid``: its id in its own namespace."""
 
     pid: int
@@ -38,12 +39,12 @@ class Found:
         return self.state in "Tt"
 
 
-def find(nonce: str) -> list[Found]:
+def find(nonce: str) -> list[RankProcess]:
     """Return the living processes of this run on this host that we may look at."""
     own = os.getpid()
     pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-    found = (_look(pid) for pid in pids if pid != own and _is_of_run(pid, nonce))
-    return [one for one in found if one is not None]
+    processes = (_look(pid) for pid in pids if pid != own and _is_of_run(pid, nonce))
+    return [one for one in processes if one is not None]
 
 
 def _is_of_run(pid: int, nonce: str) -> bool:
@@ -62,21 +63,21 @@ def _read(pid: int, name: str) -> bytes:
         return b""
 
 
-def _look(pid: int) -> Found | None:
+def _look(pid: int) -> RankProcess | None:
     """Return what /proc says of a process; None for one that is gone or a zombie."""
-    fields = _read(pid, "stat").rpartition(b")")[2].split()
-    if not fields or fields[0] in (b"Z", b"X"):
+    fields = proc.status_fields(pid)
+    if proc.is_gone(fields):
         return None
     inner = pid
     for line in _read(pid, "status").splitlines():
         if line.startswith(b"NSpid:"):
             inner = int(line.split()[-1])
-    return Found(pid, inner, int(fields[19]), fields[0].decode())
+    return RankProcess(pid, inner, proc.start_time(fields), fields[0])
 
 
-def of_record(record: RankRecord, found: Sequence[Found]) -> Found | None:
+def of_record(record: RankRecord, processes: Sequence[RankProcess]) -> RankProcess | None:
     """Return the living process that wrote *record*: same id and, where known, same start."""
-    for one in found:
+    for one in processes:
         same = record.start.pid in (one.pid, one.inner_pid)
         if same and record.start.started in (0, one.started):
             return one
@@ -85,23 +86,17 @@ def of_record(record: RankRecord, found: Sequence[Found]) -> Found | None:
 
 def same_machine(record: RankRecord) -> bool:
     """Return whether the process runs on this machine, so that it can be looked at."""
-    return record.start.clock == _boot_id() or record.start.host == os.uname().nodename
-
-
-def _boot_id() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return "unknown"
+    here = proc.boot_id()
+    return record.start.host == os.uname().nodename or record.start.clock == here != ""
 
 
 def states(ranks: Sequence[RankRecord], nonce: str) -> dict[str, State]:
     """Return the state of every process of this machine, by the name of its record."""
-    found = find(nonce)
+    processes = find(nonce)
     result: dict[str, State] = {}
     for record in ranks:
         if same_machine(record):
-            one = of_record(record, found)
+            one = of_record(record, processes)
             result[record.source] = (
                 "gone" if one is None else "stopped" if one.stopped else "running"
             )
@@ -116,22 +111,22 @@ def collect_stacks(
     Processes of this machine are asked for it and given *patience* seconds. Those of other nodes
     wrote theirs shortly before the time was up.
     """
-    found = find(nonce)
-    asked: dict[str, tuple[Path, int, Found]] = {}
+    processes = find(nonce)
+    requested: dict[str, tuple[Path, int, RankProcess]] = {}
     for record in ranks:
-        one = of_record(record, found) if same_machine(record) else None
+        one = of_record(record, processes) if same_machine(record) else None
         if one is not None:
             path = stack_path(folder, record.source)
-            asked[record.source] = (path, _size(path), one)
+            requested[record.source] = (path, _size(path), one)
             process.send(one.pid, signal.SIGUSR1)
     # A stopped process takes no signal before it goes on: no use to wait for it.
-    expected = [(path, size) for path, size, one in asked.values() if not one.stopped]
+    expected = [(path, size) for path, size, one in requested.values() if not one.stopped]
     _wait_for_growth(expected, patience)
     stacks = {}
     for record in ranks:
         path = stack_path(folder, record.source)
-        if record.source in asked:
-            _, size, one = asked[record.source]
+        if record.source in requested:
+            _, size, one = requested[record.source]
             stacks[record.source] = _text(path, size) or _silence(one, _text(path, 0))
         elif _text(path, 0) and not record.ended:
             stacks[record.source] = _text(path, 0)
@@ -160,7 +155,7 @@ def _text(path: Path, begin: int) -> str:
     return path.read_bytes()[begin:][-STACK_BYTES:].decode("utf-8", "replace").strip()
 
 
-def _silence(one: Found, earlier: str) -> str:
+def _silence(one: RankProcess, earlier: str) -> str:
     """Return why a process gave no stack when asked, and the one that it gave before."""
     now = _look(one.pid) or one
     if now.stopped:
@@ -179,9 +174,9 @@ def end_all(nonce: str, patience: float) -> int:
     """
     until = process.now() + patience
     while True:
-        found = find(nonce)
-        for one in found:
+        processes = find(nonce)
+        for one in processes:
             process.send(one.pid, signal.SIGKILL)
-        if not found or process.now() > until:
-            return len(found)
+        if not processes or process.now() > until:
+            return len(processes)
         time.sleep(POLL)

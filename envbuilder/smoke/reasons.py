@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from .deaths import read_deaths
 from .findings import BARRIER, barrier_problem, libraries
 from .outcome import Expectations, Outcome
+from .phrases import by_place, exit_text, listing, one_line, place
+from .rank_failures import read_deaths
 from .records import RankRecord
-from .words import by_place, exit_text, listing, one_line, place
 
 # So many failed checks are reasons of their own; of more, only their number is told.
 SPELT_OUT = 8
@@ -18,22 +18,24 @@ LOG_LINES = 6
 
 def not_started(ranks: Sequence[RankRecord], outcome: Outcome, expected: Expectations) -> list[str]:
     """Fewer or more processes reported than were asked for."""
-    launcher, asked = expected.launcher, expected.ranks
-    if len(ranks) == asked:
+    launcher, requested = expected.launcher, expected.ranks
+    if len(ranks) == requested:
         return []
-    if len(ranks) > asked:
-        return [f"{len(ranks)} processes reported, {asked} were asked for"]
+    if len(ranks) > requested:
+        return [f"{len(ranks)} processes reported, {requested} were asked for"]
     if outcome.timed_out:
         reported = f"only {len(ranks)}" if ranks else "none"
         return [
-            f"hung: after {expected.timeout:g} s {reported} of {asked} ranks had reported, and "
+            f"hung: after {expected.timeout:g} s {reported} of {requested} ranks had reported, and "
             f"{launcher} still ran" + _from_log(outcome)
         ]
     ending = f"{launcher} ended with {exit_text(outcome.code)}"
     if ranks:
-        return [f"{ending}, but only {len(ranks)} of {asked} ranks reported{_from_log(outcome)}"]
+        return [
+            f"{ending}, but only {len(ranks)} of {requested} ranks reported{_from_log(outcome)}"
+        ]
     but = "but" if outcome.code == 0 else "and"
-    return [f"{ending} {but} started no rank: none of {asked} reported" + _from_log(outcome)]
+    return [f"{ending} {but} started no rank: none of {requested} reported" + _from_log(outcome)]
 
 
 def _from_log(outcome: Outcome) -> str:
@@ -71,7 +73,7 @@ def wrong_world(
 def _why_alone(ranks: Sequence[RankRecord], expected: Expectations) -> str:
     if expected.transport not in (None, "mpi"):
         return f"{expected.launcher} told none of them its rank and the number of ranks"
-    loaded = libraries(ranks, expected.prefix, expected.module_folders)
+    loaded = libraries(ranks, expected.prefix)
     paths = ", ".join(library.path for library in loaded if library.kind == "mpi")
     other = f"{expected.launcher} belongs to another MPI than the library the ranks load"
     return f"{other} ({paths})" if paths else other
@@ -84,8 +86,8 @@ def failed_checks(
     groups: dict[tuple[int, str, str], list[str]] = {}
     for record in ranks:
         for position, done in enumerate(record.done):
-            told = done.check == "world" and each_alone(ranks, expected)
-            if not done.passed and not told:
+            obvious = done.check == "world" and each_alone(ranks, expected)
+            if not done.passed and not obvious:
                 key = (position, done.label, one_line(done.problem or "failed"))
                 groups.setdefault(key, []).append(names[record.source])
     reasons = [
@@ -138,18 +140,18 @@ def deaths(
     ending = f"{expected.launcher} ended with {exit_text(outcome.code)}"
     if outcome.code is None:
         ending = f"{expected.launcher} did not notice"
-    known = read_deaths(outcome.log)
+    failures = read_deaths(outcome.log)
     first = next((r for r in unfinished if r.source == outcome.first_gone), None)
     # Beside a rank that failed, the last one was most likely ended by the launcher.
     alone = len(unfinished) == 1 and not any(record.failure for record in ranks)
-    told = [r for r in unfinished if known.certain(r) or (alone and known.of(r))]
-    told = [first] if first else told
-    if told:
+    reported = [r for r in unfinished if failures.certain(r) or (alone and failures.of(r))]
+    reported = [first] if first else reported
+    if reported:
         return [
-            f"{names[r.source]} died {place(r)}: {known.of(r) or ending}; its record stops there"
+            f"{names[r.source]} died {place(r)}: {failures.of(r) or ending}; its record stops there"
             # A library that cannot start says why on the way out, and nowhere else.
             + ("" if r.world else _from_log(outcome))
-            for r in told
+            for r in reported
         ]
     if outcome.left_behind or any(record.failure for record in ranks):
         return []

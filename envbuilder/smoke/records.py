@@ -1,4 +1,4 @@
-"""What each rank recorded: the events of ``program.py``, and reading them back.
+"""What each rank recorded: the events of the ranks' program, and reading them back.
 
 A rank may be killed while it writes, and the folder may hold records of an earlier run: lines
 that do not parse or carry another nonce are left out, so that nothing is taken for done that
@@ -99,7 +99,7 @@ class Libraries(Event):
     paths: tuple[str, ...]
 
 
-class NotMade(Event):
+class SkippedRecord(Event):
     """A check that is left out, because what is talked through cannot do it."""
 
     event: Literal["left out"]
@@ -140,7 +140,7 @@ class End(Event):
 
 
 AnyEvent = Annotated[
-    Start | World | Begin | Done | NotMade | Libraries | Claims | Failure | End,
+    Start | World | Begin | Done | SkippedRecord | Libraries | Claims | Failure | End,
     Field(discriminator="event"),
 ]
 Kind = TypeVar("Kind", bound=Event)

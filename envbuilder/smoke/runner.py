@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -38,7 +38,7 @@ MpiFrom = Literal["prefix", "wrapper"]
 class SmokeRequest:
     """One smoke test.
 
-    command: starts the ranks; it is run in *folder*, with the options of ``program.py`` added, and
+    command: starts the ranks; it is run in *folder*, with their program's options added, and
         must hand them to the program on every rank. ``ENVBUILD_RANKS`` holds the number of ranks.
     folder: of this run alone; nothing is written anywhere else.
     timeout: seconds until a run counts as hung; ending it takes some seconds more.
@@ -49,7 +49,6 @@ class SmokeRequest:
         a transport of None: anything.
     mpi_from: where the plan has its MPI: in the ``prefix``, or where its compiler ``wrapper`` says,
         whose answer the command puts into *folder*; None: it holds none.
-    module_folders: where the modules lie that libraries may come from, by name.
     """
 
     command: tuple[str, ...]
@@ -63,7 +62,6 @@ class SmokeRequest:
     api: Api = "numpy"
     transport: Transport | None = None
     mpi_from: MpiFrom | None = None
-    module_folders: Mapping[str, Path] = field(default_factory=dict)
 
 
 def run_smoke(request: SmokeRequest) -> SmokeResult:
@@ -92,17 +90,17 @@ def _run(request: SmokeRequest, folder: Path, nonce: str) -> tuple[Records, Outc
         seconds = process.now() - begin
         if watched.code is not None:
             records, left_behind = _settle(folder, nonce, request.ranks, watched.code)
-            seen, stacks = {}, _crashes(records)
+            snapshots, stacks = {}, _crashes(records)
         else:
             records, left_behind = read_ranks(folder, nonce), 0
-            seen = states(records.ranks, nonce)
+            snapshots = states(records.ranks, nonce)
             stacks = collect_stacks(records.ranks, folder, nonce, STACK_PATIENCE)
         outcome = Outcome(
             code=watched.code,
             timed_out=watched.code is None and not watched.lost,
             seconds=seconds,
             log=_tail(log),
-            states=seen,
+            states=snapshots,
             stacks=stacks,
             left_behind=left_behind,
             first_gone=watched.first_gone,
@@ -154,7 +152,6 @@ def _tail(log: Path) -> str:
 
 
 def _expectations(request: SmokeRequest) -> Expectations:
-    folders = ((name, str(path.resolve())) for name, path in request.module_folders.items())
     return Expectations(
         ranks=request.ranks,
         launch=request.launch or request.command,
@@ -163,7 +160,6 @@ def _expectations(request: SmokeRequest) -> Expectations:
         api=request.api,
         transport=request.transport,
         mpi=_plan_mpi(request),
-        module_folders=tuple(folders),
     )
 
 

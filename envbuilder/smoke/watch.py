@@ -28,7 +28,7 @@ STAYS = 0.4
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchResult:
     """How the waiting ended. All None: the time was up."""
 
     code: int | None = None
@@ -86,7 +86,7 @@ class Watch:
     first_gone: str | None = None
     gone_since: float | None = None
 
-    def wait(self, running: process.Running, timeout: float) -> Watched:
+    def wait(self, running: process.Running, timeout: float) -> WatchResult:
         """Wait for the launcher's end, at most *timeout* seconds, or until a rank is lost."""
         until = process.now() + timeout
         ended: set[int] = set()
@@ -100,7 +100,7 @@ class Watch:
                 now = process.now()
                 lost = self.gone_since is not None and now - self.gone_since > PATIENCE
                 if code is not None or now > until or lost:
-                    return Watched(code, self.first_gone, lost and code is None)
+                    return WatchResult(code, self.first_gone, lost and code is None)
                 ended = alarm.wait(min(TICK, until - now))
 
     def _notice(self) -> list[int]:
@@ -113,10 +113,10 @@ class Watch:
             if isinstance(record, RankRecord):
                 self.noticed.add(path)
                 begun.append((path, record))
-        found = find(self.nonce) if begun else []
+        processes = find(self.nonce) if begun else []
         new = []
         for path, record in begun:
-            one = of_record(record, found) if same_machine(record) else None
+            one = of_record(record, processes) if same_machine(record) else None
             if one:
                 new.append(_Rank(path, one.pid, one.started))
             else:
@@ -152,8 +152,8 @@ class Watch:
                 self.first_gone = first.source
 
     def _records(self) -> list[RankRecord]:
-        found = [read_rank(path, self.nonce) for path in self.noticed]
-        return [each for each in found if isinstance(each, RankRecord)]
+        records = [read_rank(path, self.nonce) for path in self.noticed]
+        return [each for each in records if isinstance(each, RankRecord)]
 
 
 def failed_before(records: Iterable[RankRecord], now: float) -> bool:

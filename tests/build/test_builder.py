@@ -93,6 +93,7 @@ def test_the_runtime_goes_along_without_what_python_left(tmp_path: Path) -> None
     places = places_with(tmp_path, GOOD)
     found = {str(p.relative_to(places.folder)) for p in places.folder.rglob("*")}
     assert "runtime/package/__init__.py" in found
+    assert "target_tools/__main__.py" in found
     assert "sub/file" in found
     assert not any("__pycache__" in name for name in found)
 
@@ -137,8 +138,7 @@ def test_tidying_keeps_scripts_logs_and_our_wheel(tmp_path: Path) -> None:
         "build.sh",
         "logs",
         "runtime",
-        "smoke.py",
-        "smoke_program",
         "sub",
+        "target_tools",
         "wheels",
     ]

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from envbuilder import __version__
 from envbuilder.cli import app
-from envbuilder.commands.render import KNOWN
+from envbuilder.commands.render import known_forms
 from tests.documents import hostile
 
 COMMANDS = (
@@ -54,7 +54,7 @@ def test_the_help_of_render_names_exactly_the_forms_there_are() -> None:
     assert text
     named, explained = text[1].split("; ", 1)
     explained_names = re.findall(r"(?:^|; )(\w+)(?::|,)", explained)
-    assert (*named.split(", "), *explained_names) == KNOWN
+    assert (*named.split(", "), *explained_names) == known_forms()
 
 
 def test_exit_codes_are_documented() -> None:

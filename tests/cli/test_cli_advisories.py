@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from envbuilder import data, views_advisories
+from envbuilder import data
 from envbuilder.cli import app
 from envbuilder.documents import load_knowledge
 from envbuilder.model.matching import rows
+from envbuilder.views import advisories as views
+
+pytestmark = pytest.mark.thorough
 
 COMPONENTS = """\
 schema: 1
@@ -224,11 +227,53 @@ def test_check_of_versions_that_break_each_other_has_its_own_exit_code(folder: P
 def test_check_names_what_would_stand_beside(folder: Path) -> None:
     answer = run("check", "alpha==1.2", folder=folder)
     assert answer.exit_code == 0
-    assert "nothing is known that holds for certain" in answer.stdout
-    beside = answer.stdout.partition("would hold beside what was not given:\n")[2]
-    assert (
-        " ".join(beside.splitlines()[0].split()) == "TEST-001 error gamma >=2: hangs beside gamma"
+    assert "no advisory applies" in answer.stdout
+    beside = answer.stdout.partition("would apply beside components that were not given:\n")[2]
+    assert beside.splitlines()[0] == "  with gamma: 1 row: TEST-001"
+
+
+def test_what_hangs_on_facts_is_grouped_by_the_fact_to_state(folder: Path) -> None:
+    answer = run("check", "beta==1", "gamma==1", folder=folder)
+    lines = answer.stdout.splitlines()
+    head = lines.index(
+        "undecided: depends on facts that were not given (--fact NAME=VALUE, --arch):"
     )
+    assert " ".join(" ".join(lines[head + 1 : head + 3]).split()) == (
+        "state a flag (flags.NAME; the others count as not set then): 2 rows depend on it: "
+        "TEST-003, TEST-005"
+    )
+
+
+def test_a_remedy_lifts_what_it_lifts_in_a_plan(folder: Path) -> None:
+    words = ("check", "alpha==1.4", "--arch", "ppc64le", "--fact", "network=infiniband")
+    assert run(*words, folder=folder).exit_code == 4
+    answer = run(*words, "--fact", "os=x", folder=folder)
+    assert answer.exit_code == 0
+    assert "TEST-002  variable ALPHA_LOSS=0: loses data" in answer.stdout
+    rows = json.loads(run(*words, "--fact", "os=x", "--json", folder=folder).stdout)["rows"]
+    (mine,) = [each for each in rows if each["id"] == "TEST-002"]
+    assert (mine["verdict"], mine["remedy"]) == ("lifted", "variable ALPHA_LOSS=0")
+
+
+# Horovod with the frameworks that it was released for, on an x86_64 machine: nothing known is bad.
+GOOD = [
+    "horovod==0.18.2 tensorflow==1.15.0 python==3.7.4 openmpi==3.1.4",
+    "horovod==0.20.3 tensorflow==2.3.1 python==3.7.4 openmpi==4.0.5",
+    "horovod==0.21.3 tensorflow==2.4.1 python==3.8.6 openmpi==4.0.5",
+    "horovod==0.22.1 pytorch==1.8.1 python==3.8.6 openmpi==4.0.5",
+    "horovod==0.23.0 pytorch==1.9.0 python==3.9.5 openmpi==4.1.1",
+    "horovod==0.25.0 pytorch==1.11.0 python==3.9.5 openmpi==4.1.1",
+    "horovod==0.28.1 pytorch==1.13.1 python==3.10.4 openmpi==4.1.4",
+    "horovod==0.28.1 tensorflow==2.11.0 python==3.10.4 openmpi==4.1.4",
+]
+
+
+@pytest.mark.parametrize("words", GOOD)
+def test_what_is_known_to_be_good_is_not_bad_where_remedies_help(words: str) -> None:
+    answer = run("check", *words.split(), "--arch", "x86_64", "--fact", "horovod.origin=build")
+    assert answer.exit_code == 0, answer.stdout
+    assert "HVD-132" not in answer.stdout.partition("lifted by")[0]
+    assert len(answer.stdout.splitlines()) < 70
 
 
 def test_check_names_the_facts_that_a_condition_hangs_on(folder: Path) -> None:
@@ -290,6 +335,6 @@ def test_all_that_is_shipped_can_be_shown() -> None:
     shipped = rows(load_knowledge([data.RECIPES]).value)
     assert len(listed.stdout.splitlines()) == len(shipped) or not shipped
     for each in shipped:
-        text = views_advisories.row(each)
+        text = views.row(each)
         assert text.startswith(f"{each.id}: ")
         assert fits(text), text

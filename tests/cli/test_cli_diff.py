@@ -102,7 +102,7 @@ def test_a_lock_and_what_a_plan_made_now_would_be(lock: Write) -> None:
     answer = run("diff", lock("three", older("knowledge", "recipe")), "live")
     assert answer.exit_code == 0
     assert "\ninputs\n  knowledge: changed\n  recipe allreduce: changed\n" in answer.stdout
-    assert answer.stdout.endswith("\nthe inputs above decide the same\n")
+    assert answer.stdout.endswith("\nboth decide the same: one environment\n")
 
 
 def test_a_recipe_that_is_not_found_by_name_is_named_by_its_file(

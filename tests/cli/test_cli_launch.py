@@ -12,8 +12,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
-from envbuilder.launching import KINDS
+from envbuilder.launchers import LAUNCHERS
 from tests.cli.published import LSF, SLURM
+
+pytestmark = pytest.mark.thorough
 
 
 def words(answer: Result) -> str:
@@ -124,7 +126,12 @@ LINES: dict[str, tuple[str, str, dict[str, str], str]] = {
         {},
         "distributed-dl-trainingrun --gloo -np 2",
     ),
-    "a Horovod without MPI": ("local", "horovod-gloo", {}, "horovodrun --gloo -np 2"),
+    "a Horovod without MPI": (
+        "local",
+        "horovod-gloo",
+        {},
+        "horovodrun --gloo -np 2",
+    ),
     "the documents' spelling": (
         "local",
         "collective-torch-cpu --launcher Distributed-DL-trainingrun -H a:2,b:2",
@@ -214,7 +221,7 @@ def test_the_help_names_every_launcher() -> None:
     shown = " ".join(CliRunner().invoke(app, ["launch", "--help"]).stdout.split())
     named = re.search(r"--launcher KIND (.*?)\. Else", shown)
     assert named
-    assert tuple(named[1].replace(" or ", ", ").split(", ")) == KINDS
+    assert tuple(named[1].replace(" or ", ", ").split(", ")) == tuple(LAUNCHERS)
 
 
 def test_completion_knows_the_environments_of_a_root(roots: Path) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from tests.cli.published import LSF, SLURM, planned, publish_plan
 
+pytestmark = pytest.mark.thorough
+
 REFUSED: dict[str, tuple[str, str, dict[str, str], str]] = {
     "more ranks than slots": (
         "local",

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from envbuilder.commands import locked
+from envbuilder.commands import lock
 from envbuilder.commands.context import Context
-from envbuilder.commands.load import Choice, load, plan
+from envbuilder.commands.load import PlanOptions, load, plan
 from envbuilder.errors import NoSolutionError
 
 
 def refused_all_mpich(site: str, context: Context) -> NoSolutionError:
-    material = load(Choice("allreduce", site=site), context)
-    before = plan(material)
-    releases = material.knowledge.value.releases["mpich"]
+    plan_inputs = load(PlanOptions("allreduce", site=site), context)
+    before = plan(plan_inputs)
+    releases = plan_inputs.knowledge.value.releases["mpich"]
     refused = frozenset(("mpich", each.version) for each in releases)
     with pytest.raises(NoSolutionError) as caught:
-        locked._planned_again(material, refused, before)
+        lock._planned_again(plan_inputs, refused, before)
     return caught.value
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from envbuilder import views
-from envbuilder.model.evidence import Noted
-from envbuilder.model.outcome import Created, Info, Listed, Listing, LockCheck
+from envbuilder.model.evidence import BuildFact, FindingNote
+from envbuilder.model.outcome import CreateResult, EnvironmentEntry, Info, Listing, LockCheck
+from envbuilder.views import building, environments
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "render"))
 from render_cases import CASES, make_evidence
@@ -15,8 +15,8 @@ from render_cases import CASES, make_evidence
 LOCK = next(case for case in CASES if case.name == "swap").lock
 
 
-def listed(number: int, **changes: object) -> Listed:
-    item = Listed(
+def listed(number: int, **changes: object) -> EnvironmentEntry:
+    item = EnvironmentEntry(
         environment="horovod-nccl",
         number=number,
         default=number == 2,
@@ -29,9 +29,9 @@ def listed(number: int, **changes: object) -> Listed:
     return item.model_copy(update=changes)
 
 
-def lines(*items: Listed) -> list[str]:
+def lines(*items: EnvironmentEntry) -> list[str]:
     listing = Listing(root="/r", site="local", arch="x86_64", environments=items)
-    return views.listing(listing).splitlines()
+    return environments.listing(listing).splitlines()
 
 
 def test_list_marks_what_is_known_below_each_environment() -> None:
@@ -67,18 +67,52 @@ def test_info_tells_every_finding() -> None:
         lock=LOCK,
         evidence=(make_evidence(LOCK),),
     )
-    told = views.info(info).partition("known of this stack\n")[2]
+    told = environments.info(info).partition("advisories\n")[2]
     for finding in LOCK.plan.findings:
         assert finding.id in told
     assert "measured on our fabric" in told
     assert all(len(line) <= 80 for line in told.partition("smoke test")[0].splitlines())
     without = LOCK.model_copy(update={"plan": LOCK.plan.model_copy(update={"findings": ()})})
-    assert "known of this stack" not in views.info(info.model_copy(update={"lock": without}))
+    assert "advisories" not in environments.info(info.model_copy(update={"lock": without}))
+
+
+def test_info_shows_what_the_built_libraries_link_as_the_newest_record_has_it() -> None:
+    facts = (
+        BuildFact(component="horovod", topic="flags", passed=True, text="mpi_lib.so has no NCCL"),
+        BuildFact(
+            component="horovod", topic="mpi", passed=None, text="links " + "libmpi.so.12 " * 9
+        ),
+        BuildFact(component="mpi4py", passed=False, text="MPI.so finds \x1b[31m/lib/libmpi.so"),
+    )
+    old = make_evidence(LOCK, build_facts=facts[:1])
+    info = Info(
+        environment="horovod-nccl",
+        number=1,
+        default=True,
+        id=LOCK.id(),
+        prefix="/p",
+        modulefile="/m",
+        lock=LOCK,
+        evidence=(old, make_evidence(LOCK, build_facts=facts), make_evidence(LOCK)),
+    )
+    text = environments.info(info)
+    told = text.partition("\nfound in the built libraries\n")[2].partition("\n\n")[0].splitlines()
+    assert (told[0], told[-2]) == ("  horovod", "  mpi4py")
+    assert told[1].startswith("    not judged: mpi: links libmpi.so.12")
+    assert told[-3] == "    ok: flags: mpi_lib.so has no NCCL"
+    assert told[-1] == "    WRONG: MPI.so finds \\x1b[31m/lib/libmpi.so"
+    assert all(len(line) <= 80 for line in told)
+    assert text.count("found in the built libraries") == 1
+    without = info.model_copy(update={"evidence": (make_evidence(LOCK),)})
+    assert "found in the built" not in environments.info(without)
 
 
 def test_create_ends_with_the_risks_that_were_taken() -> None:
-    findings = (Noted(id="OMPI-001", status="waived"), Noted(id="HVD-001", status="lifted"))
-    created = Created(
+    findings = (
+        FindingNote(id="OMPI-001", status="waived"),
+        FindingNote(id="HVD-001", status="lifted"),
+    )
+    created = CreateResult(
         environment="horovod-nccl",
         number=1,
         id=LOCK.id(),
@@ -89,13 +123,13 @@ def test_create_ends_with_the_risks_that_were_taken() -> None:
         launch=("mpiexec", "-n", "2", "python", "my_program.py"),
         evidence=make_evidence(LOCK, findings=findings),
     )
-    assert "\nrisks that were taken: OMPI-001\n" in views.created(created)
+    assert "\nwaived advisories: OMPI-001\n" in building.created(created)
     calm = created.model_copy(update={"evidence": make_evidence(LOCK)})
-    assert "risks" not in views.created(calm)
+    assert "risks" not in building.created(calm)
 
 
 def test_lock_check() -> None:
     same = LockCheck(file="/f.json", id="abc", changed=())
-    assert views.lock_check(same) == "/f.json (abc): nothing has changed since it was made"
+    assert building.lock_check(same) == "/f.json (abc): nothing has changed since it was made"
     other = same.model_copy(update={"changed": ("recipe x", "knowledge")})
-    assert views.lock_check(other).splitlines()[1:] == ["  recipe x", "  knowledge"]
+    assert building.lock_check(other).splitlines()[1:] == ["  recipe x", "  knowledge"]

@@ -220,6 +220,9 @@ NAMES = [
     ),
     _recipe("double-arch", "aarch64]", "x86_64]", "the same architecture is listed twice"),
     _recipe("unknown-backend", "virtualenv", "venv", "unknown backend 'venv'"),
+    _recipe(
+        "image-for-backend", "virtualenv", "container", "container is not a backend but a target"
+    ),
     _recipe("unknown-runtime", "distributed-dl-training", "horovodd", "unknown package 'horovodd'"),
     _recipe("other-name", "name: broken", "name: other", "the name 'other' is not the file's"),
     _recipe("reserved-name", "name: broken", "name: modulefiles", "is reserved"),

@@ -9,6 +9,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from envbuilder.commands.entries import entries
 from envbuilder.documents import yaml_nodes
 from envbuilder.documents.load import load_recipe, load_site
 from envbuilder.errors import EnvbuildError, ExitCode, Problem
@@ -19,8 +20,9 @@ from .hostile import CASES, RECIPE, SITE, STEM, WITHOUT_LINE, Case, file_name
 LOADERS = {"c": yaml.CSafeLoader, "python": yaml.SafeLoader}
 
 
-def load(path: Path, kind: str, known: Knowledge) -> Any:
-    return load_recipe(path, known) if kind == "recipe" else load_site(path, known)
+def load_any(path: Path, kind: str, known: Knowledge) -> Any:
+    load = load_recipe if kind == "recipe" else load_site
+    return load(path, known, entries())
 
 
 def write(folder: Path, case: Case) -> Path:
@@ -37,7 +39,7 @@ def test_ids_are_unique() -> None:
 def test_the_bases_are_right(tmp_path: Path, known: Knowledge) -> None:
     for kind, text in (("recipe", RECIPE), ("site", SITE)):
         path = write(tmp_path, Case("base", kind, text.encode(), ""))  # type: ignore[arg-type]
-        assert load(path, kind, known).value.name == STEM
+        assert load_any(path, kind, known).value.name == STEM
 
 
 # PyYAML has no C part on ppc64le: the same must be refused in the same words without it.
@@ -50,7 +52,7 @@ def test_refused(
     path = write(tmp_path, case)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(EnvbuildError) as caught:
-        load(path, case.kind, known)
+        load_any(path, case.kind, known)
     problems = caught.value.problems
     assert caught.value.code is ExitCode.USAGE
     assert any(case.expected in problem.message for problem in problems)
@@ -73,7 +75,7 @@ def test_what_is_harmless_is_allowed(value: str, tmp_path: Path, known: Knowledg
     text = RECIPE.replace("A recipe that is right but for one thing", quoted)
     path = tmp_path / f"{STEM}.yaml"
     path.write_text(text.replace('"2"', quoted))
-    recipe = load_recipe(path, known).value
+    recipe = load_recipe(path, known, entries()).value
     assert recipe.summary == value
     assert recipe.env == {"OMP_NUM_THREADS": value}
 
@@ -86,7 +88,7 @@ def problems_of(path: Path, data: bytes, known: Knowledge) -> tuple[Problem, ...
     """Load what may be anything; what it raises must be of the kind that users see."""
     path.write_bytes(data)
     try:
-        load_recipe(path, known)
+        load_recipe(path, known, entries())
     except EnvbuildError as error:
         return error.problems
     return ()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from envbuilder import data
+from envbuilder.commands.entries import entries
 from envbuilder.documents import load_knowledge, load_recipe
 from envbuilder.errors import DocumentError
 from envbuilder.model.condition import FACTS
@@ -508,7 +509,7 @@ def test_flags_of_a_recipe(tmp_path: Path, known: Knowledge) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(RECIPE)
     with pytest.raises(DocumentError) as caught:
-        load_recipe(path, known)
+        load_recipe(path, known, entries())
     assert [(str(each.place), each.message, each.hints) for each in caught.value.problems] == [
         (
             f"{path}:8:11",
@@ -526,4 +527,4 @@ def test_flags_of_a_recipe(tmp_path: Path, known: Knowledge) -> None:
 def test_flags_of_a_runtime_that_has_none_recorded(tmp_path: Path, known: Knowledge) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(RECIPE.replace("package: horovod", "package: distributed-dl-training"))
-    assert load_recipe(path, known).value.runtime.flags["CXX"] == "g++"
+    assert load_recipe(path, known, entries()).value.runtime.flags["CXX"] == "g++"

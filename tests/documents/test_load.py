@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from envbuilder import data
+from envbuilder.commands.entries import entries
 from envbuilder.documents import load_knowledge, load_recipe, load_site
 from envbuilder.documents.load import MAX_PROBLEMS
-from envbuilder.documents.wording import field_names
+from envbuilder.documents.messages import field_names
 from envbuilder.errors import DocumentError, EnvbuildError, Place, UsageError
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.site import Site
@@ -35,8 +36,9 @@ Row = tuple[str, str, tuple[str, ...]]
 
 def rows(path: Path, known: Knowledge, kind: str = "recipe") -> list[Row]:
     """Return place (without the file), message and hints of every problem."""
+    load = load_recipe if kind == "recipe" else load_site
     with pytest.raises(EnvbuildError) as caught:
-        load_recipe(path, known) if kind == "recipe" else load_site(path, known)
+        load(path, known, entries())
     return [
         (
             str(problem.place).replace(str(path), "F"),
@@ -55,20 +57,20 @@ def written(folder: Path, text: str | bytes, name: str = "mine.yaml") -> Path:
 
 
 def test_defaults(tmp_path: Path, known: Knowledge) -> None:
-    recipe = load_recipe(written(tmp_path, MINIMAL), known).value
+    recipe = load_recipe(written(tmp_path, MINIMAL), known, entries()).value
     assert recipe.backend == "virtualenv"
     assert recipe.system_site_packages is False
     assert recipe.smoke.ranks == 2
 
 
 def test_everything(tmp_path: Path, known: Knowledge) -> None:
-    recipe = load_recipe(written(tmp_path, RECIPE, "broken.yaml"), known).value
+    recipe = load_recipe(written(tmp_path, RECIPE, "broken.yaml"), known, entries()).value
     assert recipe.arch == ("x86_64", "aarch64")
     assert recipe.documented_for == {"x86_64": "some-site"}
     assert dict(recipe.stack) == {"python": ">=3.9", "numpy": "*", "mpich": ">=4.2"}
     assert recipe.env == {"OMP_NUM_THREADS": "2"}
     assert recipe.smoke.max_bytes == 1024
-    site = load_site(written(tmp_path, SITE, "broken.yaml"), known).value
+    site = load_site(written(tmp_path, SITE, "broken.yaml"), known, entries()).value
     assert site.modules[0].provides == {"python": "3.6.6"}
     assert site.launcher is not None
     assert site.launcher.command == ("srun", "--mpi=pmix")
@@ -76,7 +78,7 @@ def test_everything(tmp_path: Path, known: Knowledge) -> None:
 
 def test_path_hash_and_places(tmp_path: Path, known: Knowledge) -> None:
     path = written(tmp_path, RECIPE, "broken.yaml")
-    loaded = load_recipe(path, known)
+    loaded = load_recipe(path, known, entries())
     assert loaded.path == path
     assert loaded.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     file = str(path)
@@ -103,7 +105,7 @@ def test_path_hash_and_places(tmp_path: Path, known: Knowledge) -> None:
     ids=["crlf", "bom", "markers", "unicode", "folded"],
 )
 def test_harmless_forms(data_: bytes, tmp_path: Path, known: Knowledge) -> None:
-    loaded = load_recipe(written(tmp_path, data_), known)
+    loaded = load_recipe(written(tmp_path, data_), known, entries())
     assert loaded.value.name == "mine"
     assert loaded.sha256 == hashlib.sha256(data_).hexdigest()
 
@@ -310,7 +312,7 @@ def test_missing_in_a_part(tmp_path: Path, known: Knowledge) -> None:
 def test_file_name_with_control_characters(tmp_path: Path, known: Knowledge) -> None:
     path = written(tmp_path, "a: 1", "a\n\x1b[31m.yaml")
     with pytest.raises(DocumentError) as caught:
-        load_recipe(path, known)
+        load_recipe(path, known, entries())
     assert all(str(each.place).isprintable() for each in caught.value.problems)
 
 
@@ -349,7 +351,7 @@ def test_device(known: Knowledge) -> None:
 def test_file_that_hides_its_size(tmp_path: Path, known: Knowledge) -> None:
     # Such files claim to have no bytes, as those under /proc do.
     with pytest.raises(DocumentError):
-        load_recipe(Path("/proc/self/status"), known)
+        load_recipe(Path("/proc/self/status"), known, entries())
 
 
 def test_path_through_a_file(tmp_path: Path, known: Knowledge) -> None:
@@ -359,12 +361,12 @@ def test_path_through_a_file(tmp_path: Path, known: Knowledge) -> None:
 
 def test_nul_in_the_path(known: Knowledge) -> None:
     with pytest.raises(UsageError, match="not a path"):
-        load_recipe(Path("a\0b.yaml"), known)
+        load_recipe(Path("a\0b.yaml"), known, entries())
 
 
 def test_size_limit_is_exact(tmp_path: Path, known: Knowledge) -> None:
     fits = MINIMAL + "#" * (1024 * 1024 - len(MINIMAL))
-    assert load_recipe(written(tmp_path, fits), known).value.name == "mine"
+    assert load_recipe(written(tmp_path, fits), known, entries()).value.name == "mine"
     assert rows(written(tmp_path, fits + "#"), known) == [
         (
             "F",
@@ -453,6 +455,6 @@ def test_a_launcher_that_is_nearly_known_is_a_slip(
 @pytest.mark.parametrize("word", ["ddlrun", "/opt/bin/ddlrn", "our-own-starter"])
 def test_a_launcher_of_ones_own_is_fine(tmp_path: Path, known: Knowledge, word: str) -> None:
     text = re.sub(r"command: \[.*?\]", f"command: [{word}]", SITE)
-    site = load_site(written(tmp_path, text, "broken.yaml"), known).value
+    site = load_site(written(tmp_path, text, "broken.yaml"), known, entries()).value
     assert site.launcher is not None
     assert site.launcher.command == (word,)

@@ -16,14 +16,18 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from envbuilder import data
+from envbuilder.commands.entries import entries
 from envbuilder.documents import catalogue, load_knowledge, load_recipe, load_site, schemas
+from envbuilder.documents.messages import PATTERNS
 from envbuilder.documents.row_checks import Catalogue
-from envbuilder.documents.wording import PATTERNS
 from envbuilder.model.knowledge import Knowledge, Ranges, Selection, Selector
-from envbuilder.model.proofs import MPI_COMPONENTS
+from envbuilder.model.plan import Pin
+from envbuilder.model.proofs import is_mpi
 from envbuilder.model.ranges import version
 
 from .hostile import RECIPE, SITE
+
+pytestmark = pytest.mark.thorough
 
 
 def written(path: Path) -> str:
@@ -49,27 +53,27 @@ def kind_of(name: str) -> str:
 
 def loads(path: Path, kind: str, known: Knowledge) -> Any:
     if kind == "recipe":
-        return load_recipe(path, known).value
+        return load_recipe(path, known, entries()).value
     if kind == "site":
-        return load_site(path, known).value
+        return load_site(path, known, entries()).value
     return load_knowledge([path.parent.parent]).value
 
 
-@pytest.mark.parametrize("kind", schemas())
+@pytest.mark.parametrize("kind", schemas(entries()))
 def test_schema_is_current(kind: str) -> None:
     path = data.SCHEMAS / f"{kind}.json"
     if os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1":
-        path.write_text(schemas()[kind])
-    assert path.read_text() == schemas()[kind]
+        path.write_text(schemas(entries())[kind])
+    assert path.read_text() == schemas(entries())[kind]
     jsonschema.Draft202012Validator.check_schema(json.loads(path.read_text()))
 
 
 def test_no_other_schemas() -> None:
-    assert {path.stem for path in data.SCHEMAS.iterdir()} == set(schemas())
+    assert {path.stem for path in data.SCHEMAS.iterdir()} == set(schemas(entries()))
 
 
 def test_every_pattern_has_words() -> None:
-    text = "".join(schemas().values())
+    text = "".join(schemas(entries()).values())
     patterns = set(re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', text))
     assert {json.loads(pattern) for pattern in patterns} <= set(PATTERNS)
 
@@ -95,7 +99,7 @@ def test_example(name: str, known: Knowledge, tmp_path: Path) -> None:
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(EXAMPLES[name])
-    jsonschema.validate(yaml.safe_load(path.read_text()), json.loads(schemas()[kind]))
+    jsonschema.validate(yaml.safe_load(path.read_text()), json.loads(schemas(entries())[kind]))
     assert loads(path, kind, known) is not None
 
 
@@ -105,7 +109,7 @@ def test_the_documentation_has_examples_of_all_kinds() -> None:
 
 @pytest.mark.parametrize("kind", NAMED_IN)
 def test_the_documentation_names_every_key(kind: str) -> None:
-    schema = json.loads(schemas()[kind])
+    schema = json.loads(schemas(entries())[kind])
     parts = [schema, *schema.get("$defs", {}).values()]
     keys = {key for part in parts for key in part["properties"]}
     text = (DOCS / NAMED_IN[kind]).read_text()
@@ -116,7 +120,7 @@ def test_the_documentation_names_every_key(kind: str) -> None:
     ("kind", "text"), [("recipe", RECIPE), ("site", SITE)], ids=["recipe", "site"]
 )
 def test_schema_refuses_what_the_model_refuses(kind: str, text: str) -> None:
-    validator = jsonschema.Draft202012Validator(json.loads(schemas()[kind]))
+    validator = jsonschema.Draft202012Validator(json.loads(schemas(entries())[kind]))
     right = yaml.safe_load(text)
     assert validator.is_valid(right)
     assert not validator.is_valid({**right, "unknown": 1})
@@ -126,7 +130,7 @@ def test_schema_refuses_what_the_model_refuses(kind: str, text: str) -> None:
 
 
 def test_schema_refuses_bad_component_names() -> None:
-    validator = jsonschema.Draft202012Validator(json.loads(schemas()["recipe"]))
+    validator = jsonschema.Draft202012Validator(json.loads(schemas(entries())["recipe"]))
     right = yaml.safe_load(RECIPE)
     assert not validator.is_valid({**right, "stack": {**right["stack"], "Num Py": "*"}})
 
@@ -259,7 +263,13 @@ def test_mpi4py_wheels_begin_with_4_1(known: Knowledge) -> None:
 def test_spectrum_mpi_is_not_openmpi(known: Knowledge) -> None:
     assert known.components["spectrum-mpi"].fulfils == ("mpi",)
     assert known.components["spectrum-mpi"].modules != known.components["openmpi"].modules
-    assert set(known.fulfilling("mpi")) == set(MPI_COMPONENTS)
+
+
+def test_a_pin_is_an_mpi_by_what_it_fulfils_and_in_earlier_locks_by_its_name() -> None:
+    pin = Pin(component="our-mpi", version="1.0", origin="system", locator="/o/mpicxx", why="w")
+    assert not is_mpi(pin)
+    assert is_mpi(pin.model_copy(update={"fulfils": ("mpi",)}))
+    assert is_mpi(pin.model_copy(update={"component": "spectrum-mpi"}))
 
 
 def test_the_bundled_runtime_never_comes_from_an_index(known: Knowledge) -> None:

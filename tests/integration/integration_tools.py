@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.model.plan import Lock
+from envbuilder.model.plan import Edit, Lock
 
 STAMP = ".envbuild.json"
 # A variable that every process of a run under test inherits.
@@ -88,6 +88,17 @@ def start(
     )
 
 
+def read_until(said: str, running: subprocess.Popen[str]) -> str:
+    """Return what a command writes on stderr until it has *said* this; fail if it never does."""
+    assert running.stderr is not None
+    text = b""
+    while said.encode() not in text:
+        some = os.read(running.stderr.fileno(), 4096)
+        assert some, f"it never said {said!r}:\n{text.decode()}"
+        text += some
+    return text.decode()
+
+
 def finish(running: subprocess.Popen[str], timeout: float = PATIENCE) -> Done:
     """Wait for a command; one that hangs is ended and fails the test."""
     try:
@@ -140,6 +151,8 @@ stack:
   mpich: ">=4.2"
 runtime:
   package: distributed-dl-training
+env:
+  VARIANT: "{summary}"
 smoke:
   ranks: 2
   max-bytes: {max_bytes}
@@ -154,7 +167,10 @@ def small_recipe(
     max_bytes: int = SMALL_BYTES,
     more: str = "",
 ) -> Path:
-    """Write a recipe whose smoke test is short; return its file. *more* is YAML that is added."""
+    """Write a recipe whose smoke test is short; return its file. *more* is YAML that is added.
+
+    Another *summary* is another environment: it is the value of a variable as well.
+    """
     path = folder / f"{name}.yaml"
     path.write_text(
         SMALL.format(name=name, summary=summary, max_bytes=max_bytes, more=more), encoding="utf-8"
@@ -184,7 +200,13 @@ def small_lock(built_root: Path, name: str, summary: str = SUMMARY) -> Lock:
     text = text.replace("(recipe allreduce)", f"(recipe {name})")
     lock = Lock.model_validate_json(text)
     smoke = lock.plan.smoke.model_copy(update={"max_bytes": SMALL_BYTES})
-    changes = {"recipe": name, "summary": summary, "smoke": smoke}
+    variant = Edit(kind="set", name="VARIANT", value=summary)
+    changes = {
+        "recipe": name,
+        "summary": summary,
+        "smoke": smoke,
+        "environment": (*lock.plan.environment, variant),
+    }
     return lock.model_copy(update={"plan": lock.plan.model_copy(update=changes)})
 
 

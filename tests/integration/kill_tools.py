@@ -1,19 +1,27 @@
-"""Reaching a given moment of a ``create``, from outside."""
+"""Reaching a given moment of a ``create``, from outside, and holding it there.
+
+Each moment has a sign, a file that appears or is written then; ``held.py`` keeps the command there.
+"""
 
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from integration_tools import finish
+from held import Moment
+from integration_tools import PATIENCE, Done, finish, start
 
 from envbuilder.model.plan import Lock
 
 # The files' clock is coarser than ours, in nanoseconds.
 CLOCK_STEP = 10_000_000
+
+HELD = Path(__file__).with_name("held.py")
 
 
 def _signs(home: Path, identity: str) -> Mapping[str, tuple[Path, str]]:
@@ -35,25 +43,52 @@ def _signs(home: Path, identity: str) -> Mapping[str, tuple[Path, str]]:
 STEPS = ("lock", "venv", "fetch", "install", "runtime", "check", "smoke")
 
 
-def wait_for(moment: str, root: Path, lock: Lock, running: subprocess.Popen[str]) -> None:
-    """Return as soon as *running* is at *moment*; fail if it ends before."""
+@dataclass(frozen=True)
+class Held:
+    """A command that does not get past a moment before the gate is opened."""
+
+    running: subprocess.Popen[str]
+    gate: Path
+
+    def finish(self) -> Done:
+        """Open the gate and wait for the command's end."""
+        self.gate.touch()
+        return finish(self.running)
+
+
+def hold(
+    words: Sequence[str | Path],
+    folder: Path,
+    pattern: str,
+    gate: Path,
+    env: Mapping[str, str | None] | None = None,
+) -> Held:
+    """Start ``envbuild WORDS``; return as soon as a file of *folder* that fits is written.
+
+    *gate* is a path at which nothing is yet. Fails if the command ends before.
+    """
+    moment = Moment(folder, pattern, time.time_ns() - CLOCK_STEP, gate)
+    running = start([sys.executable, HELD, *moment.words(), *words], env=env)
+    wait_until(moment.has_come, running, pattern)
+    return Held(running, gate)
+
+
+def hold_at(
+    moment: str,
+    words: Sequence[str | Path],
+    root: Path,
+    lock: Lock,
+    gate: Path,
+    env: Mapping[str, str | None] | None = None,
+) -> Held:
+    """Start a ``create`` of *lock* in *root*; return as soon as it is at *moment*."""
     folder, pattern = _signs(root / lock.plan.recipe, lock.id())[moment]
-    since = time.time_ns() - CLOCK_STEP
-
-    def reached() -> bool:
-        try:
-            return any(path.lstat().st_mtime_ns >= since for path in folder.glob(pattern))
-        except FileNotFoundError:
-            return False
-
-    wait_until(reached, running, moment)
+    return hold(words, folder, pattern, gate, env)
 
 
-def wait_until(
-    reached: Callable[[], bool], running: subprocess.Popen[str], what: str, patience: float = 120.0
-) -> None:
-    """Poll until *reached*; fail if *running* ends before, or after *patience* seconds."""
-    until = time.monotonic() + patience
+def wait_until(reached: Callable[[], bool], running: subprocess.Popen[str], what: str) -> None:
+    """Poll until *reached*; fail if *running* ends before, or hangs."""
+    until = time.monotonic() + PATIENCE
     while not reached():
         if running.poll() is not None or time.monotonic() > until:
             running.kill()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -59,6 +60,16 @@ class Slurm:
         """Run one of its commands, ``sbatch`` and so on, to its end."""
         variables = {"SLURM_CONF": str(self.folder / "slurm.conf"), **(env or {})}
         return run(words, env=variables, cwd=self.folder, timeout=PATIENCE)
+
+    def in_step(self, script: str, *options: str, env: Mapping[str, str] | None = None) -> Done:
+        """Run a script of bash in the shell of ``srun --pty bash``, whose step holds its CPUs."""
+        if shutil.which("script") is None:
+            pytest.skip("needs a terminal: script is not on this machine")
+        file = self.folder / "in-step.sh"
+        file.write_text(f"set -eu\n{script}\n", encoding="utf-8")
+        line = shlex.join(["srun", *options, "--pty", "bash", str(file)])
+        done = self("script", "--quiet", "--return", "--command", line, "/dev/null", env=env)
+        return Done(done.code, done.out.replace("\r", ""), done.err)
 
     def ended(self, job: str) -> int:
         """Wait for a job's end and return its exit code; sbatch --wait looks every 10 s only."""

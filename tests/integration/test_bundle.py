@@ -67,7 +67,7 @@ def there(envbuild: Envbuild, tmp_path_factory: pytest.TempPathFactory) -> There
 
 def test_everything_for_the_target_is_in_it(there: There) -> None:
     wheelhouse = {each.name for each in (there.bundle / "build" / "wheelhouse").iterdir()}
-    assert wheelhouse == {each.filename for each in there.lock.artifacts}
+    assert wheelhouse == {each.filename for each in there.lock.index_files}
     sums = ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"]
     assert run(sums, cwd=there.bundle / "build").code == 0
     job = (there.bundle / "build" / "copied-nccl.slurm").read_text()

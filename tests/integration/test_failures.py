@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 from integration_tools import (
-    COMMAND,
     MARK,
     Done,
     Envbuild,
@@ -28,7 +27,7 @@ from integration_tools import (
     start,
     write_wheel,
 )
-from kill_tools import STEPS, wait_for, wait_until
+from kill_tools import STEPS, hold, hold_at
 from place_tools import (
     expect,
     nearly_full,
@@ -190,19 +189,17 @@ def test_an_index_without_the_package(shop: Shop) -> None:
     expect(done, 5, "hint: is it a complete mirror? pip-indexes in the recipe or site file names")
 
 
-def test_a_wheel_that_was_tampered_with_after_it_was_locked(shop: Shop) -> None:
+def test_a_wheel_that_was_tampered_with_after_it_was_locked(shop: Shop, tmp_path: Path) -> None:
     wheel = write_wheel(shop.folder, "good = True\n")
     more = f'packages: [tinywheel]\nfind-links: ["{shop.folder.as_uri()}"]\n'
     recipe = shop.recipe("tampered", lock=False, more=more)
     words = ("create", recipe, "--root", shop.root)
-    running = shop.envbuild.start(*words)
-    last_lock = shop.root / "tampered" / "lock.json"
-    wait_until(last_lock.exists, running, "the lock is written")
-    running.send_signal(signal.SIGINT)
-    assert finish(running).code == 130
+    held = hold(words, shop.root / "tampered", "lock.json", tmp_path / "gate")
+    held.running.send_signal(signal.SIGINT)
+    assert held.finish().code == 130
     write_wheel(wheel.parent, "import os; os.system('echo owned')\n")
     done = shop.create(recipe)
-    expect(done, 5, "the lock of the last create still fits", "error: step fetch (fetch the locked")
+    expect(done, 5, "reusing the existing lock", "error: step fetch (fetch the locked")
     expect(done, 5, "THESE PACKAGES DO NOT MATCH THE HASHES")
     expect(done, 5, "hint: a file differs from the one that was locked: the mirror changed it, or")
     wheel.unlink()
@@ -215,11 +212,12 @@ def end_at(moment: str, shop: Shop, number: signal.Signals, times: int = 1) -> D
     """Send a signal at that moment of a build; what is left afterwards fails the test."""
     mark = uuid.uuid4().hex
     words = ["create", str(shop.folder / "ended.yaml"), "--root", str(shop.root), "--resume"]
-    running = start([*COMMAND, *words], env={MARK: mark})
-    wait_for(moment, shop.root, shop.lock("ended"), running)
+    lock, gate = shop.lock("ended"), shop.folder / mark
+    held = hold_at(moment, words, shop.root, lock, gate, {MARK: mark})
     for _ in range(times):
-        running.send_signal(number)
-    done = finish(running)
+        held.running.send_signal(number)
+    # Opened after the signal was sent, the gate lets nothing by: the signal is seen first.
+    done = held.finish()
     assert marked(mark) == {}, f"processes are left after {number.name} at {moment}"
     assert not (shop.root / "ended" / ".scratch").exists()
     shop.check("ended")

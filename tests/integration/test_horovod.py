@@ -86,6 +86,16 @@ def test_the_evidence_says_what_carried_the_data(story: Story) -> None:
     assert "horovodrun" in records[2]["result"]["launch"]
 
 
+def test_the_evidence_says_what_the_libraries_link(story: Story) -> None:
+    for record in story.evidence():
+        facts = record["build-facts"]
+        assert all(each["passed"] for each in facts)
+        mpi = " ".join(each["text"] for each in facts if each["topic"] == "mpi")
+        assert "mpi_lib_v2" in mpi
+        assert "libmpi.so" in mpi
+        assert "horovod_gloo_built() is 1" in [each["text"] for each in facts]
+
+
 def test_four_ranks(story: Story) -> None:
     assert story.four.code == 0, story.four.text
     assert [each["result"]["ranks"] for each in story.evidence()] == [2, 2, 2, 4, 4, 4]
@@ -126,7 +136,7 @@ def test_another_mpi_in_front_is_refused(story: Story, tmp_path: Path) -> None:
     # What only the build needed is gone after the proof: its tools are put back for this.
     run(["bash", build / "build.sh", "fetch", "tools"])
     prefix = build.with_suffix("")
-    words = ["verify.py", "--builds", "builds.json", "--prefix", prefix]
+    words = ["target_tools", "verify", "--builds", "builds.json", "--prefix", prefix]
     asked = run(
         [
             "bash",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from integration_tools import COMMAND, Done, Envbuild, clean_environ, run, small_recipe
+from integration_tools import COMMAND, PATIENCE, Done, Envbuild, clean_environ, run, small_recipe
 from place_tools import expect, lmod_bash, read_only
 
 POISON = "raise SystemError('poison: this must never be imported')\n"
@@ -245,11 +245,11 @@ def test_a_terminal_that_is_closed_while_one_waits(built_root: Path, tmp_path: P
     os.close(slave)
     try:
         seen = b""
-        while b"ask the package index" not in seen:
+        while b"resolve packages against the index" not in seen:
             seen += os.read(master, 4096)
     finally:
         os.close(master)
         # A terminal's end would tell the leader of its session; this is what the leader does.
         running.send_signal(1)
-    assert running.wait(60) == 128 + 1
+    assert running.wait(PATIENCE) == 128 + 1
     assert not (tmp_path / "root" / "allreduce" / "in-use.lock").exists()

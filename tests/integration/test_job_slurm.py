@@ -14,14 +14,17 @@ from integration_tools import Done, run
 from module_tools import lmod_init
 from slurm_tools import Slurm, need_slurm, slurm
 
-from envbuilder.launching import JobHosts, LaunchRequest, Mpi, launch_line
-from envbuilder.launching.hosts import node_names
+from envbuilder.launchers import launch_line
+from envbuilder.model.job import Job
+from envbuilder.model.launch import JobHosts, LaunchRequest, Mpi
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Edit, Lock, Plan, RuntimePlan
 from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher
 from envbuilder.render import render_modulefile
-from envbuilder.render.job import ENDPOINT, HOSTS, Job, Published, program_words, render_slurm
+from envbuilder.render.job import ENDPOINT, HOSTS, PublishedModule, program_words, render_job
+from envbuilder.schedulers import SCHEDULERS
+from envbuilder.schedulers.slurm import node_names
 
 NODES, RANKS = 2, 2
 TOTAL = NODES * RANKS
@@ -71,8 +74,9 @@ def submit(cluster: Slurm, tmp_path: Path) -> Submit:
 
     def run_job(words: Sequence[str], job: Job = JOB, options: Sequence[str] = ()) -> Done:
         script = tmp_path / "job.sh"
-        published = Published(str(tree), 1, init)
-        script.write_text(render_slurm(LOCK, places, published, job, words))
+        published = PublishedModule(str(tree), 1, init)
+        parts = SCHEDULERS["slurm"].job_script(job)
+        script.write_text(render_job(LOCK, places, published, job, parts, words))
         done = cluster("sbatch", "--parsable", *options, script, "an argument", env=ENV)
         assert done.code == 0, done.text
         number = done.out.strip()

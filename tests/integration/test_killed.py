@@ -1,4 +1,4 @@
-"""``create`` killed at each step in turn, then repeated: what was published stays as it was."""
+"""``create`` killed at a moment, then repeated: what was published stays as it was."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from integration_tools import (
     COMMAND,
     MARK,
@@ -27,7 +28,7 @@ from integration_tools import (
     small_recipe,
     start,
 )
-from kill_tools import LAST_MOMENTS, STEPS, SUDDEN_DEATH, wait_for
+from kill_tools import LAST_MOMENTS, STEPS, SUDDEN_DEATH, hold_at
 
 from envbuilder.model.plan import Lock
 
@@ -61,8 +62,8 @@ class Case:
             running = start([sys.executable, "-c", SUDDEN_DEATH, moment, *self.words], env=env)
             running.wait(PATIENCE)
         else:
-            running = start([*COMMAND, *self.words], env=env)
-            wait_for(moment, self.root, self.lock, running)
+            gate = self.recipe.with_name("never opened")
+            running = hold_at(moment, self.words, self.root, self.lock, gate, env).running
             os.kill(running.pid, signal.SIGKILL)
         if how == WITH_CHILDREN:
             for pid in marked(self.mark):
@@ -98,18 +99,34 @@ def imports_from_prefix(prefix: Path) -> bool:
     return done.code == 0 and done.out.startswith(str(prefix))
 
 
-def test_killed_at_each_moment_then_repeated(
-    envbuild: Envbuild, built_root: Path, tmp_path: Path
+# Where what is left differs in kind: a question to pip, half a prefix, all but a modulefile or a
+# default. What is killed at the others leaves less than half a prefix, or all of it.
+KINDS = ("lock", "install", "publish", "set_default")
+
+
+@pytest.mark.parametrize(
+    "moments",
+    [
+        pytest.param(KINDS, id="of each kind"),
+        pytest.param(
+            tuple(each for each in MOMENTS if each not in KINDS),
+            id="the others",
+            marks=pytest.mark.long,
+        ),
+    ],
+)
+def test_killed_at_a_moment_then_repeated(
+    moments: tuple[str, ...], envbuild: Envbuild, built_root: Path, tmp_path: Path
 ) -> None:
     """Each of them in an environment of its own, two at a time, beside one that is published."""
     root = tmp_path / "root"
     cases = {}
-    for moment in MOMENTS:
+    for moment in moments:
         name = f"at-{moment.replace('_', '-')}"
         lock = small_lock(built_root, name)
         cases[moment] = Case(root, small_recipe(tmp_path, name), lock)
     # The one killed while it asks pip has to ask again.
-    seed(root, built_root, *(cases[moment].lock for moment in MOMENTS if moment != "lock"))
+    seed(root, built_root, *(cases[moment].lock for moment in moments if moment != "lock"))
 
     def kill_and_repeat(moment: str) -> Done:
         how = ALONE if MOMENTS.index(moment) % 2 else WITH_CHILDREN
@@ -117,12 +134,14 @@ def test_killed_at_each_moment_then_repeated(
         return cases[moment].repeat()
 
     with ThreadPoolExecutor(2) as pool:
-        results = dict(zip(MOMENTS, pool.map(kill_and_repeat, MOMENTS), strict=True))
+        results = dict(zip(moments, pool.map(kill_and_repeat, moments), strict=True))
     assert listed(envbuild, root) == {f"{case.lock.plan.recipe}/1": True for case in cases.values()}
     for case in cases.values():
         assert imports_from_prefix(root / case.lock.plan.recipe / case.lock.id())
-    assert "at-set-default/1 holds exactly this already" in results["set_default"].err
-    assert "at-publish/1 holds exactly this already" not in results["publish"].err
+    for moment, done in results.items():
+        name = cases[moment].lock.plan.recipe
+        # Once its modulefile is written an environment is there.
+        assert (f"{name}/1 holds exactly this already" in done.err) == (moment == "set_default")
 
 
 def test_killed_again_and_again_then_resumed(

@@ -13,7 +13,9 @@ import pytest
 from integration_tools import run
 from module_tools import AS_ROOT
 
-from envbuilder.launching import LaunchRequest, Mpi, Wire, hosts_argument, launch_line
+from envbuilder.launchers import launch_line
+from envbuilder.model.hosts import hosts_argument
+from envbuilder.model.launch import LaunchRequest, Mpi, TransportOptions
 
 RANK: Mapping[str, str] = {
     "openmpi": '"$OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE"',
@@ -56,7 +58,7 @@ def installed(
     return Installed(Mpi("openmpi", found[1]), program)
 
 
-def request_for(installed: Installed, **wire: bool) -> LaunchRequest:
+def request_for(installed: Installed, **transport: bool) -> LaunchRequest:
     component = installed.mpi.component
     return LaunchRequest(
         "hydra" if component == "mpich" else "openmpi",
@@ -65,7 +67,7 @@ def request_for(installed: Installed, **wire: bool) -> LaunchRequest:
         hosts=hosts_argument("localhost:2"),
         command=(installed.program,),
         mpi=installed.mpi,
-        wire=Wire(**wire),
+        transport=TransportOptions(**transport),
         exports=("NCCL_DEBUG=INFO", "LD_LIBRARY_PATH", "PATH"),
     )
 

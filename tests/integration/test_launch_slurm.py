@@ -95,3 +95,13 @@ def test_named_hosts_of_the_allocation_take_the_ranks(allocated: In, kind: str) 
 def test_an_allocation_may_have_more_slots_on_one_node(allocated: In, kind: str) -> None:
     done = allocated(kind, "--nodes=2", "--ntasks=3")
     assert placed(done) == ["0 node1", "1 node1", "2 node2"]
+
+
+def test_mpirun_starts_its_own_step_inside_a_step(cluster: Slurm, root: Path) -> None:
+    """On other nodes it starts daemons by srun, which would wait for the shell's CPUs for ever."""
+    program = f"""bash -c 'echo "{RANK["openmpi"]} $(hostname)"'"""
+    launch = f"{sys.executable} -m envbuilder launch allreduce --root '{root}' --launcher openmpi"
+    script = f'line=$({launch} -- {program})\necho "$line"\neval "$line"'
+    done = cluster.in_step(script, "--nodes=2", "--ntasks-per-node=2", env=ENV)
+    assert placed(done) == ["0 node1", "1 node1", "2 node2", "3 node2"]
+    assert "env SLURM_OVERLAP=1 mpirun -n 4 --bind-to none --map-by slot" in done.out

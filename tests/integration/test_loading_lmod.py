@@ -15,8 +15,9 @@ from random import Random
 import pytest
 from module_tools import in_lmod
 
-from envbuilder.resolve.loading import Action, LoadError, order, simulate
+from envbuilder.resolve.loading import Action, LoadError, order
 from envbuilder.resolve.problem import Module
+from tests.module_simulator import simulate
 
 Modules = Mapping[str, Module]
 

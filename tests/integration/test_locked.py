@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
-from integration_tools import Envbuild, small_lock
+from integration_tools import Envbuild, seed, small_lock
 
-from envbuilder.model.plan import Input
+from envbuilder.model.plan import Finding, Input, Lock
+from envbuilder.root import publish, store
 
 
 def test_create_builds_just_the_lock_and_says_what_changed_since(
@@ -31,7 +33,7 @@ def test_create_builds_just_the_lock_and_says_what_changed_since(
     created = json.loads(done.out)
     assert (created["id"], created["lock-sha256"]) == (lock.id(), lock.sha256())
     assert f"changed since {file} was locked: recipe allreduce, knowledge; built as" in done.err
-    assert "ask the package index" not in done.err
+    assert "resolve packages against the index" not in done.err
     kept = (root / "allreduce" / f"{lock.id()}.build" / "lock.json").read_text(encoding="utf-8")
     assert kept == lock.text()
     # The same again is there already, by whatever lock decides the same.
@@ -59,3 +61,87 @@ def test_a_lock_whose_files_are_gone_publishes_nothing(
     assert done.code == 5
     assert "step fetch" in done.err
     assert json.loads(envbuild("list", "--root", root, "--json").out)["environments"] == []
+
+
+def published_by_an_earlier_release(root: Path, built_root: Path, lock: Lock) -> str:
+    """Publish *lock* in a new root under an id that was made otherwise; return that id.
+
+    Its prefix is empty: nothing of it is needed to find it.
+    """
+    seed(root, built_root)
+    home = store.open_home(store.read_root(root), lock.plan.recipe)
+    identity = "0123456789ab"
+    home.prefix(identity).mkdir()
+    home.build(identity).mkdir()
+    (home.build(identity) / "lock.json").write_text(lock.text(), encoding="utf-8")
+    (evidence,) = (built_root / "allreduce").glob("*.evidence/0001")
+    shutil.copytree(evidence, home.evidence(identity) / "0001")
+    (root / "modulefiles").mkdir()
+    publish.publish(home, publish.reserve(home, identity, "lua"), "-- never loaded\n")
+    return identity
+
+
+def test_what_an_earlier_release_published_is_found_by_its_decisions(
+    envbuild: Envbuild, built_root: Path, tmp_path: Path
+) -> None:
+    lock = small_lock(built_root, "allreduce")
+    root = tmp_path / "root"
+    identity = published_by_an_earlier_release(root, built_root, lock)
+    reworded = lock.model_copy(
+        update={"plan": lock.plan.model_copy(update={"summary": "Other words", "inputs": ()})}
+    )
+    file = tmp_path / "reworded.json"
+    file.write_text(reworded.text(), encoding="utf-8")
+    done = envbuild("create", "allreduce", "--locked", file, "--root", root, "--json")
+    assert done.code == 0, done.text
+    assert "allreduce/1 holds exactly this already" in done.err
+    created = json.loads(done.out)
+    assert (created["number"], created["id"]) == (1, identity)
+    assert created["prefix"].endswith(f"/allreduce/{identity}")
+    assert not (root / "allreduce" / lock.id()).exists(), "nothing was built"
+    listing = json.loads(envbuild("list", "--root", root, "--json").out)
+    assert [(each["id"], each["default"]) for each in listing["environments"]] == [(identity, True)]
+    assert listing["unfinished"] == []
+    lua = envbuild("render", "allreduce", "--as", "lua", "--locked", file, "--root", root).out
+    assert f"{root}/allreduce/{identity}/bin" in lua
+
+
+def test_changed_sources_of_the_runtime_are_said_to_be_why_it_is_built_anew(
+    envbuild: Envbuild, built_root: Path, tmp_path: Path
+) -> None:
+    lock = small_lock(built_root, "allreduce")
+    runtime = lock.plan.runtime.model_copy(update={"source_sha256": "0" * 64})
+    before = lock.model_copy(update={"plan": lock.plan.model_copy(update={"runtime": runtime})})
+    root = tmp_path / "root"
+    published_by_an_earlier_release(root, built_root, before)
+    first, *rest = lock.artifacts
+    # It ends in the step fetch: what is said before is what is asked about.
+    bad = (first.model_copy(update={"sha256": "0" * 64}), *rest)
+    file = tmp_path / "bad.json"
+    file.write_text(lock.model_copy(update={"artifacts": bad}).text(), encoding="utf-8")
+    done = envbuild("create", "allreduce", "--locked", file, "--root", root)
+    assert done.code == 5
+    assert "the bundled runtime changed since allreduce/1 was built: building anew" in done.err
+
+
+def test_what_became_known_since_is_told_of_what_is_published(
+    envbuild: Envbuild, built_root: Path, tmp_path: Path
+) -> None:
+    lock = small_lock(built_root, "allreduce")
+    root = tmp_path / "root"
+    published_by_an_earlier_release(root, built_root, lock)
+    finding = Finding(
+        id="NUMPY-999",
+        status="warning",
+        severity="warning",
+        summary="Sums are wrong on Tuesdays",
+        components=("numpy@2.0",),
+        link="https://example.org/1",
+    )
+    known = lock.model_copy(update={"plan": lock.plan.model_copy(update={"findings": (finding,)})})
+    file = tmp_path / "known.json"
+    file.write_text(known.text(), encoding="utf-8")
+    done = envbuild("create", "allreduce", "--locked", file, "--root", root)
+    assert done.code == 0, done.text
+    assert "holds exactly this already" in done.err
+    assert "known since allreduce/1 was built: NUMPY-999 (warning)" in done.err

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from integration_tools import clean_environ, run
 
-from envbuilder import process
-from envbuilder.locking import Known, Where, make_lock
+from envbuilder import data, process, sources
+from envbuilder.backends import prefix_parts
+from envbuilder.locking import Distributions, LockEnvironment, make_lock
 from envbuilder.locking.index import Index
 from envbuilder.locking.settings import read_settings
 from envbuilder.model.places import Places
@@ -64,9 +65,11 @@ def runner() -> Callable[[Sequence[str]], process.Finished]:
     return lambda words: process.run(words, env=environ, timeout=240)
 
 
-def locked(plan: Plan, scratch: Path, known: Known | None = None, **changes: object) -> Lock:
+def locked(
+    plan: Plan, scratch: Path, known: Distributions | None = None, **changes: object
+) -> Lock:
     values = {"inside": runner(), "outside": runner(), "scratch": scratch, "environ": os.environ}
-    return make_lock(plan, Where(**{**values, **changes}), known)  # type: ignore[arg-type]
+    return make_lock(plan, LockEnvironment(**{**values, **changes}), known)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -100,10 +103,10 @@ def test_tensorflow_for_python_3_6_is_what_its_own_pip_would_take(tmp_path: Path
     )
     glibc = os.confstr("CS_GNU_LIBC_VERSION") or pytest.skip("needs a system with glibc")
     lock = locked(plan, tmp_path, glibc=glibc.split()[1])
-    bootstrap = next(each for each in lock.artifacts if each.name == "pip")
+    bootstrap = next(each for each in lock.index_files if each.name == "pip")
     assert (bootstrap.version, bootstrap.build_only) == ("21.3.1", True)
-    ours = {each.filename for each in lock.artifacts} - {bootstrap.filename}
-    assert all(each.size for each in lock.artifacts)
+    ours = {each.filename for each in lock.index_files} - {bootstrap.filename}
+    assert all(each.size for each in lock.index_files)
 
     own = [tmp_path / "venv" / "bin" / "python", "-m", "pip"]
     upgraded = run([*own, "install", "--quiet", "pip==21.3.1"])
@@ -126,9 +129,9 @@ def test_python_3_6_gets_a_pip_that_takes_todays_wheels_and_untouched_sources(
         pin("pyyaml", "6.0.1", "build"),
         builds=(SourceBuild(component="pyyaml", version="6.0.1"),),
     )
-    known = Known(distributions={"pyyaml": "PyYAML"}, imports={"PyYAML": "yaml"})
+    known = Distributions(names={"pyyaml": "PyYAML"}, imports={"PyYAML": "yaml"})
     lock = locked(plan, tmp_path, known)
-    assert [(each.name, each.kind) for each in lock.artifacts] == [
+    assert [(each.name, each.kind) for each in lock.index_files] == [
         ("cffi", "wheel"),
         ("pip", "wheel"),
         ("pycparser", "wheel"),
@@ -137,12 +140,13 @@ def test_python_3_6_gets_a_pip_that_takes_todays_wheels_and_untouched_sources(
     lock = lock.model_copy(update={"plan": plan.model_copy(update={"builds": ()})})
     folder, prefix = tmp_path / "build", tmp_path / "prefix"
     folder.mkdir()
-    for name, text in render_build(lock, Places(prefix, folder)).items():
+    for name, text in render_build(lock, Places(prefix, folder), prefix_parts(plan, {})).items():
         (folder / name).write_text(text, encoding="utf-8")
+    sources.copy(data.TARGET_TOOLS, folder / data.TARGET_TOOLS.name)
     done = run(["bash", folder / "build.sh"])
     assert done.code == 0, done.text
     assert {each.name for each in (folder / "wheelhouse").iterdir()} == {
-        each.filename for each in lock.artifacts
+        each.filename for each in lock.index_files
     }
     inside = run([prefix / "bin" / "python", "-c", "import cffi, pip; print(pip.__version__)"])
     assert inside.out.strip() == "21.3.1", inside.text
@@ -177,13 +181,13 @@ def test_another_architecture_gets_its_own_wheels_and_its_own_requirements(
         packages=("click", "keras==2.3.1"),
     )
     there = ("tensorflow", "h5py", "numpy", "scipy", "pyyaml")
-    known = Known(distributions={name: name for name in there})
+    known = Distributions(names={name: name for name in there})
     lock = locked(plan, tmp_path, known, here=False)
-    by_name = {each.name: each for each in lock.artifacts}
+    by_name = {each.name: each for each in lock.index_files}
     assert {"click", "keras", "importlib-metadata", "zipp", "cffi", "pycparser"} <= by_name.keys()
     assert not {*there, "colorama"} & by_name.keys()
     assert "ppc64le" in by_name["cffi"].filename
-    pure = [each for each in lock.artifacts if each.name != "cffi"]
+    pure = [each for each in lock.index_files if each.name != "cffi"]
     assert all(each.filename.endswith("-none-any.whl") for each in pure)
     assert by_name["pip"].version == "21.3.1"
 
@@ -205,7 +209,7 @@ def test_a_pip_that_reads_markers_somewhere_else_gives_no_lock(
         "import runpy, sys\ndel sys.path[0]\nsys.argv = ['pip', *sys.argv[2:]]\n"
         "runpy.run_module('pip', run_name='__main__', alter_sys=True)\n"
     )
-    monkeypatch.setattr("envbuilder.locking.asking._PROGRAM", plain)
+    monkeypatch.setattr("envbuilder.locking.pip_report._PROGRAM", plain)
     plan = make_plan("/p", "3.7", arch="ppc64le", packages=("click==8.1.3",))
     with pytest.raises(Exception, match="importlib-metadata.* is missing"):
         locked(plan, tmp_path, here=False)

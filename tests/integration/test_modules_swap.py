@@ -105,7 +105,7 @@ def swapped(envbuild: Envbuild, tmp_path_factory: pytest.TempPathFactory) -> Swa
     assert "TEST-100" in refused.err
     done = envbuild(*words, "--allow", f"TEST-100={REASON}", env={**hidden, **NO_AUTOSWAP})
     assert done.code == 0, done.text
-    assert "risks that were taken: TEST-100\n" in done.out
+    assert "waived advisories: TEST-100\n" in done.out
     told = json.loads(envbuild("info", "swap", "--root", folder / "root", "--json").out)
     return Swapped(cluster, folder / "root", old, told)
 

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.locking import asking
+from envbuilder.locking import pip_report
 from tests.serving import serving_by
 
 pytestmark = pytest.mark.integration
 
 NAME = "small-1.0-py3-none-any.whl"
-PROGRAM = Path(asking.__file__).with_name("pip_keeping.py")
+PROGRAM = Path(pip_report.__file__).with_name("pip_keeping.py")
 
 
 def wheel() -> bytes:

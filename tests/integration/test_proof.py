@@ -85,9 +85,13 @@ class Story:
     def root(self) -> Path:
         return self.folder / "root"
 
-    def create(self, summary: str, sabotage: str = "", *options: str) -> Moment:
-        """Create from a recipe whose runtime is good, or sabotaged so."""
-        recipe = small_recipe(self.folder, self.name, summary=summary, more="  timeout: 15\n")
+    def create(self, summary: str, sabotage: str = "", *options: str, timeout: int = 120) -> Moment:
+        """Create from a recipe whose runtime is good, or sabotaged so.
+
+        *timeout* in seconds: one that hangs is waited for so long.
+        """
+        more = f"  timeout: {timeout}\n"
+        recipe = small_recipe(self.folder, self.name, summary=summary, more=more)
         sources = self.folder / "runtime"
         shutil.rmtree(sources, ignore_errors=True)
         kept = shutil.ignore_patterns("__pycache__", "tests")
@@ -126,6 +130,12 @@ def _sabotaged(story: Story) -> dict[str, Moment]:
     return {
         "killed": story.create("good", "os.kill(os.getpid(), signal.SIGKILL)"),
         "good": story.create("good"),
+    }
+
+
+def _sabotaged_again(story: Story) -> dict[str, Moment]:
+    return {
+        "good": story.create("good"),
         "one more": story.create("good", "result = result + result.dtype.type(1)"),
         "exit": story.create("good", "os._exit(3)"),
     }
@@ -146,7 +156,7 @@ def _launched(story: Story) -> dict[str, Moment]:
     told["liar"] = story.create("second")
     liar.unlink()
     told["resumed"] = story.create("second", "", "--resume")
-    told["hangs"] = story.create("second", "time.sleep(600)")
+    told["hangs"] = story.create("second", "time.sleep(600)", timeout=15)
     return told
 
 
@@ -161,6 +171,13 @@ def told(
             story = Story(envbuild, tmp_path_factory.mktemp(kind), kind)
             started[kind] = (story, pool.submit(tell, story))
         yield started
+
+
+@pytest.fixture(scope="module")
+def sabotaged_again(
+    envbuild: Envbuild, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Moment]:
+    return _sabotaged_again(Story(envbuild, tmp_path_factory.mktemp("again"), "sabotaged"))
 
 
 Told = dict[str, tuple[Story, Future[dict[str, Moment]]]]
@@ -222,18 +239,21 @@ def test_a_good_build_after_a_failed_one(sabotaged: dict[str, Moment]) -> None:
     assert good.done.out.endswith("\nsabotaged/1 is ready and the default\n")
 
 
-def test_one_rank_returns_the_sum_plus_one(sabotaged: dict[str, Moment]) -> None:
+# What such ranks come to is the smoke test's to judge: tests/smoke/test_run.py has each of them.
+@pytest.mark.long
+def test_one_rank_returns_the_sum_plus_one(sabotaged_again: dict[str, Moment]) -> None:
     reason = "rank 1: allreduce int32 of 4096 bytes: element 0 is "
-    record = expect_refused(sabotaged["one more"], {1: True}, reason)
+    record = expect_refused(sabotaged_again["one more"], {1: True}, reason)
     wrong = [check for check in record["result"]["checks"] if not check["passed"]]
     assert {check["name"] for check in wrong} == {"allreduce", "timing"}
     assert {check["bytes"] for check in wrong} == {4096}
 
 
-def test_a_rank_that_ends_without_a_word(sabotaged: dict[str, Moment]) -> None:
-    expect_refused(sabotaged["exit"], {1: True}, *DEATHS)
+@pytest.mark.long
+def test_a_rank_that_ends_without_a_word(sabotaged_again: dict[str, Moment]) -> None:
+    expect_refused(sabotaged_again["exit"], {1: True}, *DEATHS)
     # The launcher names this one, or the other, which it ended with signal 9 itself.
-    assert re.search("exit code (3|9)\\b", sabotaged["exit"].done.err)
+    assert re.search("exit code (3|9)\\b", sabotaged_again["exit"].done.err)
 
 
 def test_a_launcher_that_only_prints_success(launched: dict[str, Moment]) -> None:

@@ -18,11 +18,14 @@ from integration_tools import (
     Envbuild,
     finish,
     published_state,
+    read_until,
     seed,
     small_lock,
     small_recipe,
 )
-from kill_tools import wait_for
+from kill_tools import hold_at
+
+from envbuilder.model.plan import Lock
 
 
 @dataclass(frozen=True)
@@ -53,13 +56,21 @@ class Crowd:
 
 @pytest.fixture(scope="module")
 def crowd(envbuild: Envbuild, built_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Crowd:
-    """Two creates of the same recipe at once, then two different ones at once."""
+    """A create while another of the same recipe builds, then two different ones at once."""
     folder = tmp_path_factory.mktemp("crowd")
     root = folder / "root"
+    more = ("--root", root, "--json")
+
+    def while_it_builds(recipe: Path, lock: Lock) -> tuple[Done, Done]:
+        words = ("create", recipe, *more)
+        held = hold_at("venv", words, root, lock, folder / "gate")
+        second = envbuild.start(*words)
+        said = read_until("which is building the same environment", second)
+        first, done = held.finish(), finish(second)
+        return first, Done(done.code, done.out, said + done.err)
 
     def at_once(*recipes: Path) -> tuple[Done, Done]:
-        words = ("--root", root, "--json")
-        first, second = (envbuild.start("create", recipe, *words) for recipe in recipes)
+        first, second = (envbuild.start("create", recipe, *more) for recipe in recipes)
         # Both outputs are read as they come, so that neither process has to wait for us.
         done: list[Done] = []
         reader = threading.Thread(target=lambda: done.append(finish(second)))
@@ -73,21 +84,21 @@ def crowd(envbuild: Envbuild, built_root: Path, tmp_path_factory: pytest.TempPat
         return small_recipe(folder, name, summary=summary)
 
     demo = recipe("demo", "one")
-    same = at_once(demo, demo)
+    same = while_it_builds(demo, small_lock(built_root, "demo", "one"))
     different = at_once(recipe("demo", "two"), recipe("other", "one"))
     return Crowd(root, folder, same, different, envbuild)
 
 
 def test_of_two_creates_of_one_recipe_one_builds_and_the_other_waits(crowd: Crowd) -> None:
     assert [done.code for done in crowd.same] == [0, 0], crowd.same
-    # Whoever came first.
-    waited, built = sorted(crowd.same, key=lambda done: "make the virtualenv" in done.err)
+    built, waited = crowd.same
     assert re.search(
         rf"waiting for process \d+ on {re.escape(socket.gethostname())}, "
         "which is building the same environment",
         waited.err,
     )
     assert "demo/1 holds exactly this already" in waited.err
+    assert "make the virtualenv" in built.err
     assert "make the virtualenv" not in waited.err
     assert "waiting for" not in built.err
     one, other = (json.loads(done.out) for done in crowd.same)
@@ -106,12 +117,15 @@ def test_two_recipes_build_in_one_root_at_once(crowd: Crowd) -> None:
     assert not list(crowd.root.glob("*/*.lock"))
 
 
-def test_rollback_and_remove_while_a_build_runs(crowd: Crowd, built_root: Path) -> None:
+def test_rollback_and_remove_while_a_build_runs(
+    crowd: Crowd, built_root: Path, tmp_path: Path
+) -> None:
     """Rollback does not wait for the build; remove does, and says for whom."""
     recipe = crowd.seed(built_root, "three")
     lock = small_lock(built_root, "demo", "three")
-    building = crowd.envbuild.start("create", recipe, "--root", crowd.root)
-    wait_for("venv", crowd.root, lock, building)
+    words = ("create", recipe, "--root", crowd.root)
+    held = hold_at("venv", words, crowd.root, lock, tmp_path / "gate")
+    building = held.running
     before = published_state(crowd.root, "demo")
     changed = crowd.json("rollback", "demo", "--to", "1")
     assert (changed["before"], changed["now"]) == (2, 1)
@@ -120,10 +134,11 @@ def test_rollback_and_remove_while_a_build_runs(crowd: Crowd, built_root: Path) 
     assert refused.code == 2
     assert "error: demo/1 is the default" in refused.err
     assert "hint: envbuild rollback demo makes another the default first" in refused.err
-    removed = crowd.envbuild("remove", "demo/2", "--root", crowd.root)
+    removing = crowd.envbuild.start("remove", "demo/2", "--root", crowd.root)
+    read_until(f"waiting for process {building.pid} on", removing)
+    done = held.finish()
+    removed = finish(removing)
     assert removed.code == 0, removed.text
-    assert f"waiting for process {building.pid} on" in removed.err
-    done = finish(building)
     assert done.code == 0, done.text
     assert crowd.numbers("demo") == {1: False, 3: True}
     after = published_state(crowd.root, "demo")
@@ -177,13 +192,13 @@ def test_what_a_process_uses_is_not_removed(crowd: Crowd) -> None:
 
 
 def test_remains_of_unfinished_builds_are_listed_and_removed(
-    crowd: Crowd, built_root: Path
+    crowd: Crowd, built_root: Path, tmp_path: Path
 ) -> None:
     lock = small_lock(built_root, "other", "left behind")
     seed(crowd.root, built_root, lock)
     recipe = small_recipe(crowd.recipes, "other", summary="left behind")
-    building = crowd.envbuild.start("create", recipe, "--root", crowd.root)
-    wait_for("venv", crowd.root, lock, building)
+    words = ("create", recipe, "--root", crowd.root)
+    building = hold_at("venv", words, crowd.root, lock, tmp_path / "gate").running
     building.kill()
     finish(building)
     assert crowd.json("list")["unfinished"] == [{"environment": "other", "id": lock.id()}]

@@ -169,7 +169,7 @@ def test_a_symptom_finds_the_line_that_it_is_for() -> None:
 
 
 def test_the_documentation_lists_every_demoted_row() -> None:
-    table = DOCUMENTATION.split("## Rows that weigh less than their source says")[1]
+    table = DOCUMENTATION.split("## Rows with a lower severity than their source")[1]
     listed = dict(re.findall(r"^\| ([A-Z]+-[0-9]+) \| \w+ \| (\w+) \|", table, re.M))
     assert listed == {row.id: row.severity for row in OWN if row.demoted}
 

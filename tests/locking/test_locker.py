@@ -11,7 +11,7 @@ import pytest
 from locking_tools import plan
 
 from envbuilder.errors import BuildError, MissingToolError
-from envbuilder.locking import Known, Refusal, Where, make_lock
+from envbuilder.locking import Distributions, LockEnvironment, Refusal, make_lock
 from envbuilder.locking.index import SourceFile
 from envbuilder.locking.settings import PipSettings
 from envbuilder.model.plan import Lock, Pin, Plan, SourceBuild
@@ -82,7 +82,7 @@ def lock_of(
     plan: Plan,
     inside: Pip,
     scratch: Path,
-    known: Known | None = None,
+    known: Distributions | None = None,
     shelf: Shelf | None = None,
     **changes: object,
 ) -> Lock:
@@ -92,7 +92,7 @@ def lock_of(
         return shelf or Shelf()
 
     values: dict[str, object] = {"inside": inside, "outside": inside, "scratch": scratch}
-    where = Where(**{**values, "sources": sources, **changes})  # type: ignore[arg-type]
+    where = LockEnvironment(**{**values, "sources": sources, **changes})  # type: ignore[arg-type]
     return make_lock(plan, where, known)
 
 
@@ -102,14 +102,14 @@ WHEEL = "https://index.example/numpy-2.4.6-cp311-cp311-manylinux_2_28_x86_64.whl
 def test_artifacts_are_sorted_and_build_tools_marked(tmp_path: Path) -> None:
     flit = "https://index.example/flit_core-4.2.0-py3-none-any.whl"
     pip = Pip(tmp_path, [entry("numpy", "2.4.6", WHEEL), entry("flit_core", "4.2.0", flit)])
-    known = Known(imports={"flit_core": "flit_core", "numpy": "numpy"})
+    known = Distributions(imports={"flit_core": "flit_core", "numpy": "numpy"})
     lock = lock_of(plan(), pip, tmp_path, known)
-    assert [a.imports for a in lock.artifacts] == ["flit_core", "numpy"]
-    assert [(a.name, a.build_only) for a in lock.artifacts] == [
+    assert [a.imports for a in lock.index_files] == ["flit_core", "numpy"]
+    assert [(a.name, a.build_only) for a in lock.index_files] == [
         ("flit-core", True),
         ("numpy", False),
     ]
-    assert lock.artifacts[1].filename == "numpy-2.4.6-cp311-cp311-manylinux_2_28_x86_64.whl"
+    assert lock.index_files[1].filename == "numpy-2.4.6-cp311-cp311-manylinux_2_28_x86_64.whl"
     assert pip.asked[0][-2:] == ["numpy==2.4.6", "flit-core==4.2.0"]
 
 
@@ -126,7 +126,7 @@ def test_credentials_never_reach_the_lock(tmp_path: Path) -> None:
     secret = WHEEL.replace("https://", "https://user:secret@")
     lock = lock_of(plan(), Pip(tmp_path, [entry("numpy", "2.4.6", secret)]), tmp_path)
     assert "secret" not in lock.text()
-    assert lock.artifacts[0].url == WHEEL
+    assert lock.index_files[0].url == WHEEL
 
 
 def test_a_local_file_without_a_hash_is_hashed_and_a_remote_one_refused(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_local_file_without_a_hash_is_hashed_and_a_remote_one_refused(tmp_path
     wheel.write_bytes(b"wheel")
     local = Pip(tmp_path, [entry("numpy", "2.4.6", wheel.as_uri(), None)])
     lock = lock_of(plan(), local, tmp_path)
-    assert lock.artifacts[0].sha256 == hashlib.sha256(b"wheel").hexdigest()
+    assert lock.index_files[0].sha256 == hashlib.sha256(b"wheel").hexdigest()
     with pytest.raises(BuildError, match="gives no sha256"):
         lock_of(plan(), Pip(tmp_path, [entry("numpy", "2.4.6", WHEEL, None)]), tmp_path)
 
@@ -223,11 +223,11 @@ def test_the_hash_names_what_is_decided_and_not_where_that_came_from(tmp_path: P
 
 def test_sizes_are_told_where_the_server_says_them_and_decide_nothing(tmp_path: Path) -> None:
     sized = lock_of(plan(), Pip(tmp_path, [entry("numpy", "2.4.6", WHEEL)]), tmp_path)
-    assert sized.artifacts[0].size == len(WHEEL)
+    assert sized.index_files[0].size == len(WHEEL)
     other = WHEEL.replace("index.example", "unsized.example")
     unsized = lock_of(plan(), Pip(tmp_path, [entry("numpy", "2.4.6", other)]), tmp_path)
-    assert unsized.artifacts[0].size is None
-    without = sized.artifacts[0].model_copy(update={"size": None})
+    assert unsized.index_files[0].size is None
+    without = sized.index_files[0].model_copy(update={"size": None})
     assert sized.id() == sized.model_copy(update={"artifacts": (without,)}).id()
 
 
@@ -237,7 +237,7 @@ def test_what_pip_had_to_download_is_not_asked_about(tmp_path: Path) -> None:
     (downloads / WHEEL.rpartition("/")[2]).write_bytes(bytes(77))
     pip = Pip(tmp_path, [entry("numpy", "2.4.6", WHEEL)])
     lock = lock_of(plan(), pip, tmp_path, downloads=downloads)
-    assert lock.artifacts[0].size == 77
+    assert lock.index_files[0].size == 77
 
 
 HOROVOD = SourceFile(
@@ -257,14 +257,14 @@ def with_horovod(**changes: object) -> Plan:
 
 def test_what_is_built_from_source_is_locked_as_its_sdist(tmp_path: Path) -> None:
     pip = Pip(tmp_path, [entry("numpy", "2.4.6", WHEEL)])
-    known = Known(imports={"horovod": "horovod"}, exact=frozenset({"horovod"}))
+    known = Distributions(imports={"horovod": "horovod"}, exact=frozenset({"horovod"}))
     shelf = Shelf(HOROVOD)
     lock = lock_of(with_horovod(), pip, tmp_path, known, shelf)
-    sdist = lock.artifacts[0]
+    sdist = lock.index_files[0]
     assert (sdist.name, sdist.version, sdist.kind) == ("horovod", "0.28.1", "sdist")
     assert (sdist.sha256, sdist.size, sdist.imports) == ("d" * 64, 3_485_580, "horovod")
     assert not sdist.build_only
-    assert [each.kind for each in lock.artifacts[1:]] == ["wheel"]
+    assert [each.kind for each in lock.index_files[1:]] == ["wheel"]
     assert shelf.exact == {"horovod": True}
     # No package may bring another Horovod along: pip is told that this one is there.
     constraints = Path(pip.asked[0][pip.asked[0].index("--constraint") + 1])
@@ -277,7 +277,7 @@ def test_what_pip_takes_as_there_is_not_fetched(tmp_path: Path) -> None:
     stub = (tmp_path / "present" / "horovod-0.28.1-py3-none-any.whl").as_uri()
     pip = Pip(tmp_path, [entry("numpy", "2.4.6", WHEEL), entry("horovod", "0.28.1", stub)])
     lock = lock_of(with_horovod(), pip, tmp_path, shelf=Shelf(HOROVOD))
-    assert [(each.name, each.kind) for each in lock.artifacts] == [
+    assert [(each.name, each.kind) for each in lock.index_files] == [
         ("horovod", "sdist"),
         ("numpy", "wheel"),
     ]
@@ -315,7 +315,7 @@ def test_for_an_old_pip_the_tools_own_is_asked_and_a_newer_one_locked(tmp_path: 
     assert "--platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64" in words
     assert "manylinux_2_29" not in words
     assert words.endswith("numpy==1.19.5 pip")
-    assert [(each.name, each.build_only) for each in lock.artifacts] == [
+    assert [(each.name, each.build_only) for each in lock.index_files] == [
         ("numpy", False),
         ("pip", True),
     ]
@@ -325,7 +325,7 @@ def test_a_pip_that_takes_todays_wheels_is_left_alone(tmp_path: Path) -> None:
     places = Places(tmp_path, [entry("numpy", "1.19.5", CP36)], version="21.3.1")
     target = plan(pins=(PYTHON36, NUMPY36), build_pins=())
     lock = lock_of(target, places.inside, tmp_path, outside=places.outside)
-    assert [each.name for each in lock.artifacts] == ["numpy"]
+    assert [each.name for each in lock.index_files] == ["numpy"]
 
 
 def test_a_tool_without_a_pip_that_reports_says_so(tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_for_another_machine_nothing_of_the_plan_is_started(tmp_path: Path) -> N
         pins=(PYTHON36, tensorflow, cmake),
         build_pins=(),
     )
-    known = Known(distributions={"tensorflow": "tensorflow", "numpy": "numpy"})
+    known = Distributions(names={"tensorflow": "tensorflow", "numpy": "numpy"})
     lock_of(target, places.inside, tmp_path, known, outside=places.outside, here=False)
     assert places.inside.commands == []
     words = places.outside.asked[0]
@@ -398,4 +398,4 @@ def test_what_lies_around_gives_way_where_something_needs_another_version(tmp_pa
     target = plan(pins=(PYTHON36,), build_pins=(), packages=("x",), system_site_packages=True)
     lock = lock_of(target, inside, tmp_path, outside=outside)
     assert len(outside.asked) == 2
-    assert [each.name for each in lock.artifacts] == ["numpy", "pip", "x"]
+    assert [each.name for each in lock.index_files] == ["numpy", "pip", "x"]

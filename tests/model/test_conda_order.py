@@ -1,50 +1,46 @@
-"""conda's order of versions: as conda's documentation of VersionOrder gives it."""
+"""conda's order of versions, for all pairs of a list that rattler (mamba, pixi) has ordered."""
 
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 
 from envbuilder.model.conda_order import CondaKey, compare, conda_matches
 
-# Oldest first; the versions of one line are equal. From the docstring of conda's VersionOrder.
-ORDER = (
-    ("0.4", "0.4.0"),
-    ("0.4.1.rc",),
-    ("0.4.1",),
-    ("0.5a1",),
-    ("0.5b3", "0.5B3"),
-    ("0.5C1",),
-    ("0.5",),
-    ("0.9.6",),
-    ("0.960923",),
-    ("1.0",),
-    ("1.1dev1",),
-    ("1.1a1",),
-    ("1.1.0dev1", "1.1.dev1"),
-    ("1.1.a1",),
-    ("1.1.0rc1",),
-    ("1.1.0", "1.1"),
-    ("1.1.0post1", "1.1.post1"),
-    ("1.1post1",),
-    ("1996.07.12",),
-    ("1!0.4.1",),
-    ("1!3.1.1.6",),
-    ("2!0.4.1",),
-)
+VERSIONS = Path(__file__).with_name("conda_versions.txt")
+# Oldest first; the versions of one line are equal.
+ORDER = [
+    line.split() for line in VERSIONS.read_text(encoding="utf-8").splitlines() if line[0] != "#"
+]
 
 
-@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(range(len(ORDER)), 2)))
-def test_versions_are_ordered_as_conda_does(one: int, other: int) -> None:
-    for older, newer in itertools.product(ORDER[one], ORDER[other]):
-        assert compare(older, newer) == -1, (older, newer)
-        assert compare(newer, older) == 1, (older, newer)
+def test_every_pair_is_ordered_as_conda_does() -> None:
+    wrong = [
+        (older, newer)
+        for one, other in itertools.combinations(ORDER, 2)
+        for older, newer in itertools.product(one, other)
+        if (compare(older, newer), compare(newer, older)) != (-1, 1)
+    ]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("line", ORDER)
-def test_what_is_missing_counts_as_nothing(line: tuple[str, ...]) -> None:
-    assert all(compare(one, other) == 0 for one in line for other in line)
+def test_what_is_missing_counts_as_nothing() -> None:
+    unequal = [
+        (one, other)
+        for line in ORDER
+        for one, other in itertools.combinations(line, 2)
+        if compare(one, other) != 0
+    ]
+    assert unequal == []
+
+
+def test_the_list_is_in_the_order_that_rattler_gives() -> None:
+    rattler = pytest.importorskip("rattler")
+    versions = [[rattler.Version(version) for version in line] for line in ORDER]
+    assert all(one == line[0] for line in versions for one in line)
+    assert all(one[0] < other[0] for one, other in itertools.pairwise(versions))
 
 
 def test_versions_that_pep_440_does_not_know() -> None:
@@ -78,6 +74,12 @@ def test_versions_that_pep_440_does_not_know() -> None:
         ("1.4.5", "~=1.4", True),
         ("2.0", "~=1.4", False),
         ("9e", "*", True),
+        ("9e", "==9.*", True),
+        ("1.0.2u", "==1.0.2.*", True),
+        ("1.1rc1", "==1.1.*", True),
+        ("1.0.1_", "<1.0.1a", True),
+        ("1!1.2", "==1.*", False),
+        ("1", "==1.0.*", True),
         ("1.17.4", ">1.17.4", False),
         ("1.17.4", "<=1.17.4.0", True),
     ],

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from envbuilder.backends import BACKENDS
+from envbuilder.documents import load_knowledge, search_path
 from envbuilder.errors import UsageError
+from envbuilder.launchers import api_launcher, own_launcher
 from envbuilder.model.channels import Channel, Licence
 from envbuilder.model.plan import Edit, Pin, Plan, RuntimePlan
 from envbuilder.model.recipe import Recipe
+from envbuilder.model.resolution import Resolution
 from envbuilder.model.site import Launcher, Site
 from envbuilder.planning import PlanRequest, make_plan
-from envbuilder.resolve import Resolution
+
+KNOWLEDGE = load_knowledge(search_path({}, ())).value
 
 CHANNELS = {
     name: Channel(
@@ -41,9 +46,10 @@ def plan(
     return make_plan(
         PlanRequest(
             recipe=asked,
+            backend=BACKENDS[asked.backend].TRAITS,
             site=Site(**place),  # type: ignore[arg-type]
             arch="x86_64",
-            found=Resolution(
+            resolution=Resolution(
                 python="/usr/bin/python3",
                 pins=tuple(
                     Pin(component=each, version="1.0", origin="pip", locator=each, why="w")
@@ -61,7 +67,9 @@ def plan(
                 aliases=asked.runtime.aliases,
             ),
             inputs=(),
-            channels=CHANNELS,
+            own_launcher=own_launcher,
+            api_launcher=api_launcher,
+            knowledge=KNOWLEDGE.model_copy(update={"channels": CHANNELS}),
         )
     )
 
@@ -95,8 +103,14 @@ def test_the_sites_launcher_comes_first() -> None:
 
 
 def test_an_mpi_without_a_known_launcher_asks_for_one() -> None:
-    with pytest.raises(UsageError, match="not known what starts the ranks"):
-        plan(mpi="mvapich2")
+    with pytest.raises(UsageError, match="no launcher is known"):
+        plan(mpi="some-mpi")
+
+
+@pytest.mark.parametrize(("mpi", "command"), [("impi", "mpiexec.hydra"), ("mvapich2", "mpiexec")])
+def test_what_is_made_from_mpich_brings_its_hydra(mpi: str, command: str) -> None:
+    launcher = plan(mpi=mpi).launcher
+    assert (launcher.kind, launcher.command) == ("hydra", (command,))
 
 
 def test_modules_are_a_step_of_their_own_and_need_a_way_to_be_loaded() -> None:
@@ -117,18 +131,12 @@ def test_indexes_of_the_recipe_replace_the_sites_and_links_add_up() -> None:
     assert plan(recipe, site).find_links == ("file:///me/w", "file:///apps/w")
 
 
-def test_backends_that_come_later_are_refused_clearly() -> None:
-    with pytest.raises(UsageError, match="asks for backend container, which is not built yet"):
-        plan({"backend": "container"})
-
-
 def test_a_conda_environment_is_conda_s_own_and_knows_where_its_packages_come_from() -> None:
     recipe = {"backend": "conda", "channels": ("big", "small")}
     made = plan(recipe, {"channels": {"small": "file:///apps/mirror"}})
     assert made.environment[0] == Edit(kind="set", name="CONDA_PREFIX", in_prefix=True)
     assert next(step.id for step in made.steps) == "conda"
     assert "venv" not in [step.id for step in made.steps]
-    assert [step.id for step in made.steps if step.needs_network] == ["conda", "fetch"]
     big, small = made.channels
     assert (big.name, big.url, big.accept) == (
         "big",
@@ -136,10 +144,6 @@ def test_a_conda_environment_is_conda_s_own_and_knows_where_its_packages_come_fr
         {"ACCEPT": "yes"},
     )
     assert (small.name, small.url, small.accept) == ("small", "file:///apps/mirror", {})
-
-
-def test_only_fetching_needs_the_network() -> None:
-    assert [step.id for step in plan().steps if step.needs_network] == ["fetch"]
 
 
 ALIAS = {"runtime": {"aliases": ("horovod",)}}

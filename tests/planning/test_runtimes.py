@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from envbuilder.documents import load_knowledge, search_path
+from envbuilder.launchers import api_launcher
 from envbuilder.model.plan import Pin, Proof, SourceBuild
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.site import Launcher, Origin
-from envbuilder.planning.proofs import proofs
+from envbuilder.planning.proofs import ProofRequest, proofs
+
+KNOWLEDGE = load_knowledge(search_path({}, ())).value
 
 SRUN = Launcher(kind="srun", command=("srun",))
 HYDRA = Launcher(kind="hydra", command=("mpiexec",))
@@ -48,7 +52,16 @@ def told(
         if horovod == "build"
         else []
     )
-    found: tuple[Proof, ...] = proofs(wanted, pins, builds, launcher, alone=launcher is HYDRA)
+    found: tuple[Proof, ...] = proofs(
+        ProofRequest(
+            wanted,
+            KNOWLEDGE,
+            pins,
+            builds,
+            launcher,
+            api_launcher if launcher is HYDRA else lambda _: None,
+        )
+    )
     return [(each.api, each.transport, each.launcher.kind) for each in found]
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 from dockerfile_parse import DockerfileParser
-from render_cases import CASES, HOSTILE, make_plan, standard_edits
+from render_cases import (
+    CASES,
+    HOSTILE,
+    make_plan,
+    prefix_of,
+    standard_edits,
+)
 
-from envbuilder.documents import load_knowledge, search_path
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.plan import Edit, Lock, Pin, Plan
-from envbuilder.render.forms import Subject, draft, render_form
-
-
-@cache
-def shipped_knowledge() -> Knowledge:
-    return load_knowledge(search_path({}, ())).value
+from envbuilder.render import Subject, UnlockedPlan
+from envbuilder.render.forms import FORMS
 
 
 def pin(component: str, version: str, origin: str, locator: str = "somewhere") -> Pin:
@@ -35,7 +35,9 @@ PYTHON = pin("python", "3.10.4", "module", "Python/3.10.4-GCCcore-11.3.0")
 
 
 def render(form: str, plan: Plan, knowledge: Knowledge, *, lock: Lock | None = None) -> str:
-    return render_form(form, Subject(lock or draft(plan), CASES[0].places, knowledge))
+    return FORMS[form].render(
+        Subject(lock or UnlockedPlan(plan), CASES[0].places, knowledge, prefix_of)
+    )
 
 
 def parsed_dockerfile(text: str, tmp_path: Path) -> DockerfileParser:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+from envbuilder.backends import prefix_parts
+from envbuilder.commands.launch_requests import LaunchFacts, example, script_start
+from envbuilder.documents import load_knowledge, search_path
+from envbuilder.model.artifact import Wheel
+from envbuilder.model.backend import PrefixParts
 from envbuilder.model.evidence import Check, Evidence, LoadedLibrary, SmokeResult, Timing
+from envbuilder.model.knowledge import Knowledge
+from envbuilder.model.launch import StartCommand
 from envbuilder.model.places import Places
 from envbuilder.model.plan import (
-    Artifact,
     Edit,
     Finding,
     FindingStatus,
@@ -16,10 +23,12 @@ from envbuilder.model.plan import (
     Modules,
     Pin,
     Plan,
+    Proof,
     Replacement,
     RuntimePlan,
     Step,
 )
+from envbuilder.model.proofs import proofs_of
 from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher
 from envbuilder.render import (
@@ -27,6 +36,7 @@ from envbuilder.render import (
     render_build,
     render_default,
     render_modulefile,
+    render_smoke,
 )
 
 HOSTILE = (
@@ -46,6 +56,34 @@ TITLES = {
 }
 
 
+@cache
+def shipped_knowledge() -> Knowledge:
+    return load_knowledge(search_path({}, ())).value
+
+
+def prefix_of(plan: Plan) -> PrefixParts:
+    return prefix_parts(plan, shipped_knowledge().components)
+
+
+def build_files(lock: Lock, places: Places, start: StartCommand | None = None) -> dict[str, str]:
+    return render_build(lock, places, prefix_of(lock.plan), start or start_of(lock.plan))
+
+
+def smoke_files(
+    lock: Lock,
+    places: Places,
+    proof: Proof | None = None,
+    scheduler: str | None = None,
+) -> dict[str, str]:
+    start = start_of(lock.plan, proof, scheduler)
+    return render_smoke(lock, places, prefix_of(lock.plan), start, proof)
+
+
+def start_of(plan: Plan, proof: Proof | None = None, scheduler: str | None = None) -> StartCommand:
+    """Return what starts the ranks of a smoke test, of the first one if none is given."""
+    return script_start(LaunchFacts(plan, {}, scheduler=scheduler), proof or proofs_of(plan)[0])
+
+
 @dataclass(frozen=True)
 class Case:
     """One lock, where it goes, and what was proved of it."""
@@ -59,12 +97,13 @@ class Case:
         """Return everything that is rendered for it, by relative name."""
         modulefiles = {}
         dialects: tuple[Dialect, ...] = ("lua", "tcl")
+        shown = example(LaunchFacts(self.lock.plan, {}))
         for dialect in dialects:
-            text = render_modulefile(self.lock, self.places, 3, self.evidence, dialect)
+            text = render_modulefile(self.lock, self.places, 3, self.evidence, dialect, shown)
             modulefiles[f"modulefile.{dialect}"] = text
             name, text = render_default(self.lock.plan.recipe, 3, dialect)
             modulefiles[name] = text
-        return {**render_build(self.lock, self.places), **modulefiles}
+        return {**build_files(self.lock, self.places), **modulefiles}
 
 
 def standard_edits(**variables: str) -> tuple[Edit, ...]:
@@ -78,7 +117,7 @@ def standard_edits(**variables: str) -> tuple[Edit, ...]:
 
 
 def make_steps(*ids: str) -> tuple[Step, ...]:
-    return tuple(Step(id=each, title=TITLES[each], needs_network=each == "fetch") for each in ids)
+    return tuple(Step(id=each, title=TITLES[each]) for each in ids)
 
 
 def make_plan(**changes: object) -> Plan:
@@ -121,9 +160,15 @@ def make_plan(**changes: object) -> Plan:
     return plan.model_copy(update=changes)
 
 
-def make_artifact(name: str, version: str, **changes: object) -> Artifact:
+def with_openmpi(version: str, module: str) -> tuple[Pin, ...]:
+    """Return the pins of the small plan with a module's Open MPI."""
+    mpi = Pin(component="openmpi", version=version, origin="module", locator=module, why="asked")
+    return (*(pin for pin in make_plan().pins if pin.component != "mpich"), mpi)
+
+
+def make_artifact(name: str, version: str, **changes: object) -> Wheel:
     filename = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
-    artifact = Artifact(
+    artifact = Wheel(
         name=name,
         version=version,
         filename=filename,
@@ -149,7 +194,7 @@ def make_evidence(lock: Lock, **changes: object) -> Evidence:
         seconds=12.34,
         ranks=2,
         nodes=("node1",),
-        launch="mpiexec -n 2 python smoke.py",
+        launch="mpiexec -n 2 python target_tools smoke",
         mpi="MPICH 5.0.2",
         libraries=(
             LoadedLibrary(kind="mpi", path="/software/mpich/lib/libmpi.so.12", owner="prefix"),
@@ -184,6 +229,7 @@ def _plain() -> Case:
 def _modules() -> Case:
     plan = make_plan(
         recipe="allreduce-modules",
+        pins=with_openmpi("4.1.5", "OpenMPI/4.1.5-GCC-12.3.0"),
         site="cluster",
         system_site_packages=True,
         python="/apps/Python/3.11.3/bin/python3",
@@ -257,6 +303,7 @@ FINDINGS = tuple(
 def _swap() -> Case:
     plan = make_plan(
         recipe="allreduce-swap",
+        pins=with_openmpi("3.1.4", "OpenMPI/3.1.4-gcccuda-2018b"),
         site="taurus-ml",
         arch="ppc64le",
         modules=TAURUS,

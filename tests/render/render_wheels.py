@@ -8,7 +8,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from pathlib import Path
 
-from envbuilder.model.plan import Artifact
+from envbuilder.model.artifact import Wheel
 
 # A PEP 517 backend in one file: it packs the one package of a source folder.
 BACKEND = """
@@ -50,7 +50,7 @@ with open(sys.argv[2], "w") as stream:
 
 def make_wheel(
     folder: Path, name: str, version: str, files: Mapping[str, str], *, build_only: bool = False
-) -> Artifact:
+) -> Wheel:
     """Write a pure Python wheel; return it as a lock names it, with a file:// URL."""
     info = f"{name}-{version}.dist-info"
     texts = {
@@ -66,7 +66,7 @@ def make_wheel(
     with zipfile.ZipFile(path, "w") as wheel:
         for member, text in texts.items():
             wheel.writestr(zipfile.ZipInfo(member), text)
-    return Artifact(
+    return Wheel(
         name=name.replace("_", "-"),
         version=version,
         filename=path.name,
@@ -82,7 +82,7 @@ def module(version: str) -> dict[str, str]:
     return {"tinyone/__init__.py": f'__version__ = "{version}"\n'}
 
 
-def make_wheels(folder: Path) -> tuple[Artifact, ...]:
+def make_wheels(folder: Path) -> tuple[Wheel, ...]:
     """Return what the tiny environment consists of: two packages and a build tool."""
     folder.mkdir(parents=True)
     return (

@@ -11,12 +11,12 @@ import shlex
 from pathlib import Path
 
 import pytest
+from render_cases import build_files
 from typer.testing import CliRunner
 
 from envbuilder.cli import app
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock, Plan
-from envbuilder.render import render_build
 
 LOADS = (
     "modenv/ml",
@@ -72,7 +72,7 @@ def planned() -> Plan:
 @pytest.fixture(scope="module")
 def files(planned: Plan) -> dict[str, str]:
     places = Places(prefix=Path("/scratch/env/1"), build=Path("/scratch/env/1.build"))
-    return render_build(Lock(plan=planned, artifacts=()), places)
+    return build_files(Lock(plan=planned, artifacts=()), places)
 
 
 def function(script: str, name: str) -> str:

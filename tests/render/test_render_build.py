@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from render_cases import STEPS, make_plan, make_steps, standard_edits
+from render_cases import STEPS, build_files, make_plan, make_steps, standard_edits
 from render_tools import clean_env, lmod_folder, modulecmd, need, run
 from render_wheels import make_wheel, make_wheels, module, write_runtime
 
+from envbuilder import data, sources
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock, Modules
 from envbuilder.model.site import ModuleSystem
-from envbuilder.render import render_build
 from tests.pythons import NAMED
 
 pytestmark = pytest.mark.integration
@@ -52,11 +52,15 @@ class Site:
         return done.stdout.strip()
 
 
+# With these in its path an environment gets pip by ensurepip, which takes seconds more.
+SPECIAL = 'it\'s a "root"'
+
+
 def make_site(
     tmp_path: Path,
     python: str = sys.executable,
     modules: Modules | None = None,
-    name: str = 'it\'s a "root"',
+    name: str = "it's a root",
 ) -> Site:
     """Write a build folder in a place that is 150 characters long, with spaces and quotes."""
     base = tmp_path / name
@@ -71,7 +75,8 @@ def make_site(
         steps=make_steps(*(("modules",) if modules else ()), *STEPS),
     )
     write_runtime(folder / "runtime")
-    for name, text in render_build(
+    sources.copy(data.TARGET_TOOLS, folder / data.TARGET_TOOLS.name)
+    for name, text in build_files(
         Lock(plan=plan, artifacts=artifacts), Places(prefix, folder)
     ).items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -89,7 +94,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_all_steps_with_a_hostile_caller(python: str, tmp_path: Path) -> None:
-    site = make_site(tmp_path, python)
+    site = make_site(tmp_path, python, name=SPECIAL)
     old = tmp_path / "old"
     (old / "tinyone").mkdir(parents=True)
     (old / "tinyone" / "__init__.py").write_text("raise SystemExit('poison')", encoding="utf-8")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
-from render_cases import make_plan, make_steps, standard_edits
+from render_cases import build_files, make_plan, make_steps, standard_edits
 from render_tools import clean_env, lmod_folder, need, read_environment, run
 
+from envbuilder.model.launch import StartCommand
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock, Modules
-from envbuilder.model.site import Launcher
-from envbuilder.render import render_build
 
 pytestmark = pytest.mark.integration
 
@@ -40,15 +40,17 @@ def tree(tmp_path: Path) -> Path:
     return tree
 
 
+START = StartCommand(ranks=2, words=("env", "-n", "2"), root_variables=("ALLOWED_AS_ROOT",))
+
+
 def build_folder(tmp_path: Path, modules: Modules) -> Path:
     """Return a rendered build folder for a plan with these modules."""
     folder = tmp_path / "build folder"
     steps = make_steps("modules") if modules.loads else make_steps("venv")
     plan = make_plan(modules=modules, steps=steps, environment=standard_edits(OMP_NUM_THREADS="3"))
-    plan = plan.model_copy(update={"launcher": Launcher(kind="openmpi", command=("env",))})
     folder.mkdir()
     lock = Lock(plan=plan, artifacts=())
-    for name, text in render_build(lock, Places(tmp_path / "pre fix", folder)).items():
+    for name, text in build_files(lock, Places(tmp_path / "pre fix", folder), START).items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder
 
@@ -208,28 +210,27 @@ def test_a_shell_opens_even_where_modules_fail_but_runs_no_command(
     assert "this shell has what was loaded up to there" in opened.stderr
 
 
-@pytest.mark.parametrize(("ranks", "words"), [(None, "-n 2"), ("7", "-n 7")])
-def test_smoke_starts_the_launcher_with_the_ranks(
-    tmp_path: Path, ranks: str | None, words: str
-) -> None:
+@pytest.mark.parametrize("ranks", [None, "2"])
+def test_smoke_starts_the_launcher_with_the_ranks(tmp_path: Path, ranks: str | None) -> None:
     folder = build_folder(tmp_path, Modules())
     launcher = tmp_path / "bin" / "env"
     launcher.parent.mkdir()
-    launcher.write_text('#!/bin/sh\necho "$OMPI_ALLOW_RUN_AS_ROOT:$*"\n', encoding="utf-8")
+    launcher.write_text('#!/bin/sh\necho "$ALLOWED_AS_ROOT:$*"\n', encoding="utf-8")
     launcher.chmod(0o755)
     env = clean_env(**({"ENVBUILD_RANKS": ranks} if ranks else {}))
     env["PATH"] = f"{launcher.parent}:{env['PATH']}"
     done = run([need("bash"), str(folder / "smoke.sh"), "--max", "a b"], env=env, cwd=Path("/"))
     python = tmp_path / "pre fix" / "bin" / "python"
     asked = "--api numpy --transport mpi"
-    options = f"--map-by slot:OVERSUBSCRIBE --bind-to none {words}"
-    program = f"{python} {folder}/smoke.py {asked}"
-    assert done.stdout.partition(":")[2] == f"{options} {program} --max a b\n"
+    program = f"{python} {folder}/target_tools smoke {asked}"
+    root = "1" if os.geteuid() == 0 else ""
+    assert done.stdout == f"{root}:-n 2 {program} --max a b\n"
 
 
-@pytest.mark.parametrize("ranks", ["0", "two", "2; touch CANARY", "-1", "99999999999"])
-def test_smoke_refuses_what_is_no_number_of_ranks(tmp_path: Path, ranks: str) -> None:
+@pytest.mark.parametrize("ranks", ["3", "two", "2; touch CANARY", "-1"])
+def test_smoke_refuses_another_number_of_ranks(tmp_path: Path, ranks: str) -> None:
     folder = build_folder(tmp_path, Modules())
     done = run([need("bash"), "smoke.sh"], env=clean_env(ENVBUILD_RANKS=ranks), cwd=folder)
     assert done.returncode == 2
-    assert "ENVBUILD_RANKS must be a number of ranks" in done.stderr
+    assert f"this script starts 2 ranks, and ENVBUILD_RANKS is '{ranks}'" in done.stderr
+    assert not (folder / "CANARY").exists()

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 from form_grammars import MATCH_SPEC, parse_definition
-from form_tools import PYTHON, hostile_plan, parsed_dockerfile, pin, render, shipped_knowledge
-from render_cases import CASES, TAURUS, make_plan, standard_edits
+from form_tools import PYTHON, hostile_plan, parsed_dockerfile, pin, render
+from render_cases import CASES, TAURUS, make_plan, shipped_knowledge, standard_edits
 
 from envbuilder.errors import UsageError
 from envbuilder.model.knowledge import Knowledge

@@ -13,16 +13,21 @@ from pathlib import Path
 
 import pytest
 import yaml
-from render_cases import CASES, Case
+from render_cases import CASES, Case, prefix_of
 from typer.testing import CliRunner
 
 from envbuilder import data
 from envbuilder.cli import app
+from envbuilder.commands.render import forms
 from envbuilder.documents import load_knowledge, search_path
 from envbuilder.errors import UsageError
+from envbuilder.model.job import Job
 from envbuilder.model.knowledge import Knowledge
-from envbuilder.render.forms import FORMS, Subject, draft, render_form
-from envbuilder.render.job import Job
+from envbuilder.render import JobParts, Subject, UnlockedPlan
+from envbuilder.render.forms import file_of
+from envbuilder.schedulers import SCHEDULERS
+
+pytestmark = pytest.mark.thorough
 
 GOLDENS = Path(__file__).parent / "goldens" / "forms"
 HASHES = GOLDENS / "SHA256SUMS"
@@ -37,6 +42,7 @@ BASES = {
     "summit": "/ccs/proj/envbuild",
 }
 DIALECTS = {"lua": "{name}/1.lua", "tcl": "{name}/1"}
+FORMS = forms()
 PROGRAM = ("mpiexec", "-n", "2", "python", "my_program.py")
 
 
@@ -67,19 +73,20 @@ def knowledge() -> Knowledge:
 def forms_of(case: Case, knowledge: Knowledge, *, locked: bool) -> dict[str, str]:
     """Return the text of every form, or its refusal, by file name."""
     name = case.lock.plan.recipe
+    job = Job(name, nodes=1, ranks_per_node=2, minutes=30)
     subject = Subject(
-        lock=case.lock if locked else draft(case.lock.plan),
+        source=case.lock if locked else UnlockedPlan(case.lock.plan),
         places=case.places,
         knowledge=knowledge,
+        prefix_of=prefix_of,
         tree=Path("/software/modulefiles"),
-        job=Job(name, nodes=1, ranks_per_node=2, minutes=30),
-        words=lambda _: PROGRAM,
+        job=lambda scheduler: JobParts(job, SCHEDULERS[scheduler].job_script(job), PROGRAM),
     )
     texts = {}
     for form in FORMS:
-        file = FORMS[form].file_of(case.lock.plan)
+        file = file_of(FORMS[form], case.lock.plan)
         try:
-            texts[file] = render_form(form, subject)
+            texts[file] = FORMS[form].render(subject)
         except UsageError as error:
             texts[f"{file}.refused"] = f"{error}\n"
     return texts
@@ -108,7 +115,7 @@ def test_horovod_nccl_on_taurus_ml() -> None:
     texts = {}
     for form in FORMS:
         code, text = run(form, "horovod-nccl", "taurus-ml", "ppc64le")
-        name = FORMS[form].file.format(name="horovod-nccl")
+        name = FORMS[form].FILE.format(name="horovod-nccl")
         # A refusal without the lines before it, which say how the site was chosen.
         said = text if code == 0 else text[text.index("error: ") :]
         texts[name if code == 0 else f"{name}.refused"] = said

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 
 import pytest
-from form_tools import PYTHON, pin, render, shipped_knowledge
-from render_cases import CASES, make_plan
+from form_tools import PYTHON, pin, render
+from render_cases import CASES, make_plan, prefix_of, shipped_knowledge
 
+from envbuilder.commands.launch_requests import plan_in_image
 from envbuilder.errors import UsageError
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.plan import Lock, Modules, Pin, Plan, SourceBuild
 from envbuilder.model.site import Launcher
-from envbuilder.render.forms import Subject, draft, render_image
-from envbuilder.render.image import bases, make_image
+from envbuilder.render import Subject, UnlockedPlan
+from envbuilder.render.image import Image, bases, make_image
+from envbuilder.render.image_folder import render_image
 
 PLAIN, MODULES = CASES[:2]
 
@@ -23,10 +25,14 @@ def knowledge() -> Knowledge:
     return shipped_knowledge()
 
 
+def image_of(plan: Plan, knowledge: Knowledge) -> Image:
+    return make_image(plan, knowledge, prefix_of(plan))
+
+
 class TestImage:
     def test_the_base_has_the_python_of_the_plan(self, knowledge: Knowledge) -> None:
         names = {
-            each.python: make_image(
+            each.python: image_of(
                 make_plan(pins=(pin("python", f"{each.python}.1", "system"),)), knowledge
             ).build_base
             for each in bases().bases
@@ -42,18 +48,18 @@ class TestImage:
     def test_the_base_names_the_architecture(
         self, arch: str, base: str, knowledge: Knowledge
     ) -> None:
-        assert make_image(make_plan(arch=arch), knowledge).build_base == base
+        assert image_of(make_plan(arch=arch), knowledge).build_base == base
 
     def test_a_python_that_no_image_has(self, knowledge: Knowledge) -> None:
         plan = make_plan(pins=(pin("python", "3.7.4", "module"),))
         with pytest.raises(UsageError, match=r"no base image has python 3\.7"):
-            make_image(plan, knowledge)
+            image_of(plan, knowledge)
 
     def cuda_plan(self, cuda: str, arch: str = "x86_64", *more: Pin) -> Plan:
         return make_plan(arch=arch, pins=(PYTHON, *more), brought=(pin("cuda", cuda, "module"),))
 
     def test_cuda_takes_nvidia_s_image_of_its_series(self, knowledge: Knowledge) -> None:
-        image = make_image(
+        image = image_of(
             self.cuda_plan("12.1.105", "x86_64", pin("nccl", "2.18.3", "module")), knowledge
         )
         assert image.build_base == "nvidia/cuda:12.1.1-devel-ubuntu22.04"
@@ -64,10 +70,10 @@ class TestImage:
     def test_ppc64le_has_images_of_its_own(self, knowledge: Knowledge) -> None:
         old = pin("python", "3.6.6", "module")
         plan = make_plan(arch="ppc64le", pins=(old,), brought=(pin("cuda", "10.1.243", "module"),))
-        image = make_image(plan, knowledge)
+        image = image_of(plan, knowledge)
         assert image.build_base == "nvidia/cuda-ppc64le:10.1-devel-ubuntu18.04"
         with pytest.raises(UsageError, match=r"cuda 12\.1\.0 .*: no CUDA image that is known for"):
-            make_image(self.cuda_plan("12.1.0", "ppc64le"), knowledge)
+            image_of(self.cuda_plan("12.1.0", "ppc64le"), knowledge)
 
     def test_modules_become_packages_of_the_same_series(self, knowledge: Knowledge) -> None:
         plan = make_plan(
@@ -81,7 +87,7 @@ class TestImage:
             steps=MODULES.lock.plan.steps,
             launcher=Launcher(kind="srun", command=("srun",)),
         )
-        image = make_image(plan, knowledge)
+        image = image_of(plan, knowledge)
         inside = image.plan
         assert inside.modules == Modules()
         assert "modules" not in [step.id for step in inside.steps]
@@ -92,7 +98,8 @@ class TestImage:
             "cmake@3.22.1 <- system:/usr/bin/cmake",
             "gcc@11.2.0 <- system:/usr/bin/g++",
         ]
-        assert inside.launcher == Launcher(kind="openmpi", command=("mpiexec",))
+        started = plan_in_image(inside).launcher
+        assert started == Launcher(kind="openmpi", command=("mpiexec",))
         assert image.run_packages == ("openmpi-bin", "python3")
         assert {"cmake", "g++", "libopenmpi-dev", "make"} <= set(image.build_packages)
 
@@ -101,12 +108,12 @@ class TestImage:
             each for each in knowledge.releases["numpy"] if "3.10" in each.pythons and each.wheels
         )
         plan = make_plan(pins=(PYTHON, pin("numpy", release.version, "module")))
-        image = make_image(plan, knowledge)
+        image = image_of(plan, knowledge)
         assert image.from_index == ("numpy",)
         assert str(image.plan.pins[1]) == f"numpy@{release.version} <- pip:numpy"
         text = render("def", plan, knowledge)
         assert "# From the index, not from modules: numpy." in text
-        subject = Subject(Lock(plan=plan, artifacts=()), PLAIN.places, knowledge)
+        subject = Subject(Lock(plan=plan, artifacts=()), PLAIN.places, knowledge, prefix_of)
         with pytest.raises(UsageError, match="the lock has no files for numpy"):
             render_image(subject)
 
@@ -120,7 +127,7 @@ class TestImage:
             )
         )
         with pytest.raises(UsageError) as error:
-            make_image(plan, knowledge)
+            image_of(plan, knowledge)
         text = str(error.value)
         assert "openmpi 3.1.4 (module OpenMPI/3.1.4): the image's system has 4.1.2" in text
         assert "spectrum-mpi 10.3.1 (module spectrum-mpi/10.3.1): no package of its system" in text
@@ -131,7 +138,7 @@ class TestImage:
         plan = self.cuda_plan("12.1.1", "x86_64", pin("nccl", "2.18.3", "module")).model_copy(
             update={"builds": (SourceBuild(component="horovod", version="0.28.1", flags=flags),)}
         )
-        image = make_image(plan, knowledge)
+        image = image_of(plan, knowledge)
         assert image.plan.builds[0].flags == {
             "HOROVOD_CUDA_HOME": "/usr/local/cuda",
             "HOROVOD_NCCL_HOME": "/usr",
@@ -146,12 +153,12 @@ class TestImage:
         releases = {**knowledge.releases, "mpich": (old,)}
         plan = make_plan(pins=(PYTHON, pin("mpich", old.version, "pip")))
         with pytest.raises(UsageError, match=r"its wheels need glibc 2\.99, the image has 2\.35"):
-            make_image(plan, knowledge.model_copy(update={"releases": releases}))
+            image_of(plan, knowledge.model_copy(update={"releases": releases}))
 
     def test_an_image_s_folder_runs_the_build_script_of_the_image(
         self, knowledge: Knowledge
     ) -> None:
-        files = render_image(Subject(PLAIN.lock, PLAIN.places, knowledge))
+        files = render_image(Subject(PLAIN.lock, PLAIN.places, knowledge, prefix_of))
         assert "PREFIX=/opt/envbuild/allreduce\n" in files["build/environment.sh"]
         locked = Lock.model_validate(json.loads(files["build/lock.json"]))
         assert locked.plan.python == "/usr/bin/python3"
@@ -160,7 +167,7 @@ class TestImage:
             assert locked.sha256() in files[name]
 
     def test_an_image_needs_a_lock(self, knowledge: Knowledge) -> None:
-        subject = Subject(draft(PLAIN.lock.plan), PLAIN.places, knowledge)
+        subject = Subject(UnlockedPlan(PLAIN.lock.plan), PLAIN.places, knowledge, prefix_of)
         with pytest.raises(UsageError, match="an image is built from a lock"):
             render_image(subject)
 

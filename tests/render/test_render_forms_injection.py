@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import yaml
 from form_grammars import parse_definition
-from form_tools import VALUES, hostile_plan, parsed_dockerfile, render, shipped_knowledge
+from form_tools import VALUES, hostile_plan, parsed_dockerfile, render
 from hypothesis import example, given
 from hypothesis import strategies as st
-from render_cases import CASES, HOSTILE, make_plan, standard_edits
+from render_cases import CASES, HOSTILE, make_plan, shipped_knowledge, standard_edits
 
 from envbuilder.errors import UsageError
 from envbuilder.model.knowledge import Knowledge
-from envbuilder.render import form_words
+from envbuilder.render import form_quoting
 
 HOSTILE_CASE = CASES[2]
 
@@ -69,10 +69,10 @@ class TestInjection:
     @example("{{x}}{{{{ y }}")
     @example("\nbootstrap: docker\n")
     def test_no_text_leaves_its_word_in_a_definition_file(self, text: str) -> None:
-        word = form_words.definition_word(text)
+        word = form_quoting.definition_word(text)
         assert "\n" not in word
         assert "{{" not in word
-        script = f"{form_words.LINE_BREAK}='\n'\nprintf %s {word}"
+        script = f"{form_quoting.LINE_BREAK}='\n'\nprintf %s {word}"
         done = subprocess.run(["sh", "-c", script], capture_output=True, check=True)
         assert done.stdout == text.encode()
 
@@ -82,14 +82,14 @@ class TestInjection:
     def test_no_text_leaves_its_scalar_in_yaml(self, text: str) -> None:
         if any(0xD800 <= ord(char) < 0xE000 for char in text):
             return  # no document can hold half of a character
-        quoted = form_words.yaml(text)
+        quoted = form_quoting.yaml(text)
         assert yaml.safe_load(f"key: {quoted}\nother: 1\n") == {"key": text, "other": 1}
 
     @given(st.text(max_size=80))
     @example("a\n%post {{ x }}")
     @example("\x85\u2028\r")
     def test_prose_is_one_line(self, text: str) -> None:
-        shown = form_words.line(text)
+        shown = form_quoting.line(text)
         assert len(f"x{shown}x".splitlines()) == 1
         assert "{{" not in shown
 

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
+from envbuilder.commands.render import forms
 from envbuilder.model.plan import Lock, Plan
-from envbuilder.render.forms import FORMS
 
 SITE = ("--site", "taurus-ml", "--root", "/projects/envbuild")
 
@@ -67,7 +67,8 @@ def test_all_writes_every_form_that_the_plan_can_have(tmp_path: Path) -> None:
     done = render("--as", "all", "--output", tmp_path / "all")
     assert done.exit_code == 0
     refused = {"def", "dockerfile"}
-    expected = {FORMS[form].file.format(name="horovod-nccl") for form in FORMS.keys() - refused}
+    known = forms()
+    expected = {known[form].FILE.format(name="horovod-nccl") for form in known.keys() - refused}
     assert set(done.stdout.split()) == expected
     assert {path.name for path in (tmp_path / "all").iterdir()} == expected
     for form in refused:

@@ -9,11 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
-from render_cases import CASES, Case
-
-from envbuilder import data
-from envbuilder.render import render_smoke
-from envbuilder.render.build import PROGRAMS
+from render_cases import CASES, Case, smoke_files
 
 GOLDENS = Path(__file__).parent / "goldens"
 
@@ -21,7 +17,7 @@ GOLDENS = Path(__file__).parent / "goldens"
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_files_are_as_recorded(case: Case) -> None:
     folder = GOLDENS / case.name
-    files = {name: text for name, text in case.files().items() if name not in PROGRAMS}
+    files = dict(case.files())
     if os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1":
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
@@ -32,16 +28,10 @@ def test_files_are_as_recorded(case: Case) -> None:
         assert text == recorded[name], f"{name} differs"
 
 
-def test_programs_are_copied_as_they_are() -> None:
-    files = CASES[0].files()
-    for name in PROGRAMS:
-        assert files[name] == (data.TEMPLATES / "programs" / name).read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_smoke_files_are_those_of_the_build(case: Case) -> None:
     files = case.files()
-    smoke = render_smoke(case.lock, case.places)
+    smoke = smoke_files(case.lock, case.places)
     assert sorted(smoke) == ["environment.sh", "smoke.sh"]
     assert smoke.items() <= files.items()
 

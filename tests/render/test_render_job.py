@@ -16,17 +16,18 @@ from render_cases import CASES, HOSTILE, Case, make_plan
 from render_tools import need
 
 from envbuilder.errors import UsageError
-from envbuilder.launching import JobHosts, LaunchRequest, Mpi, Shape, Wire, launch_line
+from envbuilder.launchers import launch_line
+from envbuilder.model.job import Job
+from envbuilder.model.launch import JobHosts, LaunchRequest, Mpi, Shape, TransportOptions
 from envbuilder.model.plan import Lock
 from envbuilder.render.job import (
     ENDPOINT,
     HOSTS,
-    Job,
-    Published,
+    PublishedModule,
     program_words,
-    render_lsf,
-    render_slurm,
+    render_job,
 )
+from envbuilder.schedulers import SCHEDULERS
 
 GOLDENS = Path(__file__).parent / "goldens" / "job"
 CASE = {case.name: case for case in CASES}
@@ -58,25 +59,29 @@ def on_summit(kind: str, job: Job, **more: object) -> tuple[str, ...]:
     return line(kind, job, scheduler="lsf", shape=SUMMIT, **more)
 
 
-def published(case: Case) -> Published:
-    return Published(TREE, 3, case.lock.plan.modules.init)
+def published(case: Case) -> PublishedModule:
+    return PublishedModule(TREE, 3, case.lock.plan.modules.init)
 
 
 def slurm(name: str, job: Job, words: tuple[str, ...]) -> str:
     case = CASE[name]
-    return render_slurm(case.lock, case.places, published(case), job, words)
+    script = SCHEDULERS["slurm"].job_script(job)
+    return render_job(case.lock, case.places, published(case), job, script, words)
 
 
 def lsf(name: str, job: Job, words: tuple[str, ...]) -> str:
     case = CASE[name]
-    return render_lsf(case.lock, case.places, published(case), job, words)
+    script = SCHEDULERS["lsf"].job_script(job)
+    return render_job(case.lock, case.places, published(case), job, script, words)
 
 
 TORCH = replace(ML, name="torch", one_task_per_node=True)
 STRATEGY = replace(ML, name="strategy", ranks_per_node=1, cpus_per_rank=None, tf_config=True)
 SCRIPTS: Mapping[str, str] = {
     "slurm-srun.sh": slurm("modules", ML, line("srun", ML, mpi=Mpi("openmpi", "3.1.4"))),
-    "slurm-horovodrun.sh": slurm("modules", ML, line("horovodrun", ML, wire=Wire(gloo=True))),
+    "slurm-horovodrun.sh": slurm(
+        "modules", ML, line("horovodrun", ML, transport=TransportOptions(gloo=True))
+    ),
     "slurm-torchrun.sh": slurm("plain", TORCH, line("torchrun", TORCH)),
     "slurm-tf-config.sh": slurm("modules", STRATEGY, line("srun", STRATEGY)),
     "slurm-hostile.sh": slurm("hostile", ML, line("srun", ML, ("python", HOSTILE))),
@@ -241,7 +246,8 @@ def plain_lsf(job: Job, words: tuple[str, ...]) -> str:
     """Return a script whose environment needs no module system."""
     case = CASE["plain"]
     lock = Lock(plan=make_plan(), artifacts=())
-    return render_lsf(lock, case.places, Published(TREE, 3), job, words)
+    script = SCHEDULERS["lsf"].job_script(job)
+    return render_job(lock, case.places, PublishedModule(TREE, 3), job, script, words)
 
 
 @pytest.mark.integration

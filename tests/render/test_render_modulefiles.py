@@ -15,6 +15,7 @@ from render_cases import (
 )
 from render_tools import clean_env, lmod_folder, modulecmd, need, read_environment, run
 
+from envbuilder.commands.launch_requests import LaunchFacts, example
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Edit, Lock, Modules
 from envbuilder.render import Dialect, render_default, render_modulefile
@@ -44,7 +45,8 @@ def publish(tree: Path, lock: Lock, numbers: tuple[int, ...], dialect: Dialect) 
     folder.mkdir(parents=True)
     places = Places(Path(PREFIX), Path("/build"))
     for number in numbers:
-        text = render_modulefile(lock, places, number, make_evidence(lock), dialect)
+        shown = example(LaunchFacts(lock.plan, {}))
+        text = render_modulefile(lock, places, number, make_evidence(lock), dialect, shown)
         suffix = ".lua" if dialect == "lua" else ""
         (folder / f"{number}{suffix}").write_text(text, encoding="utf-8")
     name, text = render_default(lock.plan.recipe, numbers[0], dialect)

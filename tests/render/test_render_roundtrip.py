@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from render_cases import CASES, HOSTILE, make_plan, standard_edits
+from render_cases import CASES, HOSTILE, make_plan, smoke_files, standard_edits
 from render_tools import clean_env, lmod_folder, need
 
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock
-from envbuilder.render import render_modulefile, render_smoke
+from envbuilder.render import render_modulefile
 
 pytestmark = pytest.mark.integration
 
@@ -105,7 +105,7 @@ def output(command: list[str | Path], folder: Path) -> str:
 @given(value=TEXT, prefix=PATHS)
 def test_bash_gets_values_unchanged(tmp_path: Path, value: str, prefix: str) -> None:
     places = Places(Path(prefix), Path("/build"))
-    files = render_smoke(make_lock("x", value), places)
+    files = smoke_files(make_lock("x", value), places)
     (tmp_path / "environment.sh").write_text(files["environment.sh"], encoding="utf-8")
     script = (
         "set -euo pipefail; source ./environment.sh; clean_environment; load_modules; "

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from render_cases import CASES, TAURUS, make_evidence, make_plan
+from render_cases import CASES, TAURUS, build_files, make_evidence, make_plan
 from render_tools import clean_env, lmod_folder, modulecmd, need, run
 from swap_trees import MPI, NCCL, OLD_MPI, make_tree
 
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock, Modules, Plan
-from envbuilder.render import Dialect, render_build, render_modulefile
+from envbuilder.render import Dialect, render_modulefile
 
 pytestmark = pytest.mark.integration
 
@@ -181,7 +181,7 @@ def scripts(folder: Path, modules: Modules) -> Path:
     build = folder / "build"
     build.mkdir(exist_ok=True)
     places = Places(folder / "prefix", build)
-    for name, text in render_build(Lock(plan=plan, artifacts=()), places).items():
+    for name, text in build_files(Lock(plan=plan, artifacts=()), places).items():
         (build / name).write_text(text, encoding="utf-8")
     return build
 

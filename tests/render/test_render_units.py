@@ -1,4 +1,4 @@
-"""Small parts: templates refuse what is not quoted, launch lines, lists of files, places."""
+"""Small parts: templates refuse what is not quoted, lists of files, places."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from typing import Any
 
 import jinja2
 import pytest
-from render_cases import ARTIFACTS, CASES, make_artifact, make_plan
+from render_cases import ARTIFACTS, CASES, build_files, make_artifact, make_plan
 
 from envbuilder import data
 from envbuilder.errors import UsageError
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Edit, Lock, Modules, Step
-from envbuilder.model.site import Launcher
-from envbuilder.render import render_build, render_modulefile, templates
+from envbuilder.render import render_modulefile, templates
 from envbuilder.render.dialects import bash_edit, lua_edit, tcl_edit
-from envbuilder.render.launch import as_root, launch, launch_by_hand
 from envbuilder.render.quoting import bash, comment, lua, tcl
 from envbuilder.render.requirements import requirement_files
 
@@ -93,33 +91,6 @@ def test_each_kind_of_edit_in_each_dialect(
 
 
 @pytest.mark.parametrize(
-    ("kind", "command", "words"),
-    [
-        ("hydra", ("mpiexec",), "mpiexec -n 4 python x.py"),
-        (
-            "openmpi",
-            ("mpiexec",),
-            "mpiexec --map-by slot:OVERSUBSCRIBE --bind-to none -n 4 python x.py",
-        ),
-        (
-            "srun",
-            ("srun", "--mpi=pmix"),
-            "srun --mpi=pmix --kill-on-bad-exit=1 -n 4 python x.py",
-        ),
-        ("custom", ("ddlrun", "--cores", "4"), "ddlrun --cores 4 -n 4 python x.py"),
-    ],
-)
-def test_launch_line_of_each_launcher(kind: Any, command: tuple[str, ...], words: str) -> None:
-    launcher = Launcher(kind=kind, command=command)
-    assert " ".join(launch(launcher, "4", ("python", "x.py"))) == words
-    by_hand = launch_by_hand(launcher, "4", ("python", "x.py"))
-    assert by_hand == (*command, "-n", "4", "python", "x.py")
-    assert [edit.name for edit in as_root(launcher)] == (
-        ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] if kind == "openmpi" else []
-    )
-
-
-@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"filename": "../../numpy-1.26.4-py3-none-any.whl"}, "not the name of a wheel"),
@@ -173,7 +144,7 @@ def test_places_that_would_break_path_are_refused(path: str) -> None:
 def test_modules_without_a_way_to_reach_them_are_refused() -> None:
     plan = make_plan(modules=Modules(system="lmod", loads=("GCC/12.2.0",)))
     with pytest.raises(UsageError, match="does not say how to reach them"):
-        render_build(Lock(plan=plan, artifacts=()), PLACES)
+        build_files(Lock(plan=plan, artifacts=()), PLACES)
 
 
 def test_help_without_evidence_says_that_nothing_was_proved() -> None:
@@ -202,7 +173,7 @@ def test_help_tells_the_risks_first_and_why_they_were_taken() -> None:
     for dialect in ("lua", "tcl"):
         told = known(render_modulefile(case.lock, case.places, 1, None, dialect))
         heads = ["Risks that were taken:", "Known problems that a remedy lifts:"]
-        heads += ["Known problems:", "Not ruled out, for facts that nobody stated:"]
+        heads += ["Known problems:", "Undecided, depends on facts that were not given:"]
         places = [told.index(head) for head in heads]
         assert places == sorted(places)
         assert "TEST-WAIVED: What is waived (openmpi@3.1.4, nccl@2.3.7)" in told
@@ -224,7 +195,7 @@ def test_help_without_anything_known_has_no_such_part() -> None:
 def test_a_step_that_no_template_is_for_is_refused() -> None:
     steps = (Step(id="evil", title="x"),)
     with pytest.raises(UsageError, match="a step that this envbuild does not know: evil"):
-        render_build(Lock(plan=make_plan(steps=steps), artifacts=()), PLACES)
+        build_files(Lock(plan=make_plan(steps=steps), artifacts=()), PLACES)
 
 
 def test_a_swap_is_spelt_out_in_every_language() -> None:

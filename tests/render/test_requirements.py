@@ -9,25 +9,25 @@ import pytest
 from render_cases import make_plan
 
 from envbuilder.errors import UsageError
-from envbuilder.model.plan import Artifact, Lock
+from envbuilder.model.artifact import CondaArchive, IndexFile, Sdist, Wheel
+from envbuilder.model.plan import Lock
 from envbuilder.render.requirements import requirement_files
 
 INDEX = "https://index.example/files"
 
 
-def wheel(name: str, version: str, **changes: object) -> Artifact:
+def wheel(name: str, version: str, **changes: object) -> Wheel:
     filename = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
-    return Artifact(
+    return Wheel(
         name=name, version=version, filename=filename, url=f"{INDEX}/{filename}", sha256="a" * 64
     ).model_copy(update=changes)
 
 
-def sdist(name: str, version: str, **changes: object) -> Artifact:
+def sdist(name: str, version: str, **changes: object) -> Sdist:
     filename = f"{name}-{version}.tar.gz"
-    return Artifact(
+    return Sdist(
         name=name.lower(),
         version=version,
-        kind="sdist",
         filename=filename,
         url=f"{INDEX}/{filename}",
         sha256="b" * 64,
@@ -35,7 +35,7 @@ def sdist(name: str, version: str, **changes: object) -> Artifact:
     ).model_copy(update=changes)
 
 
-def lists(*artifacts: Artifact) -> Mapping[str, str]:
+def lists(*artifacts: IndexFile) -> Mapping[str, str]:
     return requirement_files(Lock(plan=make_plan(), artifacts=artifacts))
 
 
@@ -97,3 +97,16 @@ def test_sources_that_are_not_what_the_lock_says_are_refused(
 
 def test_a_name_as_old_sources_spell_it_is_the_same() -> None:
     assert "PyYAML-5.4.1.tar.gz" in lists(sdist("PyYAML", "5.4.1"))["sources.txt"]
+
+
+def test_a_conda_package_is_refused_until_it_can_be_installed() -> None:
+    package = CondaArchive(
+        name="numpy",
+        version="1.26.4",
+        build="py311_0",
+        url="https://conda.example/linux-64/numpy-1.26.4-py311_0.conda",
+        sha256="c" * 64,
+    )
+    lock = Lock(plan=make_plan(), artifacts=(wheel("six", "1.17.0"), package))
+    with pytest.raises(UsageError, match="the lock of allreduce holds conda packages"):
+        requirement_files(lock)

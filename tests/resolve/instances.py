@@ -20,6 +20,7 @@ from envbuilder.resolve.problem import (
     RemedyOption,
     Rule,
     Want,
+    WantRef,
 )
 
 # What modules of a name provide, and which virtual that fulfils.
@@ -54,12 +55,74 @@ def random_problem(random: Random) -> Problem:
         modules=modules,
         candidates=candidates,
         wants=wants,
+        addable=random_addable(random, candidates, wants, optional),
         rules=random_rules(random, candidates, wants, flags, optional),
         preload=(random.choice(modules).name,) if random.random() < 0.15 else (),
         preferred=random.choice([None, *GENERATIONS, GENERATIONS[0]]),
         flags=flags,
         optional=optional,
     )
+
+
+def random_dense_problem(random: Random) -> Problem:
+    """Return a problem with several modules of one name that differ in little but their release."""
+    below = Module("GCC/1", "GCC", generation="2018b")
+    modules = [below]
+    alike = random.random() < 0.7
+    for number in range(1, random.randint(5, 7)):
+        loads = ("GCC/1",) if alike or number % 3 else ()
+        series = f"OpenMPI {number // 3}"
+        modules.append(
+            Module(
+                f"OpenMPI/{number}",
+                "OpenMPI",
+                loads=loads,
+                generation="2018b" if loads else None,
+                abi=series,
+                replaces=frozenset({series}),
+            )
+        )
+    if random.random() < 0.4:
+        modules.append(Module("NCCL/1", "NCCL", loads=("OpenMPI/1",), generation="2018b"))
+    candidates = random_candidates(random, modules)
+    wants = random_wants(random, candidates)
+    if alike:
+        # Mostly what is not at some distance is allowed, so that nothing tells it apart.
+        wants = tuple(
+            replace(
+                want,
+                allowed=frozenset(
+                    each.id
+                    for each in candidates
+                    if want.component in (each.component, *each.roles)
+                    and each.id not in dict(want.distance)
+                ),
+            )
+            for want in wants
+        )
+    return Problem(
+        modules=tuple(modules),
+        candidates=candidates,
+        wants=wants,
+        addable=random_addable(random, candidates, wants, frozenset()),
+        rules=random_rules(random, candidates, wants, FLAGS[:1], frozenset()),
+        preferred=random.choice([None, "2018b"]),
+        flags=FLAGS[:1],
+    )
+
+
+def random_conflicts_problem(random: Random) -> Problem:
+    """Return a problem with several conflicts, mostly independent ones."""
+    problem = random_problem(random)
+    rules = list(problem.rules)
+    wants = list(problem.wants)
+    for n, want in enumerate(wants):
+        if random.random() < 0.4:
+            wants[n] = replace(want, allowed=frozenset())
+        elif random.random() < 0.4:
+            key = f"BAD-{n}"
+            rules.append(Rule(key, key, hard=True, slots=(want.allowed,), can_waive=n % 2 == 0))
+    return replace(problem, wants=tuple(wants), rules=tuple(rules))
 
 
 problems = st.randoms(use_true_random=False).map(random_problem)
@@ -212,7 +275,7 @@ def random_wants(random: Random, candidates: Sequence[Candidate]) -> tuple[Want,
         asked = kind == "line"
         wants.append(
             Want(
-                switch=f"{kind}:{role}",
+                ref=WantRef("line" if asked else "implied", role),
                 component=role,
                 allowed=allowed,
                 order=order,
@@ -222,6 +285,22 @@ def random_wants(random: Random, candidates: Sequence[Candidate]) -> tuple[Want,
             )
         )
     return tuple(wants)
+
+
+def random_addable(
+    random: Random,
+    candidates: Sequence[Candidate],
+    wants: Sequence[Want],
+    optional: frozenset[str],
+) -> tuple[Want, ...]:
+    """Return at most one component that nobody wants and that may be added."""
+    roles = {role for each in candidates for role in (each.component, *each.roles)}
+    left = sorted(roles - {want.component for want in wants} - optional)
+    if not left or random.random() < 0.6:
+        return ()
+    role = random.choice(left)
+    filling = [each.id for each in candidates if role in (each.component, *each.roles)]
+    return (Want(WantRef("addition", role), role, frozenset(filling), len(wants)),)
 
 
 # --- Rules ---------------------------------------------------------------------------------------
@@ -242,6 +321,7 @@ def random_rules(
             some_of(random, candidates, wants) for _ in range(random.choice([0, 1, 1, 1, 2]))
         )
         lacks = (some_of(random, candidates, wants),) if random.random() < 0.3 else ()
+        lacking = {each.component for each in candidates for those in lacks if each.id in those}
         found.append(
             Rule(
                 key=f"{row}/{number}",
@@ -249,6 +329,7 @@ def random_rules(
                 hard=random.random() < 0.5,
                 slots=slots,
                 lacks=lacks,
+                lack_of=tuple(lacking) if random.random() < 0.8 else (),
                 cases=random_cases(random, flags),
                 remedies=random_remedies(random, candidates, optional),
                 can_waive=row == rows[0] and random.random() < 0.6,
@@ -285,5 +366,5 @@ def random_remedies(
         chosen = [each.id for each in random.sample(candidates, min(len(candidates), 3))]
         helps = frozenset(chosen) if random.random() < 0.3 else None
         needs = frozenset(tools or chosen) if random.random() < 0.4 else None
-        found.append(RemedyOption(f"remedy-{number}", helps, needs))
+        found.append(RemedyOption(f"remedy-{number}", helps, needs, random.random() < 0.3))
     return tuple(found)

@@ -17,14 +17,27 @@ What the docstring leaves open is read like this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import product
+from typing import Literal
 
 from oracle_loads import World
-from oracle_stacks import Asked, price, stacks
+from oracle_stacks import Asked, price, roles, stacks
 
-from envbuilder.resolve.problem import Change, Problem, Stack
+from envbuilder.resolve.problem import (
+    LAWS,
+    Assumption,
+    Change,
+    FlagRef,
+    Law,
+    OneProvider,
+    Problem,
+    PythonFit,
+    RowRef,
+    Stack,
+    WantRef,
+)
 
 Costs = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -37,26 +50,58 @@ def best(problem: Problem) -> tuple[Costs, frozenset[Stack]] | None:
     return _least(Asked(problem))
 
 
-def solvable(problem: Problem, switched_off: frozenset[str] = frozenset()) -> bool:
-    """Whether there is a stack if nothing is said of what these switches name.
+def solvable(problem: Problem, given_up: frozenset[Assumption] = frozenset()) -> bool:
+    """Whether there is a stack where these assumptions are given up: each may hold or not.
 
-    Laws and fits do not hold then. A want, a flag or a row may be there or not: mostly a stack is
-    found without it, but what a want uses may shadow another candidate, be what a rule lacks or a
-    remedy needs, or give a load its use; a flag may be what a rule asks for, and a row may have a
-    remedy that adds what another one lacks.
+    Laws and fits do not hold then. A want, a flag or a row may hold or not: mostly a stack is found
+    without it, but what a want uses may shadow another candidate, be what a rule lacks or a remedy
+    needs, or give a load its use; a flag may be what a rule asks for, and a row may have a remedy
+    that adds what another one lacks. A want may also be met by any other candidate of its
+    component, or be thought to be met: then no rule lacks its component.
     """
-    lawless = _laws(switched_off)
-    either = sorted(switched_off & _reinstated(problem))
+    lawless = frozenset(each for each in given_up if isinstance(each, Law | OneProvider))
+    either = sorted(given_up & _reinstated(problem), key=str)
     return any(
         True
-        for size in range(len(either) + 1)
-        for back in combinations(either, size)
-        for _ in stacks(Asked(without(problem, switched_off.difference(back)), lawless))
+        for chosen in product(*(_states(problem, each) for each in either))
+        for _ in stacks(
+            Asked(_in_states(problem, given_up, dict(zip(either, chosen, strict=True))), lawless)
+        )
     )
 
 
-def _reinstated(problem: Problem) -> frozenset[str]:
-    """Return the switches of what can help to find a stack by being there."""
+State = Literal["holds", "gone", "wide", "supposed"]
+
+
+def _states(problem: Problem, of: Assumption) -> tuple[State, ...]:
+    if not isinstance(of, WantRef):
+        return "gone", "holds"
+    role = next(want.component for want in problem.wants if want.ref == of)
+    lacked = any(role in rule.lack_of for rule in problem.rules)
+    # "Wide" holds whatever "holds" does.
+    return ("gone", "wide", "supposed") if lacked else ("gone", "wide")
+
+
+def _in_states(
+    problem: Problem, given_up: frozenset[Assumption], states: Mapping[Assumption, State]
+) -> Problem:
+    """Return the problem where what is given up is as its state says; gone where it has none."""
+    there = {each for each, state in states.items() if state in ("holds", "wide")}
+    kept = without(problem, given_up - there)
+    everything = frozenset(each.id for each in problem.candidates)
+    supposed = {want.component for want in problem.wants if states.get(want.ref) == "supposed"}
+    return replace(
+        kept,
+        wants=tuple(
+            replace(want, allowed=everything) if states.get(want.ref) == "wide" else want
+            for want in kept.wants
+        ),
+        rules=tuple(rule for rule in kept.rules if not set(rule.lack_of) & supposed),
+    )
+
+
+def _reinstated(problem: Problem) -> frozenset[Assumption]:
+    """Return the assumptions that can help to find a stack by being there."""
     # A flag may also be what violates a rule whose remedy adds something.
     flagged = frozenset().union(
         *(case.dropped for rule in problem.rules for case in rule.cases),
@@ -69,9 +114,9 @@ def _reinstated(problem: Problem) -> frozenset[str]:
     )
     return frozenset(
         [
-            *(want.switch for want in problem.wants),
-            *(f"flag:{flag}" for flag in flagged),
-            *(f"row:{rule.row}" for rule in problem.rules if any(r.needs for r in rule.remedies)),
+            *(want.ref for want in problem.wants),
+            *(FlagRef(flag) for flag in flagged if flag in problem.flags),
+            *(RowRef(rule.row) for rule in problem.rules if any(r.needs for r in rule.remedies)),
         ]
     )
 
@@ -131,47 +176,45 @@ def cost(costs: Costs) -> tuple[int, ...]:
 # --- Leaving out, and changing -------------------------------------------------------------------
 
 
-def switches(problem: Problem) -> frozenset[str]:
-    """Return the names of all that may be left out."""
+def assumptions(problem: Problem) -> frozenset[Assumption]:
+    """Return all that may be given up."""
     return frozenset(
         [
-            *(want.switch for want in problem.wants),
-            *(f"row:{rule.row}" for rule in problem.rules),
-            *(f"flag:{flag}" for flag in problem.flags),
-            *(f"fit:{each.component}" for each in problem.candidates if each.pythons is not None),
-            *(f"law:{law}" for law in ("generations", "provider", "replaces", "loading")),
+            *(want.ref for want in problem.wants),
+            *(RowRef(rule.row) for rule in problem.rules),
+            *(FlagRef(flag) for flag in problem.flags),
+            *(PythonFit(each.component) for each in problem.candidates if each.pythons is not None),
+            *(OneProvider(role) for each in problem.candidates for role in roles(each)),
+            *(Law(law) for law in LAWS),
         ]
     )
 
 
-def without(problem: Problem, off: frozenset[str]) -> Problem:
-    """Return the problem without the wants, rules, flags and fits of these switches."""
+def without(problem: Problem, off: frozenset[Assumption]) -> Problem:
+    """Return the problem without these wants, rules, flags and fits."""
     return replace(
         problem,
-        wants=tuple(want for want in problem.wants if want.switch not in off),
-        rules=tuple(rule for rule in problem.rules if f"row:{rule.row}" not in off),
-        flags=tuple(flag for flag in problem.flags if f"flag:{flag}" not in off),
+        wants=tuple(want for want in problem.wants if want.ref not in off),
+        rules=tuple(rule for rule in problem.rules if RowRef(rule.row) not in off),
+        flags=tuple(flag for flag in problem.flags if FlagRef(flag) not in off),
         candidates=tuple(
-            replace(each, pythons=None) if f"fit:{each.component}" in off else each
+            replace(each, pythons=None) if PythonFit(each.component) in off else each
             for each in problem.candidates
         ),
     )
-
-
-def _laws(off: frozenset[str]) -> frozenset[str]:
-    return frozenset(each.removeprefix("law:") for each in off if each.startswith("law:"))
 
 
 def changes(problem: Problem) -> list[frozenset[Change]]:
     """Return all sets of changes that may be proposed, the cheapest first."""
     choices: list[list[Change | None]] = []
     for want in problem.wants:
-        widen = [Change("widen", want.switch)] if want.distance else []
-        drop = [Change("drop", want.switch)] if want.can_drop else []
+        widen = [Change("widen", want.ref)] if want.distance else []
+        drop = [Change("drop", want.ref)] if want.can_drop else []
         choices.append([None, *widen, *drop])
-    choices += [[None, Change("flag", f"flag:{flag}")] for flag in problem.flags]
+    choices += [[None, Change("add", want.ref)] for want in problem.addable]
+    choices += [[None, Change("flag", FlagRef(flag))] for flag in problem.flags]
     rows = sorted({rule.row for rule in problem.rules if rule.can_waive})
-    choices += [[None, Change("waive", f"row:{row}")] for row in rows]
+    choices += [[None, Change("waive", RowRef(row))] for row in rows]
     every = [frozenset(each for each in chosen if each) for chosen in product(*choices)]
     return sorted(every, key=price)
 

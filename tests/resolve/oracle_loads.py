@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, permutations
 
-from envbuilder.resolve.loading import Action, LoadError, simulate
-from envbuilder.resolve.problem import Module, Problem
+from envbuilder.resolve.loading import Action, LoadError
+from envbuilder.resolve.problem import Assumption, Law, Module, Problem
+from tests.module_simulator import simulate
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,15 @@ class World:
             replaced |= {name: explicit[0] for name in same if len(same) > 1 and name not in loads}
         return Loaded(loads, touched - frozenset(replaced), replaced)
 
-    def broken(self, loaded: Loaded) -> frozenset[str]:
+    def broken(self, loaded: Loaded) -> frozenset[Assumption]:
         """Return the laws about loading that are broken."""
         active = [self.modules[name] for name in sorted(loaded.final)]
-        broken = set()
-        if any(old not in self.modules[new].replaces for old, new in loaded.replaced.items()):
-            broken.add("replaces")
+        broken: set[Assumption] = set()
+        if any(
+            self.modules[old].replaced_as not in self.modules[new].replaces
+            for old, new in loaded.replaced.items()
+        ):
+            broken.add(Law("replaces"))
         apart = any(
             set(one.families) & set(other.families)
             or {other.name, other.key} & set(one.conflicts)
@@ -80,9 +84,9 @@ class World:
             for module in (self.modules[name] for name in touched)
         )
         if apart or orphan or loaded.loads in self.problem.barred or not self.ordered(loaded):
-            broken.add("loading")
+            broken.add(Law("loading"))
         if len(self.run_time_generations(loaded)) > 1:
-            broken.add("generations")
+            broken.add(Law("generations"))
         return frozenset(broken)
 
     def run_time_generations(self, loaded: Loaded) -> frozenset[str]:

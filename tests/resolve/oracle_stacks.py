@@ -12,13 +12,19 @@ from oracle_loads import Loaded, World
 from envbuilder.resolve.problem import (
     CHANGE_COSTS,
     LEVELS,
+    Assumption,
     Candidate,
     Change,
+    FlagRef,
+    Law,
+    OneProvider,
     Problem,
     RemedyOption,
+    RowRef,
     Rule,
     Stack,
     Want,
+    WantRef,
 )
 
 
@@ -32,45 +38,48 @@ class Asked:
     """A problem with what is changed of it, and the laws that do not hold."""
 
     problem: Problem
-    lawless: frozenset[str] = frozenset()
+    lawless: frozenset[Assumption] = frozenset()
     changes: frozenset[Change] = frozenset()
     world: World = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         self.world = self.world or World(self.problem)
 
-    def is_changed(self, kind: str, switch: str) -> bool:
-        return any((each.kind, each.switch) == (kind, switch) for each in self.changes)
+    def is_changed(self, kind: str, of: Assumption) -> bool:
+        return any((each.kind, each.of) == (kind, of) for each in self.changes)
 
     @cached_property
     def candidates(self) -> dict[str, Candidate]:
         return {each.id: each for each in self.problem.candidates}
 
     @cached_property
-    def order(self) -> list[str]:
-        """The order in which changes are named: wants, flags, rows."""
+    def order(self) -> list[Assumption]:
+        """The order in which changes are named: wants, additions, flags, rows."""
         return [
-            *(want.switch for want in self.problem.wants),
-            *(f"flag:{flag}" for flag in self.problem.flags),
-            *sorted({f"row:{rule.row}" for rule in self.problem.rules}),
+            *(want.ref for want in (*self.problem.wants, *self.problem.addable)),
+            *(FlagRef(flag) for flag in self.problem.flags),
+            *(RowRef(row) for row in sorted({rule.row for rule in self.problem.rules})),
         ]
 
     @cached_property
     def kept(self) -> frozenset[str]:
         """The flags that are kept."""
         return frozenset(
-            flag for flag in self.problem.flags if not self.is_changed("flag", f"flag:{flag}")
+            flag for flag in self.problem.flags if not self.is_changed("flag", FlagRef(flag))
         )
 
     @cached_property
     def wants(self) -> list[tuple[int, Want, frozenset[str]]]:
-        """The wants that are not dropped: place, want, which candidates meet it."""
+        """The wants that are not dropped, and those added: place, want, what meets it."""
         found = []
         for place, want in enumerate(self.problem.wants):
-            if self.is_changed("drop", want.switch):
+            if self.is_changed("drop", want.ref):
                 continue
-            more = [k for k, _ in want.distance] if self.is_changed("widen", want.switch) else []
+            more = [k for k, _ in want.distance] if self.is_changed("widen", want.ref) else []
             found.append((place, want, want.allowed | frozenset(more)))
+        for place, want in enumerate(self.problem.addable, start=len(self.problem.wants)):
+            if self.is_changed("add", want.ref):
+                found.append((place, want, want.allowed))
         return found
 
     def fills(self, candidate: str, role: str) -> bool:
@@ -96,28 +105,28 @@ def stacks(asked: Asked, sets: Sequence[frozenset[str]] | None = None) -> Iterat
 
 
 @dataclass(frozen=True)
-class Choice:
+class PlanOptions:
     """All that is decided of a stack."""
 
     loaded: Loaded
-    by_want: Mapping[str, str]
+    by_want: Mapping[WantRef, str]
     used: frozenset[str]
     effective: frozenset[str]
     violated: Sequence[tuple[Rule, RemedyOption | None]]
 
 
-def _choices(asked: Asked, loaded: Loaded) -> Iterator[Choice]:
+def _choices(asked: Asked, loaded: Loaded) -> Iterator[PlanOptions]:
     for by_want in _uses(asked, loaded):
         for more in _optional(asked, loaded):
             used = frozenset(by_want.values()) | more
             effective = _effective(asked, loaded, used)
-            if not used <= effective or not _lawful_use(asked, loaded, by_want, used, effective):
+            if not _lawful_use(asked, loaded, by_want, used, effective):
                 continue
             for violated in _remedied(asked, effective, used, more):
-                yield Choice(loaded, by_want, used, effective, violated)
+                yield PlanOptions(loaded, by_want, used, effective, violated)
 
 
-def _uses(asked: Asked, loaded: Loaded) -> Iterator[dict[str, str]]:
+def _uses(asked: Asked, loaded: Loaded) -> Iterator[dict[WantRef, str]]:
     """Yield what each want uses: among what is there or comes from no module."""
     choices = [
         [
@@ -129,7 +138,7 @@ def _uses(asked: Asked, loaded: Loaded) -> Iterator[dict[str, str]]:
         for _, want, allowed in asked.wants
     ]
     for chosen in product(*choices):
-        yield {want.switch: k for (_, want, _), k in zip(asked.wants, chosen, strict=True)}
+        yield {want.ref: k for (_, want, _), k in zip(asked.wants, chosen, strict=True)}
 
 
 def _optional(asked: Asked, loaded: Loaded) -> Iterator[frozenset[str]]:
@@ -147,19 +156,27 @@ def _optional(asked: Asked, loaded: Loaded) -> Iterator[frozenset[str]]:
 
 
 def _effective(asked: Asked, loaded: Loaded, used: frozenset[str]) -> frozenset[str]:
-    active = [
+    active = _active(asked, loaded, used)
+    firm = _firm(active)
+    return frozenset(each.id for each in active if not (each.shadowable and roles(each) & firm))
+
+
+def _active(asked: Asked, loaded: Loaded, used: frozenset[str]) -> list[Candidate]:
+    return [
         each
         for each in asked.candidates.values()
         if (each.id in used if each.module is None else each.module in loaded.final)
     ]
-    firm = frozenset().union(*(roles(each) for each in active if not each.shadowable))
-    return frozenset(each.id for each in active if not (each.shadowable and roles(each) & firm))
+
+
+def _firm(active: Sequence[Candidate]) -> frozenset[str]:
+    return frozenset().union(*(roles(each) for each in active if not each.shadowable))
 
 
 def _lawful_use(
     asked: Asked,
     loaded: Loaded,
-    by_want: Mapping[str, str],
+    by_want: Mapping[WantRef, str],
     used: frozenset[str],
     effective: frozenset[str],
 ) -> bool:
@@ -168,9 +185,10 @@ def _lawful_use(
     in_use = [candidates[k] for k in used]
     if len({each.component for each in in_use}) < len(in_use):
         return False
-    for _, want, _ in asked.wants:
-        # Each want is met by one candidate.
-        if [each.id for each in in_use if want.component in roles(each)] != [by_want[want.switch]]:
+    for k in used - effective:
+        # It is shadowed, which only matters where its role is to have one provider.
+        shadowed = roles(candidates[k]) & _firm(_active(asked, loaded, used))
+        if any(OneProvider(role) not in asked.lawless for role in shadowed):
             return False
     return (
         _one_provider(asked, effective)
@@ -180,12 +198,11 @@ def _lawful_use(
 
 
 def _one_provider(asked: Asked, effective: frozenset[str]) -> bool:
-    if "provider" in asked.lawless:
-        return True
     there = [asked.candidates[k] for k in effective]
     return not any(
-        roles(one) & roles(other) and _same(one) != _same(other)
+        OneProvider(role) not in asked.lawless and _same(one) != _same(other)
         for one, other in combinations(there, 2)
+        for role in roles(one) & roles(other)
     )
 
 
@@ -228,7 +245,7 @@ def _remedied(
     violated = [rule for rule in asked.problem.rules if _violated(asked, rule, effective)]
     choices: list[list[RemedyOption | None]] = []
     for rule in violated:
-        waived = asked.is_changed("waive", f"row:{rule.row}")
+        waived = asked.is_changed("waive", RowRef(rule.row))
         helping = [] if waived else [each for each in rule.remedies if _helps(each, effective)]
         choices.append([*helping, *([None] if waived or not rule.hard else [])])
     for chosen in product(*choices):
@@ -244,35 +261,35 @@ def _helps(remedy: RemedyOption, effective: frozenset[str]) -> bool:
     )
 
 
-def _stack(asked: Asked, choice: Choice) -> Stack:
+def _stack(asked: Asked, choice: PlanOptions) -> Stack:
     loaded = choice.loaded
-    order = asked.world.an_order(loaded) if "loading" not in asked.lawless else None
+    order = asked.world.an_order(loaded) if Law("loading") not in asked.lawless else None
     numbers = _costs(asked, choice)
     return Stack(
         loads=order or tuple(sorted(loaded.loads)),
         final=tuple(sorted(loaded.final)),
         replaced=tuple(sorted(loaded.replaced.items())),
-        used=tuple((want.switch, choice.by_want[want.switch]) for _, want, _ in asked.wants),
+        used=tuple((want.ref, choice.by_want[want.ref]) for _, want, _ in asked.wants),
         effective=tuple(sorted(choice.effective)),
         violated=tuple(
             sorted((rule.key, one.id if one else None) for rule, one in choice.violated)
         ),
         costs=tuple((level, numbers[level]) for level in LEVELS),
-        changes=tuple(sorted(asked.changes, key=lambda change: asked.order.index(change.switch))),
+        changes=tuple(sorted(asked.changes, key=lambda change: asked.order.index(change.of))),
     )
 
 
-def _costs(asked: Asked, choice: Choice) -> dict[str, tuple[int, ...]]:
+def _costs(asked: Asked, choice: PlanOptions) -> dict[str, tuple[int, ...]]:
     loaded, by_want, modules = choice.loaded, choice.by_want, asked.world.modules
     far = sum(
-        dict(want.distance).get(by_want[want.switch], 0)
+        dict(want.distance).get(by_want[want.ref], 0)
         for _, want, _ in asked.wants
-        if asked.is_changed("widen", want.switch)
+        if asked.is_changed("widen", want.ref)
     )
     borne = [
         rule
         for rule, remedy in choice.violated
-        if remedy is None and not rule.hard and not asked.is_changed("waive", f"row:{rule.row}")
+        if remedy is None and not rule.hard and not asked.is_changed("waive", RowRef(rule.row))
     ]
     generations = {modules[name].generation for name in loaded.final} - {None}
     preferred = asked.problem.preferred
@@ -280,37 +297,49 @@ def _costs(asked: Asked, choice: Choice) -> dict[str, tuple[int, ...]]:
     strange = run_time - {preferred} if preferred else frozenset()
     chosen = [rule.remedies.index(one) for rule, one in choice.violated if one is not None]
     extra = choice.used - set(by_want.values())
-    ranks = {want.order: asked.candidates[by_want[want.switch]].rank for _, want, _ in asked.wants}
+    ranks = {want.order: asked.candidates[by_want[want.ref]].rank for _, want, _ in asked.wants}
     places = sorted(modules)
+    count = len(asked.problem.wants) + len(asked.problem.addable)
     return {
         "changes": (price(asked.changes),),
         "distance": (far,),
         "additions": (sum(_is_addition(asked, choice, name) for name in loaded.loads),),
         "warnings": (len(borne) + len(loaded.replaced),),
-        "remedies": (sum(remedy is not None for _, remedy in choice.violated),),
+        "remedies": (sum(one is not None and not one.proved for _, one in choice.violated),),
         "preference": (len(strange),),
         "generations": (len(generations),),
         "origins": (sum(asked.candidates[k].origin_cost for k in choice.used),),
-        "newest": tuple(ranks.get(place, 0) for place in range(len(asked.problem.wants))),
+        "newest": tuple(ranks.get(place, 0) for place in range(count)),
         "loads": (len(loaded.loads),),
         "names": (
             sum(places.index(name) for name in loaded.loads)
             + sum(chosen)
-            + sum(asked.candidates[k].rank for k in extra),
+            + sum(asked.candidates[k].rank for k in extra)
+            + sum(_place(asked.problem, change.of) for change in asked.changes),
         ),
     }
+
+
+def _place(problem: Problem, of: Assumption) -> int:
+    """Return the place of what is changed among all of its kind."""
+    every: tuple[list[Assumption], ...] = (
+        [want.ref for want in (*problem.wants, *problem.addable)],
+        [FlagRef(flag) for flag in problem.flags],
+        [RowRef(row) for row in sorted({rule.row for rule in problem.rules})],
+    )
+    return next(those.index(of) for those in every if of in those)
 
 
 def _same(one: Candidate) -> tuple[str, str, bool]:
     return one.component, one.version, one.module is None
 
 
-def _is_addition(asked: Asked, choice: Choice, name: str) -> bool:
+def _is_addition(asked: Asked, choice: PlanOptions, name: str) -> bool:
     if name in asked.problem.preload or _is_parent(asked, choice.loaded, name):
         return False
-    lines = [want.switch for _, want, _ in asked.wants if want.kind == "line"]
-    if any(asked.candidates[choice.by_want[switch]].module == name for switch in lines):
+    lines = [want.ref for _, want, _ in asked.wants if want.kind == "line"]
+    if any(asked.candidates[choice.by_want[ref]].module == name for ref in lines):
         return False
-    roles = [want.switch for _, want, _ in asked.wants if want.kind == "role"]
-    provides = any(asked.candidates[choice.by_want[switch]].module == name for switch in roles)
+    by_role = [want.ref for _, want, _ in asked.wants if want.kind == "role"]
+    provides = any(asked.candidates[choice.by_want[ref]].module == name for ref in by_role)
     return not provides or name in choice.loaded.replaced.values()

@@ -6,11 +6,12 @@ import copy
 import re
 from typing import Any
 
+from envbuilder.backends import BACKENDS
 from envbuilder.errors import Place
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.site import Site, Snapshot
-from envbuilder.resolve import Request, Wanted
+from envbuilder.resolve import Request, Requirement
 
 
 def module(name: str, *loads: str, **more: Any) -> dict[str, Any]:
@@ -176,11 +177,12 @@ def asked(documents: dict[str, Any]) -> Request:
     }
     return Request(
         recipe=recipe,
+        backend=BACKENDS[recipe.backend].TRAITS,
         site=Site.model_validate(documents["site"]),
         arch=recipe.arch[0],
         snapshot=Snapshot.model_validate({"schema": 1, "modules": documents["modules"]}),
         knowledge=Knowledge.model_validate(documents["knowledge"]),
-        implied=(Wanted("mpi", "*", "the runtime"),),
+        implied=(Requirement("mpi", "*", "the runtime"),),
         places=places,
     )
 

@@ -22,18 +22,20 @@ import pytest
 import yaml
 
 from envbuilder import data
-from envbuilder.commands.choose import ChosenSite
-from envbuilder.commands.load import Material, request
-from envbuilder.detect.merge import merged
-from envbuilder.documents import Loaded, load_knowledge, load_recipe, load_site
+from envbuilder.commands.entries import entries
+from envbuilder.commands.load import PlanInputs, request
+from envbuilder.documents import LoadedDocument, load_knowledge, load_recipe, load_site
+from envbuilder.documents.site_choice import ChosenSite
 from envbuilder.documents.snapshots import load_snapshot
 from envbuilder.errors import NoSolutionError
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.recipe import Recipe
+from envbuilder.model.resolution import Resolution
 from envbuilder.model.site import Snapshot
-from envbuilder.resolve import Request, Resolution, resolve
+from envbuilder.module_system.merge import merged
+from envbuilder.resolve import Request, resolve
 from envbuilder.resolve.engine import conflict
-from envbuilder.resolve.world import world
+from envbuilder.resolve.problem_builder import problem_inputs
 
 FOLDER = Path(__file__).parent / "cases"
 # Many solves, the same on every Python.
@@ -85,11 +87,11 @@ def document(what: Any, folder: str, change: Any, target: Path) -> Path:
 
 
 def asked(case: dict[str, Any], folder: Path, known: Any) -> Request:
-    recipe: Loaded[Recipe] = load_recipe(
-        document(case["recipe"], ".", case.get("change"), folder), known.value
+    recipe: LoadedDocument[Recipe] = load_recipe(
+        document(case["recipe"], ".", case.get("change"), folder), known.value, entries()
     )
     path = document(case["site"], "sites", case.get("site-change"), folder)
-    site = load_site(path, known.value)
+    site = load_site(path, known.value, entries())
     snapshot = Snapshot()
     if site.value.snapshot:
         snapshot = load_snapshot(data.RECIPES / "sites" / site.value.snapshot)
@@ -103,7 +105,7 @@ def asked(case: dict[str, Any], folder: Path, known: Any) -> Request:
         site.value.partitions[name] if name else None,
         name,
     )
-    material = Material(
+    plan_inputs = PlanInputs(
         recipe=recipe,
         chosen=chosen,
         arch=case.get("arch", recipe.value.arch[0]),
@@ -112,7 +114,7 @@ def asked(case: dict[str, Any], folder: Path, known: Any) -> Request:
         snapshot_sha256="0" * 64,
         runtime_source=data.RUNTIME,
     )
-    return request(material)
+    return request(plan_inputs)
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
@@ -162,7 +164,8 @@ def _refused(path: Path, expected: dict[str, Any], request_: Request, folder: Pa
     text = text.replace(f"{folder}/", "").replace(f"{data.RECIPES}/", "")
     assert int(error.code) == expected.get("exit-code", 3)
     if "switches" in expected:
-        assert list(conflict(world(request_, strict=False).problem)) == expected["switches"]
+        found = conflict(problem_inputs(request_, strict=False).problem)
+        assert list(map(str, found)) == expected["switches"]
     closest = error.details["closest"]
     assert isinstance(closest, list)
     if "closest" in expected:
@@ -178,6 +181,21 @@ def _rewrite(path: Path, text: str) -> None:
     head = path.read_text().partition("  text:")[0].rstrip("\n")
     body = "".join(f"    {line}\n" if line else "\n" for line in text.splitlines())
     path.write_text(f"{head}\n  text: |\n{body}")
+
+
+def test_what_is_shown_changes_neither_exit_code_nor_conflicts(tmp_path: Path) -> None:
+    case = read(FOLDER / "conflict-more-than-are-shown.yaml")
+    request_ = asked(case, tmp_path, knowledge())
+    errors = []
+    for verbose in (False, True):
+        with pytest.raises(NoSolutionError) as caught:
+            resolve(request_, verbose)
+        errors.append(caught.value)
+    brief, whole = errors
+    assert brief.code == whole.code == 4
+    assert brief.details["conflicts"] == whole.details["conflicts"]
+    assert "and 1 more conflict (--verbose shows it): OMPI-001" in brief.problems[0].message
+    assert "more conflict" not in whole.problems[0].message
 
 
 def test_enough_cases() -> None:

@@ -10,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import problems
 
-from envbuilder.resolve.loading import Action, LoadError, order, simulate
+from envbuilder.resolve.loading import Action, LoadError, order
 from envbuilder.resolve.problem import Module, Problem
+from tests.module_simulator import simulate
+
+pytestmark = pytest.mark.thorough
 
 OLD_MPI, MPI = "OpenMPI/3.1.1-gcccuda-2018b", "OpenMPI/3.1.4-gcccuda-2018b"
 NCCL, TOOLCHAIN, COMPILER = "NCCL/2.3.7-fosscuda-2018b", "fosscuda/2018b", "gcccuda/2018b"
@@ -281,3 +284,12 @@ def test_there_is_an_order_if_some_order_ends_as_planned(
     known = every_order(problem, explicit, final, replaced)
     assert (words is None) == (known == [])
     assert words is None or words in known
+
+
+def test_a_chain_of_loads_is_no_matter_of_recursion() -> None:
+    chain = {
+        f"lib{n}/1": Module(f"lib{n}/1", f"lib{n}", loads=(f"lib{n + 1}/1",) if n < 4999 else ())
+        for n in range(5000)
+    }
+    found = order(chain, frozenset({"lib0/1"}), (), frozenset(chain), {})
+    assert found == (("load", "lib0/1"),)

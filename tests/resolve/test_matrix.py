@@ -17,9 +17,8 @@ import pytest
 import yaml
 
 from envbuilder import data
-from envbuilder.commands.choose import ChosenSite, choose_arch
-from envbuilder.commands.load import Material, plan
-from envbuilder.detect.merge import merged
+from envbuilder.commands.entries import entries
+from envbuilder.commands.load import PlanInputs, plan
 from envbuilder.documents import (
     LoadedKnowledge,
     catalogue,
@@ -27,9 +26,11 @@ from envbuilder.documents import (
     load_recipe,
     load_site,
 )
+from envbuilder.documents.site_choice import ChosenSite, choose_arch
 from envbuilder.documents.snapshots import load_snapshot
 from envbuilder.errors import EnvbuildError
 from envbuilder.model.site import Interpreter, Site, Snapshot, SystemComponent
+from envbuilder.module_system.merge import merged
 from envbuilder.resolve import explain
 
 TABLE = Path(__file__).with_name("matrix.yaml")
@@ -75,7 +76,7 @@ def _debian(arch: str) -> tuple[Site, Snapshot]:
 
 def _shipped(name: str) -> tuple[ChosenSite, Snapshot]:
     path = data.RECIPES / "sites" / f"{name}.yaml"
-    loaded = load_site(path, knowledge().value)
+    loaded = load_site(path, knowledge().value, entries())
     snapshot = Snapshot()
     if loaded.value.snapshot:
         snapshot = load_snapshot(path.parent / loaded.value.snapshot)
@@ -101,10 +102,10 @@ def places() -> dict[str, tuple[ChosenSite, Snapshot, str]]:
 def outcome(recipe: str, place: str) -> str:
     """Return ``plans``, or the reason of the refusal on one line."""
     chosen, snapshot, arch = places()[place]
-    loaded = load_recipe(data.RECIPES / f"{recipe}.yaml", knowledge().value)
+    loaded = load_recipe(data.RECIPES / f"{recipe}.yaml", knowledge().value, entries())
     try:
         plan(
-            Material(
+            PlanInputs(
                 recipe=loaded,
                 chosen=chosen,
                 arch=choose_arch(arch, loaded, chosen),
@@ -152,7 +153,7 @@ def test_the_table_holds_nothing_else() -> None:
 
 def test_every_recipe_plans_where_it_is_documented_for() -> None:
     for recipe in RECIPES:
-        value = load_recipe(data.RECIPES / f"{recipe}.yaml", knowledge().value).value
+        value = load_recipe(data.RECIPES / f"{recipe}.yaml", knowledge().value, entries()).value
         rows = table()[recipe]
         assert PLANS in rows.values(), recipe
         for arch, site in value.documented_for.items():

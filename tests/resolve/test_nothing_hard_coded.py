@@ -9,9 +9,10 @@ import pytest
 from resolve_fixture import asked, module, plain, renamed
 
 from envbuilder.errors import KnownBadError, NoSolutionError
-from envbuilder.resolve import Resolution, resolve
+from envbuilder.model.resolution import Resolution
+from envbuilder.resolve import resolve
 from envbuilder.resolve.engine import conflict, solve
-from envbuilder.resolve.world import world
+from envbuilder.resolve.problem_builder import problem_inputs
 
 
 def answer(found: Resolution) -> dict[str, Any]:
@@ -130,7 +131,8 @@ def test_flags_that_contradict_each_other_are_named_with_their_places() -> None:
     documents = plain()
     documents["recipe"]["runtime"]["flags"]["HOROVOD_WITHOUT_MPI"] = "1"
     problem = asked(documents)
-    assert conflict(world(problem, strict=False).problem) == (
+    found = conflict(problem_inputs(problem, strict=False).problem)
+    assert tuple(map(str, found)) == (
         "line:horovod",
         "flag:HOROVOD_WITH_MPI",
         "flag:HOROVOD_WITHOUT_MPI",
@@ -140,9 +142,9 @@ def test_flags_that_contradict_each_other_are_named_with_their_places() -> None:
         resolve(problem)
 
 
-def _without(documents: dict[str, Any], switch: str) -> dict[str, Any]:
-    """Take away what a switch stands for, in the documents."""
-    kind, _, name = switch.partition(":")
+def _without(documents: dict[str, Any], assumption: str) -> dict[str, Any]:
+    """Take away what an assumption stands for, in the documents."""
+    kind, _, name = assumption.partition(":")
     if kind == "line":
         if name == "horovod":
             documents["recipe"]["runtime"] = {}
@@ -160,7 +162,7 @@ def _without(documents: dict[str, Any], switch: str) -> dict[str, Any]:
                 flag.pop("home_of", None)
                 flag.pop("derived", None)
     else:
-        pytest.fail(f"no document says {switch}")
+        pytest.fail(f"no document says {assumption}")
     return documents
 
 
@@ -186,10 +188,10 @@ def test_without_any_one_of_a_conflict_there_is_a_stack(name: str) -> None:
         changed["modules"] += CONFLICTS[name].get("modules", [])
         return changed
 
-    members = conflict(world(asked(documents()), strict=False).problem)
+    members = conflict(problem_inputs(asked(documents()), strict=False).problem)
     assert members
-    for switch in members:
-        if switch.startswith("law:"):
+    for each in map(str, members):
+        if each.startswith("law:"):
             continue
-        left = _without(documents(), switch)
-        assert solve(world(asked(left), strict=False).problem) is not None, switch
+        left = _without(documents(), each)
+        assert solve(problem_inputs(asked(left), strict=False).problem) is not None, each

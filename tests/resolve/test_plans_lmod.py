@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from test_cases import CASES, asked, knowledge, read
 
-from envbuilder.detect import local_site
+from envbuilder.doctor.local import local_site
 from envbuilder.model.plan import Modules
 from envbuilder.resolve import resolve
 

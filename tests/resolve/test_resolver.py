@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from envbuilder.backends import BACKENDS
 from envbuilder.errors import NoSolutionError, Place
 from envbuilder.model.knowledge import Component, Knowledge, Release
 from envbuilder.model.plan import SourceBuild
 from envbuilder.model.ranges import matches
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.site import Interpreter, Site, SiteFacts, Snapshot, StatedModule
-from envbuilder.resolve import Request, Wanted, resolve
+from envbuilder.resolve import Request, Requirement, resolve
 from envbuilder.resolve.tools import build_tools
 
 
@@ -61,12 +62,13 @@ def request(
     site = Site(schema=1, name="here", summary="Here", arch=("x86_64",))
     return Request(
         recipe=recipe,
+        backend=BACKENDS[recipe.backend].TRAITS,
         site=site,
         arch="x86_64",
         snapshot=Snapshot(interpreters=interpreters, modules=modules),
         knowledge=KNOWLEDGE,
-        implied=tuple(Wanted(each, "*", "the runtime") for each in ("numpy", "mpi4py", "mpi")),
-        build_only=(Wanted("flit-core", ">=3.8", "building the runtime"),),
+        implied=tuple(Requirement(each, "*", "the runtime") for each in ("numpy", "mpi4py", "mpi")),
+        build_only=(Requirement("flit-core", ">=3.8", "building the runtime"),),
         places={name: Place("demo.yaml", 7 + n, 3) for n, name in enumerate(stack)},
     )
 

@@ -9,13 +9,15 @@ import pytest
 from resolve_fixture import asked, plain
 
 from envbuilder import data
-from envbuilder.commands.needs import needed_to_build
+from envbuilder.backends import BACKENDS
 from envbuilder.documents import load_knowledge
 from envbuilder.errors import KnownBadError, NoSolutionError
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.recipe import Recipe
+from envbuilder.model.resolution import Resolution
 from envbuilder.model.site import Interpreter, Site, Snapshot, StatedModule, SystemComponent
-from envbuilder.resolve import Request, Resolution, Wanted, resolve
+from envbuilder.resolve import Request, Requirement, resolve
+from envbuilder.resolve.implied_requirements import build_requirements
 
 GCC = ("gcc", "12.2.0", "/usr/bin/g++", {})
 CMAKE = ("cmake", "3.25.1", "/usr/bin/cmake", {})
@@ -64,6 +66,7 @@ def request(
                 **recipe,
             }
         ),
+        backend=BACKENDS[str(recipe.get("backend", "virtualenv"))].TRAITS,
         site=Site(
             schema_=1,
             name="here",
@@ -75,7 +78,7 @@ def request(
         arch=arch,
         snapshot=Snapshot(interpreters=(interpreter,), system=system(*those)),
         knowledge=known,
-        implied=(Wanted("mpi4py", "*", "the runtime"), Wanted("mpi", "*", "the runtime")),
+        implied=(Requirement("mpi4py", "*", "the runtime"), Requirement("mpi", "*", "the runtime")),
     )
 
 
@@ -197,7 +200,7 @@ def test_a_build_sees_the_system_s_compiler(known: Knowledge) -> None:
         runtime={"package": "horovod", "version": "==0.18.2", "flags": flags},
     )
     assert "gcc" not in {pin.component for pin in resolve(there).build_pins}
-    building = replace(there, build_only=(Wanted("gcc", "*", "building horovod"),))
+    building = replace(there, build_only=(Requirement("gcc", "*", "building horovod"),))
     with pytest.raises(KnownBadError) as refused:
         resolve(building)
     assert "HVD-054" in str(refused.value.problems)
@@ -205,7 +208,7 @@ def test_a_build_sees_the_system_s_compiler(known: Knowledge) -> None:
 
 def test_a_compiler_that_is_only_built_with_is_no_part_of_the_environment(known: Knowledge) -> None:
     there = request(known, {"openmpi": "*"}, open_mpi(), GCC)
-    found = resolve(replace(there, build_only=(Wanted("gcc", "*", "building"),)))
+    found = resolve(replace(there, build_only=(Requirement("gcc", "*", "building"),)))
     assert [str(pin) for pin in found.build_pins] == ["gcc@12.2.0 <- system:/usr/bin/g++"]
     assert "gcc" not in pins(found)
 
@@ -234,6 +237,6 @@ def test_the_machine_s_compiler_is_asked_for_where_no_module_has_one(
     snapshot = Snapshot(
         system=system(GCC), modules=tuple(StatedModule(name=name) for name in modules)
     )
-    wanted = {each.component for each in needed_to_build(recipe, known, snapshot)}
+    wanted = {each.component for each in build_requirements(recipe, known, snapshot)}
     assert ("gcc" in wanted) == asked_for
     assert "setuptools" in wanted

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from resolve_fixture import asked, plain
 
-from envbuilder import views_plan
 from envbuilder.errors import NoSolutionError, UsageError
 from envbuilder.resolve import why, why_not
+from envbuilder.text import WIDTH
+from envbuilder.views import plan as views
 
 
 def test_what_nobody_asked_for_comes_with_a_module() -> None:
@@ -46,13 +47,34 @@ def test_a_version_that_cannot_be_says_what_stands_against_it() -> None:
 def test_the_version_that_is_there_says_so() -> None:
     found = why_not(asked(plain()), "openmpi", "3.1.4")
     assert found.possible
-    assert views_plan.why_not(found).endswith("is what the plan has")
+    assert views.why_not(found).endswith("is what the plan has")
 
 
 def test_a_version_that_does_not_exist_lists_those_that_do() -> None:
     with pytest.raises(UsageError, match=r"no openmpi 9\.9 at site here") as caught:
         why_not(asked(plain()), "openmpi", "9.9")
     assert caught.value.problems[0].hints == ("of openmpi there is: 3.1.4, 3.1.3, 3.1.1",)
+
+
+def test_a_component_that_is_not_asked_for_is_told_from_one_that_is_not_there() -> None:
+    documents = plain()
+    del documents["recipe"]["stack"]["cmake"]
+    found = why_not(asked(documents), "cmake", "3.12.1")
+    assert found.possible
+    assert found.because[0] == "recipe demo does not ask for cmake"
+    with pytest.raises(UsageError, match=r"no cmake 9\.9 at site here"):
+        why_not(asked(documents), "cmake", "9.9")
+
+
+def test_the_best_of_every_other_origin_is_told_with_why_it_lost() -> None:
+    documents = plain()
+    documents["knowledge"]["components"]["cmake"]["pip"] = "cmake"
+    documents["knowledge"]["releases"]["cmake"] = [{"version": "3.12.0"}]
+    found = why(asked(documents), "cmake")
+    assert found.provider.startswith("module:")
+    (wheel,) = [each for each in found.instead_of if "pip:cmake" in each.what]
+    assert wheel.what == "cmake@3.12.0 <- pip:cmake"
+    assert wheel.because
 
 
 def test_a_component_that_is_not_in_the_stack_gets_the_nearest_name() -> None:
@@ -69,6 +91,6 @@ def test_no_stack_is_said_as_by_plan() -> None:
 
 @pytest.mark.parametrize("component", ["python", "nccl", "openmpi", "cuda", "horovod"])
 def test_the_text_fits_a_terminal(component: str) -> None:
-    text = views_plan.why(why(asked(plain()), component))
-    assert all(len(line) <= views_plan.WIDTH for line in text.splitlines()), text
+    text = views.why(why(asked(plain()), component))
+    assert all(len(line) <= WIDTH for line in text.splitlines()), text
     assert text.startswith(component)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from envbuilder import files
 from envbuilder.errors import BuildError, UsageError
-from envbuilder.root import files, publish, store, usage
+from envbuilder.root import publish, store, usage
 
 
 def make_home(tmp_path: Path, name: str = "demo") -> store.Home:

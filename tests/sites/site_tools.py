@@ -13,9 +13,10 @@ from typing import Literal
 
 import pytest
 
-from envbuilder.detect import local_site
-from envbuilder.detect.site_snapshot import Taken, take
+from envbuilder.doctor.detection import DetectionResult, live_snapshot
+from envbuilder.doctor.local import local_site
 from envbuilder.model.site import Site
+from envbuilder.module_system.site_modules import SiteModules, read_modules
 
 TREES = Path(__file__).parents[1] / "integration" / "trees"
 TODAY = date(2026, 11, 21)
@@ -81,15 +82,25 @@ def tree_site(name: str) -> Site:
     return make_site(lmod_init(), base_tree(name), preload=(PRELOADS[name],))
 
 
+def take(site: Site, environ: Mapping[str, str], today: date) -> DetectionResult:
+    """Take the snapshot of a site that is on this machine."""
+    return live_snapshot(site, environ, today, read_modules(site, environ))
+
+
 @cache
-def taken_tree(name: str) -> Taken:
+def taken_tree(name: str) -> DetectionResult:
     """Take the snapshot of one of the trees of the tests, once for all tests."""
     return take(tree_site(name), environ(), TODAY)
 
 
-def take_tree(*trees: Path, init: str | None = None) -> Taken:
+def take_tree(*trees: Path, init: str | None = None) -> DetectionResult:
     """Take the snapshot of trees without a preload."""
     return take(make_site(init or lmod_init(), *trees), environ(), TODAY)
+
+
+def read_tree(*trees: Path) -> SiteModules:
+    """Read the modules of trees without a preload."""
+    return read_modules(make_site(lmod_init(), *trees), environ())
 
 
 def loaded_after(site: Site, *names: str, **more: str) -> set[str]:

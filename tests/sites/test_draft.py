@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 import yaml
 
 from envbuilder import data
-from envbuilder.detect import local_site
-from envbuilder.detect.draft import draft
-from envbuilder.detect.module_shell import start
+from envbuilder.commands.context import Context
+from envbuilder.commands.entries import entries
+from envbuilder.commands.sites import draft_site
 from envbuilder.documents import load_knowledge, load_site
 from envbuilder.errors import MissingToolError
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.site import Launcher, Site
+from envbuilder.module_system.shell import start
+from envbuilder.report import Report
 
 from .site_tools import base_tree, environ, lmod_init
 
@@ -32,10 +36,12 @@ def tool(folder: Path, name: str, script: str) -> None:
 
 
 def drafted(folder: Path, known: Knowledge, variables: dict[str, str]) -> tuple[str, Site]:
-    text = draft(local_site(variables), variables, "our-cluster")
+    reporter = Report(out=io.StringIO(), err=io.StringIO())
+    context = Context(variables, folder, lambda: datetime.now(timezone.utc), reporter)
+    text = draft_site(context, "our-cluster.yaml")
     path = folder / "our-cluster.yaml"
     path.write_text(text)
-    return text, load_site(path, known).value
+    return text, load_site(path, known, entries()).value
 
 
 def test_it_loads_and_holds_what_was_found(tmp_path: Path, known: Knowledge) -> None:
@@ -90,7 +96,7 @@ def test_lsf_with_jsrun(tmp_path: Path, known: Knowledge) -> None:
     variables = environ(PATH=f"{tmp_path}/bin:{without_schedulers(tmp_path)}")
     _, site = drafted(tmp_path, known, variables)
     assert site.scheduler == "lsf"
-    assert site.launcher == Launcher(kind="custom", command=("jsrun",))
+    assert site.launcher == Launcher(kind="jsrun", command=("jsrun",))
 
 
 def test_a_scheduler_that_cannot_be_used(tmp_path: Path, known: Knowledge) -> None:

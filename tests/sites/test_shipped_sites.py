@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from envbuilder import data
-from envbuilder.detect.merge import merged
-from envbuilder.detect.module_trees import age_note
-from envbuilder.detect.site_snapshot import snapshot_text
+from envbuilder.commands.entries import entries
+from envbuilder.doctor.detection import snapshot_text
 from envbuilder.documents import load_knowledge, load_site
 from envbuilder.documents.snapshots import load_snapshot
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.site import Site, Snapshot, Tree
+from envbuilder.module_system.merge import merged
+from envbuilder.module_system.trees import age_note
 
 from .site_tools import PRELOADS, TODAY, TREES, taken_tree
 
@@ -35,7 +36,7 @@ def known() -> Knowledge:
 
 
 def site_of(name: str, known: Knowledge) -> Site:
-    return load_site(SITES / f"{name}.yaml", known).value
+    return load_site(SITES / f"{name}.yaml", known, entries()).value
 
 
 def snapshot_of(site: Site) -> Snapshot:
@@ -67,8 +68,8 @@ def test_the_sites_that_are_shipped() -> None:
 @pytest.mark.parametrize("name", sorted(PRELOADS))
 def test_the_shipped_snapshot_is_that_of_the_modulefiles(name: str) -> None:
     taken = taken_tree(name)
-    assert taken.detected.notes == ()
-    expected = snapshot_text(as_documented(taken.detected.snapshot, TREES / name / "modules"))
+    assert taken.notes == ()
+    expected = snapshot_text(as_documented(taken.snapshot, TREES / name / "modules"))
     path = SITES / f"{name}.snapshot.json"
     if os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1":
         path.write_text(expected)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envbuilder import data
-from envbuilder.detect.site_snapshot import snapshot_text
+from envbuilder.doctor.detection import snapshot_text
 from envbuilder.documents.snapshots import load_snapshot
 from envbuilder.errors import DocumentError, EnvbuildError, Problem, UsageError
 from envbuilder.model.site import Snapshot, StatedModule, Tree

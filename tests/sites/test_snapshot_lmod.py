@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.detect.module_trees import changed_trees, tree_sha256
-from envbuilder.detect.site_snapshot import Taken, take
+from envbuilder.doctor.detection import DetectionResult
 from envbuilder.errors import EnvbuildError, MissingToolError, UsageError
 from envbuilder.model.site import Site, StatedModule
+from envbuilder.module_system.trees import changed_trees, tree_sha256
 
 from .site_tools import (
     PRELOADS,
@@ -23,6 +23,7 @@ from .site_tools import (
     loaded_after,
     make_site,
     modulefiles,
+    take,
     take_tree,
     taken_tree,
     tree_site,
@@ -32,12 +33,12 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module", params=sorted(PRELOADS))
-def live(request: pytest.FixtureRequest) -> tuple[Site, Taken]:
+def live(request: pytest.FixtureRequest) -> tuple[Site, DetectionResult]:
     return tree_site(request.param), taken_tree(request.param)
 
 
-def named(taken: Taken) -> dict[str, StatedModule]:
-    return {module.name: module for module in taken.detected.snapshot.modules}
+def named(taken: DetectionResult) -> dict[str, StatedModule]:
+    return {module.name: module for module in taken.snapshot.modules}
 
 
 def brought(modules: dict[str, StatedModule], names: Iterable[str]) -> set[str]:
@@ -70,7 +71,7 @@ def each_loaded(site: Site, sets: dict[str, tuple[str, ...]]) -> dict[str, set[s
     return dict(zip(sets, answers, strict=True))
 
 
-def test_every_module_loads_what_its_snapshot_says(live: tuple[Site, Taken]) -> None:
+def test_every_module_loads_what_its_snapshot_says(live: tuple[Site, DetectionResult]) -> None:
     site, taken = live
     modules = named(taken)
     sets = {
@@ -81,20 +82,20 @@ def test_every_module_loads_what_its_snapshot_says(live: tuple[Site, Taken]) -> 
     assert each_loaded(site, sets) == expected
 
 
-def test_nothing_is_wrong_with_the_trees(live: tuple[Site, Taken]) -> None:
+def test_nothing_is_wrong_with_the_trees(live: tuple[Site, DetectionResult]) -> None:
     _, taken = live
-    snapshot = taken.detected.snapshot
-    assert taken.detected.notes == ()
+    snapshot = taken.snapshot
+    assert taken.notes == ()
     assert snapshot.taken == "2026-11-21"
     assert snapshot.kind == "live"
     assert (snapshot.module_system or "").startswith("Lmod ")
     assert changed_trees(snapshot) == ()
 
 
-def test_what_another_environment_opens_is_out_of_reach(live: tuple[Site, Taken]) -> None:
+def test_what_another_environment_opens_is_out_of_reach(live: tuple[Site, DetectionResult]) -> None:
     site, taken = live
     assert [name for name in named(taken) if name.startswith("modenv/")] == list(site.preload)
-    assert not any("scs5" in tree.path for tree in taken.detected.snapshot.trees)
+    assert not any("scs5" in tree.path for tree in taken.snapshot.trees)
 
 
 def test_the_toolchain_of_2018b() -> None:
@@ -121,7 +122,7 @@ def test_the_parents_in_a_hierarchy() -> None:
     assert parents["Python/3.8.6"] == (("GCCcore/10.2.0",),)
     assert parents["Horovod/0.21.1-TensorFlow-2.4.1"] == opened
     assert parents["PyTorch/1.7.1"] == opened
-    trees = [tree.path for tree in taken.detected.snapshot.trees]
+    trees = [tree.path for tree in taken.snapshot.trees]
     assert str(base_tree("taurus-alpha")) in trees
     assert any(tree.endswith("MPI/GCC-CUDA/10.2.0-11.1.1/OpenMPI/4.0.5") for tree in trees)
 
@@ -141,7 +142,7 @@ def test_a_caller_with_loaded_modules_makes_no_difference() -> None:
         __LMOD_REF_COUNT_PATH="/usr/bin:1",
         BASH_ENV=str(site.module_init),
     )
-    assert take(site, loud, TODAY).detected == taken_tree("taurus-ml").detected
+    assert take(site, loud, TODAY) == taken_tree("taurus-ml")
 
 
 def test_odd_modules(tmp_path: Path) -> None:
@@ -178,7 +179,7 @@ def test_odd_modules(tmp_path: Path) -> None:
     assert modules["Loads/1"].loads == ("Good/1",)
     assert "Talks/1" in modules
     assert "README" not in modules
-    assert taken.detected.notes == ("module Unused/1 is hidden, loaded by none and left out",)
+    assert taken.notes == ("module Unused/1 is hidden, loaded by none and left out",)
 
 
 def test_broken_modules_are_named_and_the_others_are_there(tmp_path: Path) -> None:
@@ -193,7 +194,7 @@ def test_broken_modules_are_named_and_the_others_are_there(tmp_path: Path) -> No
     }
     taken = take_tree(modulefiles(tmp_path, {**good, **bad}))
     assert set(named(taken)) == {name.removesuffix(".lua") for name in good}
-    notes = taken.detected.notes
+    notes = taken.notes
     assert len(notes) == len(bad)
     assert "module Refuses/1 is left out: it cannot be shown: no licence on this node" in notes
     assert "module Lost/1 is left out: it loads or needs Absent/7, which is not there" in notes
@@ -213,7 +214,7 @@ def test_one_name_behind_two_compilers(tmp_path: Path) -> None:
     # What is described is one of them as a whole, and it is said that there are others.
     assert named(taken)["FFTW/3"].home == "/sw/10"
     assert named(taken)["FFTW/3"].parents == (("GCC/10",),)
-    assert taken.detected.notes == (
+    assert taken.notes == (
         "module FFTW/3 is there behind several modules: only one of them is known",
     )
 

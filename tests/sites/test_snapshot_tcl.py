@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.detect.site_snapshot import Taken, take
+from envbuilder.doctor.detection import DetectionResult
 
-from .site_tools import TODAY, environ, loaded_after, make_site, modulefiles, tcl_init
+from .site_tools import TODAY, environ, loaded_after, make_site, modulefiles, take, tcl_init
 
 pytestmark = pytest.mark.integration
 
@@ -40,12 +40,12 @@ def init(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def taken(tree: Path, init: str) -> Taken:
+def taken(tree: Path, init: str) -> DetectionResult:
     return take(make_site(init, tree, system="tcl"), environ(), TODAY)
 
 
-def test_what_is_there(taken: Taken) -> None:
-    found = {module.name: module for module in taken.detected.snapshot.modules}
+def test_what_is_there(taken: DetectionResult) -> None:
+    found = {module.name: module for module in taken.snapshot.modules}
     assert found["GCC/12"].loads == ("GCCcore/12",)
     assert found["GCCcore/12"].home == "/sw/GCCcore/12"
     assert found["OpenMPI/4"].families == ("mpi",)
@@ -54,12 +54,12 @@ def test_what_is_there(taken: Taken) -> None:
     assert found["App/1"].loads == ("OpenMPI/4",)
     assert found["App/1"].parents == (("GCC/12",),)
     assert found["Deep/1"].parents == (("Gate/1",),)
-    assert "Modules Release" in (taken.detected.snapshot.module_system or "")
-    assert len(taken.detected.snapshot.trees) == 2
+    assert "Modules Release" in (taken.snapshot.module_system or "")
+    assert len(taken.snapshot.trees) == 2
 
 
-def test_what_is_broken_is_named(taken: Taken) -> None:
-    assert taken.detected.notes == (
+def test_what_is_broken_is_named(taken: DetectionResult) -> None:
+    assert taken.notes == (
         'module Broken/1 is left out: it cannot be shown: invalid command name "this"',
         "module OnBroken/1 is left out: it loads or needs Broken/1, which is not there",
     )
@@ -72,5 +72,5 @@ def test_it_loads_what_the_snapshot_says(tree: Path, init: str) -> None:
 
 def test_preloads_open_trees_here_too(tree: Path, init: str) -> None:
     site = make_site(init, tree, preload=("Gate/1",), system="tcl")
-    found = {m.name: m for m in take(site, environ(), TODAY).detected.snapshot.modules}
+    found = {m.name: m for m in take(site, environ(), TODAY).snapshot.modules}
     assert found["Deep/1"].parents == ()

@@ -150,7 +150,7 @@ def expectations(**changed: Any) -> Expectations:
     """Return what a good run of two ranks is held against."""
     standard: dict[str, Any] = {
         "ranks": 2,
-        "launch": ("/opt/mpich/bin/mpiexec", "-n", "2", "python", "smoke.py"),
+        "launch": ("/opt/mpich/bin/mpiexec", "-n", "2", "python", "target_tools", "smoke"),
         "timeout": 120.0,
         "prefix": "/prefix",
         "mpi": PREFIX_MPI,

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from envbuilder import data, sources
+from envbuilder import data, process, sources
 from envbuilder.model.evidence import SmokeResult
 from envbuilder.smoke import SmokeRequest, run_smoke
+from envbuilder.smoke.watch import Watch, WatchResult
 
 # Every process of a run carries this variable, whatever it is and whoever started it.
 TEST_MARK = "SMOKE_TEST_FOLDER"
@@ -99,10 +102,10 @@ class Runs:
                 module.write("\n\n" + sabotage)
         run = self.folder / "run"
         run.mkdir()
-        sources.add(data.SMOKE_PROGRAM, run)
+        sources.copy(data.TARGET_TOOLS, run / "target_tools")
         launcher = launcher or (self.mpi.mpiexec,)
         return {
-            "command": (*launcher, "-n", str(ranks), self.mpi.python, "smoke.py"),
+            "command": (*launcher, "-n", str(ranks), self.mpi.python, "target_tools", "smoke"),
             "folder": run,
             "ranks": ranks,
             "timeout": timeout,
@@ -118,6 +121,39 @@ class Runs:
                 **self.environ,
             },
         }
+
+    @property
+    def flag(self) -> Path:
+        """A file for a rank to write when it has come to where it is to hang."""
+        return self.folder / "flag"
+
+    def hang(self, what: str) -> str:
+        """Return a statement that writes the flag before it does *what*."""
+        return f"open({str(self.flag)!r}, 'w').close(); {what}"
+
+    @contextlib.contextmanager
+    def hung(self, where: str, ranks: int = 2) -> Iterator[None]:
+        """Let the time be up a second after the flag is written and the ranks are where they wait.
+
+        *where*: what then stands in the records of so many ranks. How long they take to come there
+        depends on what else the machine does.
+        """
+        wait = Watch.wait
+
+        def all_there() -> bool:
+            records = [path.read_text() for path in self.folder.glob("run/ranks/*.jsonl")]
+            return self.flag.exists() and sum(where in record for record in records) == ranks
+
+        def held(watch: Watch, running: process.Running, timeout: float) -> WatchResult:
+            until = time.monotonic() + timeout
+            while not all_there():
+                assert time.monotonic() < until, "they never hung"
+                time.sleep(0.05)
+            return wait(watch, running, 1.0)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Watch, "wait", held)
+            yield
 
     def script(self, text: str, name: str = "mpiexec") -> tuple[str, ...]:
         """Return the command of a launcher that is this shell script."""

@@ -115,7 +115,7 @@ def beside(python: str, program: str) -> str:
 
 def gloo(smoke: Runs, api: Any, python: str, *command: str) -> Any:
     smoke.environ["PATH"] = f"{Path(python).parent}:{os.environ['PATH']}"
-    words = (*command, python, "smoke.py", "--api", api, "--transport", "gloo")
+    words = (*command, python, "target_tools", "smoke", "--api", api, "--transport", "gloo")
     return smoke(command=words, api=api, transport="gloo", mpi_from=None)
 
 
@@ -166,7 +166,7 @@ def test_another_libmpi_first_in_ld_library_path(smoke: Runs) -> None:
         pytest.skip("needs mpirun and mpicxx of the MPI that Horovod was built with")
     asks = f'wrapper={mpicxx}; {{ echo "$wrapper"; "$wrapper" -show; }} >mpi.txt; exec "$@"'
     options = ("--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none", "-n", "2")
-    words = (*smoke.script(asks), mpirun, *options, python, "smoke.py")
+    words = (*smoke.script(asks), mpirun, *options, python, "target_tools", "smoke")
     words += ("--api", "horovod.torch", "--transport", "mpi")
     as_root = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
     smoke.environ.update(dict.fromkeys(as_root, "1"))

@@ -57,7 +57,7 @@ def test_a_good_run_passes_and_tells_what_ran(verdict: Any) -> None:
     result = verdict(Rank(0), Rank(1, facts={TIMING: {"median": 0.002, "repetitions": 10}}))
     assert (result.verdict, result.tier, result.reasons) == ("passed", "several ranks", ())
     assert result.nodes == ("node1",)
-    assert result.launch == "/opt/mpich/bin/mpiexec -n 2 python smoke.py"
+    assert result.launch == "/opt/mpich/bin/mpiexec -n 2 python target_tools smoke"
     assert result.runtime == "distributed_dl_training 0.1.0"
     assert (result.mpi, result.python, result.seconds) == ("MPICH 5.0.2", "3.11.7", 2.346)
     assert [(one.kind, one.path, one.owner) for one in result.libraries] == [
@@ -422,13 +422,13 @@ def test_an_exit_code_alone_is_a_failure(verdict: Any) -> None:
 def test_libmpi_from_elsewhere(verdict: Any) -> None:
     system = "/usr/lib/libmpi.so.40"
     ranks = [Rank(n, libraries=[system, "/m/nccl/lib/libnccl.so.2"]) for n in range(2)]
-    result = verdict(*ranks, expected=expectations(module_folders=(("NCCL/2.3.7", "/m/nccl"),)))
+    result = verdict(*ranks)
     assert result.reasons == (
         "the ranks loaded /usr/lib/libmpi.so.40 (system); the plan takes MPI from the prefix "
         "/prefix",
     )
     assert [(one.kind, one.owner) for one in result.libraries] == [
-        ("nccl", "NCCL/2.3.7"),
+        ("nccl", "system"),
         ("mpi", "system"),
     ]
     assert verdict(expected=expectations(mpi=None)).verdict == "passed"

@@ -68,8 +68,8 @@ def test_the_records_tell_what_ran_and_nothing_else_is_written(smoke: Runs, mpi:
     smoke()
     assert [path.name for path in smoke.folder.iterdir()] == ["run"]
     names = {path.name for path in (smoke.folder / "run").iterdir()}
-    assert names == {"smoke.py", "smoke_program", "smoke.log", "ranks"}
-    assert not (smoke.folder / "run" / "smoke_program" / "__pycache__").exists()
+    assert names == {"target_tools", "smoke.log", "ranks"}
+    assert list((smoke.folder / "run").rglob("__pycache__")) == []
     files = sorted((smoke.folder / "run" / "ranks").glob("rank-*.jsonl"))
     assert len(files) == 2
     for path in files:
@@ -239,32 +239,35 @@ HANGS = {
 @pytest.mark.parametrize("case", HANGS)
 def test_a_rank_that_hangs(smoke: Runs, case: str) -> None:
     what, _ = HANGS[case]
-    result = smoke(sabotage=wrapped(what), timeout=4)
+    with smoke.hung('"bytes": 4096'):
+        result = smoke(sabotage=wrapped(smoke.hang(what)))
     assert result.verdict == "failed"
     assert result.tier == "imported"
-    assert result.reasons[0].startswith("hung: after 4 s rank 1 was in allreduce int32 of 4096 ")
+    assert result.reasons[0].startswith("hung: after 60 s rank 1 was in allreduce int32 of 4096 ")
     assert result.reasons[0].endswith("; stacks follow")
     assert set(result.stacks) == {"rank 0", "rank 1"}
     for stack in result.stacks.values():
         assert "most recent call first" in stack
         assert "in allreduce" in stack
-    assert "numpy.py" in result.stacks["rank 1"].split("smoke.py")[0]
+    assert "numpy.py" in result.stacks["rank 1"].split("rank.py")[0]
 
 
 def test_a_rank_that_is_stopped_has_no_stack(smoke: Runs) -> None:
-    result = smoke(sabotage=wrapped("os.kill(os.getpid(), signal.SIGSTOP)"), timeout=4)
+    with smoke.hung('"bytes": 4096'):
+        result = smoke(sabotage=wrapped(smoke.hang("os.kill(os.getpid(), signal.SIGSTOP)")))
     assert result.reasons[0].startswith(
-        "hung: after 4 s rank 1 was stopped in allreduce int32 of 4096 bytes, rank 0 was in "
+        "hung: after 60 s rank 1 was stopped in allreduce int32 of 4096 bytes, rank 0 was in "
     )
     assert result.stacks["rank 1"].startswith("no stack: stopped (state T)")
     assert "most recent call first" in result.stacks["rank 0"]
 
 
 def test_a_rank_that_hangs_in_python_before_the_others_know_it(smoke: Runs) -> None:
-    sabotage = "import os, time\nif os.environ['PMI_RANK'] == '1':\n    time.sleep(600)\n"
-    result = smoke(sabotage=sabotage, timeout=4)
+    sabotage = "import os, time\nif os.environ['PMI_RANK'] == '1':\n    "
+    with smoke.hung('"check": "init"', ranks=1):
+        result = smoke(sabotage=sabotage + smoke.hang("time.sleep(600)") + "\n")
     assert result.reasons[0] == (
-        "hung: after 4 s rank 1 was in import, rank 0 was in init; stacks follow"
+        "hung: after 60 s rank 1 was in import, rank 0 was in init; stacks follow"
     )
     assert "time.sleep" not in result.stacks["rank 0"]
     assert "numpy.py" in result.stacks["rank 1"]
@@ -423,7 +426,8 @@ def test_a_rank_that_nobody_ends_ends_itself(smoke: Runs, mpi: Mpi, tmp_path: Pa
     smoke.request()
     (tmp_path / "hanging.py").write_text("import time\ntime.sleep(600)\n")
     program = (
-        "import sys; from smoke_program import main; main.OVERTIME = 1; main.main(sys.argv[1:])"
+        "import sys; from target_tools.smoke import rank; "
+        "rank.OVERTIME = 1; rank.main(sys.argv[1:])"
     )
     options = ["--out", str(tmp_path), "--nonce", "ab", "--ranks", "1", "--timeout", "2"]
     done = subprocess.run(

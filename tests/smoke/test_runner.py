@@ -37,9 +37,9 @@ def request_for(tmp_path: Path) -> Any:
         (package / "numpy.py").write_text(RUNTIME + sabotage)
         run = tmp_path / "a folder"
         run.mkdir()
-        sources.add(data.SMOKE_PROGRAM, run)
+        sources.copy(data.TARGET_TOOLS, run / "target_tools")
         standard: dict[str, Any] = {
-            "command": (sys.executable, "smoke.py"),
+            "command": (sys.executable, "target_tools", "smoke"),
             "folder": run,
             "ranks": 1,
             "timeout": 60.0,

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 import pytest
 
-from envbuilder import data
+from envbuilder.target_tools.smoke import traffic
 
 # As 0.28.1 wrote it: several events on a line, and a list that is closed after every one.
 TODAY = """[
@@ -73,25 +70,18 @@ ON_GPU = """[
 2, "args": {"dtype": "int32", "shape": "[1]"}}]"""
 
 
-@pytest.fixture(scope="module")
-def traffic() -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(data.SMOKE_PROGRAM))
-        return importlib.import_module("smoke_program.traffic")
-
-
 def told(claims: list[dict[str, str]]) -> list[tuple[str, str, str]]:
     return [(each["operation"], each["transport"], each["source"]) for each in claims]
 
 
-def test_a_timeline_of_today(traffic: Any) -> None:
+def test_a_timeline_of_today() -> None:
     assert told(traffic.from_timeline(TODAY)) == [
         ("allgather", "mpi", "Horovod's timeline: MPI_ALLGATHER 1 times"),
         ("allreduce", "mpi", "Horovod's timeline: MPI_ALLREDUCE 2 times"),
     ]
 
 
-def test_a_hierarchical_allreduce_is_carried_by_both(traffic: Any) -> None:
+def test_a_hierarchical_allreduce_is_carried_by_both() -> None:
     assert told(traffic.from_timeline(HIERARCHICAL)) == [
         ("allreduce", "mpi", "Horovod's timeline: MPI_ALLREDUCE 1 times"),
         ("allreduce", "nccl", "Horovod's timeline: NCCL_ALLGATHER 1 times"),
@@ -101,16 +91,16 @@ def test_a_hierarchical_allreduce_is_carried_by_both(traffic: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[\n", "nothing of the kind", '[{"ph": "B"}]'])
-def test_no_timeline_says_nothing(traffic: Any, text: str) -> None:
+def test_no_timeline_says_nothing(text: str) -> None:
     assert traffic.from_timeline(text) == []
 
 
-def test_the_network_that_nccl_uses_itself(traffic: Any) -> None:
+def test_the_network_that_nccl_uses_itself() -> None:
     assert traffic.from_nccl(NCCL) == "nranks 4, Using network IB"
     assert traffic.from_nccl("") == ""
 
 
-def test_which_nccl_ran_and_by_which_way(traffic: Any) -> None:
+def test_which_nccl_ran_and_by_which_way() -> None:
     words = "NCCL 2.28.3+cuda13.0, nranks 2, via NET/Socket, Using network Socket"
     assert traffic.from_nccl(SOCKETS) == words
     # With GPUDirect RDMA, and inside a node.
@@ -121,7 +111,7 @@ def test_which_nccl_ran_and_by_which_way(traffic: Any) -> None:
     assert traffic.from_nccl(ways) == "via NET/IB/GDRDMA, via P2P/CUMEM, via SHM/direct/direct"
 
 
-def test_a_timeline_of_gpu_operations(traffic: Any) -> None:
+def test_a_timeline_of_gpu_operations() -> None:
     assert told(traffic.from_timeline(ON_GPU)) == [
         ("allreduce", "nccl", "Horovod's timeline: NCCL_ALLREDUCE 1 times")
     ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Environment hostile, id 947cb58390d0, lock sha256 947cb58390d04600c82e00a91d660608738c5af250ae531feee0aa96e33a9cef
+# Environment hostile, id 4d0871f5ff43, lock sha256 4d0871f5ff434c27f4c628f146b26cbc5b2a7f73c7163e0796d3881dad13aa27
 #
 #   bash build.sh          run every step that is not done yet
 #   bash build.sh STEP...  run just these, done or not
@@ -12,7 +12,7 @@ HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=/dev/null
 source "$HERE/environment.sh"
 
-LOCK=947cb58390d04600c82e00a91d660608738c5af250ae531feee0aa96e33a9cef
+LOCK=4d0871f5ff434c27f4c628f146b26cbc5b2a7f73c7163e0796d3881dad13aa27
 STEPS=(
   venv
   fetch
@@ -48,10 +48,11 @@ need_writable_prefix() {
   fi
 }
 
-# Is every pinned distribution the one that Python finds here? Options go to check.py.
+# Is every pinned distribution the one that Python finds here? Options go to `target_tools check`.
 check_pins() {
   show_modules >loaded-modules.txt
-  "$PREFIX/bin/python" check.py --prefix "$PREFIX" --modules loaded-modules.txt "$@" expected.json
+  "$PREFIX/bin/python" target_tools check --prefix "$PREFIX" --modules loaded-modules.txt "$@" \
+    expected.json
 }
 
 
@@ -66,7 +67,7 @@ step_venv() {
     return 1
   fi
   "$python" -I -m venv --clear --without-pip "$PREFIX"
-  "$PREFIX/bin/python" -I put_pip.py
+  "$PREFIX/bin/python" -I target_tools install-pip
 }
 
 # What was locked fits this series of Python alone. need_python PROGRAM SERIES
@@ -99,7 +100,7 @@ step_fetch() {
 
 # missing LIST: what of it is still to be fetched is put into missing-LIST.
 missing() {
-  "$PREFIX/bin/python" -I missing.py "$1" wheelhouse >"missing-$1"
+  "$PREFIX/bin/python" -I target_tools fetch --missing "$1" wheelhouse >"missing-$1"
 }
 
 # Sources, whose setup.py pip would run, and a pip that takes the place of one that is too old.
@@ -108,7 +109,7 @@ fetch_without_pip() {
   if [[ -s missing-sources.txt ]]; then
     # pip before 10 cannot say how it is configured.
     settings=$("$PREFIX/bin/python" -I -m pip config list) || settings=
-    "$PREFIX/bin/python" -I fetch.py missing-sources.txt wheelhouse <<<"$settings"
+    "$PREFIX/bin/python" -I target_tools fetch missing-sources.txt wheelhouse <<<"$settings"
   fi
 }
 
@@ -145,13 +146,13 @@ step_install() {
   several_pips install --no-compile --no-index --no-deps --force-reinstall \
     --find-links "$HERE/wheelhouse" --require-hashes
   rm -f -- state/install.begun
-  "$PREFIX/bin/python" -I -W ignore bytecode.py requirements.txt
+  "$PREFIX/bin/python" -I -W ignore target_tools bytecode requirements.txt
 }
 
 # offline_pip with -r requirements.txt, side by side for parts of them.
 several_pips() {
-  PIP_CONFIG_FILE=/dev/null "$PREFIX/bin/python" -I install_wheels.py requirements.txt wheelhouse \
-    "${OFFLINE_PIP[@]}" "$@"
+  PIP_CONFIG_FILE=/dev/null "$PREFIX/bin/python" -I target_tools install-wheels requirements.txt \
+    wheelhouse "${OFFLINE_PIP[@]}" "$@"
 }
 
 step_tools() {
@@ -173,7 +174,8 @@ step_runtime() {
   cp -R -- runtime runtime-build
   PYTHONPATH="$HERE/runtime-build${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" \
     -m distributed_dl_training.record --write runtime-build/distributed_dl_training/build_record.json
-  PYTHONPATH="$HERE/build-tools" "$PREFIX/bin/python" build_wheel.py runtime-build wheels/runtime
+  PYTHONPATH="$HERE/build-tools" "$PREFIX/bin/python" target_tools build-wheel runtime-build \
+    wheels/runtime
   # --ignore-installed: what a killed pip left half installed is written over.
   offline_pip install --no-index --no-deps --ignore-installed "$HERE"/wheels/runtime/*.whl
 }

@@ -1,7 +1,7 @@
--- Environment hostile, id 947cb58390d0, lock sha256 947cb58390d04600c82e00a91d660608738c5af250ae531feee0aa96e33a9cef
+-- Environment hostile, id 4d0871f5ff43, lock sha256 4d0871f5ff434c27f4c628f146b26cbc5b2a7f73c7163e0796d3881dad13aa27
 help(table.concat({
   "hostile/3: $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\",
-  "For site local, x86_64. Environment 947cb58390d0.",
+  "For site local, x86_64. Environment 4d0871f5ff43.",
   "",
   "Components:",
   "  python@3.11.7 <- system:/usr/bin/python3.11",
@@ -32,7 +32,7 @@ help(table.concat({
   "  allreduce: 2 of 2 checks passed",
   "  broadcast: 1 of 1 checks passed",
   "",
-  "Start a program on two ranks:",
+  "Start a program on 2 ranks:",
   "  '/opt/m p'\"'\"'i/mpi$exec' '$(touch CANARY) `touch CANARY` ${HOME} \"double\" '\"'\"'single'\"'\"' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\' -n 2 python PROGRAM.py",
 }, "\n"))
 whatis("Name: hostile")

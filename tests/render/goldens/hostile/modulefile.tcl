@@ -1,8 +1,8 @@
 #%Module1.0
-# Environment hostile, id 947cb58390d0, lock sha256 947cb58390d04600c82e00a91d660608738c5af250ae531feee0aa96e33a9cef
+# Environment hostile, id 4d0871f5ff43, lock sha256 4d0871f5ff434c27f4c628f146b26cbc5b2a7f73c7163e0796d3881dad13aa27
 proc ModulesHelp {} {
   puts stderr "hostile/3: \$(touch CANARY) `touch CANARY` \$\{HOME\} \"double\" 'single' \]\] \]==\] -- \[exec touch CANARY\] \{open close\} \} \{ \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\"
-  puts stderr "For site local, x86_64. Environment 947cb58390d0."
+  puts stderr "For site local, x86_64. Environment 4d0871f5ff43."
   puts stderr ""
   puts stderr "Components:"
   puts stderr "  python@3.11.7 <- system:/usr/bin/python3.11"
@@ -33,7 +33,7 @@ proc ModulesHelp {} {
   puts stderr "  allreduce: 2 of 2 checks passed"
   puts stderr "  broadcast: 1 of 1 checks passed"
   puts stderr ""
-  puts stderr "Start a program on two ranks:"
+  puts stderr "Start a program on 2 ranks:"
   puts stderr "  '/opt/m p'\"'\"'i/mpi\$exec' '\$(touch CANARY) `touch CANARY` \$\{HOME\} \"double\" '\"'\"'single'\"'\"' \]\] \]==\] -- \[exec touch CANARY\] \{open close\} \} \{ \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\' -n 2 python PROGRAM.py"
 }
 module-whatis "Name: hostile"

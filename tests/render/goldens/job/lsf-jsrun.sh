@@ -6,7 +6,7 @@
 #BSUB -q batch
 #BSUB -o small-%J.out
 #
-# Environment allreduce-modules/3, id adb8ea16b683, lock sha256 adb8ea16b683991351a8219a154d9a3575b04ae9bc8fb1f0acdeae247280ea64
+# Environment allreduce-modules/3, id c4acc4ae3d54, lock sha256 c4acc4ae3d5498e431752f9bf62f87fe60c727bade3c47859b6ed2047eb86b1a
 #
 #   bsub < FILE   run the program below
 #

@@ -9,7 +9,7 @@
 #SBATCH --partition=ml
 #SBATCH --output=train-%j.out
 #
-# Environment hostile/3, id 947cb58390d0, lock sha256 947cb58390d04600c82e00a91d660608738c5af250ae531feee0aa96e33a9cef
+# Environment hostile/3, id 4d0871f5ff43, lock sha256 4d0871f5ff434c27f4c628f146b26cbc5b2a7f73c7163e0796d3881dad13aa27
 #
 #   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
 #

@@ -1,19 +1,19 @@
 #%Module1.0
-# Environment allreduce-modules, id adb8ea16b683, lock sha256 adb8ea16b683991351a8219a154d9a3575b04ae9bc8fb1f0acdeae247280ea64
+# Environment allreduce-modules, id c4acc4ae3d54, lock sha256 c4acc4ae3d5498e431752f9bf62f87fe60c727bade3c47859b6ed2047eb86b1a
 proc ModulesHelp {} {
   puts stderr "allreduce-modules/3: An allreduce over MPI, and nothing else"
-  puts stderr "For site cluster, x86_64. Environment adb8ea16b683."
+  puts stderr "For site cluster, x86_64. Environment c4acc4ae3d54."
   puts stderr ""
   puts stderr "Components:"
   puts stderr "  python@3.11.7 <- system:/usr/bin/python3.11"
   puts stderr "  numpy@1.26.4 <- pip:numpy"
-  puts stderr "  mpich@5.0.2 <- pip:mpich"
+  puts stderr "  openmpi@4.1.5 <- module:OpenMPI/4.1.5-GCC-12.3.0"
   puts stderr "  distributed-dl-training@0.1.0 <- built in this environment"
   puts stderr ""
   puts stderr "Proved: nothing yet (tier rendered)."
   puts stderr ""
-  puts stderr "Start a program on two ranks:"
-  puts stderr "  mpiexec -n 2 python PROGRAM.py"
+  puts stderr "Start a program on 2 ranks:"
+  puts stderr "  mpiexec -n 2 --bind-to none --map-by slot python PROGRAM.py"
   puts stderr ""
   puts stderr "Loads the site's modules:"
   puts stderr "  load Python/3.11.3-GCCcore-12.3.0"

@@ -1,21 +1,25 @@
 #!/usr/bin/env bash
-# Environment allreduce-modules, id adb8ea16b683, lock sha256 adb8ea16b683991351a8219a154d9a3575b04ae9bc8fb1f0acdeae247280ea64
+# Environment allreduce-modules, id c4acc4ae3d54, lock sha256 c4acc4ae3d5498e431752f9bf62f87fe60c727bade3c47859b6ed2047eb86b1a
 #
-#   bash smoke.sh [OPTION...]  start smoke.py with these options on ENVBUILD_RANKS ranks
+#   bash smoke.sh [OPTION...]  start `target_tools smoke` with these options on 4 ranks
 set -euo pipefail
 unset CDPATH
 HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=/dev/null
 source "$HERE/environment.sh"
 
-ranks=${ENVBUILD_RANKS:-4}
-if [[ ! $ranks =~ ^[1-9][0-9]{0,5}$ ]]; then
-  say "error: ENVBUILD_RANKS must be a number of ranks: '$ranks'"
+ranks=4
+if [[ ${ENVBUILD_RANKS:-$ranks} != "$ranks" ]]; then
+  say "error: this script starts $ranks ranks, and ENVBUILD_RANKS is '$ENVBUILD_RANKS'"
+  say "hint: envbuild smoke NAME --ranks N starts another number"
   exit 2
 fi
 clean_environment
 load_modules
 enter_environment
+# Which libmpi the environment means; what the ranks have loaded is compared with it.
+wrapper="$(dirname -- "$(command -v mpiexec || command -v mpirun)")/mpicxx"
+{ printf '%s\n' "$wrapper"; "$wrapper" -show; } >"$HERE/mpi.txt" 2>&1 || true
 [[ $EUID -ne 0 ]] || export OMPI_ALLOW_RUN_AS_ROOT=1
 [[ $EUID -ne 0 ]] || export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-exec mpiexec --map-by slot:OVERSUBSCRIBE --bind-to none -n "$ranks" /software/cluster/env/abc/bin/python "$HERE/smoke.py" --api numpy --transport mpi "$@"
+exec mpiexec -n 4 --bind-to none --map-by slot:OVERSUBSCRIBE /software/cluster/env/abc/bin/python "$HERE/target_tools" smoke --api numpy --transport mpi "$@"

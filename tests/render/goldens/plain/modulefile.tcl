@@ -1,8 +1,8 @@
 #%Module1.0
-# Environment allreduce, id 123c4a8d5256, lock sha256 123c4a8d52566c46fb4347024053ac97a5dea15f6d898d2e1688d5531abdc895
+# Environment allreduce, id 724adb282ad3, lock sha256 724adb282ad3d80abe543886fd9d9586fc27ece3f688d6e270a9e2c17c4bfaeb
 proc ModulesHelp {} {
   puts stderr "allreduce/3: An allreduce over MPI, and nothing else"
-  puts stderr "For site local, x86_64. Environment 123c4a8d5256."
+  puts stderr "For site local, x86_64. Environment 724adb282ad3."
   puts stderr ""
   puts stderr "Components:"
   puts stderr "  python@3.11.7 <- system:/usr/bin/python3.11"
@@ -18,7 +18,7 @@ proc ModulesHelp {} {
   puts stderr "  allreduce: 2 of 2 checks passed"
   puts stderr "  broadcast: 1 of 1 checks passed"
   puts stderr ""
-  puts stderr "Start a program on two ranks:"
+  puts stderr "Start a program on 2 ranks:"
   puts stderr "  mpiexec -n 2 python PROGRAM.py"
 }
 module-whatis "Name: allreduce"

@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
-# Environment allreduce, id 123c4a8d5256, lock sha256 123c4a8d52566c46fb4347024053ac97a5dea15f6d898d2e1688d5531abdc895
+# Environment allreduce, id 724adb282ad3, lock sha256 724adb282ad3d80abe543886fd9d9586fc27ece3f688d6e270a9e2c17c4bfaeb
 #
-#   bash smoke.sh [OPTION...]  start smoke.py with these options on ENVBUILD_RANKS ranks
+#   bash smoke.sh [OPTION...]  start `target_tools smoke` with these options on 2 ranks
 set -euo pipefail
 unset CDPATH
 HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=/dev/null
 source "$HERE/environment.sh"
 
-ranks=${ENVBUILD_RANKS:-2}
-if [[ ! $ranks =~ ^[1-9][0-9]{0,5}$ ]]; then
-  say "error: ENVBUILD_RANKS must be a number of ranks: '$ranks'"
+ranks=2
+if [[ ${ENVBUILD_RANKS:-$ranks} != "$ranks" ]]; then
+  say "error: this script starts $ranks ranks, and ENVBUILD_RANKS is '$ENVBUILD_RANKS'"
+  say "hint: envbuild smoke NAME --ranks N starts another number"
   exit 2
 fi
 clean_environment
 load_modules
 enter_environment
-exec mpiexec -n "$ranks" /software/local/allreduce/abc/bin/python "$HERE/smoke.py" --api numpy --transport mpi "$@"
+exec mpiexec -n 2 /software/local/allreduce/abc/bin/python "$HERE/target_tools" smoke --api numpy --transport mpi "$@"

@@ -1,13 +1,13 @@
 #%Module1.0
-# Environment allreduce-swap, id bada6dbbd321, lock sha256 bada6dbbd321ad96b8231b9e09aa7031bb31f1f1334e0dbfa4ea4b403db51388
+# Environment allreduce-swap, id 68140007cca9, lock sha256 68140007cca994b29716525610d1c2a09a123f120fef13cad7dd6c15d34a3426
 proc ModulesHelp {} {
   puts stderr "allreduce-swap/3: An allreduce over MPI, and nothing else"
-  puts stderr "For site taurus-ml, ppc64le. Environment bada6dbbd321."
+  puts stderr "For site taurus-ml, ppc64le. Environment 68140007cca9."
   puts stderr ""
   puts stderr "Components:"
   puts stderr "  python@3.11.7 <- system:/usr/bin/python3.11"
   puts stderr "  numpy@1.26.4 <- pip:numpy"
-  puts stderr "  mpich@5.0.2 <- pip:mpich"
+  puts stderr "  openmpi@3.1.4 <- module:OpenMPI/3.1.4-gcccuda-2018b"
   puts stderr "  distributed-dl-training@0.1.0 <- built in this environment"
   puts stderr ""
   puts stderr "Risks that were taken:"
@@ -25,7 +25,7 @@ proc ModulesHelp {} {
   puts stderr "    fix: take another"
   puts stderr "    https://example.org/issues/1"
   puts stderr ""
-  puts stderr "Not ruled out, for facts that nobody stated:"
+  puts stderr "Undecided, depends on facts that were not given:"
   puts stderr "  TEST-UNKNOWN: What is unknown (openmpi@3.1.4, nccl@2.3.7)"
   puts stderr "    depends on: network"
   puts stderr "    fix: take another"
@@ -39,8 +39,8 @@ proc ModulesHelp {} {
   puts stderr "  allreduce: 2 of 2 checks passed"
   puts stderr "  broadcast: 1 of 1 checks passed"
   puts stderr ""
-  puts stderr "Start a program on two ranks:"
-  puts stderr "  mpiexec -n 2 python PROGRAM.py"
+  puts stderr "Start a program on 2 ranks:"
+  puts stderr "  mpiexec -n 2 --bind-to none --map-by slot --mca pml ob1 --mca btl '^openib' python PROGRAM.py"
   puts stderr ""
   puts stderr "Loads the site's modules:"
   puts stderr "  load modenv/ml"

@@ -1,21 +1,25 @@
 #!/usr/bin/env bash
-# Environment allreduce-swap, id bada6dbbd321, lock sha256 bada6dbbd321ad96b8231b9e09aa7031bb31f1f1334e0dbfa4ea4b403db51388
+# Environment allreduce-swap, id 68140007cca9, lock sha256 68140007cca994b29716525610d1c2a09a123f120fef13cad7dd6c15d34a3426
 #
-#   bash smoke.sh [OPTION...]  start smoke.py with these options on ENVBUILD_RANKS ranks
+#   bash smoke.sh [OPTION...]  start `target_tools smoke` with these options on 2 ranks
 set -euo pipefail
 unset CDPATH
 HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=/dev/null
 source "$HERE/environment.sh"
 
-ranks=${ENVBUILD_RANKS:-2}
-if [[ ! $ranks =~ ^[1-9][0-9]{0,5}$ ]]; then
-  say "error: ENVBUILD_RANKS must be a number of ranks: '$ranks'"
+ranks=2
+if [[ ${ENVBUILD_RANKS:-$ranks} != "$ranks" ]]; then
+  say "error: this script starts $ranks ranks, and ENVBUILD_RANKS is '$ENVBUILD_RANKS'"
+  say "hint: envbuild smoke NAME --ranks N starts another number"
   exit 2
 fi
 clean_environment
 load_modules
 enter_environment
+# Which libmpi the environment means; what the ranks have loaded is compared with it.
+wrapper="$(dirname -- "$(command -v mpiexec || command -v mpirun)")/mpicxx"
+{ printf '%s\n' "$wrapper"; "$wrapper" -show; } >"$HERE/mpi.txt" 2>&1 || true
 [[ $EUID -ne 0 ]] || export OMPI_ALLOW_RUN_AS_ROOT=1
 [[ $EUID -ne 0 ]] || export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-exec mpiexec --map-by slot:OVERSUBSCRIBE --bind-to none -n "$ranks" /software/ml/env/abc/bin/python "$HERE/smoke.py" --api numpy --transport mpi "$@"
+exec mpiexec -n 2 --bind-to none --map-by slot:OVERSUBSCRIBE --mca pml ob1 --mca btl '^openib' /software/ml/env/abc/bin/python "$HERE/target_tools" smoke --api numpy --transport mpi "$@"

@@ -1,7 +1,7 @@
--- Environment allreduce, id 123c4a8d5256, lock sha256 123c4a8d52566c46fb4347024053ac97a5dea15f6d898d2e1688d5531abdc895
+-- Environment allreduce, id 724adb282ad3, lock sha256 724adb282ad3d80abe543886fd9d9586fc27ece3f688d6e270a9e2c17c4bfaeb
 help(table.concat({
   "allreduce/1: An allreduce over MPI, and nothing else",
-  "For site local, x86_64. Environment 123c4a8d5256.",
+  "For site local, x86_64. Environment 724adb282ad3.",
   "",
   "Components:",
   "  python@3.11.7 <- system:/usr/bin/python3.11",
@@ -10,9 +10,6 @@ help(table.concat({
   "  distributed-dl-training@0.1.0 <- built in this environment",
   "",
   "Proved: nothing yet (tier rendered).",
-  "",
-  "Start a program on two ranks:",
-  "  mpiexec -n 2 python PROGRAM.py",
 }, "\n"))
 whatis("Name: allreduce")
 whatis("Version: 1")

@@ -1,8 +1,8 @@
 #%Module1.0
-# Environment allreduce, id 123c4a8d5256, lock sha256 123c4a8d52566c46fb4347024053ac97a5dea15f6d898d2e1688d5531abdc895
+# Environment allreduce, id 724adb282ad3, lock sha256 724adb282ad3d80abe543886fd9d9586fc27ece3f688d6e270a9e2c17c4bfaeb
 proc ModulesHelp {} {
   puts stderr "allreduce/1: An allreduce over MPI, and nothing else"
-  puts stderr "For site local, x86_64. Environment 123c4a8d5256."
+  puts stderr "For site local, x86_64. Environment 724adb282ad3."
   puts stderr ""
   puts stderr "Components:"
   puts stderr "  python@3.11.7 <- system:/usr/bin/python3.11"
@@ -11,9 +11,6 @@ proc ModulesHelp {} {
   puts stderr "  distributed-dl-training@0.1.0 <- built in this environment"
   puts stderr ""
   puts stderr "Proved: nothing yet (tier rendered)."
-  puts stderr ""
-  puts stderr "Start a program on two ranks:"
-  puts stderr "  mpiexec -n 2 python PROGRAM.py"
 }
 module-whatis "Name: allreduce"
 module-whatis "Version: 1"

@@ -10,9 +10,6 @@ help(table.concat({
   "  distributed-dl-training@0.1.0 <- built in this environment",
   "",
   "Proved: nothing yet (tier rendered).",
-  "",
-  "Start a program on two ranks:",
-  "  mpiexec -n 2 python PROGRAM.py",
 }, "\n"))
 whatis("Name: allreduce")
 whatis("Version: 1")

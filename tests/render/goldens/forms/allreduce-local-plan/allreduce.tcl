@@ -11,9 +11,6 @@ proc ModulesHelp {} {
   puts stderr "  distributed-dl-training@0.1.0 <- built in this environment"
   puts stderr ""
   puts stderr "Proved: nothing yet (tier rendered)."
-  puts stderr ""
-  puts stderr "Start a program on two ranks:"
-  puts stderr "  mpiexec -n 2 python PROGRAM.py"
 }
 module-whatis "Name: allreduce"
 module-whatis "Version: 1"

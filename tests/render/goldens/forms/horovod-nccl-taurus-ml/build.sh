@@ -63,10 +63,11 @@ need_writable_prefix() {
   fi
 }
 
-# Is every pinned distribution the one that Python finds here? Options go to check.py.
+# Is every pinned distribution the one that Python finds here? Options go to `target_tools check`.
 check_pins() {
   show_modules >loaded-modules.txt
-  "$PREFIX/bin/python" check.py --prefix "$PREFIX" --modules loaded-modules.txt "$@" expected.json
+  "$PREFIX/bin/python" target_tools check --prefix "$PREFIX" --modules loaded-modules.txt "$@" \
+    expected.json
 }
 
 # Built wheels are kept here, each under a key of everything that went into it.
@@ -145,8 +146,8 @@ build_wheel() {
 cache() {
   local what=$1
   shift
-  "$PREFIX/bin/python" wheel_cache.py "$what" --builds builds.json --component "$component" \
-    --prefix "$PREFIX" "$@"
+  "$PREFIX/bin/python" target_tools wheel-cache "$what" --builds builds.json \
+    --component "$component" --prefix "$PREFIX" "$@"
 }
 
 # The modules are loaded before every step; this one shows that they are those of the plan.
@@ -165,7 +166,7 @@ step_venv() {
     return 1
   fi
   "$python" -I -m venv --clear --without-pip --system-site-packages "$PREFIX"
-  "$PREFIX/bin/python" -I put_pip.py
+  "$PREFIX/bin/python" -I target_tools install-pip
   need_package numpy 'numpy 1.14.5' 'module TensorFlow/1.14.0-PythonAnaconda-3.6'
   need_package tensorflow 'tensorflow 1.14.0' 'module TensorFlow/1.14.0-PythonAnaconda-3.6'
 }
@@ -210,7 +211,7 @@ step_fetch() {
 
 # missing LIST: what of it is still to be fetched is put into missing-LIST.
 missing() {
-  "$PREFIX/bin/python" -I missing.py "$1" wheelhouse >"missing-$1"
+  "$PREFIX/bin/python" -I target_tools fetch --missing "$1" wheelhouse >"missing-$1"
 }
 
 # Sources, whose setup.py pip would run, and a pip that takes the place of one that is too old.
@@ -219,7 +220,7 @@ fetch_without_pip() {
   if [[ -s missing-sources.txt ]]; then
     # pip before 10 cannot say how it is configured.
     settings=$("$PREFIX/bin/python" -I -m pip config list) || settings=
-    "$PREFIX/bin/python" -I fetch.py missing-sources.txt wheelhouse <<<"$settings"
+    "$PREFIX/bin/python" -I target_tools fetch missing-sources.txt wheelhouse <<<"$settings"
   fi
 }
 
@@ -256,13 +257,13 @@ step_install() {
   several_pips install --no-compile --no-index --no-deps --force-reinstall \
     --find-links "$HERE/wheelhouse" --require-hashes
   rm -f -- state/install.begun
-  "$PREFIX/bin/python" -I -W ignore bytecode.py requirements.txt
+  "$PREFIX/bin/python" -I -W ignore target_tools bytecode requirements.txt
 }
 
 # offline_pip with -r requirements.txt, side by side for parts of them.
 several_pips() {
-  PIP_CONFIG_FILE=/dev/null "$PREFIX/bin/python" -I install_wheels.py requirements.txt wheelhouse \
-    "${OFFLINE_PIP[@]}" "$@"
+  PIP_CONFIG_FILE=/dev/null "$PREFIX/bin/python" -I target_tools install-wheels requirements.txt \
+    wheelhouse "${OFFLINE_PIP[@]}" "$@"
 }
 
 step_tools() {
@@ -321,20 +322,20 @@ step_build-horovod() {
 
 # Are the libraries that were built those of the plan, linked with its MPI and NCCL?
 step_verify() {
-  PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" verify.py \
+  PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" target_tools verify \
     --builds builds.json --prefix "$PREFIX"
   # Only what was found right is kept for other environments.
-  PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" wheel_cache.py \
-    keep --cache "$WHEEL_CACHE" wheels/mpi4py/*.whl >/dev/null
+  PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" target_tools \
+    wheel-cache keep --cache "$WHEEL_CACHE" wheels/mpi4py/*.whl >/dev/null
   # Only what was found right is kept for other environments.
-  PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" wheel_cache.py \
-    keep --cache "$WHEEL_CACHE" wheels/psutil/*.whl >/dev/null
+  PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" target_tools \
+    wheel-cache keep --cache "$WHEEL_CACHE" wheels/psutil/*.whl >/dev/null
   # Only what was found right is kept for other environments.
-  PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" wheel_cache.py \
-    keep --cache "$WHEEL_CACHE" wheels/pyyaml/*.whl >/dev/null
+  PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" target_tools \
+    wheel-cache keep --cache "$WHEEL_CACHE" wheels/pyyaml/*.whl >/dev/null
   # Only what was found right is kept for other environments.
-  PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" wheel_cache.py \
-    keep --cache "$WHEEL_CACHE" wheels/horovod/*.whl >/dev/null
+  PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" target_tools \
+    wheel-cache keep --cache "$WHEEL_CACHE" wheels/horovod/*.whl >/dev/null
 }
 
 step_runtime() {
@@ -346,7 +347,8 @@ step_runtime() {
   cp -R -- runtime runtime-build
   PYTHONPATH="$HERE/runtime-build${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" \
     -m distributed_dl_training.record --write runtime-build/distributed_dl_training/build_record.json
-  PYTHONPATH="$HERE/build-tools" "$PREFIX/bin/python" build_wheel.py runtime-build wheels/runtime
+  PYTHONPATH="$HERE/build-tools" "$PREFIX/bin/python" target_tools build-wheel runtime-build \
+    wheels/runtime
   # --ignore-installed: what a killed pip left half installed is written over.
   offline_pip install --no-index --no-deps --ignore-installed "$HERE"/wheels/runtime/*.whl
 }

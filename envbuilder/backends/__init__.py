@@ -1,0 +1,35 @@
+"""Backends: how packages get into a prefix. Each is a module that satisfies ``Backend``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..errors import UsageError
+from ..model.backend import BackendTraits, PrefixParts
+from ..model.knowledge import Component
+from ..model.plan import Plan
+from ..text import unknown
+from . import conda, virtualenv
+from .protocol import Backend
+
+BACKENDS: dict[str, Backend] = {"virtualenv": virtualenv, "conda": conda}
+
+
+def backend(name: str) -> Backend:
+    """Return the backend of that name. Raises UsageError where there is none."""
+    if name not in BACKENDS:
+        raise UsageError(unknown("backend", name, BACKENDS), f"there are: {', '.join(BACKENDS)}")
+    return BACKENDS[name]
+
+
+def prefix_parts(plan: Plan, components: Mapping[str, Component]) -> PrefixParts:
+    """Return how the prefix of a plan is made. Raises UsageError for an unknown backend."""
+    return backend(plan.backend).prefix(plan, components)
+
+
+def traits() -> dict[str, BackendTraits]:
+    """Return what documents must know of each backend, by its name."""
+    return {name: each.TRAITS for name, each in BACKENDS.items()}
+
+
+__all__ = ["BACKENDS", "Backend", "backend", "prefix_parts", "traits"]

@@ -1,0 +1,39 @@
+"""``envbuild doctor``: what this machine has; looks only."""
+
+from __future__ import annotations
+
+import platform
+
+from .. import data
+from ..doctor.examine import examine
+from ..doctor.local import local_site
+from ..documents import load_knowledge
+from ..errors import EnvbuildError, UsageError
+from ..model.doctor import DoctorReport
+from ..model.knowledge import Advisory
+from .context import Context
+from .load import folders_and_knowledge
+from .places import root_path
+
+
+def doctor(context: Context) -> DoctorReport:
+    """Examine the machine and the places that a ``create`` without ``--root`` would use."""
+    site = local_site(context.environ)
+    try:
+        root = root_path(None, site, platform.machine(), context)
+    except UsageError:
+        root = None  # no HOME: doctor itself says so
+    return examine(
+        context.environ, site=site, cwd=context.cwd, root=root, advisories=_advisories(context)
+    )
+
+
+def _advisories(context: Context) -> tuple[Advisory, ...]:
+    """Return what is known to be bad; broken rows of one's own must not stop doctor."""
+    try:
+        return folders_and_knowledge(context)[1].value.advisories
+    except EnvbuildError as error:
+        context.reporter.warn(
+            f"your own knowledge cannot be read, the shipped one is used: {error}"
+        )
+        return load_knowledge([data.RECIPES]).value.advisories

@@ -1,0 +1,18 @@
+"""Which entries there are: what documents and locks are read with."""
+
+from __future__ import annotations
+
+from .. import backends
+from ..launchers import LAUNCHERS, programs
+from ..model.entries import NO_SCHEDULER, Entries
+from ..schedulers import SCHEDULERS
+
+
+def entries() -> Entries:
+    """Return the entries of every variation point that a document may name."""
+    return Entries(
+        backends=backends.traits(),
+        launchers=tuple(LAUNCHERS),
+        schedulers=(*SCHEDULERS, NO_SCHEDULER),
+        launch_programs=programs(),
+    )

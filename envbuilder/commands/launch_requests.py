@@ -1,0 +1,285 @@
+"""Launch requests: what each use of the one launch line asks for.
+
+Smoke test, bundle, job, module help, ``create``'s last lines and ``launch`` all make theirs here,
+from the same facts, so that what was proved is what users run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ..documents.site_choice import ChosenSite
+from ..errors import UsageError
+from ..launchers import (
+    LAUNCHERS,
+    launch_line,
+    launch_words,
+    own_launcher,
+    runtime_launcher,
+    site_shape,
+)
+from ..launchers.torchrun import RENDEZVOUS_PORT
+from ..model.evidence import LaunchRecord
+from ..model.knowledge import Component
+from ..model.launch import (
+    Host,
+    Hosts,
+    JobHosts,
+    LaunchExample,
+    LaunchNode,
+    LaunchRequest,
+    Mpi,
+    Shape,
+    StartCommand,
+    TransportOptions,
+    text_of,
+    used_hosts,
+)
+from ..model.plan import Pin, Plan, Proof
+from ..model.profiles import program
+from ..model.proofs import mpi_of, proofs_of
+from ..model.site import Launcher, Snapshot
+from ..schedulers import SCHEDULERS
+from .hosts import HostList
+from .load import PlanInputs
+
+# Networks that Open MPI reaches by UCX; on others `--mca pml ucx` ends the program.
+_UCX_NETWORKS = frozenset({"infiniband", "roce"})
+
+# What the help and the last lines of create show: enough to see that ranks talk.
+EXAMPLE_RANKS = 2
+
+
+@dataclass(frozen=True)
+class LaunchFacts:
+    """What a plan and its site say of every launch line of the environment.
+
+    ``components``: all that are known, by name. ``scheduler``: the site's. ``ucx``: says whether
+    its MPI reaches the site's network by UCX.
+    """
+
+    plan: Plan
+    components: Mapping[str, Component]
+    shape: Shape = field(default_factory=Shape)
+    scheduler: str | None = None
+    ucx: Callable[[], bool] = lambda: False
+
+    @property
+    def gpus(self) -> bool:
+        """Whether each rank gets a GPU: so the stack says, or TensorFlow's strategies find some."""
+        gpus = self.shape.gpus_per_node
+        if gpus is not None and self.plan.runtime.beside == "tf-distribute":
+            return gpus > 0
+        pins = (*self.plan.pins, *self.plan.brought)
+        known = (self.components.get(pin.component) for pin in pins)
+        return any(each.gpu for each in known if each)
+
+    @property
+    def mpi(self) -> Mpi | None:
+        """The MPI of the plan, as a launch line asks for it."""
+        pin = mpi_of(self.plan)
+        return None if pin is None else Mpi(pin.component, pin.version)
+
+    @property
+    def launch_node(self) -> LaunchNode | None:
+        """How a job of LSF is read: where it has launch nodes its slots are cores."""
+        if not LAUNCHERS[self.plan.launcher.kind].TRAITS.launch_node:
+            return None
+        return LaunchNode(self.shape.gpus_per_node if self.gpus else None)
+
+
+def launch_facts(
+    plan: Plan,
+    components: Mapping[str, Component],
+    chosen: ChosenSite,
+    snapshot: Callable[[str], Snapshot],
+) -> LaunchFacts:
+    """Return the facts of *plan* at its site; *snapshot*: says what that holds of a component."""
+    scheduler = chosen.site.scheduler
+    return LaunchFacts(
+        plan,
+        components,
+        shape=site_shape(chosen.site, chosen.partition),
+        scheduler=scheduler if scheduler in SCHEDULERS else None,
+        ucx=lambda: _has_ucx(mpi_of(plan), chosen, snapshot),
+    )
+
+
+def facts_of(planned: Plan, plan_inputs: PlanInputs) -> LaunchFacts:
+    """Return what every launch line of the plan is made from."""
+    components = plan_inputs.knowledge.value.components
+    return launch_facts(
+        planned, components, plan_inputs.chosen, lambda _component: plan_inputs.snapshot
+    )
+
+
+def _has_ucx(mpi: Pin | None, chosen: ChosenSite, snapshot: Callable[[str], Snapshot]) -> bool:
+    """Whether the site's network is one for UCX, and its Open MPI is known to have UCX."""
+    own, site = chosen.facts.network, chosen.site.facts.network
+    networks = (site if own is None else own) or ()
+    if mpi is None or mpi.origin not in ("module", "system") or not _UCX_NETWORKS & {*networks}:
+        return False
+    holds = snapshot(mpi.component)
+    modules = (each.facts for each in holds.modules if each.name == mpi.locator)
+    system = (each.facts for each in holds.system if each.locator == mpi.locator)
+    return any(facts.get("ucx") is True for facts in (*modules, *system))
+
+
+def programs_launcher(plan: Plan, scheduler: str | None) -> Launcher:
+    """Return what starts the plan's programs in a job of *scheduler*; None: outside of one.
+
+    Where the plan's launcher is of another scheduler it is the one of the plan's MPI.
+    """
+    only = runtime_launcher(plan.runtime.beside)
+    return only or _of_scheduler(plan, plan.launcher, scheduler)
+
+
+def _of_scheduler(plan: Plan, launcher: Launcher, scheduler: str | None) -> Launcher:
+    home = LAUNCHERS[launcher.kind].TRAITS.scheduler
+    if scheduler is None or home in (None, scheduler):
+        return launcher
+    mpi = mpi_of(plan)
+    own = own_launcher(mpi.component) if mpi else None
+    if own is None:
+        raise UsageError(
+            f"{launcher.kind} starts no ranks in a job of {scheduler}, and no other "
+            "launcher of this stack's MPI is known",
+            f"it is for {plan.site} and the scheduler there",
+        )
+    return own
+
+
+def base_request(
+    facts: LaunchFacts, launcher: Launcher, ranks: int, scheduler: str | None, *, gloo: bool = False
+) -> LaunchRequest:
+    """Return what every request of the environment has in common; the program is still to come."""
+    traits = LAUNCHERS[launcher.kind].TRAITS
+    return LaunchRequest(
+        kind=launcher.kind,
+        program=program(facts.plan.profile, "PROGRAM.py"),
+        ranks=ranks,
+        scheduler=scheduler,
+        command=launcher.command,
+        mpi=facts.mpi,
+        transport=TransportOptions(ucx=traits.ucx and not gloo and facts.ucx(), gloo=gloo),
+        gpus=facts.gpus,
+        shape=facts.shape,
+    )
+
+
+def example_request(facts: LaunchFacts) -> LaunchRequest:
+    """Return the request of the module's help and of create's last lines: on one node of a job."""
+    launcher = programs_launcher(facts.plan, facts.scheduler)
+    traits = LAUNCHERS[launcher.kind].TRAITS
+    ranks = facts.shape.gpus_per_node if traits.on_every_gpu else None
+    return base_request(facts, launcher, ranks or EXAMPLE_RANKS, facts.scheduler)
+
+
+def smoke_request(
+    facts: LaunchFacts, proof: Proof, ranks: int, where: HostList | None = None
+) -> LaunchRequest:
+    """Return the request of a smoke test: as users start programs, but for oversubscription.
+
+    *where*: the hosts that it runs on now; None: for a script that is run on one node, in a job if
+    the site has a scheduler.
+    """
+    scheduler = facts.scheduler if where is None else where.scheduler
+    launcher = _of_scheduler(facts.plan, proof.launcher, scheduler)
+    traits = LAUNCHERS[launcher.kind].TRAITS
+    gloo = proof.transport == "gloo" and not traits.mpi_only
+    request = base_request(facts, launcher, ranks, scheduler, gloo=gloo)
+    hosts = where.hosts if where and (traits.asks_scheduler or traits.scheduler) else None
+    hosts = hosts if isinstance(hosts, tuple) else None
+    return replace(
+        request,
+        hosts=_spread(hosts, ranks) if hosts else None,
+        allocated=bool(hosts),
+        step=where.step if where else None,
+        oversubscribe=True,
+    )
+
+
+def _spread(hosts: Hosts, ranks: int) -> Hosts | JobHosts:
+    """Return the hosts of a job with as many ranks on each: on as many of them as that allows.
+
+    They are the job's own where there is a rank for every slot.
+    """
+    if ranks == sum(host.slots for host in hosts):
+        return hosts
+    nodes = max(n for n in range(1, min(len(hosts), ranks) + 1) if ranks % n == 0)
+    used = tuple(Host(host.name, ranks // nodes) for host in hosts[:nodes])
+    return JobHosts(
+        nodes,
+        min(host.slots for host in hosts[:nodes]),
+        names=text_of(used),
+        endpoint=f"{used[0].name}:{RENDEZVOUS_PORT}",
+    )
+
+
+def record(request: LaunchRequest) -> LaunchRecord:
+    """Return the request as the evidence keeps it."""
+    hosts, wanted = request.hosts, request.transport
+    if isinstance(hosts, JobHosts):
+        names = hosts.names
+    else:
+        names = text_of(used_hosts(hosts, request.ranks)) if hosts else None
+    return LaunchRecord(
+        launcher=request.kind,
+        ranks=request.ranks,
+        nodes=request.nodes,
+        ranks_per_node=request.per_node(),
+        hosts=names,
+        scheduler=request.scheduler,
+        in_job_step=request.step is not None,
+        mpi=f"{request.mpi.component}@{request.mpi.version}" if request.mpi else None,
+        transport=tuple(name for name in ("ucx", "gloo") if getattr(wanted, name)),
+        gpus=request.gpus,
+        gpus_per_node=request.shape.gpus_per_node,
+        cores_per_node=request.shape.cores_per_node,
+        oversubscribe=request.oversubscribe,
+    )
+
+
+def start_command(request: LaunchRequest) -> StartCommand:
+    """Return what a script needs to start the ranks. Raises UsageError where nothing can."""
+    scheduler = SCHEDULERS.get(request.scheduler or "")
+    return StartCommand(
+        ranks=request.ranks,
+        words=launch_words(request),
+        root_variables=LAUNCHERS[request.kind].TRAITS.root_variables,
+        settings=scheduler.SETTINGS if scheduler else (),
+    )
+
+
+def first_start(facts: LaunchFacts) -> StartCommand:
+    """Return what starts the first smoke test of the plan in the script of its build folder."""
+    return script_start(facts, proofs_of(facts.plan)[0])
+
+
+def script_start(facts: LaunchFacts, proof: Proof) -> StartCommand:
+    """Return what starts a smoke test in a script that is run by hand, on one node."""
+    return start_command(smoke_request(facts, proof, facts.plan.smoke.ranks))
+
+
+def example(facts: LaunchFacts, script: str = "PROGRAM.py") -> LaunchExample:
+    """Return the launch line of the module's help and of create's last lines."""
+    request = replace(example_request(facts), program=program(facts.plan.profile, script))
+    return LaunchExample(request.ranks, launch_line(request))
+
+
+def plan_in_image(plan: Plan) -> Plan:
+    """Return the plan with the launchers that an image has: of its own MPI, not of a site."""
+    own = next(filter(None, (own_launcher(pin.component) for pin in plan.pins)), None)
+
+    def inside(launcher: Launcher) -> Launcher:
+        return own or launcher if LAUNCHERS[launcher.kind].TRAITS.outside_image else launcher
+
+    proofs = (each.model_copy(update={"launcher": inside(each.launcher)}) for each in plan.proofs)
+    return plan.model_copy(update={"launcher": own or plan.launcher, "proofs": tuple(proofs)})
+
+
+def image_start(plan: Plan, components: Mapping[str, Component]) -> StartCommand:
+    """Return what starts the first smoke test of an image's plan, which is as small as can be."""
+    request = smoke_request(LaunchFacts(plan, components), proofs_of(plan)[0], EXAMPLE_RANKS)
+    return start_command(replace(request, in_image=True))

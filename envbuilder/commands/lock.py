@@ -1,0 +1,225 @@
+"""``envbuild lock``, and plan -> lock for every verb that needs one.
+
+pip is asked inside the plan's own environment, or, where that is not on this machine or too old,
+for it; what it refuses is barred.
+"""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from .. import files, process
+from ..documents.json_file import JsonFile
+from ..errors import NoSolutionError
+from ..host import glibc_version
+from ..locking import (
+    OLDEST_GLIBC,
+    Distributions,
+    LockEnvironment,
+    Refusal,
+    Run,
+    changed_inputs,
+    check_is_for,
+    check_runtime,
+    distributions_of,
+    make_lock,
+    request_fingerprint,
+)
+from ..model.backend import PrefixParts
+from ..model.outcome import LockCheck
+from ..model.places import Places
+from ..model.plan import Input, Lock, Modules, Plan
+from ..model.site import glibc_of
+from ..render import UnlockedPlan, render_shell
+from .buildable import check_buildable
+from .context import Context
+from .entries import entries
+from .load import PlanInputs, PlanOptions, inputs, load, plan, runtime_plan
+
+# How often pip may refuse a pin before the stack is given up.
+_MAX_REFUSALS = 8
+
+_PIP_SECONDS = 600.0
+
+
+def make(choice: PlanOptions, context: Context) -> Lock:
+    """Return the lock of a recipe; may use the network."""
+    return new_lock(load(choice, context), context)
+
+
+def check(choice: PlanOptions, file: Path, context: Context) -> LockCheck:
+    """Say which inputs of a lock have changed; what the choice leaves open is as it was locked.
+
+    Raises UsageError for a lock of another recipe, site or architecture. No network.
+    """
+    path = context.path(file)
+    lock = LOCKS.load(path)
+    plan_inputs = load(choice.as_locked(lock.plan), context)
+    check_fits(lock, path, plan_inputs)
+    changed = changed_inputs(lock, current_inputs(plan_inputs))
+    return LockCheck(file=str(path), id=lock.id(), changed=changed)
+
+
+def new_lock(plan_inputs: PlanInputs, context: Context) -> Lock:
+    """Return a lock for which nothing is taken from before; may use the network."""
+    with tempfile.TemporaryDirectory(prefix="envbuild-lock-") as folder:
+        return obtain_lock(plan_inputs, plan(plan_inputs), context, Path(folder) / "work")
+
+
+def current_inputs(plan_inputs: PlanInputs) -> tuple[Input, ...]:
+    """Return what a lock made now would be made of."""
+    return inputs(plan_inputs, runtime_plan(plan_inputs))
+
+
+def check_fits(
+    lock: Lock, file: Path, plan_inputs: PlanInputs, *, with_runtime: bool = False
+) -> None:
+    """Raise UsageError for a lock of another recipe, site or architecture.
+
+    *with_runtime*: or of other sources of the runtime than those that are put beside it.
+    """
+    site, arch = plan_inputs.site.name, plan_inputs.arch
+    check_is_for(lock, file, plan_inputs.recipe.value.name, site, arch)
+    if with_runtime:
+        check_runtime(lock, file, runtime_plan(plan_inputs), plan_inputs.runtime_source)
+
+
+def obtain_lock(
+    plan_inputs: PlanInputs,
+    planned: Plan,
+    context: Context,
+    scratch: Path,
+    downloads: Path | None = None,
+) -> Lock:
+    """Ask pip for the files; a pin that the index lacks is barred and the stack solved again.
+
+    *scratch* is a folder for this alone; it is made, and removed at the end. Wheels that pip had to
+    download for its answer are left in *downloads*.
+    """
+    check_buildable(planned, plan_inputs.prefix_of(planned))
+    refused: frozenset[tuple[str, str]] = frozenset()
+    while True:
+        try:
+            with (
+                files.scratch(scratch),
+                context.reporter.working("resolve packages against the index"),
+            ):
+                environment = _lock_environment(planned, scratch, plan_inputs, context)
+                return make_lock(
+                    planned, replace(environment, downloads=downloads), _distributions(plan_inputs)
+                )
+        except Refusal as refusal:
+            context.reporter.say(
+                f"the index does not offer {refusal.component} {refusal.version}: solving again"
+            )
+            refused |= {(refusal.component, refusal.version)}
+            if len(refused) > _MAX_REFUSALS:
+                raise NoSolutionError(
+                    f"the package index refused {len(refused)} pins, at last: {refusal}",
+                    "is it a complete mirror? pip-indexes in the recipe or site file names another",
+                ) from refusal
+            planned = _planned_again(plan_inputs, refused, planned)
+
+
+def fingerprint(
+    planned: Plan, plan_inputs: PlanInputs, context: Context, scratch: Path
+) -> str | None:
+    """Return the fingerprint of asking for this plan's files; None where it cannot be known.
+
+    *scratch* as for ``obtain_lock``.
+    """
+    if not _is_here(planned):
+        return None
+    with files.scratch(scratch):
+        environment = _lock_environment(planned, scratch, plan_inputs, context)
+        return request_fingerprint(planned, environment.glibc, environment.inside)
+
+
+def _planned_again(
+    plan_inputs: PlanInputs, refused: frozenset[tuple[str, str]], before: Plan
+) -> Plan:
+    """Solve again without what the index refused.
+
+    Where that has no answer and the site's glibc is not known, the reason may be that wheels were
+    chosen for the oldest: then the error names the fact to state.
+    """
+    try:
+        return plan(plan_inputs, refused)
+    except NoSolutionError as error:
+        if _is_here(before) or _glibc_stated(plan_inputs):
+            raise
+        first, *rest = error.problems
+        hint = (
+            f"site {plan_inputs.site.name} states no glibc, so only wheels for {OLDEST_GLIBC} were "
+            "taken: state facts: {glibc: ...} in the site file (ldd --version says it there)"
+        )
+        error.problems = (replace(first, hints=(hint, *first.hints)), *rest)
+        raise
+
+
+def _distributions(plan_inputs: PlanInputs) -> Distributions:
+    return distributions_of(plan_inputs.recipe.value, plan_inputs.knowledge.value.components)
+
+
+def _glibc_stated(plan_inputs: PlanInputs) -> str | None:
+    return glibc_of(plan_inputs.site, plan_inputs.chosen.facts, plan_inputs.snapshot)
+
+
+def _lock_environment(
+    planned: Plan, scratch: Path, plan_inputs: PlanInputs, context: Context
+) -> LockEnvironment:
+    here = _is_here(planned)
+    parts = plan_inputs.prefix_of(planned)
+    return LockEnvironment(
+        inside=_shell(planned, parts, scratch / "inside", scratch / "venv", context),
+        outside=_shell(_bare(planned), parts, scratch / "outside", scratch / "venv", context),
+        scratch=scratch,
+        here=here,
+        glibc=(here and glibc_version()) or _glibc_stated(plan_inputs) or OLDEST_GLIBC,
+        environ=context.environ,
+        say=context.reporter.say,
+    )
+
+
+def _is_here(planned: Plan) -> bool:
+    """Whether the plan's interpreter and modules can be asked on this machine."""
+    init = planned.modules.init
+    return (
+        platform.machine() == planned.arch
+        and planned.python is not None
+        and Path(planned.python).exists()
+        and (init is None or Path(init).exists())
+    )
+
+
+def _bare(planned: Plan) -> Plan:
+    """Return the plan without what would change the environment of a Python that is not its own."""
+    return planned.model_copy(update={"modules": Modules(), "environment": ()})
+
+
+def _shell(planned: Plan, prefix: PrefixParts, folder: Path, venv: Path, context: Context) -> Run:
+    """Return what starts a command as the build's steps do, its virtualenv being *venv*."""
+    folder.mkdir()
+    places = Places(prefix=venv, build=folder)
+    for name, text in render_shell(UnlockedPlan(planned), places, prefix).items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+    def run(command: Sequence[str]) -> process.Finished:
+        return process.run(
+            ["bash", str(folder / "shell.sh"), *command], env=context.environ, timeout=_PIP_SECONDS
+        )
+
+    return run
+
+
+LOCKS = JsonFile(
+    model=Lock,
+    called="lock",
+    again="locks are made, not written by hand: envbuild lock RECIPE --output FILE",
+    max_bytes=64 * 1024 * 1024,
+    entries=entries,
+)

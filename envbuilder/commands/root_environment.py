@@ -1,0 +1,283 @@
+"""An environment in a root: locked, built, proved and published while nobody else does."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .. import files
+from ..build import BuildPlaces, build, hand_over, prepare, tidy
+from ..documents.patches import patch_files
+from ..errors import BuildError, SmokeError
+from ..locking import lock_cache
+from ..model.decisions import asks_the_same
+from ..model.evidence import TIERS, Evidence, Tier
+from ..model.launch import LaunchExample
+from ..model.outcome import CreateResult
+from ..model.places import Places
+from ..model.plan import Lock, Plan
+from ..record import read_all
+from ..render import render_build, render_default, render_modulefile
+from ..root import environment_lock, locks, publish, store
+from .buildable import check_buildable
+from .context import Context
+from .launch_requests import LaunchFacts, example, facts_of, first_start
+from .load import PlanInputs, plan
+from .lock import fingerprint, obtain_lock
+from .places import root_path
+from .prove import prove, smoke_starts
+
+
+@dataclass(frozen=True)
+class EnvironmentOptions:
+    """How an environment is made in a root; ``given``: the lock that the user named."""
+
+    root: str | None
+    given: Lock | None
+    relock: bool
+    resume: bool
+    require_tier: Tier | None
+
+
+@contextlib.contextmanager
+def hold_environment(
+    options: EnvironmentOptions, plan_inputs: PlanInputs, context: Context
+) -> Iterator[RootEnvironment]:
+    """Open the root, and hold the environment's folder until the block ends.
+
+    Raises UsageError for what cannot be built, before anything is written.
+    """
+    path = root_path(options.root, plan_inputs.site, plan_inputs.arch, context)
+    given = options.given
+    if given:
+        home = store.Home(path, given.plan.recipe)
+        places = Places(prefix=home.prefix(given.id()), build=home.build(given.id()))
+        render_build(given, places, plan_inputs.prefix_of(given.plan))
+    planned = given.plan if given else plan(plan_inputs)
+    check_buildable(planned, plan_inputs.prefix_of(planned))
+    root = store.open_root(path, plan_inputs.site.name, plan_inputs.arch)
+    home = store.open_home(root, planned.recipe)
+    with locks.hold(home.lock_file, say=context.reporter.say) as held, files.scratch(home.scratch):
+        context = replace(context, environ=held.environ(context.environ))
+        yield RootEnvironment(options, plan_inputs, planned, home, context)
+
+
+@dataclass(frozen=True)
+class RootEnvironment:
+    """What a target does with the environment of a root. See ``targets.Environment``."""
+
+    options: EnvironmentOptions
+    plan_inputs: PlanInputs
+    planned: Plan
+    home: store.Home
+    context: Context
+
+    def lock(self) -> Lock:
+        lock = self.options.given or self._lock()
+        files.write_atomically(self.home.last_lock, lock.text())
+        return lock
+
+    def _lock(self) -> Lock:
+        """Return the last lock if it decides the same, one made elsewhere, or a new one."""
+        home, context, relock = self.home, self.context, self.options.relock
+        last = None if relock else _last_lock(home)
+        if last and asks_the_same(last.plan, self.planned):
+            context.reporter.say("reusing the existing lock (use --relock to resolve again)")
+            return Lock(plan=self.planned, artifacts=last.artifacts)
+        scratch = home.scratch / "asking"
+        request = fingerprint(self.planned, self.plan_inputs, context, scratch)
+        file = lock_cache.cache_file(request, context.environ, context.cwd)
+        found = lock_cache.find(file, context.clock()) if file and not relock else None
+        if found:
+            context.reporter.say(
+                f"reusing a lock made {found.age_text()} (use --relock to resolve again)"
+            )
+            return found.lock
+        lock = obtain_lock(self.plan_inputs, self.planned, context, scratch, _downloads(home))
+        if file:
+            try:
+                lock_cache.store(file, lock, context.clock())
+            except OSError as error:
+                context.reporter.warn(f"the lock is not cached: {error}")
+        return lock
+
+    def published_number(self, lock: Lock) -> int | None:
+        home = self.home
+        version = environment_lock.find_published(home, lock)
+        if version is None:
+            return None
+        self.context.reporter.say(f"{home.name}/{version.number} holds exactly this already")
+        _tell_new_findings(home, version, lock, self.context)
+        return version.number
+
+    def build(self, lock: Lock) -> None:
+        _explain_rebuild(self.home, lock, self.context)
+        # What cannot be started is told before it is built.
+        smoke_starts(self._facts(lock), self.context)
+        places = self._places(lock)
+        version = store.read_registry(self.home).of_id(lock.id())
+        if version and publish.is_published(self.home, version):
+            # Jobs may run in it: a published prefix is never removed to be built anew.
+            raise BuildError(
+                f"{self.home.name}/{version.number} is published in {places.prefix}",
+                f"envbuild remove {self.home.name}/{version.number} removes it",
+            )
+        if not self.options.resume:
+            files.remove_tree(places.prefix)
+            files.remove_tree(places.folder)
+        rendered = render_build(
+            lock,
+            Places(prefix=places.prefix, build=places.folder),
+            self.plan_inputs.prefix_of(lock.plan),
+            first_start(self._facts(lock)),
+        )
+        patches = patch_files(lock.plan, self.plan_inputs.folders)
+        texts = {**rendered, **patches, "lock.json": lock.text()}
+        prepare(places.folder, texts, self.plan_inputs.runtime_source)
+        hand_over(lock, _downloads(self.home), places)
+        symptoms = self.plan_inputs.knowledge.value.symptoms
+        with self.context.reporter.steps(lock.plan.steps) as listener:
+            build(lock, places, self.context.environ, listener, symptoms)
+
+    def prove(self, lock: Lock) -> tuple[Evidence, ...]:
+        starts = smoke_starts(self._facts(lock), self.context)
+        with self.context.reporter.working(f"smoke test on {lock.plan.smoke.ranks} ranks"):
+            knowledge = self.plan_inputs.knowledge.value
+            proofs = prove(lock, self.home, lock.id(), starts, knowledge, self.context)
+        if proofs[-1].result.verdict != "passed":
+            raise _smoke_error(self.home, lock, proofs[-1])
+        _check_tier(self.options.require_tier, proofs)
+        return proofs
+
+    def publish(self, lock: Lock, proofs: tuple[Evidence, ...]) -> int:
+        tidy(self._places(lock))
+        dialect: store.Dialect = "tcl" if self.plan_inputs.site.module_system == "tcl" else "lua"
+        home = self.home
+        version = publish.reserve(home, lock.id(), dialect)
+        places = Places(prefix=home.prefix(lock.id()), build=home.build(lock.id()))
+        evidence, shown = _telling(proofs), example(self._facts(lock))
+        text = render_modulefile(lock, places, version.number, evidence, version.dialect, shown)
+        publish.publish(home, version, text)
+        return version.number
+
+    def make_default(self, number: int) -> None:
+        version = publish.find_version(self.home, number)
+        _, text = render_default(self.home.name, number, version.dialect)
+        with locks.hold(self.home.default_lock, say=self.context.reporter.say):
+            publish.set_default(self.home, version.dialect, text)
+
+    def result(self, lock: Lock, number: int) -> CreateResult:
+        version = publish.find_version(self.home, number)
+        launch = example(self._facts(lock), "my_program.py")
+        return _created(self.home, version, lock, launch)
+
+    def _facts(self, lock: Lock) -> LaunchFacts:
+        return facts_of(lock.plan, self.plan_inputs)
+
+    def _places(self, lock: Lock) -> BuildPlaces:
+        return BuildPlaces(self.home.prefix(lock.id()), self.home.build(lock.id()))
+
+
+def _downloads(home: store.Home) -> Path:
+    """Return where wheels are that pip had to download to say what it would install."""
+    return home.scratch / "downloads"
+
+
+def _last_lock(home: store.Home) -> Lock | None:
+    try:
+        return Lock.model_validate_json(home.last_lock.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None  # a lock of an older schema or a damaged one is simply made anew
+
+
+def _explain_rebuild(home: store.Home, lock: Lock, context: Context) -> None:
+    """Say that the runtime's sources are not those of the newest environment, if they are not."""
+    newest = next(reversed(publish.published(home)), None)
+    if newest is None:
+        return
+    with contextlib.suppress(BuildError):
+        before, now = environment_lock.read_lock(home, newest).plan.runtime, lock.plan.runtime
+        if before.source_sha256 != now.source_sha256:
+            what = "the bundled runtime" if now.bundled else f"the runtime {now.package}"
+            context.reporter.say(
+                f"{what} changed since {home.name}/{newest.number} was built: building anew"
+            )
+
+
+def _tell_new_findings(
+    home: store.Home, version: store.Version, lock: Lock, context: Context
+) -> None:
+    """Warn of what was not known yet when the environment was built: its records do not say it."""
+    try:
+        stored = environment_lock.read_lock(home, version)
+    except BuildError as error:
+        context.reporter.warn(str(error))
+        return
+    before = {(each.id, each.status) for each in stored.plan.findings}
+    new = [
+        f"{each.id} ({each.status})"
+        for each in lock.plan.findings
+        if each.status in ("warning", "unknown") and (each.id, each.status) not in before
+    ]
+    if new:
+        context.reporter.warn(
+            f"known since {home.name}/{version.number} was built: {', '.join(new)}; "
+            "envbuild plan shows them"
+        )
+
+
+def _check_tier(required: Tier | None, proved: Sequence[Evidence]) -> None:
+    lowest = min((each.result.tier for each in proved), key=TIERS.index)
+    if required is not None and TIERS.index(lowest) < TIERS.index(required):
+        raise BuildError(
+            f"what was proved is of tier {lowest}, and {required} is required",
+            "nothing was published; a job over several nodes proves more",
+        )
+
+
+def _telling(proved: Sequence[Evidence]) -> Evidence:
+    """Return the proof that says most: the recipe's own runtime, if it is not the bundled one."""
+    return next((each for each in proved if each.result.api != "numpy"), proved[0])
+
+
+def _smoke_error(home: store.Home, lock: Lock, evidence: Evidence) -> SmokeError:
+    folder = home.evidence(lock.id())
+    return SmokeError(
+        "the ranks did not prove that they can talk:\n"
+        + "\n".join(f"  {line}" for line in evidence.result.failure_lines()),
+        "nothing was published; environments published before are as they were",
+        f"log and records of every rank: {folder / evidence.log}",
+        f"its environment: bash '{home.build(lock.id()) / 'shell.sh'}'",
+    )
+
+
+def _created(
+    home: store.Home, version: store.Version, lock: Lock, launch: LaunchExample
+) -> CreateResult:
+    proofs = _newest(e for e in read_all(home.evidence(version.id)) if e.result.verdict == "passed")
+    if not proofs:
+        raise BuildError(
+            f"{home.name}/{version.number} is published but its evidence is gone",
+            f"envbuild smoke {home.name}/{version.number} --root '{home.root}' proves it again",
+        )
+    return CreateResult(
+        environment=home.name,
+        number=version.number,
+        id=version.id,
+        lock_sha256=lock.sha256(),
+        root=str(home.root),
+        prefix=str(home.prefix(version.id)),
+        modulefiles=str(home.root / "modulefiles"),
+        loads=lock.plan.modules.loads,
+        launch=launch.words,
+        evidence=_telling(proofs),
+        proofs=proofs,
+    )
+
+
+def _newest(proofs: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """Return the newest of each kind of proof, in the order in which they were first made."""
+    kinds = {(each.result.api, each.result.transport): each for each in proofs}
+    return tuple(kinds.values())

@@ -1,0 +1,123 @@
+"""The snapshot of a machine: its interpreters and components, with a site's modules."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+from ..host import Host, glibc_version, together
+from ..interpreters import InterpreterSearch, find_interpreters
+from ..model.base import canonical_json
+from ..model.site import Site, Snapshot, StatedModule, SystemComponent
+from ..module_system.site_modules import SiteModules
+from .system import system_components
+
+SOURCE = "envbuild sites snapshot"
+
+# Seconds an interpreter gets to answer: a cold one on a parallel file system needs several.
+PYTHON_PATIENCE = 10.0
+
+# Seconds for all of it. Each program has its own limit, which ends it long before.
+_ALTOGETHER = 600.0
+
+
+@dataclass(frozen=True)
+class DetectionResult:
+    """A snapshot, and what was skipped or is odd, in words."""
+
+    snapshot: Snapshot
+    notes: tuple[str, ...]
+
+
+def snapshot(
+    site: Site,
+    environ: Mapping[str, str],
+    cwd: Path | None = None,
+    patience: float = PYTHON_PATIENCE,
+    components: Collection[str] | None = None,
+) -> DetectionResult:
+    """Return the snapshot of this machine as *site* says, with the modules that the site states.
+
+    Where the site has the origin ``system``, also at what else the machine has; *components*: of
+    these only (canonical names); None: of all. Starts each program for at most *patience* seconds;
+    writes nothing and never raises for what it finds: what is broken is skipped and named in the
+    notes.
+    """
+    wanted = components if "system" in site.origins else ()
+    return detect(Host(environ, cwd, patience=patience), site.pythons, site.modules, wanted)
+
+
+def live_snapshot(
+    site: Site, environ: Mapping[str, str], today: date, site_modules: SiteModules
+) -> DetectionResult:
+    """Return the snapshot of a live site: the modules that were found, and this machine."""
+    homes = [each.home for each in site_modules.modules if each.home]
+    machine = detect(
+        Host(environ), site.pythons, components=None, module_folders=[*homes, *site_modules.folders]
+    ).snapshot
+    return DetectionResult(
+        Snapshot(
+            schema_=1,
+            kind="live",
+            taken=today.isoformat(),
+            source=SOURCE,
+            module_system=site_modules.shell.version or None,
+            preload=site.preload,
+            trees=site_modules.trees,
+            interpreters=machine.interpreters,
+            system=machine.system,
+            modules=site_modules.modules,
+            glibc=machine.glibc,
+        ),
+        site_modules.notes,
+    )
+
+
+def detect(
+    host: Host,
+    pythons: Sequence[str] = (),
+    modules: Sequence[StatedModule] = (),
+    components: Collection[str] | None = (),
+    module_folders: Sequence[str] = (),
+) -> DetectionResult:
+    """Return the snapshot of *host* with these modules; no *pythons* given: those on PATH.
+
+    *components*: the system's components to look for; None: all of them. *module_folders*: where
+    programs are a module's and not the system's, beside the homes of *modules*.
+    """
+    homes = [*module_folders, *(module.home for module in modules if module.home)]
+    pythons_found, system_found = together(
+        [
+            lambda: _Part(search=find_interpreters(host, pythons, modules)),
+            lambda: _Part(system=system_components(host, components, homes)),
+        ],
+        _ALTOGETHER,
+    )
+    late = pythons_found is None or system_found is None
+    search = (pythons_found or _Part()).search
+    notes = [*search.notes, *(["the machine was not looked at as a whole: no end in time"] * late)]
+    return DetectionResult(
+        Snapshot(
+            interpreters=search.interpreters,
+            system=(system_found or _Part()).system,
+            modules=tuple(modules),
+            glibc=glibc_version(),
+        ),
+        tuple(dict.fromkeys(notes)),
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one of the searches that run at the same time found."""
+
+    search: InterpreterSearch = field(default_factory=InterpreterSearch)
+    system: tuple[SystemComponent, ...] = ()
+
+
+def snapshot_text(value: Snapshot) -> str:
+    """Return a snapshot as it is written: canonical JSON without what is empty."""
+    plain = value.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return canonical_json({**plain, "schema": value.schema_})

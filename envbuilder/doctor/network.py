@@ -1,0 +1,168 @@
+"""Network facts without a network: proxies and pip's configuration, never a credential."""
+
+from __future__ import annotations
+
+import configparser
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from ..host import Host
+from ..model.doctor import Item, Section
+from .items import make
+
+PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
+
+# Options that name where packages come from: they may hold user names and tokens.
+_ADDRESSES = ("index-url", "extra-index-url", "find-links", "proxy", "trusted-host")
+# Options that put packages elsewhere than into the environment that is built.
+_REDIRECTS = ("user", "target", "prefix", "root", "require-virtualenv")
+_OFF = {"", "0", "false", "no", "off"}
+
+
+@dataclass(frozen=True)
+class PipOption:
+    """One option that pip would read, and where it stands."""
+
+    name: str
+    value: str
+    place: str
+
+
+def address(text: str) -> str:
+    """Return scheme and host of an address and nothing else: paths and queries may hold tokens."""
+    try:
+        parts = urlsplit(text if "://" in text else f"//{text}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return "(unreadable)"
+    if not host:
+        return f"{parts.scheme}: a local folder" if parts.scheme == "file" else "(a local folder)"
+    shown = f"[{host}]" if ":" in host else host
+    scheme = f"{parts.scheme}://" if parts.scheme else ""
+    return f"{scheme}{shown}" + (f":{port}" if port else "")
+
+
+def network_section(host: Host) -> Section:
+    """Return proxies and pip's settings. Connects to nothing."""
+    return Section(id="network", title="Network settings", items=(_proxies(host), *_pip(host)))
+
+
+def _proxies(host: Host) -> Item:
+    details = []
+    for name in PROXIES:
+        for spelling in (name, name.upper()):
+            value = host.environ.get(spelling, "")
+            if value:
+                shown = "set" if name == "no_proxy" else address(value)
+                details.append(f"{spelling}: {shown}")
+    found = f"{len(details)} variables set" if details else "none set"
+    return make(
+        "network.proxies",
+        "Proxies",
+        "note" if details else "ok",
+        found,
+        details=details,
+        facts={"count": len(details)},
+    )
+
+
+def pip_files(host: Host) -> list[str]:
+    """Return the files that pip reads, in pip's order, whether they exist or not.
+
+    Source: pip's documentation, topic Configuration.
+    """
+    environ = host.environ
+    stated = environ.get("PIP_CONFIG_FILE", "")
+    if stated == "/dev/null":
+        return []
+    folders = environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
+    files = [f"{folder}/pip/pip.conf" for folder in folders.split(":") if folder.startswith("/")]
+    files.append("/etc/pip.conf")
+    home = host.home()
+    if home:
+        files.append(f"{home}/.pip/pip.conf")
+    config = environ.get("XDG_CONFIG_HOME", "")
+    if config.startswith("/") or home:
+        files.append(f"{config if config.startswith('/') else f'{home}/.config'}/pip/pip.conf")
+    files += [f"{environ[v]}/pip.conf" for v in ("VIRTUAL_ENV", "CONDA_PREFIX") if environ.get(v)]
+    if stated:
+        files.append(stated)
+    return list(dict.fromkeys(files))
+
+
+def pip_options(host: Host) -> tuple[list[PipOption], list[str], list[str]]:
+    """Return pip's options from files and environment, the files read, and those it cannot read."""
+    options, read, broken = [], [], []
+    for path in pip_files(host):
+        text = host.read(path) if path.startswith("/") else None
+        if text is None:
+            continue
+        read.append(path)
+        parser = configparser.RawConfigParser()
+        try:
+            parser.read_string(text)
+        except configparser.Error:
+            # The error's own text quotes the line, which may hold a password.
+            broken.append(path)
+            continue
+        for section in parser.sections():
+            if section in {"global", "install", "download", "wheel"}:
+                options += [
+                    PipOption(name.replace("_", "-"), value or "", f"{path} [{section}]")
+                    for name, value in parser.items(section)
+                ]
+    for name in sorted(host.environ):
+        if name.startswith("PIP_") and name != "PIP_CONFIG_FILE":
+            option = name[4:].lower().replace("_", "-")
+            options.append(PipOption(option, host.environ[name], name))
+    return options, read, broken
+
+
+def _pip(host: Host) -> Iterable[Item]:
+    options, read, broken = pip_options(host)
+    yield make(
+        "network.pip-files",
+        "pip's configuration files",
+        "problem" if broken else ("note" if read else "ok"),
+        f"{len(read)} read" + (f", {len(broken)} of them broken" if broken else ""),
+        details=[
+            f"{path}{' (not a valid configuration)' if path in broken else ''}" for path in read
+        ],
+        facts={"count": len(read)},
+    )
+    yield _indexes(options)
+    redirects = [o for o in options if o.name in _REDIRECTS and o.value.lower() not in _OFF]
+    if redirects:
+        yield make(
+            "network.pip-redirects",
+            "pip options that put packages elsewhere",
+            "problem",
+            ", ".join(sorted({option.name for option in redirects})),
+            details=[f"{option.name} in {option.place}" for option in redirects],
+        )
+
+
+def _indexes(options: Iterable[PipOption]) -> Item:
+    details, indexes, offline = [], 0, False
+    for option in options:
+        if option.name in _ADDRESSES:
+            values = option.value.split()
+            indexes += len(values) if option.name in {"index-url", "extra-index-url"} else 0
+            shown = ", ".join(address(value) for value in values)
+            details.append(f"{option.name} in {option.place}: {shown}")
+        elif option.name == "no-index":
+            offline = option.value.lower() not in _OFF
+            details.append(f"no-index in {option.place}")
+    if offline:
+        found = "none: pip is told to use no index"
+    else:
+        found = f"{indexes} named" if indexes else "pip's own default"
+    return make(
+        "network.pip-indexes",
+        "Package indexes of pip",
+        "note" if details else "ok",
+        found,
+        details=details,
+        facts={"count": indexes, "no-index": offline},
+    )

@@ -1,0 +1,126 @@
+"""The shipped knowledge as one JSON file in the user's cache: read in 0.02 s instead of 0.3 s.
+
+A file is found by the hashes of the YAML files that it came from and by the state of the code that
+read them, so that neither an edited file nor another envbuild is ever overlooked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import __version__, files
+from ..host import Host, cache_folder
+from ..model.base import CHECKED, Document, Sha256, canonical_json, sha256_text
+from ..model.knowledge import Knowledge
+from ..target_tools.files import sha256_of
+
+NAMES = (
+    "components.yaml",
+    "versions.yaml",
+    "symptoms.yaml",
+    "advisories.yaml",
+    "couplings.yaml",
+    "toolchains.yaml",
+    "flags.yaml",
+)
+"""The files of a folder of knowledge, in the order in which they are read and hashed."""
+
+# What turns YAML into knowledge, and what knowledge is.
+_CODE = (Path(__file__).parent, Path(__file__).parent.parent / "model")
+# Seconds after which a file that another envbuild or checkout wrote is removed.
+_OLD = 30 * 24 * 3600
+
+
+class _File(Document):
+    sources: dict[str, Sha256]
+    knowledge: Knowledge
+
+
+@dataclass(frozen=True)
+class Cached:
+    """Knowledge as it was read, with the sha256 of each file that it came from."""
+
+    value: Knowledge
+    hashes: Mapping[Path, str]
+
+
+def knowledge_folder(environ: Mapping[str, str], cwd: Path) -> Path | None:
+    """Return the folder of cached knowledge: that of ENVBUILD_KNOWLEDGE_CACHE, or XDG's."""
+    named = environ.get("ENVBUILD_KNOWLEDGE_CACHE")
+    if named:
+        return cwd / named
+    caches = cache_folder(Host(environ))
+    return caches / "knowledge" if caches else None
+
+
+def find(cache: Path, folder: Path) -> Cached | None:
+    """Return what is cached of a folder of knowledge.
+
+    None: nothing is, or not of these files; or others can write it: who chooses what is known to
+    be bad chooses what is built.
+    """
+    try:
+        hashes = {path: sha256_of(path) for name in NAMES if (path := folder / name).is_file()}
+    except OSError:
+        return None
+    text = files.read_own(_file(cache, hashes))
+    try:
+        return _parse(text, hashes) if text else None
+    except ValueError:
+        return None  # cut off
+
+
+def store(cache: Path | None, value: Knowledge, hashes: Mapping[Path, str]) -> Cached:
+    """Keep knowledge that was read and checked, where that is possible.
+
+    Returns it as ``find`` will: with the names of each mapping in order, not as they were written.
+    """
+    # What has its default is left out.
+    plain = value.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    text = canonical_json({"knowledge": plain, "sources": _by_name(hashes)})
+    with contextlib.suppress(OSError):
+        if cache:
+            _write(_file(cache, hashes), text)
+    return _parse(text.encode(), hashes)
+
+
+def _parse(text: bytes, hashes: Mapping[Path, str]) -> Cached:
+    """Raises ValueError for what is not the knowledge of these files."""
+    read = _File.model_validate_json(
+        text, strict=True, by_alias=True, by_name=False, context=CHECKED
+    )
+    if read.sources != _by_name(hashes):
+        raise ValueError("it is the knowledge of other files")
+    return Cached(read.knowledge, hashes)
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    files.write_atomically(file, text, mode=0o600)
+    for path in _old_ones(file):
+        path.unlink(missing_ok=True)
+
+
+def _old_ones(file: Path) -> Iterator[Path]:
+    made = file.stat().st_mtime
+    for path in file.parent.glob("knowledge-*.json"):
+        if path.stat().st_mtime < made - _OLD:
+            yield path
+
+
+def _file(cache: Path, hashes: Mapping[Path, str]) -> Path:
+    state = [(path.name, *_state(path)) for folder in _CODE for path in sorted(folder.glob("*.py"))]
+    key = sha256_text(canonical_json([__version__, state, _by_name(hashes)]))
+    return cache / f"knowledge-{key}.json"
+
+
+def _state(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def _by_name(hashes: Mapping[Path, str]) -> dict[str, str]:
+    return {path.name: sha256 for path, sha256 in hashes.items()}

@@ -1,0 +1,84 @@
+"""The patches of a plan: files of ``patches/`` beside recipes, each for a stated range."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ..errors import Place, UsageError
+from ..model.artifact import Patch
+from ..model.base import sha256_text
+from ..model.plan import Plan, SourceBuild
+from ..model.ranges import check_range, matches
+from ..text import shown
+
+# The first line of a patch that says so: "Applies-to: horovod >=0.25,<=0.28.1".
+_APPLIES = re.compile(r"^Applies-to: *(\S+) +(\S.*?) *$", re.MULTILINE)
+
+
+def patches_of(builds: Iterable[SourceBuild], folders: Sequence[Path]) -> tuple[Patch, ...]:
+    """Return the patches of *builds*, each once, with the hash of its file.
+
+    Raises UsageError for one that is not there, or not for the release that is built.
+    """
+    texts: dict[str, str] = {}
+    for build in builds:
+        for name in build.patches:
+            path, text = _read(name, folders)
+            _fits(path, text, build)
+            texts[name] = text
+    return tuple(Patch(name=name, sha256=sha256_text(texts[name])) for name in sorted(texts))
+
+
+def patch_files(plan: Plan, folders: Sequence[Path]) -> dict[str, str]:
+    """Return the files of the build folder that hold the patches of *plan*.
+
+    Raises UsageError for one that is not what was locked.
+    """
+    files = {}
+    for patch in plan.patches:
+        path, text = _read(patch.name, folders)
+        if sha256_text(text) != patch.sha256:
+            raise UsageError(
+                f"the patch {patch.name} is not the one that was locked",
+                "make the lock anew: envbuild lock",
+                place=Place(str(path)),
+            )
+        files[f"patches/{patch.name}.patch"] = text
+    return files
+
+
+def _read(name: str, folders: Sequence[Path]) -> tuple[Path, str]:
+    paths = [folder / "patches" / f"{name}.patch" for folder in folders]
+    for path in paths:
+        if path.is_file():
+            return path, path.read_text(encoding="utf-8")
+    raise UsageError(
+        f"the patch '{shown(name)}' is not there",
+        "looked for: " + ", ".join(str(path) for path in paths),
+    )
+
+
+def _fits(path: Path, text: str, build: SourceBuild) -> None:
+    head = text.partition("\n--- ")[0]
+    stated = dict(_APPLIES.findall(head))
+    if not stated:
+        raise UsageError(
+            "the patch does not say what it is for",
+            "begin it with a line such as 'Applies-to: horovod >=0.25,<=0.28.1'",
+            place=Place(str(path)),
+        )
+    try:
+        fits = build.component in stated and matches(
+            build.version, check_range(stated[build.component])
+        )
+    except ValueError as error:
+        raise UsageError(str(error), place=Place(str(path))) from error
+    if not fits:
+        ranges = ", ".join(f"{name} {range_}" for name, range_ in stated.items())
+        raise UsageError(
+            f"the patch is for {ranges}, not for {build.component} {build.version}",
+            "build a release that it is for, or widen its Applies-to once it was seen to apply",
+            place=Place(str(path)),
+        )

@@ -1,0 +1,65 @@
+"""``--profile``: the variant of a recipe that is measured while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..errors import NoSolutionError, UsageError
+from ..model.backend import BackendTraits
+from ..model.knowledge import Knowledge
+from ..model.profiles import PROFILES, STACKS, variant_name
+from ..model.recipe import Profile, Recipe
+from ..model.site import Site, Snapshot
+from ..text import unknown
+from .load import LoadedDocument
+
+
+def profile_of(name: str | None) -> Profile | None:
+    """Return the profile of that name. Raises UsageError where there is none."""
+    profile = next((each for each in PROFILES if each == name), None)
+    if name is not None and profile is None:
+        raise UsageError(unknown("profile", name, PROFILES), f"there are: {', '.join(PROFILES)}")
+    return profile
+
+
+def variant(
+    recipe: LoadedDocument[Recipe], profile: Profile, backend: BackendTraits
+) -> LoadedDocument[Recipe]:
+    """Return the recipe with what the profile needs in its stack, under a name of its own.
+
+    Raises UsageError for a recipe that builds nothing that could be measured.
+    """
+    value = recipe.value
+    if value.runtime.package != "horovod" or value.runtime.origin != "build":
+        raise UsageError(
+            f"--profile {profile} instruments the Horovod that is built, and recipe {value.name} "
+            "builds none",
+            "take a recipe with runtime: {package: horovod}, such as horovod-mpi",
+            place=recipe.place("runtime"),
+        )
+    if profile not in backend.profiles:
+        raise UsageError(
+            f"--profile {profile} cannot be used in a {backend.environment}, which recipe "
+            f"{value.name} asks for",
+            place=recipe.place("backend"),
+        )
+    update = {
+        "name": variant_name(value.name, profile),
+        "summary": f"{value.summary}, measured by Score-P",
+        "stack": {**value.stack, **STACKS[profile]},
+    }
+    return replace(recipe, value=value.model_copy(update=update))
+
+
+def check_is_there(profile: Profile, site: Site, snapshot: Snapshot, knowledge: Knowledge) -> None:
+    """Raise NoSolutionError where no module of the site is the profile's tool."""
+    names = knowledge.components[profile].modules
+    for module in snapshot.modules:
+        if profile in module.provides or module.name.split("/")[0] in names:
+            return
+    raise NoSolutionError(
+        f"--profile {profile}: site {site.name} has no module {' or '.join(names)}",
+        "if it has one, state it in the site file: modules: "
+        f"[{{name: {names[0]}/..., provides: {{{profile}: ...}}}}]",
+        "or plan without --profile",
+    )

@@ -1,0 +1,168 @@
+"""Which site, which partition of it, which architecture: given, found here, or the recipe's."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import get_args
+
+from ..errors import EnvbuildError, UsageError
+from ..model.base import canonical_json, sha256_text
+from ..model.entries import Entries
+from ..model.knowledge import Knowledge
+from ..model.recipe import Arch, Recipe
+from ..model.site import Partition, Site, SiteFacts
+from ..text import unknown
+from .library import catalogue, find
+from .load import LoadedDocument, load_site
+
+LOCAL = "local"
+
+
+@dataclass(frozen=True)
+class ChosenSite:
+    """A site, why it is the one, and the file it was read from (None: detected)."""
+
+    site: Site
+    why: str
+    sha256: str
+    path: Path | None = None
+    partition: Partition | None = None
+    partition_name: str | None = None
+
+    @property
+    def preload(self) -> tuple[str, ...]:
+        own = self.partition.preload if self.partition else None
+        return self.site.preload if own is None else own
+
+    @property
+    def facts(self) -> SiteFacts:
+        return self.partition.facts if self.partition else SiteFacts()
+
+    def describe(self) -> str:
+        """Return the first line of output: which site, and why."""
+        part = f", partition {self.partition_name}" if self.partition_name else ""
+        return f"site {self.site.name}{part} ({self.why}): {self.site.summary}"
+
+
+@dataclass(frozen=True)
+class SiteSearch:
+    """What sites are chosen from.
+
+    ``folders`` hold their documents, which are read with ``knowledge`` and ``entries``.
+    ``from_environ``: the value of ENVBUILD_SITE. ``detect`` returns the site that this machine is.
+    """
+
+    folders: Sequence[Path]
+    knowledge: Knowledge
+    entries: Entries
+    from_environ: str | None
+    detect: Callable[[], Site]
+
+    def named(self, name: str, why: str) -> ChosenSite:
+        """Return the site of that name; ``local`` is this machine."""
+        if name == LOCAL:
+            site = self.detect()
+            return ChosenSite(site, why, sha256_text(canonical_json(site.plain())))
+        loaded = load_site(find("site", name, self.folders), self.knowledge, self.entries)
+        return ChosenSite(loaded.value, why, loaded.sha256, loaded.path)
+
+    def here(self) -> list[LoadedDocument[Site]]:
+        """Return the sites all of whose module trees are on this machine; a broken one is none."""
+        sites = []
+        for _, path in catalogue("site", self.folders):
+            with contextlib.suppress(EnvbuildError):
+                loaded = load_site(path, self.knowledge, self.entries)
+                trees = loaded.value.module_trees
+                if trees and all(Path(tree).is_dir() for tree in trees):
+                    sites.append(loaded)
+        return sites
+
+
+def choose_site(
+    name: str | None,
+    search: SiteSearch,
+    recipe: Recipe | None = None,
+    arch: str | None = None,
+) -> ChosenSite:
+    """Return the site: the one named, ENVBUILD_SITE's, found here, the recipe's, or this machine.
+
+    Raises UsageError where several sites' module trees are on this machine.
+    """
+    if name:
+        return search.named(name, "asked for")
+    if search.from_environ:
+        return search.named(search.from_environ, "from ENVBUILD_SITE")
+    here = search.here()
+    documented = recipe.documented_for.get(_arch_of(recipe, arch)) if recipe else None
+    if len(here) > 1:
+        here = _narrowed(here, arch or platform.machine(), documented)
+    if len(here) > 1:
+        names = ", ".join(each.value.name for each in here)
+        raise UsageError(
+            f"several sites' module trees are on this machine: {names}", "say which: --site NAME"
+        )
+    if here:
+        return ChosenSite(here[0].value, "its modules are here", here[0].sha256, here[0].path)
+    if documented:
+        why = "the recipe is documented for it"
+        return search.named(documented, why)
+    return search.named(LOCAL, "this machine")
+
+
+def _narrowed(
+    here: list[LoadedDocument[Site]], arch: str, documented: str | None
+) -> list[LoadedDocument[Site]]:
+    """Return of the sites that share trees those of the architecture, then the recipe's own."""
+    fitting = [each for each in here if arch in each.value.arch] or here
+    own = [each for each in fitting if each.value.name == documented]
+    return own or fitting
+
+
+def _arch_of(recipe: Recipe, arch: str | None) -> Arch:
+    named = arch or platform.machine()
+    return next((arch for arch in recipe.arch if arch == named), recipe.arch[0])
+
+
+def with_partition(chosen: ChosenSite, name: str | None) -> ChosenSite:
+    """Return the site with one of its partitions; UsageError where it has none of that name."""
+    if name is None:
+        return chosen
+    partitions = chosen.site.partitions
+    if name not in partitions:
+        raise UsageError(
+            unknown(f"partition of {chosen.site.name}", name, partitions),
+            f"it has: {', '.join(partitions) or 'none'}",
+        )
+    return replace(chosen, partition=partitions[name], partition_name=name)
+
+
+def choose_arch(name: str | None, recipe: LoadedDocument[Recipe], chosen: ChosenSite) -> Arch:
+    """Return the architecture: asked for, else the partition's, the site's, this machine's.
+
+    Raises UsageError if recipe or site do not have it.
+    """
+    site = chosen.site
+    own = chosen.partition.arch if chosen.partition else None
+    only = site.arch[0] if len(site.arch) == 1 else None
+    wanted = name or own or only or platform.machine()
+    archs: tuple[Arch, ...] = get_args(Arch)
+    arch = next((each for each in archs if each == wanted), None)
+    if arch is None:
+        raise UsageError(f"unknown architecture {wanted!r}", f"known: {', '.join(archs)}")
+    if arch not in recipe.value.arch:
+        raise UsageError(
+            f"recipe {recipe.value.name} is for {', '.join(recipe.value.arch)}, not for {arch}",
+            f"--arch {recipe.value.arch[0]} asks for one of these, on any machine",
+            place=recipe.place("arch"),
+        )
+    has = (own,) if own else site.arch
+    if arch not in has:
+        raise UsageError(
+            f"site {site.name} has {', '.join(has)}, not {arch}",
+            "--site names another site; envbuild sites list shows them",
+        )
+    return arch

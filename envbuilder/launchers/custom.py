@@ -1,0 +1,26 @@
+"""A command that the site states whole, before ``-n RANKS PROGRAM``."""
+
+from __future__ import annotations
+
+from ..errors import UsageError
+from ..model.launch import LaunchRequest, Words
+from .protocol import Traits, not_once_a_node
+
+COMMAND: Words = ()
+TRAITS = Traits(outside_image=True)
+once_a_node = not_once_a_node
+
+
+def options(request: LaunchRequest) -> Words:
+    """Return the number of ranks; nothing else is known of it."""
+    if not request.command:
+        raise UsageError(
+            "a custom launcher has no command",
+            "state it in the site file: launcher: {command: [mpirun, --mca, pml, ucx]}",
+        )
+    if request.named:
+        raise UsageError(
+            "how a custom launcher takes hosts is not known",
+            "name its kind in the site file, or start the program inside a job",
+        )
+    return ("-n", str(request.ranks))

@@ -1,0 +1,24 @@
+"""``mpiexec`` of MPICH and those made from it: binds nothing by itself, and hands on the whole
+environment.
+"""
+
+from __future__ import annotations
+
+from ..model.launch import LaunchRequest, Words
+from .options import hosts_option
+from .protocol import Traits, not_once_a_node
+
+COMMAND: Words = ("mpiexec",)
+TRAITS = Traits(
+    # Intel MPI and MVAPICH2 come with Hydra as well.
+    own_of={"mpich": ("mpiexec",), "impi": ("mpiexec.hydra",), "mvapich2": ("mpiexec",)},
+    not_of=frozenset({"openmpi", "spectrum-mpi"}),
+    mpi_only=True,
+    asks_scheduler=True,
+)
+once_a_node = not_once_a_node
+
+
+def options(request: LaunchRequest) -> Words:
+    """Return its options. It starts more ranks than there are cores without a word."""
+    return ("-n", str(request.ranks), *hosts_option(request, "-hosts"))

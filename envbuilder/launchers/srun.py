@@ -1,0 +1,66 @@
+"""``srun`` of Slurm, inside an allocation or for one of its own. Source: its man page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..errors import UsageError
+from ..model.launch import JobHosts, LaunchRequest, Words
+from .options import host_names
+from .protocol import Traits
+
+COMMAND: Words = ("srun",)
+TRAITS = Traits(scheduler="slurm", outside_image=True)
+
+# `srun --mpi=`: what the libraries of each MPI were built to speak. Spectrum MPI comes with its
+# own launchers.
+_PMI: Mapping[str, str] = {"openmpi": "pmix", "mpich": "pmi2"}
+
+
+def options(request: LaunchRequest) -> Words:
+    """Return its options, the protocol of the MPI first: where the site's default is none, every
+    rank would be rank 0 of 1.
+    """
+    per_node = request.per_node()
+    if per_node is None and not request.all_slots:
+        raise UsageError(
+            "srun --ntasks-per-node wants the same number of ranks on every node",
+            "ask for as many on each: -H host:2,host2:2",
+            "or take the launcher of its MPI, which takes any: --launcher openmpi",
+        )
+    overcommit = ("--overcommit",) if request.oversubscribe and _more_than_slots(request) else ()
+    return (*_protocol(request), *_step(request, request.ranks, per_node), *overcommit)
+
+
+def once_a_node(request: LaunchRequest) -> Words:
+    """Return ``srun`` with one task on every node."""
+    return (*COMMAND, *_step(request, request.nodes, 1))
+
+
+def _protocol(request: LaunchRequest) -> Words:
+    pmi = _PMI.get(request.mpi.component) if request.mpi else None
+    stated = any(word.startswith("--mpi") for word in request.command)
+    return () if stated or pmi is None else (f"--mpi={pmi}",)
+
+
+def _step(request: LaunchRequest, tasks: int, per_node: int | None) -> Words:
+    """*per_node*: None for a whole allocation with more slots on some nodes, which Slurm knows."""
+    known = request.allocated or not isinstance(request.hosts, tuple)
+    names = host_names(request, known=known)
+    overlap = request.step.option if request.step else None
+    return (
+        *((overlap,) if overlap else ()),
+        f"--nodes={request.nodes}",
+        f"--ntasks={tasks}",
+        *((f"--ntasks-per-node={per_node}",) if per_node else ()),
+        # Those that are left would wait for one that died, until the job's time is up.
+        "--kill-on-bad-exit=1",
+        *((f"--nodelist={names}",) if names else ()),
+    )
+
+
+def _more_than_slots(request: LaunchRequest) -> bool:
+    hosts = request.hosts
+    if isinstance(hosts, JobHosts):
+        return request.ranks > hosts.nodes * hosts.slots
+    return bool(hosts) and request.ranks > sum(host.slots for host in hosts or ())

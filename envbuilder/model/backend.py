@@ -1,0 +1,75 @@
+"""What the stages know of a backend: values that an entry of ``backends/`` states or makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..errors import Problem
+from .plan import Plan, Step
+from .recipe import Profile
+from .site import Origin
+
+
+@dataclass(frozen=True)
+class BackendTraits:
+    """What recipes, the resolver and the planner must know of a backend.
+
+    ``environment``: what its prefix is called in messages. ``home_variable``: by which programs
+    find the prefix. ``steps``: those that make the prefix; pip installs into it afterwards.
+    ``python_origins``: what its Python may come from. ``first_origins``: preferred to the origins
+    of the site. ``channels``: packages come from the conda channels that the recipe must name.
+    ``profiles``: those that its environments can be measured by.
+    """
+
+    environment: str
+    home_variable: str
+    steps: tuple[Step, ...]
+    python_origins: frozenset[Origin]
+    first_origins: tuple[Origin, ...] = ()
+    channels: bool = False
+    profiles: frozenset[Profile] = frozenset()
+
+
+@dataclass(frozen=True)
+class Script:
+    """A template of bash, as a path below templates/, and the values that it takes."""
+
+    template: str
+    values: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class ImageParts:
+    """What an image of the environment stands on.
+
+    ``base``: a name below ``own-bases`` in templates/container/bases.yaml, where the backend brings
+    all packages itself; None: a base that has the plan's Python, and as packages of its system what
+    the site's modules bring. ``build_packages`` and ``run_packages``: of the base's system, to
+    build the environment with and to run it.
+    """
+
+    base: str | None = None
+    build_packages: tuple[str, ...] = ()
+    run_packages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PrefixParts:
+    """How the prefix of one plan is made and entered: what is rendered.
+
+    ``environment``: what the prefix is called in messages. ``scripts``: by the id of each of the
+    backend's steps, in their order; a script defines the function ``step_ID``. ``activation``: what
+    a shell does beside the plan's edits, whenever it enters the prefix. ``refusal``: why such an
+    environment can be rendered only, not locked and built.
+    """
+
+    environment: str
+    scripts: Mapping[str, Script]
+    activation: Script | None = None
+    image: ImageParts = ImageParts()
+    refusal: Problem | None = None
+
+    def lockable(self, plan: Plan) -> bool:
+        """Whether the plan's files can be locked, and it be built; others are there to be read."""
+        return self.refusal is None and all(build.tree is None for build in plan.builds)

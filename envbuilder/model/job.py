@@ -1,0 +1,85 @@
+"""Jobs: what a scheduler is asked for, and what only it knows of the script for it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..errors import UsageError
+
+# Names of jobs, accounts, partitions and queues; several partitions are a list.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+,/:-]{0,127}")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the scheduler is asked for.
+
+    ``minutes``: the limit of its run time. ``cpus_per_rank``: None leaves it to the scheduler.
+    ``partition``: Slurm's, or the queue of LSF. ``one_task_per_node``: the launcher is started
+    once a node and starts the ranks there itself (torchrun). ``launch_node``: LSF with IBM's CSM,
+    as on Summit: whole nodes, and the script runs on a node besides them. ``tf_config``: give
+    every rank TF_CONFIG.
+    """
+
+    name: str
+    nodes: int
+    ranks_per_node: int
+    minutes: int
+    gpus_per_node: int = 0
+    cpus_per_rank: int | None = None
+    account: str | None = None
+    partition: str | None = None
+    one_task_per_node: bool = False
+    launch_node: bool = True
+    tf_config: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for what no scheduler takes."""
+        for what, name in (
+            ("name", self.name),
+            ("account", self.account),
+            ("partition", self.partition),
+        ):
+            if name is not None and not _NAME.fullmatch(name):
+                raise UsageError(
+                    f"not a job's {what}: {name!r}",
+                    "use letters, digits and . _ + - only",
+                )
+        for what, number, least in (
+            ("nodes", self.nodes, 1),
+            ("ranks a node", self.ranks_per_node, 1),
+            ("minutes", self.minutes, 1),
+            ("GPUs a node", self.gpus_per_node, 0),
+            ("cores a rank", 1 if self.cpus_per_rank is None else self.cpus_per_rank, 1),
+        ):
+            if number < least:
+                raise UsageError(f"a job cannot have {number} {what}", f"ask for {least} or more")
+
+
+@dataclass(frozen=True)
+class JobScript:
+    """The parts of a job script that only its scheduler knows, as lines of the script.
+
+    ``scheduler``: its name, and ``title`` its name for people. ``submit``: the program that takes
+    the script. ``directives``: whole lines. ``usage``: comment lines, how to submit it. ``absent``:
+    a condition of bash that holds outside a job. ``nodes``: bash that sets the array ``nodes`` to
+    the hosts with ranks. ``job_id``: the job's number, as an expression of bash's arithmetic.
+    ``settings``: bash before the launch line.
+    """
+
+    scheduler: str
+    title: str
+    submit: str
+    directives: tuple[str, ...]
+    usage: str
+    absent: str
+    nodes: str
+    job_id: str
+    settings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a directive or comment that is more than one line: our own bug."""
+        for line in (*self.directives, *self.usage.splitlines()):
+            if "\n" in line or not line.startswith("#"):
+                raise ValueError(f"not one comment line of a job script: {line!r}")

@@ -1,0 +1,25 @@
+"""What the resolver decided: the value that crosses from resolving to planning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .plan import Finding, Pin, Replacement, SourceBuild
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """The components decided, the interpreter, the modules to load, and what is known of it all.
+
+    ``brought``: components that come along with modules, asked for by nobody.
+    """
+
+    pins: tuple[Pin, ...]
+    build_pins: tuple[Pin, ...]
+    brought: tuple[Pin, ...]
+    python: str | None
+    loads: tuple[str, ...]
+    final: tuple[str, ...]
+    replaced: tuple[Replacement, ...] = ()
+    builds: tuple[SourceBuild, ...] = ()
+    findings: tuple[Finding, ...] = ()

@@ -1,0 +1,1 @@
+"""Talking to Lmod and Environment Modules: trees, what loading a module does, what it brings."""

@@ -1,0 +1,82 @@
+"""What a site states over what its snapshot holds: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..model.site import Site, Snapshot, StatedModule
+
+# Of these each entry counts by itself: a site that states one component of a module does not deny
+# the others that were found in it.
+_BY_ENTRY = frozenset({"provides", "facts"})
+
+
+def merged(site: Site, snapshot: Snapshot) -> tuple[tuple[StatedModule, ...], tuple[str, ...]]:
+    """Return all modules, sorted by name, and each disagreement in words, both values in it.
+
+    What the site states wins, field by field; of ``provides`` and ``facts`` entry by entry. A field
+    that only one of the two fills in is no disagreement.
+    """
+    recorded = {module.name: module for module in snapshot.modules}
+    notes: list[str] = []
+    for stated in site.modules:
+        there = recorded.get(stated.name)
+        if there is None:
+            notes += _absent(site, snapshot, stated)
+            recorded[stated.name] = stated
+        else:
+            notes += _disagreements(site, stated, there)
+            recorded[stated.name] = _over(stated, there)
+    return tuple(recorded[name] for name in sorted(recorded)), tuple(notes)
+
+
+def _absent(site: Site, snapshot: Snapshot, stated: StatedModule) -> Iterator[str]:
+    # Documentation seldom lists everything; what looked at the trees has seen all of them.
+    if snapshot.kind == "live":
+        yield (
+            f"site {site.name} states module {stated.name}, which its snapshot does not hold: "
+            "the statement is used"
+        )
+
+
+def _filled(module: StatedModule) -> dict[str, Any]:
+    """Return the fields that say something."""
+    values = {name: getattr(module, name) for name in module.model_fields_set - {"name"}}
+    return {name: value for name, value in values.items() if value not in (None, (), {})}
+
+
+def _over(stated: StatedModule, there: StatedModule) -> StatedModule:
+    changes = _filled(stated)
+    for name in _BY_ENTRY & set(changes):
+        changes[name] = {**getattr(there, name), **changes[name]}
+    return there.model_copy(update=changes)
+
+
+def _disagreements(site: Site, stated: StatedModule, there: StatedModule) -> Iterator[str]:
+    mine, theirs = _filled(stated), _filled(there)
+    for name in sorted(set(mine) & set(theirs)):
+        for label, own, recorded in _pairs(name, mine[name], theirs[name]):
+            if own != recorded:
+                yield (
+                    f"module {stated.name}: site {site.name} states {label} {_words(own)}, "
+                    f"its snapshot has {_words(recorded)}: the statement is used"
+                )
+
+
+def _pairs(name: str, one: Any, other: Any) -> list[tuple[str, Any, Any]]:
+    """Return what is to be compared of a field: label, stated, found."""
+    if name not in _BY_ENTRY:
+        return [(name, one, other)]
+    return [(f"{name}.{key}", one[key], other[key]) for key in sorted(set(one) & set(other))]
+
+
+def _words(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        inner = ", ".join(_words(each) for each in value)
+        return f"[{inner}]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_words(each)}" for key, each in value.items()) + "}"
+    return str(value)

@@ -1,0 +1,251 @@
+"""The modules of a live site: their trees, and what loading each of them does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from ..host import clean, runs
+from ..model.base import Line, ModuleName, fits
+from ..model.module_names import stem
+from ..model.site import Site, SitePath, StatedModule, Tree
+from .modulefile_effects import Effects, Load
+from .shell import Modulefile, ModuleShell, modulefiles, padded, show, start
+from .trees import tree_sha256
+
+_PATH: TypeAdapter[str] = TypeAdapter(SitePath)
+_NAME: TypeAdapter[str] = TypeAdapter(ModuleName)
+_LINE: TypeAdapter[str] = TypeAdapter(Line)
+
+# So many modules of one kind are named in a note; the others are counted.
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class SiteModules:
+    """The modules of a site, with what a probe needs to look closer.
+
+    ``folders``: what they put on PATH. ``effects``: what loading each does, by its name.
+    ``notes``: what is wrong or odd, in words.
+    """
+
+    modules: tuple[StatedModule, ...]
+    trees: tuple[Tree, ...]
+    notes: tuple[str, ...]
+    folders: tuple[str, ...]
+    shell: ModuleShell
+    effects: Mapping[str, Effects]
+
+
+@dataclass
+class _Look:
+    """The modules of a site while they are put together."""
+
+    preload: tuple[str, ...]
+    effects: dict[str, Effects] = field(default_factory=dict)
+    by_name: dict[str, Modulefile] = field(default_factory=dict)
+    by_key: dict[str, list[Modulefile]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def read_modules(
+    site: Site, environ: Mapping[str, str], trees: Sequence[str] | None = None
+) -> SiteModules:
+    """Read a site's module trees and what loading each module does; *trees* instead of the site's.
+
+    Raises UsageError and MissingToolError like :func:`shell.start`. What is wrong with single
+    modules is in the notes.
+    """
+    shell = start(site, environ, trees)
+    look = _Look(preload=site.preload)
+    _sort_in(look, modulefiles(shell))
+    look.effects = show(shell, tuple(look.by_name.values()))
+    modules = tuple(_modules(look))
+    return SiteModules(
+        modules=modules,
+        trees=_trees(shell, look),
+        notes=tuple(look.notes),
+        folders=tuple(folder for each in look.effects.values() for folder in each.folders("PATH")),
+        shell=shell,
+        effects={each.name: look.effects[each.path] for each in look.by_name.values()},
+    )
+
+
+def _sort_in(look: _Look, files: Sequence[Modulefile]) -> None:
+    """Keep the modulefiles that can be reached; of several of one name the one that is loaded."""
+    several: dict[str, list[Modulefile]] = {}
+    for each in files:
+        reached = _reached(each, look.preload)
+        if reached is not None:
+            several.setdefault(each.name, []).append(reached)
+    unwritable = [name for name in several if not fits(_NAME, name)]
+    _note(look, "has a name that envbuild cannot write and is left out", unwritable)
+    ambiguous = []
+    for name in sorted(set(several) - set(unwritable)):
+        those = sorted(several[name], key=lambda each: padded(each.path))
+        # Behind different compilers there are different modules of one name.
+        chosen = next((each for each in those if not each.parents), those[-1])
+        if len({each.parents for each in those}) > 1:
+            ambiguous.append(name)
+        look.by_name[name] = chosen
+        look.by_key.setdefault(chosen.key, []).append(chosen)
+    _note(look, "is there behind several modules: only one of them is known", ambiguous)
+
+
+def _reached(each: Modulefile, preload: Sequence[str]) -> Modulefile | None:
+    """Return the modulefile with what must be loaded beside the preloads; None: it is out of reach.
+
+    What another module of a preload's name opens (modenv/scs5 beside modenv/ml) is out of reach,
+    and so is that module itself.
+    """
+    keys = {name.rpartition("/")[0] or name: name for name in preload}
+    if keys.get(each.key, each.name) != each.name:
+        return None
+    alternatives = []
+    for alternative in each.parents:
+        if all(keys.get(name.rpartition("/")[0] or name, name) == name for name in alternative):
+            alternatives.append(tuple(name for name in alternative if name not in preload))
+    if each.parents and not alternatives:
+        return None
+    if () in alternatives:
+        alternatives = []
+    ordered = sorted(set(alternatives), key=lambda one: (len(one), one))
+    return replace(each, parents=tuple(ordered))
+
+
+def _modules(look: _Look) -> Iterator[StatedModule]:
+    for each in list(look.by_name.values()):
+        why = look.effects[each.path].broken
+        if why is not None:
+            _leave_out(look, each, f"it cannot be shown: {why}")
+    # What loads a module that is left out cannot be loaded either.
+    while lost := _that_cannot_be_loaded(look):
+        for each, why in lost:
+            _leave_out(look, each, why)
+    made = {name: _module(look, each) for name, each in look.by_name.items()}
+    wanted = _with_what_they_load(made, [n for n in made if not look.by_name[n].hidden])
+    _note(look, "is hidden, loaded by none and left out", sorted(set(made) - wanted))
+    yield from (made[name] for name in sorted(wanted))
+
+
+def _leave_out(look: _Look, each: Modulefile, why: str) -> None:
+    look.notes.append(f"module {each.name} is left out: {why}")
+    del look.by_name[each.name]
+    look.by_key[each.key].remove(each)
+
+
+def _that_cannot_be_loaded(look: _Look) -> list[tuple[Modulefile, str]]:
+    lost = []
+    for each in look.by_name.values():
+        effects = look.effects[each.path]
+        missing = [
+            load.names for load in effects.loads if not load.optional and not _found(look, load)
+        ]
+        missing += [
+            tuple(name for load in need for name in load.names)
+            for need in effects.needs
+            if not any(_found(look, load) for load in need)
+        ]
+        if missing:
+            lost.append((each, f"it loads or needs {' or '.join(missing[0])}, which is not there"))
+    return lost
+
+
+def _with_what_they_load(made: Mapping[str, StatedModule], names: Iterable[str]) -> set[str]:
+    reached: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in made and name not in reached:
+            reached.add(name)
+            waiting += made[name].loads
+    return reached
+
+
+def _module(look: _Look, each: Modulefile) -> StatedModule:
+    effects = look.effects[each.path]
+    loads = [target for load in effects.loads if (target := _found(look, load))]
+    # What a module unloads cannot stay beside it either.
+    conflicts = [*effects.conflicts, *effects.unloads]
+    return StatedModule(
+        name=each.name,
+        python=_python(each.name, effects),
+        home=_home(each, effects),
+        loads=tuple(dict.fromkeys(loads)),
+        parents=tuple(_parents(look, each, effects)),
+        conflicts=tuple(one for one in dict.fromkeys(conflicts) if fits(_LINE, one)),
+        families=tuple(one for one in effects.families if fits(_LINE, one)),
+        default=each.default,
+    )
+
+
+def _found(look: _Look, load: Load) -> str | None:
+    """Return the full name of the module that a load means: bare names mean their default."""
+    for name in load.names:
+        if name in look.by_name and load.lowest is None and load.highest is None:
+            return name
+        those = [each for each in look.by_key.get(name, ()) if _between(each, load)]
+        if those:
+            return max(those, key=lambda each: (not each.hidden, each.default, each.order)).name
+    return None
+
+
+def _between(each: Modulefile, load: Load) -> bool:
+    version = padded(each.name.rpartition("/")[2])
+    low, high = padded(load.lowest or ""), padded(load.highest or "")
+    return low <= version and (not high or version <= high or version.startswith(high))
+
+
+def _parents(look: _Look, each: Modulefile, effects: Effects) -> list[tuple[str, ...]]:
+    """Return what must be loaded before: what opens its tree, and what its file asks for."""
+    alternatives = list(each.parents) or [()]
+    for need in effects.needs:
+        names = dict.fromkeys(target for load in need if (target := _found(look, load)))
+        alternatives = [
+            before if name in before else (*before, name)
+            for before in alternatives
+            for name in names
+        ]
+    return [] if alternatives == [()] else list(dict.fromkeys(alternatives))
+
+
+def _home(each: Modulefile, effects: Effects) -> str | None:
+    """Return the folder of its software: EasyBuild's variable, else one that sites use."""
+    variables = effects.variables
+    bare = "".join(char if char.isalnum() else "_" for char in each.key.rpartition("/")[2]).upper()
+    names = [name for name in variables if name.startswith("EBROOT")]
+    names += [f"{bare}_HOME", f"{bare}_ROOT", f"{bare}_DIR", f"OLCF_{bare}_ROOT", f"{bare}HOME"]
+    homes = (variables[name].rstrip("/") for name in names if name in variables)
+    return next((path for path in homes if fits(_PATH, path)), None)
+
+
+# Where the system's own programs lie. A module whose home is /usr puts them on PATH as well, and
+# brings none of them but what it is named after.
+SYSTEM_FOLDERS = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"})
+
+
+def _python(name: str, effects: Effects) -> str | None:
+    """Return the interpreter in the folders that the module puts on PATH."""
+    folders = [folder.rstrip("/") for folder in effects.folders("PATH")]
+    named = "python" in stem(name)
+    paths = (f"{each}/python3" for each in folders if named or each not in SYSTEM_FOLDERS)
+    return next((path for path in paths if fits(_PATH, path) and runs(path)), None)
+
+
+def _trees(shell: ModuleShell, look: _Look) -> tuple[Tree, ...]:
+    """Return the trees that modules were found in, those in use first, each with its hash."""
+    used = {each.tree for each in look.by_name.values()}
+    ordered = [*(tree for tree in shell.trees if tree in used), *sorted(used)]
+    unique = [tree for tree in dict.fromkeys(ordered) if fits(_PATH, tree)]
+    return tuple(Tree(path=tree, sha256=tree_sha256(Path(tree))) for tree in unique)
+
+
+def _note(look: _Look, what: str, names: Sequence[str]) -> None:
+    if not names:
+        return
+    first = ", ".join(clean(name, 80) for name in names[:_NAMED])
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    look.notes.append(f"module {first}{more} {what}")

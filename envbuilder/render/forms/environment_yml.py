@@ -1,0 +1,214 @@
+"""environment.yml: what ``conda env create -f`` and ``mamba env create -f`` take.
+
+Of a plan with conda channels the file holds what was planned, from the plan's channels. A plan
+for a virtualenv is put into conda's words: conda makes a Python of its own, so what the site's
+modules bring is not in the file but named in a comment: those modules are loaded before. Only
+python itself is in both, in the same series, because the modules' PYTHONPATH is for that series.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ...errors import UsageError
+from ...model.channels import CHANNEL_ORIGINS, match_spec
+from ...model.knowledge import Component
+from ...model.plan import Edit, Pin, Plan, SourceBuild
+from ...model.ranges import series
+from ..form_quoting import has_control, line, yaml
+from ..quoting import Quoted
+from ..subject import Subject
+from ..templates import render as render_template
+
+FILE = "environment.yml"
+SUMMARY = "conda's environment file"
+
+CHANNELS = ("conda-forge", "nodefaults")
+# conda writes a variable into the scripts that activate the environment, between plain quotes:
+# single ones for bash and zsh, double ones for csh and fish (conda/activate.py, export_var_tmpl).
+_NOT_IN_QUOTES = frozenset("'\"`$\\!")
+# Series of what no knowledge names one for: its feature release.
+_FEATURE = 2
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The lines of the file: each dependency with a remark, or none."""
+
+    conda: tuple[tuple[str, str], ...]
+    pip: tuple[str, ...]
+    outside: tuple[str, ...]
+
+
+def render(subject: Subject) -> str:
+    """Return the environment file of a plan.
+
+    Raises UsageError for a variable that conda cannot set without a shell running what it says.
+    """
+    plan = subject.plan
+    parts = _parts(plan, subject.knowledge.components)
+    return render_template(
+        "conda/environment.yml.j2",
+        name=yaml(plan.recipe),
+        comments=[Quoted(f"# {line(each)}" if each else "#") for each in _comments(plan, parts)],
+        channels=[yaml(each) for each in _channels(plan)],
+        dependencies=[_item(text, remark) for text, remark in parts.conda],
+        pip=[yaml(each) for each in parts.pip],
+        variables=[(yaml(name), yaml(value)) for name, value in _variables(plan.environment)],
+    )
+
+
+def _channels(plan: Plan) -> tuple[str, ...]:
+    if not plan.channels:
+        return CHANNELS
+    # Without it conda puts its own channels behind these.
+    return (*(each.url for each in plan.channels), "nodefaults")
+
+
+def _item(text: str, remark: str) -> Quoted:
+    return Quoted(f"{yaml(text)}  # {line(remark)}") if remark else yaml(text)
+
+
+def _parts(plan: Plan, known: Mapping[str, Component]) -> _Parts:
+    """Sort the pins: conda's, pip's, and what neither installs."""
+    conda: list[tuple[str, str]] = []
+    pip: list[str] = []
+    outside: list[str] = []
+    for pin in (*plan.pins, *plan.build_pins):
+        remark = "to build with" if pin in plan.build_pins else ""
+        component = known.get(pin.component)
+        if pin.origin in CHANNEL_ORIGINS:
+            conda.append((match_spec(pin.locator, pin.version), remark))
+        elif pin.component == "python":
+            conda.insert(0, (_spec("python", pin, component), _python_remark(pin)))
+        elif pin.origin in ("module", "build"):
+            outside += [str(pin)] if pin.origin == "module" else []
+        elif pin.origin == "pip" and (_stays_with_pip(plan) or _conda_name(component) is None):
+            pip.append(f"{pin.locator}=={pin.version}")
+        elif _conda_name(component) is None:
+            outside.append(str(pin))
+        else:
+            conda.append((_spec(_conda_name(component) or "", pin, component), remark))
+    pip += plan.packages
+    if pip:
+        conda.append(("pip", ""))
+        pip = [*_sources(plan), *pip]
+    return _Parts(tuple(conda), tuple(pip), tuple(outside))
+
+
+def _conda_name(component: Component | None) -> str | None:
+    return component.conda if component else None
+
+
+def _stays_with_pip(plan: Plan) -> bool:
+    """Whether what pip brings is left to it.
+
+    So it is where conda was asked already, and where the stack stands on the site's modules: there
+    a conda package in place of a wheel would bring an MPI, CUDA or C++ library of its own beside
+    those of the modules.
+    """
+    return bool(plan.channels or plan.modules.loads)
+
+
+def _spec(name: str, pin: Pin, component: Component | None) -> str:
+    """Return a MatchSpec: just this version of what an index has, else its series.
+
+    A version that a machine or module has need not be on a channel. conda writes '_' for '-', and
+    knows no local versions such as 2.13.0+cpu.
+    """
+    if pin.origin == "pip":
+        return f"{name}=={pin.version.partition('+')[0].replace('-', '_')}"
+    parts = component.series if component and component.series else _FEATURE
+    return f"{name}={'.'.join(str(number) for number in series(pin.version, parts))}"
+
+
+def _python_remark(pin: Pin) -> str:
+    return f"of the series of {pin.locator}" if pin.origin == "module" else ""
+
+
+def _sources(plan: Plan) -> Iterator[str]:
+    """Yield pip's options for where to look; conda hands them on in a requirements file."""
+    for number, url in enumerate(plan.pip_indexes):
+        yield f"{'--extra-index-url' if number else '--index-url'} {url}"
+    for url in plan.find_links:
+        yield f"--find-links {url}"
+
+
+def _variables(edits: tuple[Edit, ...]) -> Iterator[tuple[str, str]]:
+    """Yield the variables that conda sets; PATH and VIRTUAL_ENV are its own affair."""
+    for edit in edits:
+        if edit.kind != "set" or edit.in_prefix:
+            continue
+        bad = sorted(_NOT_IN_QUOTES.intersection(edit.value))
+        if bad or has_control(edit.value):
+            what = " ".join(bad) or "a control character"
+            raise UsageError(
+                f"environment.yml cannot set {edit.name}: its value holds {what}, which the "
+                "activation scripts that conda writes would hand to the shell",
+                "take the form script, lua or tcl, or leave the variable out of the recipe",
+            )
+        yield edit.name, edit.value
+
+
+def _comments(plan: Plan, parts: _Parts) -> Iterator[str]:
+    yield f"{plan.recipe}: {plan.summary}"
+    yield f"For {plan.site}, {plan.arch}. conda solves what is not named here, without hashes."
+    if plan.channels:
+        yield "  conda env create --prefix PREFIX --file FILE, with channel_priority: strict"
+    for channel in plan.channels:
+        for name, value in channel.accept.items():
+            yield f"It stops to ask for {channel.licence or channel.name};"
+            yield f"  who accepts that sets {name}={value} before."
+    if plan.modules.loads:
+        yield from ("", "Before conda, and before every activation, load the site's modules:")
+        if plan.modules.trees:
+            yield f"  module use {shlex.join(plan.modules.trees)}"
+        yield from (f"  module {what} {name}" for what, name in plan.modules.actions())
+    if parts.outside:
+        yield from ("", "What this file leaves to them, or to the machine:")
+        yield from (f"  {each}" for each in parts.outside)
+    yield from _left_edits(plan)
+    yield from (
+        "",
+        "Built from source, which conda does not do. In the active environment, after it:",
+    )
+    for build in plan.builds:
+        yield f"  {_pip_command(build)}"
+        yield from (f"    with the patch {name}" for name in build.patches)
+    yield f"  pip install --no-deps --no-build-isolation runtime/   # {plan.runtime.package}"
+    where = "import envbuilder.data as data; print(data.RUNTIME)"
+    yield f'  (envbuild has that folder: python -c "{where}")'
+    for finding in plan.findings:
+        if finding.status == "waived":
+            yield from ("", f"Waived: {finding.id}: {finding.summary} ({finding.reason})")
+
+
+def _left_edits(plan: Plan) -> Iterator[str]:
+    """Yield what conda's variables cannot express; a folder of the prefix is PATH, conda's own."""
+    left = [edit for edit in plan.environment if edit.kind != "set" and not edit.in_prefix]
+    if left:
+        yield from ("", "Not in conda's power; by hand after activation:")
+    for edit in left:
+        yield f"  {edit.kind} {edit.name} {shlex.quote(edit.value)}".rstrip()
+
+
+def _pip_command(build: SourceBuild) -> str:
+    words = [f"{name}={value}" for name, value in {**build.flags, **build.environment}.items()]
+    command = ["pip", "install", "--no-deps", "--no-build-isolation", "--no-cache-dir"]
+    if build.tree:
+        # pip checks out the submodules too.
+        command += [*build.pip_options, f"git+{build.tree.url}@{build.tree.commit}"]
+    else:
+        command += [f"--no-binary={build.component}", *build.pip_options]
+        command.append(f"{build.component}=={build.version}")
+    homes = [_home(name, folder) for name, folder in build.homes.items()]
+    if not words and not homes:
+        return shlex.join(command)
+    return " ".join([shlex.join(["env", *words]), *homes, shlex.join(command)])
+
+
+def _home(name: str, folder: str) -> str:
+    inside = "" if folder == "." else f"/{shlex.quote(folder)}"
+    return f'{name}="$CONDA_PREFIX"{inside}'

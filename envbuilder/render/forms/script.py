@@ -1,0 +1,20 @@
+"""build.sh, which builds the environment with the other files of its folder."""
+
+from __future__ import annotations
+
+from ..build import render_script
+from ..form_quoting import line
+from ..subject import Subject
+
+FILE = "build.sh"
+SUMMARY = "the build script"
+
+
+def render(subject: Subject) -> str:
+    """Return the script, with what a reader must know at its head."""
+    text = render_script(subject.source, subject.places, subject.prefix)
+    first, rest = text.split("\n", 1)
+    notes = [*subject.notes()]
+    if notes and subject.lockable:
+        notes.append("The other files of its folder: envbuild render --output FOLDER.")
+    return "\n".join([first, *(f"# {line(each)}" for each in notes), rest])

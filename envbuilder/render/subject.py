@@ -1,0 +1,76 @@
+"""What a form is rendered of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..model.backend import PrefixParts
+from ..model.job import Job, JobScript
+from ..model.knowledge import Knowledge
+from ..model.launch import LaunchExample, StartCommand
+from ..model.places import Places
+from ..model.plan import Lock, Plan
+from ..model.profiles import recipe_arguments
+from .renderable import Renderable
+
+
+@dataclass(frozen=True)
+class JobParts:
+    """What a scheduler is asked for, its parts of the script, and the launch line in the job."""
+
+    job: Job
+    script: JobScript
+    words: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is rendered: a lock or a plan, where it would lie, what is known.
+
+    ``prefix_of``: what the backend makes of a plan, be it this one or what it is in an image.
+    ``number``: of its modulefile, which is in the folder ``tree``. ``job``: says what is rendered
+    of a job, given its scheduler. ``example``: makes the launch line of the modulefile's help.
+    ``in_image``: returns a plan with the launchers that an image has, and ``start`` what starts the
+    smoke test of such a plan.
+    """
+
+    source: Renderable
+    places: Places
+    knowledge: Knowledge
+    prefix_of: Callable[[Plan], PrefixParts]
+    number: int = 1
+    tree: Path = Path("modulefiles")
+    job: Callable[[str], JobParts] | None = None
+    example: Callable[[], LaunchExample] | None = None
+    in_image: Callable[[Plan], Plan] = lambda plan: plan
+    start: Callable[[Plan], StartCommand] | None = None
+
+    @property
+    def plan(self) -> Plan:
+        return self.source.plan
+
+    @property
+    def prefix(self) -> PrefixParts:
+        return self.prefix_of(self.plan)
+
+    @property
+    def lockable(self) -> bool:
+        return self.prefix.lockable(self.plan)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader of a form made without a lock must know."""
+        if isinstance(self.source, Lock):
+            return ()
+        if not self.lockable:
+            return (
+                "To be read and done by hand: envbuild does not lock and build such a plan yet.",
+            )
+        return (
+            "Rendered from a plan, without a lock: no file's hash is decided. With one:",
+            (
+                f"  envbuild lock {recipe_arguments(self.plan)} --output FILE; "
+                "envbuild render --locked FILE ..."
+            ),
+        )

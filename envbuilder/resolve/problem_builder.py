@@ -1,0 +1,293 @@
+"""From a request to a stack problem, and what its parts were called by those who wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from ..model.ranges import ANY_VERSION, matches, series, version
+from ..model.recipe import names_module
+from ..model.site import StatedModule
+from .facts import Facts, stated_facts
+from .flag_table import flag_table
+from .names import names, version_part
+from .pool import Pool, fits
+from .problem import Candidate, Problem, Want, WantKind, WantRef
+from .providers import pool
+from .reach import ModuleIndex, reachable, solver_modules
+from .request import Request, Requirement
+from .rules import GroundRule, ground
+from .runtime import of_origin
+
+# Same ABI series of what has none of its own: first and second number, as most projects mean it.
+_SERIES = 2
+
+_NOTHING = Version("0")
+
+Requirements = Mapping[WantRef, Requirement]
+"""Who asks for what, by the want that it becomes."""
+
+
+@dataclass(frozen=True)
+class _Extras:
+    """Components that nobody asks for. ``optional``: a remedy may add them, see ``Problem``.
+
+    ``addable``: they may be proposed, since a row of knowledge needs them.
+    """
+
+    optional: frozenset[str] = frozenset()
+    addable: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class ProblemInputs:
+    """A problem with the request that it stems from. ``requirements``: who asks for each want."""
+
+    request: Request
+    index: ModuleIndex
+    pool: Pool
+    facts: Facts
+    grounded: tuple[GroundRule, ...]
+    requirements: Requirements
+    problem: Problem
+
+    def candidate(self, name: str) -> Candidate:
+        return self.pool.by_id[name]
+
+    def module(self, candidate: Candidate) -> StatedModule | None:
+        return self.index.modules.get(candidate.module) if candidate.module else None
+
+
+def problem_inputs(request: Request, strict: bool) -> ProblemInputs:
+    """Return the problem of a request.
+
+    ``strict``: only with what the lines of the recipe allow, which is quick, and enough to find the
+    best stack; without it closest stacks may offer what the lines do not allow.
+    """
+    index = _module_index(request)
+    requirements = dict(_requirements(request))
+    plain = _with_extras(request, index, requirements, _Extras(), strict)
+    extras = _Extras(_optional(plain), frozenset() if strict else _addable(plain))
+    if extras == _Extras():
+        return plain
+    return _with_extras(request, index, requirements, extras, strict)
+
+
+def _with_extras(
+    request: Request,
+    index: ModuleIndex,
+    requirements: Requirements,
+    extras: _Extras,
+    strict: bool,
+) -> ProblemInputs:
+    components = {each.component for each in requirements.values()}
+    components |= extras.optional | extras.addable
+    components |= {c for each in components for c in request.knowledge.fulfilling(each)}
+    seeds = [name for each in components for name in index.providing(each)]
+    if strict:
+        seeds = [name for name in seeds if _admitted(name, index, requirements)]
+    modules = reachable(index, [*request.preload, *seeds])
+    all_of_them = pool(request, index, modules, components, strict)
+    if strict:
+        all_of_them = _narrowed(all_of_them, requirements)
+    facts = Facts(
+        stated_facts(request.recipe, request.site, request.snapshot, request.arch, request.facts),
+        request.recipe.runtime.flags,
+    )
+    allow = request.recipe.allow
+    grounded = (
+        *ground(request.knowledge, all_of_them, facts, allow),
+        *flag_table(request.knowledge, all_of_them, facts.flags, allow),
+    )
+    problem = Problem(
+        modules=solver_modules(index, modules),
+        candidates=all_of_them.candidates,
+        wants=tuple(_wants(request, index, requirements, all_of_them, strict)),
+        addable=tuple(_additions(extras.addable, len(requirements), all_of_them)),
+        rules=tuple(each.rule for each in grounded if each.binds),
+        preload=request.preload,
+        preferred=request.recipe.toolchain or request.site.toolchain,
+        flags=tuple(request.recipe.runtime.flags),
+        optional=extras.optional - extras.addable,
+    )
+    return ProblemInputs(request, index, all_of_them, facts, grounded, requirements, problem)
+
+
+def _module_index(request: Request) -> ModuleIndex:
+    knowledge = request.knowledge
+    modules = {module.name: module for module in request.snapshot.modules}
+    # What is loaded along and described nowhere is known by its name alone.
+    loaded = [name for module in request.snapshot.modules for name in module.loads]
+    for name in (*request.preload, *loaded):
+        if name not in modules:
+            modules[name] = StatedModule(name=name)
+    found = names(knowledge.components, knowledge.kinds, knowledge.generations)
+    return ModuleIndex(modules, found, knowledge.components)
+
+
+def _requirements(request: Request) -> Iterator[tuple[WantRef, Requirement]]:
+    """Yield what is required: the recipe's lines first, build-only components last."""
+    recipe = request.recipe
+    stack = list(recipe.stack)
+    stack.sort(key=lambda name: _is_build_only(request, name))
+    for name in stack:
+        place = request.places.get(name)
+        line = Requirement(name, recipe.stack[name], f"recipe {recipe.name}", place)
+        yield WantRef("line", name), line
+    if recipe.runtime.package in request.knowledge.releases:
+        place = request.places.get("runtime")
+        yield (
+            WantRef("line", recipe.runtime.package),
+            Requirement(
+                recipe.runtime.package, recipe.runtime.version, f"recipe {recipe.name}", place
+            ),
+        )
+    for each in (*request.implied, *request.build_only):
+        yield WantRef("implied", each.component), each
+
+
+def _is_build_only(request: Request, component: str) -> bool:
+    known = request.knowledge.components.get(component)
+    return bool(known and known.build_only)
+
+
+def _optional(inputs: ProblemInputs) -> frozenset[str]:
+    """Return the components that a remedy of some rule may add and that are not wanted anyway."""
+    wanted = {each.component for each in inputs.requirements.values()}
+    return frozenset(
+        remedy.name
+        for grounded in inputs.grounded
+        for remedy in grounded.row.remedies
+        if remedy.kind == "component"
+        and remedy.name in inputs.request.knowledge.components
+        and remedy.name not in wanted
+    )
+
+
+def _addable(inputs: ProblemInputs) -> frozenset[str]:
+    """Return the components whose absence some error is about."""
+    wanted = {each.component for each in inputs.requirements.values()}
+    lacking = {name for rule in inputs.problem.rules if rule.hard for name in rule.lack_of}
+    return frozenset(lacking & set(inputs.request.knowledge.components) - wanted)
+
+
+def _additions(components: frozenset[str], first: int, found: Pool) -> Iterator[Want]:
+    for place, name in enumerate(sorted(components), start=first):
+        # A line of the recipe would ask for it like that.
+        allowed = frozenset(each.id for each in found.of(name) if each.component == name)
+        yield Want(WantRef("addition", name), name, allowed, place)
+
+
+def _constraints(requirements: Requirements, component: str) -> list[str]:
+    return [each.constraint for each in requirements.values() if each.component == component]
+
+
+def _admitted(module: str, index: ModuleIndex, requirements: Requirements) -> bool:
+    """Whether a module provides something wanted, in a version that the lines allow."""
+    return any(
+        all(
+            allows(constraint, found, module)
+            for constraint in _constraints(requirements, component)
+        )
+        for component, found in index.provides(module).items()
+    )
+
+
+def _narrowed(found: Pool, requirements: Requirements) -> Pool:
+    """Leave out the candidates outside modules that the lines do not allow."""
+    kept = tuple(
+        each
+        for each in found.candidates
+        if each.module is not None
+        or all(
+            admits(constraint, each) for constraint in _constraints(requirements, each.component)
+        )
+    )
+    return replace(found, candidates=kept)
+
+
+def allows(constraint: str, found: str, module: str | None) -> bool:
+    """Whether a constraint of the stack admits a version, or the module that brings it."""
+    if names_module(constraint):
+        return module == constraint
+    return matches(found, constraint)
+
+
+def admits(constraint: str, candidate: Candidate) -> bool:
+    """Whether a constraint of the stack admits a candidate."""
+    if names_module(constraint):
+        return candidate.module == constraint
+    return fits(candidate, constraint)
+
+
+def _wants(
+    request: Request,
+    index: ModuleIndex,
+    requirements: Requirements,
+    found: Pool,
+    strict: bool,
+) -> Iterator[Want]:
+    for place, (ref, each) in enumerate(requirements.items()):
+        candidates = of_origin(request, index, each.component, found.of(each.component))
+        allowed = frozenset(c.id for c in candidates if admits(each.constraint, c))
+        kind = _kind(ref, each, request)
+        known = request.knowledge.components.get(each.component)
+        parts = (known.series if known else None) or _SERIES
+        line = kind == "line" and not strict
+        yield Want(
+            ref=ref,
+            component=each.component,
+            allowed=allowed,
+            order=place,
+            kind=kind,
+            distance=_distances(candidates, allowed, each.constraint, parts) if line else (),
+            can_drop=line and each.component not in ("python", request.recipe.runtime.package),
+        )
+
+
+def _kind(ref: WantRef, requirement: Requirement, request: Request) -> WantKind:
+    if ref.source == "line":
+        return "line"
+    return "implied" if requirement.component in request.knowledge.components else "role"
+
+
+def _distances(
+    candidates: tuple[Candidate, ...], allowed: frozenset[str], constraint: str, parts: int
+) -> tuple[tuple[str, int], ...]:
+    """Return how far each candidate is from what was asked: same series first, newer first."""
+    target = _asked_version(constraint)
+    others = [each for each in candidates if each.id not in allowed]
+    others.sort(key=lambda each: _distance(each, target, parts, constraint))
+    return tuple((each.id, n) for n, each in enumerate(others, start=1))
+
+
+def _distance(
+    each: Candidate, target: str | None, parts: int, constraint: str
+) -> tuple[object, ...]:
+    if target is None:
+        return (0, 0, each.rank)
+    if names_module(constraint) and each.module is not None:
+        # Who names a module and misses it by a letter means the one that is written most like it.
+        alike = SequenceMatcher(None, constraint, each.module).ratio()
+        same = each.version == target
+        return (not same, -alike if same else 0.0, *_distance(each, target, parts, "*"))
+    if names_module(constraint):
+        return (True, 0.0, *_distance(each, target, parts, "*"))
+    mine, asked = version(each.version) or _NOTHING, version(target) or _NOTHING
+    other_series = series(each.version, parts) != series(target, parts)
+    # Among the newer ones the nearest is the lowest, among the older ones the highest.
+    return (other_series, mine < asked, -each.rank if mine >= asked else each.rank)
+
+
+def _asked_version(constraint: str) -> str | None:
+    """Return the version that a constraint is about: the module's, or the first one it names."""
+    if names_module(constraint):
+        return version_part(constraint).split("-", 1)[0]
+    if constraint == ANY_VERSION:
+        return None
+    named = sorted(each.version.removesuffix(".*") for each in SpecifierSet(constraint))
+    return named[0] if named else None

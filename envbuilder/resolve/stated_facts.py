@@ -1,0 +1,136 @@
+"""What a user states of a stack on the command line: versions, facts, flags, origins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from ..errors import UsageError
+from ..model.condition import FACTS, FactType, Value
+from ..model.knowledge import Knowledge
+from ..model.ranges import version
+from ..model.site import Origin
+from ..text import shown, unknown
+from .facts import OPERATIONS, Facts
+
+_VERSION = re.compile(r"[0-9][A-Za-z0-9.+_-]*")
+
+
+def check_component(name: str, knowledge: Knowledge) -> None:
+    """Raise UsageError, with the nearest name, for what is no component and no virtual."""
+    virtuals = {each for known in knowledge.components.values() for each in known.fulfils}
+    if name not in knowledge.components and name not in virtuals:
+        raise UsageError(unknown("component", name, {*knowledge.components, *virtuals}))
+
+
+def check_choice(what: str, word: str | None, choices: Sequence[str]) -> None:
+    """Raise UsageError for a word that is none of the *choices*; None is no word."""
+    if word is not None and word not in choices:
+        raise UsageError(unknown(what, word, choices), f"there are: {', '.join(choices)}")
+
+
+def stated_versions(words: Sequence[str], knowledge: Knowledge) -> dict[str, str]:
+    """Return the versions of ``COMPONENT==VERSION`` words; UsageError for anything else."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, asked = word.partition("==")
+        if not equals or not _VERSION.fullmatch(asked) or len(asked) > 64:
+            raise UsageError(f"'{shown(word)}' is not COMPONENT==VERSION", "write openmpi==3.1.3")
+        if name not in knowledge.components:
+            raise UsageError(unknown("component", name, knowledge.components))
+        if found.setdefault(name, asked) != asked:
+            raise UsageError(
+                f"two versions of {name}: {found[name]} and {asked}",
+                "only one can be there: ask about the other in a call of its own",
+            )
+    return found
+
+
+def unknown_release(component: str, asked: str, knowledge: Knowledge) -> str | None:
+    """Say that a version is no release of a component; None: it is one, or not all are recorded."""
+    existing = knowledge.existing.get(component)
+    known = [
+        *(existing.versions if existing else ()),
+        *(each.version for each in knowledge.releases.get(component, ())),
+    ]
+    parsed = sorted(each for each in map(version, known) if each is not None)
+    if parsed and version(asked) not in parsed:
+        return f"no release {asked} of {component} is known; the newest is {parsed[-1]}"
+    return None
+
+
+@dataclass(frozen=True)
+class StatedFacts:
+    """What a user states. Flags are unknown until one is stated; then the others are not set."""
+
+    facts: Mapping[str, Value]
+    flags: Mapping[str, str]
+    origins: Mapping[str, Origin]
+
+    def lookup(self, name: str) -> Value | None:
+        if name in self.facts:
+            return self.facts[name]
+        of_flags = name.partition(".")[0] in ("flags", "ops")
+        return Facts(self.facts, self.flags).lookup(name) if self.flags or not of_flags else None
+
+
+def stated_facts(arch: str | None, words: Sequence[str], knowledge: Knowledge) -> StatedFacts:
+    """Return what ``NAME=VALUE`` words state. Raises UsageError, with the nearest name.
+
+    A name is a fact (``network``), ``flags.FLAG``, ``ops.OPERATION``, ``COMPONENT.FACT`` or
+    ``COMPONENT.origin``.
+    """
+    facts: dict[str, Value] = {} if arch is None else {"arch": arch}
+    flags: dict[str, str] = {}
+    origins: dict[str, Origin] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals:
+            raise UsageError(f"'{shown(word)}' is not NAME=VALUE", "write network=infiniband")
+        owner, _, rest = name.partition(".")
+        if owner == "flags":
+            _check_flag(rest, knowledge)
+            flags[rest] = text
+        elif rest == "origin":
+            check_component(owner, knowledge)
+            origins[owner] = _origin(text)
+        else:
+            facts[name] = _value(name, text, knowledge)
+    return StatedFacts(facts, flags, origins)
+
+
+def _origin(text: str) -> Origin:
+    known: tuple[Origin, ...] = get_args(Origin)
+    check_choice("origin", text, known)
+    return next(each for each in known if each == text)
+
+
+def _check_flag(name: str, knowledge: Knowledge) -> None:
+    if name not in knowledge.flags:
+        raise UsageError(unknown("flag", name, knowledge.flags))
+
+
+def _value(name: str, text: str, knowledge: Knowledge) -> Value:
+    owner, dot, operation = name.partition(".")
+    if dot:
+        if owner == "ops":
+            check_choice("operation", operation, OPERATIONS)
+        else:
+            check_component(owner, knowledge)
+        return _BOOLS.get(text, text)
+    if name not in FACTS:
+        hint = "COMPONENT.FACT, such as mpi.cuda_aware, and flags.NAME can be stated too"
+        raise UsageError(unknown("fact", name, FACTS), hint)
+    kinds: Mapping[FactType, Value | None] = {
+        "set": frozenset(filter(None, text.split(","))),
+        "bool": _BOOLS.get(text),
+    }
+    value = kinds.get(FACTS[name].type, text)
+    if value is None:
+        raise UsageError(f"'{shown(name)}' is true or false, not '{shown(text)}'")
+    return value
+
+
+_BOOLS = {"true": True, "false": False}

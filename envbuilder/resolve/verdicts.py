@@ -1,0 +1,187 @@
+"""What knowledge says of versions that are there together: the resolver's own rules, asked of one
+stack.
+
+``advisories check`` asks about a few versions, where what is not given is not known; of an
+environment that exists everything is given. Rows are grounded by ``rules``, as for a plan, and
+remedies lift what they lift there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import get_args
+
+from ..model.condition import Lookup
+from ..model.knowledge import Knowledge, Row
+from ..model.matching import Verdict
+from ..model.recipe import Severity
+from ..model.site import Origin
+from .facts import Facts
+from .findings import remedy_text
+from .flag_table import flag_table
+from .pool import Pool
+from .problem import Candidate, RemedyOption
+from .rules import GroundRule, ground
+
+_ORIGINS: tuple[Origin, ...] = get_args(Origin)
+
+
+@dataclass(frozen=True)
+class StackFacts:
+    """What is there: one version of each component, where it comes from (where that is known).
+
+    ``complete``: what is not given is not there. ``flags``: those of the runtime that are set.
+    """
+
+    versions: Mapping[str, str]
+    lookup: Lookup
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    complete: bool = False
+    flags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Match:
+    """A row that says something. ``about``: component@version; ``open``: what it hangs on.
+
+    ``remedy``: what lifts it, in words.
+    """
+
+    row: Row
+    verdict: Verdict
+    about: tuple[str, ...]
+    open: tuple[str, ...] = ()
+    remedy: str | None = None
+
+    @property
+    def severity(self) -> Severity:
+        """What it weighs: where facts are not known a warning at most, unless it says otherwise."""
+        if self.verdict == "unknown" and self.row.severity == "error":
+            return self.row.unknown
+        return self.row.severity
+
+    @property
+    def bad(self) -> bool:
+        return self.verdict in ("holds", "unknown") and self.severity == "error"
+
+
+_VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+_SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+
+
+def match(knowledge: Knowledge, given: StackFacts) -> tuple[Match, ...]:
+    """Return the rows that say something, those that hold first, then by weight and id."""
+    pool = _pool(knowledge, given)
+    grounded = (
+        *ground(knowledge, pool, _GivenFacts(given.lookup), {}, given.complete),
+        *flag_table(knowledge, pool, given.flags, {}),
+    )
+    found: dict[str, Match] = {}
+    for each in (one for rule in grounded for one in _match(rule, pool, given)):
+        known = found.setdefault(each.row.id, each)
+        if _VERDICTS.index(each.verdict) < _VERDICTS.index(known.verdict):
+            found[each.row.id] = each
+    return tuple(sorted(found.values(), key=_place))
+
+
+def _place(one: Match) -> tuple[int, int, str]:
+    return _VERDICTS.index(one.verdict), _SEVERITIES.index(one.severity), one.row.id
+
+
+class _GivenFacts(Facts):
+    """Facts that are looked up as they were given, whichever flags are kept."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        super().__init__({}, {})
+        object.__setattr__(self, "lookup", lookup)
+
+    def with_flags(self, kept: frozenset[str]) -> Facts:
+        return self
+
+
+def _pool(knowledge: Knowledge, given: StackFacts) -> Pool:
+    """Return the versions as candidates: one for each origin where nobody said which it is."""
+    return Pool(
+        tuple(
+            Candidate(
+                id=f"{component}@{version} <- {origin}",
+                component=component,
+                version=version,
+                origin=origin,
+                locator=component,
+                rank=0,
+                roles=frozenset({component, *_virtuals(knowledge, component)}),
+            )
+            for component, version in given.versions.items()
+            for origin in ((given.origins[component],) if component in given.origins else _ORIGINS)
+        )
+    )
+
+
+def _virtuals(knowledge: Knowledge, component: str) -> tuple[str, ...]:
+    known = knowledge.components.get(component)
+    return known.fulfils if known else ()
+
+
+@dataclass(frozen=True)
+class _Presence:
+    """Whether one of some candidates is there; None: that hangs on the origins in ``open``."""
+
+    truth: bool | None
+    open: tuple[str, ...] = ()
+
+
+def _presence(pool: Pool, candidates: frozenset[str]) -> _Presence:
+    components = {pool.by_id[name].component for name in candidates}
+    if any(each.id not in candidates for name in components for each in pool.of(name)):
+        whole = {
+            name for name in components if all(each.id in candidates for each in pool.of(name))
+        }
+        if not whole:
+            return _Presence(None, tuple(f"{name}.origin" for name in sorted(components)))
+    return _Presence(bool(components))
+
+
+def _match(grounded: GroundRule, pool: Pool, given: StackFacts) -> Iterator[Match]:
+    rule = grounded.rule
+    slots = [_presence(pool, each) for each in rule.slots]
+    lacks = [_presence(pool, each) for each in rule.lacks]
+    if any(each.truth is False for each in slots) or any(each.truth for each in lacks):
+        return
+    about = {
+        f"{each.component}@{each.version}"
+        for each in pool.candidates
+        if any(each.id in slot for slot in rule.slots)
+        or any(each.component == role or role in each.roles for role in rule.lack_of)
+    }
+    hanging = {name for each in (*slots, *lacks) if each.truth is None for name in each.open}
+    hanging.update(grounded.unknown)
+    words = tuple(sorted(about))
+    if grounded.beside:
+        yield Match(grounded.row, "beside", words, grounded.beside)
+        return
+    remedy = _remedy(grounded, pool, given)
+    if remedy is not None:
+        yield Match(grounded.row, "lifted", words, remedy=remedy)
+    else:
+        yield Match(grounded.row, "unknown" if hanging else "holds", words, tuple(sorted(hanging)))
+
+
+def _remedy(grounded: GroundRule, pool: Pool, given: StackFacts) -> str | None:
+    """Return the first remedy that lifts a row, in words; a plan takes one as well."""
+    by_id = {each.id: each for each in grounded.row.remedies}
+    for option in grounded.rule.remedies:
+        remedy = by_id[option.id]
+        addable = not given.complete and not pool.of(remedy.name)
+        if _helps(option, pool) and (_is_there(option, pool) or addable):
+            return remedy_text(remedy)
+    return None
+
+
+def _helps(option: RemedyOption, pool: Pool) -> bool:
+    return option.helps is None or _presence(pool, option.helps).truth is True
+
+
+def _is_there(option: RemedyOption, pool: Pool) -> bool:
+    return option.needs is None or _presence(pool, option.needs).truth is True

@@ -1,0 +1,45 @@
+"""The locks that environments of a root were built from, and the environment that a lock is."""
+
+from __future__ import annotations
+
+from ..errors import BuildError
+from ..model.plan import Lock
+from .publish import published
+from .store import Home, Version
+
+LOCK = "lock.json"
+
+
+def read_lock(home: Home, version: Version) -> Lock:
+    """Return the lock a published environment was built from. Raises BuildError without one."""
+    path = home.build(version.id) / LOCK
+    try:
+        return Lock.model_validate_json(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError) as error:
+        raise BuildError(
+            f"the lock of {home.name}/{version.number} is missing or damaged: {path}",
+            "the environment itself may still work; create it anew to have a record of it",
+        ) from error
+
+
+def find_published(home: Home, lock: Lock) -> Version | None:
+    """Return the newest published number that was built from the decisions of *lock*.
+
+    Its folder need not be called by the lock's id: before there were ids of decisions alone,
+    everything that a lock says was hashed. One that is called so is it, whatever became of the
+    lock beside it: what is published must never be built again in its place.
+    """
+    return next(
+        (each for each in reversed(published(home)) if _is_of(home, each, lock.id())),
+        None,
+    )
+
+
+def _is_of(home: Home, version: Version, identity: str) -> bool:
+    """Whether a published environment is that of a lock's id."""
+    if version.id == identity:
+        return True
+    try:
+        return read_lock(home, version).id() == identity
+    except BuildError:
+        return False

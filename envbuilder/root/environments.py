@@ -1,0 +1,40 @@
+"""Environments of a root by their names: ``NAME`` or ``NAME/NUMBER``."""
+
+from __future__ import annotations
+
+from ..errors import UsageError
+from .publish import find_version, published
+from .store import Home, Root, Version, default_number
+
+
+def find(root: Root, environment: str) -> tuple[Home, Version]:
+    """Return what ``NAME`` (its default) or ``NAME/NUMBER`` means in *root*."""
+    name, slash, number = environment.partition("/")
+    homes = {home.name: home for home in root.homes()}
+    if name not in homes:
+        there = ", ".join(homes) or "none yet"
+        raise UsageError(f"there is no environment {name!r} in {root.path}", f"there: {there}")
+    if slash and not (number.isascii() and number.isdigit()):
+        raise UsageError(f"{environment!r}: after the name comes a number, as in {name}/2")
+    return homes[name], find_version(homes[name], int(number) if number else None)
+
+
+def names(root: Root, *, numbers: bool) -> tuple[str, ...]:
+    """Return the names of a root's environments; with *numbers* each published ``NAME/NUMBER``."""
+    if not numbers:
+        return tuple(home.name for home in root.homes())
+    return tuple(
+        f"{home.name}/{version.number}" for home in root.homes() for version in published(home)
+    )
+
+
+def number_before_default(home: Home) -> int:
+    """Return the newest number before the default. Raises UsageError where there is none."""
+    default = default_number(home)
+    hint = f"envbuild list shows what there is; envbuild rollback {home.name} --to N takes it"
+    if default is None:
+        raise UsageError(f"{home.name} has no default to go back from", hint)
+    earlier = [each.number for each in published(home) if each.number < default]
+    if not earlier:
+        raise UsageError(f"there is nothing before {home.name}/{default} to go back to", hint)
+    return max(earlier)

@@ -1,0 +1,35 @@
+"""Where a root lies when nobody names one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..errors import UsageError
+from ..model.places import check_path
+from ..model.site import Site
+
+
+def named_root(path: str | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
+    """Return the root that is given by path or by ENVBUILD_ROOT, None where neither is."""
+    named = path or environ.get("ENVBUILD_ROOT")
+    return _checked(cwd / named) if named else None
+
+
+def default_root(site: Site, arch: str, environ: Mapping[str, str]) -> Path:
+    """Return ``<base>/<site>/<arch>``; the base is the site's, else XDG's folder for data."""
+    base = Path(site.base) if site.base else _data_home(environ)
+    return _checked(base / site.name / arch)
+
+
+def _data_home(environ: Mapping[str, str]) -> Path:
+    if environ.get("XDG_DATA_HOME"):
+        return Path(environ["XDG_DATA_HOME"]) / "envbuild"
+    if environ.get("HOME"):
+        return Path(environ["HOME"]) / ".local" / "share" / "envbuild"
+    raise UsageError("HOME is not set, so there is no default place", "give --root DIR")
+
+
+def _checked(path: Path) -> Path:
+    check_path(str(path))
+    return path

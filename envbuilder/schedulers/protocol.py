@@ -1,0 +1,69 @@
+"""What a scheduler's module has. It starts nothing: texts and environments come in, values go out.
+
+A new scheduler is a module with these names, and its line in SCHEDULERS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from ..model.job import Job, JobScript
+from ..model.launch import Hosts, JobStep, LaunchNode, Words
+from ..model.site import Launcher
+
+Which = Callable[[str], str | None]
+"""Returns the path of a program, or None."""
+
+Ask = Callable[..., str]
+"""Runs a program with words and returns what it printed; empty where it could not be asked."""
+
+
+class Scheduler(Protocol):
+    """One scheduler.
+
+    ``TITLE``: its name for people. ``SUBMIT``: the program that takes a job script, and
+    ``SUBMIT_LINE``: the words before the script's file. ``JOB_ID`` and ``PARTITION``: the variables
+    that hold the number and the partition (or queue) of a job. ``SETTINGS``: lines of bash before a
+    launch line in a script that may run inside a step of a job. The launcher that belongs to it, if
+    there is one, is an entry of LAUNCHERS with the trait ``scheduler``.
+    """
+
+    @property
+    def TITLE(self) -> str: ...  # noqa: N802
+    @property
+    def SUBMIT(self) -> str: ...  # noqa: N802
+    @property
+    def SUBMIT_LINE(self) -> str: ...  # noqa: N802
+    @property
+    def JOB_ID(self) -> str: ...  # noqa: N802
+    @property
+    def SETTINGS(self) -> Words: ...  # noqa: N802
+    @property
+    def PARTITION(self) -> str: ...  # noqa: N802
+
+    def job_script(self, job: Job) -> JobScript:
+        """Return the parts of a job script that only this scheduler knows."""
+
+    def job_hosts(
+        self,
+        environ: Mapping[str, str],
+        read: Callable[[str, str], str],
+        launch_node: LaunchNode | None,
+    ) -> Hosts:
+        """Return the hosts of the job that *environ* is in.
+
+        *read*: returns the text of a file, given its path and what to call it in an error. Raises
+        UsageError where the job says nothing that can be understood.
+        """
+
+    def job_step(self, environ: Mapping[str, str], ask: Ask) -> JobStep | None:
+        """Return the step of the job that holds the CPUs of this shell; None: there is none."""
+
+    def draft_launcher(self, which: Which, ask: Ask) -> Launcher | None:
+        """Return what starts ranks here by this scheduler, for the draft of a site document."""
+
+
+def no_job_step(_environ: Mapping[str, str], _ask: Ask) -> JobStep | None:
+    """Return None: further steps of a job wait for no CPUs."""
+    return None

@@ -1,0 +1,51 @@
+"""Run one of the tools: python [-I] target_tools TOOL [ARGUMENT...]."""
+
+import importlib
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+TOOLS = {
+    "install-pip": "put the pip that Python carries into a new virtualenv",
+    "fetch": "fetch files by URL and sha256, without pip; or list those that are missing",
+    "install-wheels": "install locked wheels by several pips side by side",
+    "bytecode": "compile installed packages, or restore their bytecode from the cache",
+    "check": "check that every pinned distribution is the one that Python finds",
+    "build-wheel": "build a wheel as pyproject.toml says, without pip",
+    "wheel-cache": "find, seal and keep wheels that are built from their sources",
+    "verify": "check what was built from its sources by its libraries",
+    "load-libraries": "load native libraries and print what they say as JSON",
+    "smoke": "prove, as one of several ranks, that the ranks can talk",
+}
+# These run from folders in which nothing else may be left.
+LEAVING_NOTHING = ("install-pip", "smoke")
+
+
+def usage():
+    """Return the list of tools."""
+    lines = [f"  {name:16}{summary}" for name, summary in TOOLS.items()]
+    return "\n".join([__doc__, "", *lines, ""])
+
+
+def main(arguments):
+    """Run the tool; return its exit code."""
+    if not arguments or arguments[0] not in TOOLS:
+        sys.stderr.write(usage())
+        return 2
+    name = arguments[0]
+    if name in LEAVING_NOTHING:
+        sys.dont_write_bytecode = True
+    # Python has put this folder first, which holds modules of a package; and no folder of ours is a
+    # place to import anything else from.
+    sys.path[0] = str(HERE.parent)
+    importlib.import_module(HERE.name)
+    del sys.path[0]
+    # As argparse names it.
+    sys.argv[0] = f"{HERE.name} {name}"
+    tool = importlib.import_module("{}.{}".format(HERE.name, name.replace("-", "_")))
+    return tool.main(arguments[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

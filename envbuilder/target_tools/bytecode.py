@@ -1,0 +1,227 @@
+"""Compile installed packages: by every processor, or as it was done for an earlier environment.
+
+    python -I target_tools bytecode REQUIREMENTS
+
+REQUIREMENTS holds lines "NAME==VERSION --hash=sha256:HEX", as pip installed them into the
+environment of the Python that runs this. What cannot be compiled, such as a template, is left as it
+is: pip does so too.
+
+The bytecode of a wheel is kept under the wheel's sha256 and the kind of Python that made it, in
+ENVBUILD_BYTECODE_CACHE; else in envbuild/bytecode below XDG_CACHE_HOME or ~/.cache. It may be
+removed at any time. What is there is not taken if it is damaged, of another wheel or Python, or for
+a source of another size; that the sources are the wheel's, pip has seen to.
+"""
+
+import collections
+import compileall
+import concurrent.futures
+import importlib.util
+import json
+import multiprocessing
+import os
+import sys
+import sysconfig
+import zipfile
+import zlib
+from pathlib import Path
+
+from .distributions import listed, records
+from .files import read_list
+from .names import normalize
+from .processes import processors
+
+# Magic, flags (not before 3.7), time and size of the source: what comes before the code itself.
+HEADER = 16 if sys.version_info >= (3, 7) else 12
+MAGIC = importlib.util.MAGIC_NUMBER
+KIND = f"{sys.implementation.cache_tag}-{MAGIC[:2].hex()}"
+INDEX = "index.json"
+# Files that a process compiles before it asks for more.
+TOGETHER = 20
+# From 3.14 on Python would start its workers anew, and they would not find this package.
+FORKED = {} if sys.version_info < (3, 7) else {"mp_context": multiprocessing.get_context("fork")}
+
+
+def say(text):
+    """Print a line on stderr."""
+    sys.stderr.write(text + "\n")
+
+
+def cache_folder():
+    """Return where bytecode is kept, or None."""
+    named = os.environ.get("ENVBUILD_BYTECODE_CACHE")
+    if named:
+        return Path(named).absolute()
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
+    # Without a home "~" stays as it is; a relative path is ignored, as its specification wants.
+    return Path(caches) / "envbuild" / "bytecode" if os.path.isabs(caches) else None  # noqa: PTH117
+
+
+class Wheel:
+    """What was installed from one wheel: the folder it lies in and its sources, relative to it."""
+
+    def __init__(self, sha256, folder, names):
+        """Take what is known of it."""
+        self.sha256 = sha256
+        self.folder = str(folder)
+        self.names = names
+
+    def source(self, name):
+        """Return the path of a source."""
+        return os.path.join(self.folder, name)  # noqa: PTH118 - thousands of them
+
+    def archive(self, cache):
+        """Return where its bytecode is kept."""
+        return Path(cache) / f"{self.sha256}-{KIND}.zip"
+
+
+def sources_of(metadata):
+    """Return the Python files that a RECORD lists, of those that lie in its folder."""
+    names = records(metadata)
+    return sorted(n for n in names if n.endswith(".py") and not n.startswith(("..", "/")))
+
+
+def installed(requirements):
+    """Return the wheels of a list of requirements that are installed here."""
+    pins = read_list(requirements)
+    hashes = {normalize(pin.partition("==")[0]): sha256 for pin, sha256 in pins}
+    paths = sysconfig.get_paths()
+    found = []
+    for folder in sorted({paths["purelib"], paths["platlib"]}):
+        for each in listed(folder):
+            sha256 = hashes.get(normalize(each.name))
+            if sha256 and each.path.name.endswith(".dist-info"):
+                found.append(Wheel(sha256, folder, sources_of(each.path)))
+    return found
+
+
+# ---------------------------------------------------------------- one wheel
+
+
+def restore(wheel, cache):
+    """Write the bytecode that is kept of a wheel; return the sources that are not served."""
+    path = wheel.archive(cache)
+    try:
+        with zipfile.ZipFile(str(path)) as archive:
+            sizes = index_of(archive, wheel)
+            return [name for name in wheel.names if not restored(wheel, archive, sizes, name)]
+    except FileNotFoundError:
+        return wheel.names
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        say(f"warning: kept bytecode refused: {path}: {error}")
+        return wheel.names
+
+
+def index_of(archive, wheel):
+    """Return the sizes of the sources an archive is for, None for what cannot be compiled."""
+    index = json.loads(archive.read(INDEX).decode("utf-8"))
+    if (index["wheel"], index["kind"]) != (wheel.sha256, KIND):
+        raise ValueError("it is of wheel {} and {}".format(index["wheel"], index["kind"]))
+    return index["sizes"]
+
+
+def restored(wheel, archive, sizes, name):
+    """Write the bytecode of one source; return False if it does not fit."""
+    source = wheel.source(name)
+    status = os.stat(source)  # noqa: PTH116 - thousands of them
+    if name not in sizes:
+        return False
+    if sizes[name] is None:
+        return True
+    if sizes[name] != status.st_size:
+        return False
+    header = MAGIC + (bytes(4) if HEADER == 16 else b"")
+    for number in (int(status.st_mtime), status.st_size):
+        header += (number & 0xFFFFFFFF).to_bytes(4, "little")
+    write(importlib.util.cache_from_source(source), header + archive.read(name))
+    return True
+
+
+def write(path, data):
+    """Write a file as a whole, into a folder that may be missing."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103,PTH120 - thousands of them
+    with open(path, "wb") as stream:  # noqa: PTH123
+        stream.write(data)
+
+
+def keep(wheel, cache):
+    """Keep the bytecode of a wheel, in place of what may be there."""
+    path = wheel.archive(cache)
+    part = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(str(part), "w", zipfile.ZIP_DEFLATED) as archive:
+            sizes = {name: kept(wheel, archive, name) for name in wheel.names}
+            index = {"wheel": wheel.sha256, "kind": KIND, "sizes": sizes}
+            archive.writestr(INDEX, json.dumps(index))
+        part.replace(path)
+    except OSError as error:
+        say(f"note: bytecode is not kept in {path.parent}: {error.strerror}")
+        if part.exists():
+            part.unlink()
+
+
+def kept(wheel, archive, name):
+    """Put the bytecode of one source into an archive; return the source's size, None without."""
+    source = wheel.source(name)
+    compiled = Path(importlib.util.cache_from_source(source))
+    if not compiled.exists():
+        return None
+    archive.writestr(name, compiled.read_bytes()[HEADER:])
+    return os.stat(source).st_size  # noqa: PTH116
+
+
+# ---------------------------------------------------------------- all of them
+
+
+def compile_source(path):
+    """Compile one source as pip would."""
+    compileall.compile_file(path, force=True, quiet=2)
+
+
+def by_all(act, items, *more, together=1):
+    """Return the results of act(item, *more), which every processor works on."""
+    several = [[each] * len(items) for each in more]
+    try:
+        workers = min(processors(), len(items))
+        pool = concurrent.futures.ProcessPoolExecutor(workers, **FORKED) if workers > 1 else None
+    except (ImportError, OSError):  # no semaphores, as where /dev/shm is missing
+        pool = None
+    if pool is None:
+        return list(map(act, items, *several))
+    with pool:
+        return list(pool.map(act, items, *several, chunksize=together))
+
+
+def own_up(wheels):
+    """Take from the wheels the sources that several have, and return the paths of these.
+
+    Whose is there, nothing tells.
+    """
+    owners = collections.Counter(each.source(name) for each in wheels for name in each.names)
+    shared = sorted(path for path, number in owners.items() if number > 1)
+    for wheel in wheels if shared else []:
+        wheel.names = [name for name in wheel.names if owners[wheel.source(name)] == 1]
+    return shared
+
+
+def settle(wheels, cache):
+    """See to it that all sources of the wheels are compiled."""
+    shared = own_up(wheels)
+    # The largest first, so that no processor is left with one at the end.
+    wheels = sorted(wheels, key=lambda wheel: -len(wheel.names))
+    missing = by_all(restore, wheels, cache) if cache else [wheel.names for wheel in wheels]
+    new = [(wheel, names) for wheel, names in zip(wheels, missing) if names]
+    paths = [wheel.source(name) for wheel, names in new for name in names]
+    by_all(compile_source, [*paths, *shared], together=TOGETHER)
+    if cache:
+        by_all(keep, [wheel for wheel, _ in new], cache)
+
+
+def main(arguments):
+    """Compile what is installed; return the exit code."""
+    if len(arguments) != 1:
+        sys.stderr.write(__doc__)
+        return 2
+    with Path(arguments[0]).open(encoding="utf-8") as lines:
+        settle(installed(lines), cache_folder())
+    return 0

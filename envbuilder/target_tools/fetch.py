@@ -1,0 +1,109 @@
+"""Fetch files and check them by sha256, without pip.
+
+    pip config list | python -I target_tools fetch LIST FOLDER
+    python -I target_tools fetch --missing LIST FOLDER
+
+pip runs the setup.py of sources to fetch them, and an old pip refuses wheels that are newer than
+itself. LIST holds lines "URL --hash=sha256:HEX"; a file that is in FOLDER and whole stays. What
+pip's configuration says of proxy, certificates, trusted hosts, timeout and credentials counts
+here too, and ~/.netrc. Exit code 1: a file could not be had. --missing fetches nothing: it prints
+the lines whose files are not in FOLDER, or not whole.
+"""
+
+import argparse
+import concurrent.futures
+import sys
+from pathlib import Path
+
+from .files import CHUNK, file_name, read_list, sha256_of
+from .pip_settings import read_settings
+from .processes import processors
+
+
+def is_whole(path, wanted):
+    """Return whether a file is there, with that sha256."""
+    return path.is_file() and sha256_of(path) == wanted
+
+
+def missing(files, folder):
+    """Return, for each (URL, sha256), whether its file is to be fetched; all processors hash."""
+    with concurrent.futures.ThreadPoolExecutor(processors()) as pool:
+        paths = [folder / file_name(url) for url, _ in files]
+        return [not each for each in pool.map(is_whole, paths, [wanted for _, wanted in files])]
+
+
+def fetch(opener, url, wanted, target, timeout):
+    """Fetch one file; it appears under its name only when it is whole. Returns what is wrong."""
+    partial = target.with_name("." + target.name + ".part")
+    try:
+        with opener.open(url, timeout=timeout) as answer, partial.open("wb") as stream:
+            for chunk in iter(lambda: answer.read(CHUNK), b""):
+                stream.write(chunk)
+        found = sha256_of(partial)
+        if found != wanted:
+            return f"its sha256 is {found}, the lock says {wanted}"
+        partial.replace(target)
+    finally:
+        if partial.exists():
+            partial.unlink()
+    return None
+
+
+def insist(opener, url, wanted, target, timeout):
+    """Fetch one file, again where that may help. Returns what is wrong, or None."""
+    from .http_client import reason, with_retries
+
+    try:
+        return with_retries(lambda: fetch(opener, url, wanted, target, timeout), url)
+    except OSError as error:
+        return reason(error)
+
+
+def opener_of(settings):
+    """Return what opens URLs as pip would with its settings."""
+    # lazy import: 40 ms, which a build with all of its files does not need
+    from .http_client import make_opener
+
+    names = ("index-url", "extra-index-url", "find-links")
+    return make_opener(
+        places=" ".join(settings.get(each, "") for each in names).split(),
+        cert=settings.get("cert"),
+        client_cert=settings.get("client-cert"),
+        proxy=settings.get("proxy"),
+        trusted_hosts=settings.get("trusted-host", "").split(),
+    )
+
+
+def fetch_all(files, folder):
+    """Fetch what is missing; return the exit code."""
+    settings = read_settings(sys.stdin, "download")
+    timeout = float(settings.get("timeout") or settings.get("default-timeout") or 15)
+    opener = opener_of(settings)
+    for url, wanted in files:
+        sys.stdout.write(f"fetch {url}\n")
+        sys.stdout.flush()
+        problem = insist(opener, url, wanted, folder / file_name(url), timeout)
+        if problem:
+            sys.stderr.write(
+                f"error: {url} cannot be fetched: {problem}\n"
+                f"hint: put the file into {folder.resolve()} by hand, or copy the whole folder "
+                "from where it can be\n"
+            )
+            return 1
+    return 0
+
+
+def main(arguments):
+    """Fetch all files, or say which are missing; return the exit code."""
+    parser = argparse.ArgumentParser(description="Fetch files and check them by sha256.")
+    parser.add_argument("--missing", action="store_true", help="print the lines of missing files")
+    parser.add_argument("list", type=Path, help='lines "URL --hash=sha256:HEX"')
+    parser.add_argument("folder", type=Path)
+    options = parser.parse_args(arguments)
+    lines = options.list.read_text(encoding="utf-8").splitlines(keepends=True)
+    files = read_list(lines)
+    lacking = missing(files, options.folder)
+    if options.missing:
+        sys.stdout.writelines(line for line, lacks in zip(lines, lacking) if lacks)
+        return 0
+    return fetch_all([file for file, lacks in zip(files, lacking) if lacks], options.folder)

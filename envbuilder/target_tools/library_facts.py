@@ -1,0 +1,296 @@
+"""Facts about one native library: its machine, the MPI and NCCL it finds, what is compiled in."""
+
+import functools
+import re
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import NamedTuple
+
+from elftools.common.exceptions import ELFError
+
+from . import horovod_build
+from .elf import machine_words, read_library, symbols
+from .files import is_below, real
+from .ld_so import Search
+from .mpi_wrapper import mpi_libraries, mpicxx_words, option_values
+from .names import release
+from .processes import output_of
+from .wheel_key import homes_inside, prefixes_of
+
+# libmpi.so.40, libmpi_cxx.so.40, libmpich.so.12, libmpi_ibm.so.3: what holds an MPI.
+MPI_NAME = re.compile(r"lib(mpi|mpich|mpichcxx|mpi_\w+|mpicxx|pmpi)\.so\b")
+NCCL_NAME = re.compile(r"libnccl\.so\b")
+# Where it lies in its folder, which may be the folder of libraries itself.
+NCCL_FOLDERS = ("", "lib/", "lib64/", "lib/*-linux-gnu*/", "targets/*/lib/")
+FRAMEWORK_NAME = re.compile(r"tensorflow|torch|c10|mxnet")
+# NCCL says its release in its log, with or without the CUDA behind it: the text is in its code.
+NCCL_SAYS = re.compile(rb"NCCL version (\d+(?:\.\d+)+)")
+# The driver's libraries are on machines with a GPU alone; login nodes have none.
+DRIVER_NAME = re.compile(r"lib(cuda|nvidia-ml)\.so\b")
+
+
+class Fact(NamedTuple):
+    """One thing that was looked at. ``passed`` is None where it could not be judged.
+
+    topic: what it is about: installation, linkage, mpi, nccl or flags.
+    """
+
+    passed: object
+    text: str
+    topic: str = "installation"
+
+
+def about(topic):
+    """Return what lets a generator's facts be about *topic*."""
+
+    def decorate(facts):
+        @functools.wraps(facts)
+        def of_topic(*arguments):
+            for fact in facts(*arguments):
+                yield fact._replace(topic=topic)
+
+        return of_topic
+
+    return decorate
+
+
+def right(text):
+    """Return a fact that is as it must be."""
+    return Fact(passed=True, text=text)
+
+
+def wrong(text):
+    """Return a fact that is a problem."""
+    return Fact(passed=False, text=text)
+
+
+def unknown(text):
+    """Return a fact that cannot be judged here."""
+    return Fact(passed=None, text=text)
+
+
+class Place(NamedTuple):
+    """The environment as Python and ld.so see it. ``mpi``: real path -> the MPI of mpicxx.
+
+    names: modules to import along with frameworks; imported: where those lie, filled as they are.
+    """
+
+    prefix: str
+    search: Search
+    mpicxx: str
+    mpi: dict
+    names: list
+    imported: dict
+
+
+class Native(NamedTuple):
+    """A native library: what it needs, all that comes with it, and what it says once loaded."""
+
+    name: str
+    path: str
+    needed: tuple
+    tree: dict
+    loaded: dict
+
+
+# ---------------------------------------------------------------- MPI
+
+
+def mpi_of_mpicxx(program):
+    """Return (mpicxx, real path -> name) of the MPI's libraries and what they load.
+
+    Found in the folders that mpicxx names: what LD_LIBRARY_PATH says is to be judged by that.
+    *program*: one whose libraries are meant, this Python.
+    """
+    mpicxx, words = mpicxx_words() or (None, [])
+    search = Search(program, {"LD_LIBRARY_PATH": ":".join(option_values(words, "-L"))})
+    found = {}
+    for path in mpi_libraries(words) if words else ():
+        found[path] = Path(path).name
+        tree = search.tree(path) if search.library(path) else {}
+        found.update({real(each): name for name, each in tree.items() if each})
+    return mpicxx, found
+
+
+@about("mpi")
+def mpicxx_facts(build, place):
+    """Yield facts about whether mpicxx is that of the plan."""
+    plan = build["mpi"]
+    label = f"{plan['component']} {plan['version']}"
+    if place.mpicxx is None:
+        yield wrong(f"mpicxx of {label} is not on PATH")
+        return
+    if not place.mpi:
+        yield wrong(f"{place.mpicxx} -show names no MPI library that exists")
+        return
+    inside = any(is_below(place.mpicxx, each) for each in prefixes_of(place.prefix))
+    where = "in the prefix" if inside else "not in the prefix"
+    fits = inside == (plan["origin"] in ("pip", "build"))
+    yield Fact(fits, f"{place.mpicxx} is {where}; the plan has {label} from {plan['origin']}")
+    said = output_of([place.mpicxx, "--showme:version"]) or ""
+    version = re.search(r"Open MPI (\d[\w.]*)", said)
+    if plan["component"] == "openmpi" and version:
+        fits = version.group(1) == plan["version"]
+        yield Fact(fits, f"{place.mpicxx} is of Open MPI {version.group(1)}; planned: {label}")
+
+
+@about("mpi")
+def mpi_facts(native, wanted, place):
+    """Yield facts about the MPI that a library finds. *wanted*: None where nobody has said."""
+    direct = [name for name in native.needed if MPI_NAME.match(name)]
+    if wanted is None and not (direct and place.mpi):
+        yield unknown(f"{native.name} links {', '.join(direct) or 'no MPI'}; not stated")
+        return
+    if wanted is False:
+        for name in direct:
+            yield wrong(f"{native.name} links {name}, and the plan has no MPI for it")
+        if not direct:
+            yield right(f"{native.name} links no MPI")
+        return
+    if not direct:
+        yield wrong(f"{native.name} links no MPI")
+    planned = ", ".join(sorted(path for path, name in place.mpi.items() if MPI_NAME.match(name)))
+    found = {path for name, path in native.tree.items() if path and MPI_NAME.match(name)}
+    mapped = {p for p in native.loaded.get("mapped", ()) if MPI_NAME.match(Path(p).name)}
+    for how, paths in (("finds", found), ("loads", mapped - set(map(real, found)))):
+        for path in sorted(paths):
+            if real(path) in place.mpi:
+                yield right(f"{native.name} {how} {plain(path)}, which mpicxx names")
+            else:
+                why = reason(path, place)
+                text = f"{native.name} {how} {plain(path)}{why}, mpicxx names {planned}"
+                yield wrong(text)
+
+
+def plain(path):
+    """Return a path as people read it: what leaves a folder through .. has links resolved."""
+    return real(path) if "/../" in path else path
+
+
+def reason(path, place):
+    """Return why ld.so takes this path, if it is for LD_LIBRARY_PATH."""
+    folder = str(Path(path).parent)
+    named = [each.rstrip("/") for each in place.search.library_path]
+    return " (its folder is in LD_LIBRARY_PATH)" if folder in named else ""
+
+
+# ---------------------------------------------------------------- NCCL, and what is compiled in
+
+
+@about("nccl")
+def nccl_facts(build, native, place):
+    """Yield facts about the NCCL of a Horovod library."""
+    shared = [name for name in native.needed if NCCL_NAME.match(name)]
+    wanted = horovod_build.expected(build).get("nccl")
+    if wanted is None:
+        yield unknown(f"{native.name} links {', '.join(shared) or 'no NCCL'}; not stated")
+        return
+    if not wanted:
+        fits = not shared
+        yield Fact(fits, f"{native.name} links {', '.join(shared) or 'no NCCL'}; planned: none")
+        return
+    link = build["flags"].get("HOROVOD_NCCL_LINK", "").upper()
+    if not shared:
+        # horovod.lds makes them local: they are in .symtab, which strip takes away.
+        names, _ = symbols(native.path, ".symtab")
+        inside = "ncclAllReduce" in names
+        text = "holds NCCL" if inside else "neither links libnccl nor holds ncclAllReduce"
+        passed = None if not names else inside
+        passed = False if link == "SHARED" else passed
+        yield Fact(passed, f"{native.name} {text}; planned: {link.lower() or 'either'}")
+        if inside:
+            yield nccl_release(build, native.path, native.name)
+        return
+    fits = link != "STATIC"
+    yield Fact(fits, f"{native.name} links {shared[0]}; planned: {link.lower() or 'either'}")
+    flags = build["flags"]
+    known = dict(homes_inside(build, place.prefix), **flags)
+    folders = [known[name] for name in ("HOROVOD_NCCL_LIB", "HOROVOD_NCCL_HOME") if name in known]
+    mapped = [p for p in native.loaded.get("mapped", ()) if NCCL_NAME.match(Path(p).name)]
+    found = native.tree.get(shared[0])
+    for path in filter(None, dict.fromkeys([found, *mapped])):
+        fits = not folders or any(holds_nccl(folder, path) for folder in folders)
+        where = f"; planned: {' or '.join(folders)}" if folders else ""
+        # One name is loaded once: what the framework has of NCCL's name comes first.
+        first = ", which was loaded first" if found and real(path) != real(found) else ""
+        yield Fact(fits, f"{native.name} finds {path}{first}{where}")
+        yield nccl_release(build, path, path)
+
+
+def nccl_release(build, path, name):
+    """Return a fact about the release of the NCCL in a library, by its own code.
+
+    What Horovod was compiled with tells of nccl.h alone: CMake looks for the library by itself, and
+    may find that of another NCCL.
+    """
+    wanted = (build["nccl"] or {}).get("version")
+    with Path(path).open("rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as whole:
+        said = {match.group(1).decode() for match in NCCL_SAYS.finditer(whole)}
+    text = f"{name} is NCCL {' or '.join(sorted(said)) or 'that does not say its release'}"
+    if not said or wanted is None:
+        return unknown(text)
+    fits = release(wanted) in map(release, said)
+    return Fact(fits, f"{text}; planned: {wanted}")
+
+
+def holds_nccl(folder, path):
+    """Return whether a library lies in NCCL's folder, or a link there leads to it."""
+    if is_below(real(path), real(folder)):
+        return True
+    patterns = [each + "libnccl.so*" for each in NCCL_FOLDERS]
+    return real(path) in {real(each) for name in patterns for each in Path(folder).glob(name)}
+
+
+@about("flags")
+def content_facts(build, native):
+    """Yield facts about what is compiled into a Horovod library."""
+    defined, _ = symbols(native.path)
+    inside = horovod_build.compiled_in(defined)
+    for name, wanted in sorted(horovod_build.expected(build).items()):
+        has = "has" if inside[name] else "has no"
+        text = f"{native.name} {has} {horovod_build.CLASSES[name]}"
+        says = "" if inside[name] == wanted else f", the plan {horovod_build.words(name, wanted)}"
+        yield Fact(inside[name] == wanted, text + says)
+
+
+# ---------------------------------------------------------------- a library at all
+
+
+def native_of(path, name, said, place):
+    """Return (Native, facts); None for a file that is no library of this machine."""
+    try:
+        library = read_library(str(path))
+    except (ELFError, OSError) as error:
+        return None, [wrong(f"{name} is no ELF file: {error}")]
+    here = place.search.program.machine
+    if library.machine != here:
+        text = f"{name} is for {machine_words(library.machine)}, this is {machine_words(here)}"
+        return None, [wrong(text)]
+    tree = place.search.tree(str(path))
+    facts = [right(f"{name} is for {machine_words(here)}")]
+    return Native(name, str(path), library.needed, tree, said), facts
+
+
+@about("linkage")
+def resolving_facts(native, location):
+    """Yield facts about names that nothing provides. *location*: the framework's package."""
+    mapped = {Path(path).name for path in native.loaded.get("mapped", ())}
+    brought = {file.name for file in location.rglob("*.so*")} if location else set()
+    lacking = [name for name, path in native.tree.items() if path is None]
+    lacking = sorted(set(lacking) - mapped - brought)
+    for name in lacking:
+        if DRIVER_NAME.match(name):
+            yield unknown(f"{native.name} needs {name} of the GPU's driver: not on this machine")
+        elif location or not FRAMEWORK_NAME.search(name):
+            yield wrong(f"{native.name} needs {name}, which is not found")
+    if not lacking:
+        yield right(f"{native.name}: all {len(native.tree)} libraries it needs are there")
+
+
+@about("linkage")
+def loading_facts(what, said):
+    """Yield facts about whether a framework and its libraries can be loaded."""
+    if "error" in said:
+        yield wrong(f"{what} cannot be loaded: " + " | ".join(said["error"]))
+    else:
+        yield right(f"{what} can be loaded")

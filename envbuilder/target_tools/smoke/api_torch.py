@@ -1,0 +1,87 @@
+"""torch.distributed, with its Gloo, NCCL or (where torch was built with it) MPI backend."""
+
+import os
+import sys
+from datetime import timedelta
+
+from .. import proc
+from . import rank_env, traffic
+from .api import Api, log_nccl, on_device, torch_words
+
+
+class Distributed(Api):
+    """The backend is the transport that is asked for, Gloo where none is."""
+
+    modules = ("numpy", "torch", "torch.distributed")
+
+    def __init__(self, options, recorder):
+        super().__init__(options, recorder)
+        self.lacks["allgather"] = "torch.distributed gathers equal shapes alone"
+        self.lacks["mismatch"] = "torch.distributed does not compare shapes"
+
+    def prepare(self):
+        self.backend = self.transport or "gloo"
+        self.nccl_log = log_nccl(self.options, self.recorder) if self.backend == "nccl" else None
+
+    def init(self):
+        self.torch = sys.modules["torch"]
+        self.group = sys.modules["torch.distributed"]
+        rank, size, local_rank, local_size = rank_env.place() or (0, 1, 0, 1)
+        self.local_rank, self.local_size = (lambda: local_rank), (lambda: local_size)
+        self.device = "cpu"
+        if self.backend == "nccl":
+            count = self.torch.cuda.device_count()
+            self.device = f"cuda:{on_device('torch', count, local_rank)}"
+            self.torch.cuda.set_device(self.device)
+        where = {}
+        if self.backend != "mpi":
+            method = meeting(size, self.options, self.recorder)
+            where = {"init_method": method, "rank": rank, "world_size": size}
+        limit = timedelta(seconds=self.options.timeout)
+        self.group.init_process_group(self.backend, timeout=limit, **where)
+        # After shutdown nobody can be asked any more.
+        self.used = self.group.get_backend()
+        self.rank, self.size = self.group.get_rank, self.group.get_world_size
+        self.barrier, self.shutdown = self.group.barrier, self.group.destroy_process_group
+
+    def framework(self):
+        return torch_words(self.torch, self.device)
+
+    def _tensor(self, values):
+        # A copy: the operations work in place, and the judged input must stay as it is.
+        return self.torch.from_numpy(values.copy()).to(self.device)
+
+    def allreduce(self, values):
+        tensor = self._tensor(values)
+        self.group.all_reduce(tensor)
+        return tensor.cpu().numpy()
+
+    def allgather(self, values):
+        tensor = self._tensor(values)
+        parts = [self.torch.empty_like(tensor) for _ in range(self.size())]
+        self.group.all_gather(parts, tensor)
+        return self.torch.cat(parts).cpu().numpy()
+
+    def broadcast(self, values, root):
+        tensor = self._tensor(values)
+        self.group.broadcast(tensor, src=root)
+        return tensor.cpu().numpy()
+
+    def carried(self):
+        source = f"torch.distributed.get_backend() is {self.used}"
+        words = traffic.from_nccl(proc.read(self.nccl_log)) if self.nccl_log else ""
+        source += f"; NCCL's log: {words}" if words else ""
+        names = ("allreduce", "allgather", "broadcast")
+        return [traffic.claim(name, self.used, source) for name in names]
+
+
+def meeting(size, options, recorder):
+    """Return where the ranks find each other.
+
+    torchrun says where; for other launchers a file in the folder of the run does, which all
+    ranks see. Its name is of this run alone: a file that is left over would be joined.
+    """
+    if os.environ.get("MASTER_ADDR") and os.environ.get("MASTER_PORT"):
+        return "env://"
+    alone = "" if size > 1 else f"-{recorder.identity}"
+    return (options.out.resolve() / f"meeting-{options.nonce}{alone}").as_uri()

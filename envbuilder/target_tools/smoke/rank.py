@@ -1,0 +1,142 @@
+"""From the options to the last record.
+
+Each process appends JSON lines to DIR/rank-<host>-<pid>.jsonl, one before and one after every
+check, so that who reads them knows where a rank stopped. It judges what it alone can see; what
+takes the view of all ranks is judged from the records. Exit code 0: every check of this rank
+passed.
+"""
+
+import argparse
+import faulthandler
+import importlib
+import os
+import platform
+import signal
+import socket
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from .. import proc
+from . import rank_env, traffic
+from .api import Mpi4py, Numpy
+from .api_horovod import HorovodTensorflow, HorovodTorch
+from .api_torch import Distributed
+from .conversation import Conversation
+from .recorder import Recorder
+
+APIS = {
+    "numpy": Numpy,
+    "mpi4py": Mpi4py,
+    "torch.distributed": Distributed,
+    "horovod.torch": HorovodTorch,
+    "horovod.tensorflow": HorovodTensorflow,
+}
+TRANSPORTS = ("mpi", "nccl", "gloo")
+
+# Seconds after the limit at which a rank ends itself, should nobody do so from outside: its
+# launcher may be gone, or unable to reach this node.
+OVERTIME = 10
+# Seconds between the last record of a failed rank and its exit: most launchers end all ranks
+# when one exits with an error, and the others shall have written their last record by then.
+PARTING = 0.5
+
+
+def begin(options):
+    """Open the record, and see to it that a hang leaves a stack and comes to an end."""
+    recorder = Recorder(options.out, options.nonce)
+    path = options.out / f"stack-{recorder.identity}.txt"
+    stacks = path.open("w", encoding="utf-8")  # stays open: a hang writes to it
+    faulthandler.enable(file=stacks)
+    faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True, chain=False)
+    # From a thread of its own, so also out of a C call that never returns.
+    before_limit = max(1.0, options.timeout - max(2.0, options.timeout / 10))
+    faulthandler.dump_traceback_later(before_limit, file=stacks)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(int(options.timeout) + OVERTIME)
+    recorder.write(
+        "start",
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        started=proc.start_time(),
+        clock=proc.boot_id(),
+        executable=sys.executable,
+        uid=os.getuid(),
+        launcher_rank=rank_env.launcher_rank(),
+        api=options.api,
+    )
+    return recorder
+
+
+def world_facts(api):
+    """Return who this rank is and what it runs with."""
+    package = importlib.import_module(api.modules[-1].partition(".")[0])
+    mpi = sys.modules.get("mpi4py.MPI")
+    vendor = mpi.get_vendor() if mpi else None
+    build_record = getattr(package, "build_record", lambda: None)
+    return {
+        "rank": api.rank(),
+        "size": api.size(),
+        "local_rank": api.local_rank(),
+        "local_size": api.local_size(),
+        "runtime": package.__name__,
+        "runtime_version": str(getattr(package, "__version__", "unknown")),
+        "runtime_file": package.__file__,
+        "build_record": build_record(),
+        "framework": api.framework(),
+        "mpi": vendor and vendor[0],
+        "mpi_version": vendor and ".".join(map(str, vendor[1])),
+        "python": platform.python_version(),
+        "numpy": sys.modules["numpy"].__version__,
+    }
+
+
+def converse(options, recorder):
+    """Run everything, from the import of what is talked through to its shutdown."""
+    api = APIS[options.api](options, recorder)
+    recorder.check("import", api.load)
+    recorder.check("init", api.init)
+    recorder.who = f"rank {api.rank()}"
+    recorder.write("init", **world_facts(api))
+    Conversation(api, sys.modules["numpy"], recorder, options).run()
+    recorder.write("libraries", paths=traffic.libraries())
+    recorder.check("shutdown", api.shutdown)
+    recorder.write("carried", claims=api.carried())
+    recorder.write("end", failed=recorder.failed)
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(description="Prove that the ranks can talk.")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the records")
+    parser.add_argument("--nonce", required=True, help="names this run in every record")
+    parser.add_argument("--ranks", type=int, required=True, help="ranks that were asked for")
+    parser.add_argument("--max-bytes", type=int, default=64 * 2**20, help="largest message")
+    parser.add_argument("--timeout", type=float, default=120, help="seconds until it is a hang")
+    parser.add_argument(
+        "--api", choices=sorted(APIS), default="numpy", help="what is talked through"
+    )
+    parser.add_argument("--transport", choices=TRANSPORTS, help="what is to carry the data")
+    parser.add_argument(
+        "--runtime", default="distributed_dl_training.numpy", help="the module of --api numpy"
+    )
+    options = parser.parse_args(arguments)
+    if options.ranks < 1 or options.max_bytes < 4 or options.timeout <= 0:
+        parser.error("--ranks must be 1 or more, --max-bytes 4 or more, --timeout above 0")
+    return options
+
+
+def main(arguments=None):
+    options = parse(arguments)
+    recorder = begin(options)
+    try:
+        converse(options, recorder)
+    except BaseException as error:
+        about = {"message": str(error), "traceback": traceback.format_exc()}
+        recorder.write("error", type=type(error).__name__, **about)
+        traceback.print_exc()
+        time.sleep(PARTING)
+        # Not through the interpreter's exit: MPI would wait there for the other ranks.
+        os._exit(1)
+    time.sleep(PARTING if recorder.failed else 0)
+    return 1 if recorder.failed else 0

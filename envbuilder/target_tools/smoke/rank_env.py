@@ -1,0 +1,50 @@
+"""The rank, size and local rank that launchers set in the environment of each process."""
+
+import os
+import re
+
+# (rank, size, rank on the node, processes on the node) as each launcher names them. torchrun and
+# horovodrun come first: they may themselves have been started by one of the others.
+NAMES = (
+    ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+    ("HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE"),
+    (
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+    ),
+    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+    ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_TASKS_PER_NODE"),
+)
+# PMIx tells the rank but not the size.
+RANKS = [names[0] for names in NAMES] + ["PMIX_RANK"]
+
+
+def launcher_rank():
+    """Return the rank that the launcher set, or None."""
+    values = (os.environ.get(name, "") for name in RANKS)
+    return next((int(text) for text in values if text.isdigit()), None)
+
+
+def place():
+    """Return (rank, size, local rank, local size) as the launcher set them, or None.
+
+    Where the launcher sets nothing about the node, one node is assumed to hold all ranks.
+    """
+    for names in NAMES:
+        rank, size, local_rank, local_size = (_number(os.environ.get(name, "")) for name in names)
+        if rank is not None and size is not None:
+            return (
+                rank,
+                size,
+                rank if local_rank is None else local_rank,
+                size if local_size is None else local_size,
+            )
+    return None
+
+
+def _number(text):
+    """Return the number that begins *text*: Slurm writes 4(x2) for four tasks on each of two."""
+    found = re.match(r"[0-9]+", text)
+    return int(found.group()) if found else None

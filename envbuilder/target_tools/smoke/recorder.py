@@ -1,0 +1,43 @@
+"""The record of one process: JSON lines."""
+
+import json
+import os
+import socket
+import sys
+import time
+
+
+class Recorder:
+    """Appends one JSON line per event; each is with the kernel when the call returns."""
+
+    def __init__(self, folder, nonce):
+        self.folder = folder
+        self.identity = f"{socket.gethostname()}-{os.getpid()}"
+        self.who = self.identity
+        self.nonce = nonce
+        self.failed = 0
+        path = folder / f"rank-{self.identity}.jsonl"
+        self.stream = path.open("a", encoding="utf-8", errors="replace", buffering=1)
+
+    def write(self, event, **facts):
+        facts.update(event=event, nonce=self.nonce, time=time.monotonic())
+        self.stream.write(json.dumps(facts, sort_keys=True, ensure_ascii=False) + "\n")
+
+    def check(self, name, work, dtype=None, nbytes=None):
+        """Run *work*, which returns None or what is wrong, or a dict of facts with a problem."""
+        what = {"check": name, "dtype": dtype, "bytes": nbytes}
+        self.write("begin", **what)
+        started = time.monotonic()
+        found = work()
+        facts = found if isinstance(found, dict) else {"problem": found}
+        problem = facts["problem"]
+        facts.update(what, passed=problem is None, seconds=time.monotonic() - started)
+        self.write("done", **facts)
+        if problem is not None:
+            self.failed += 1
+            label = " ".join(str(word) for word in (name, dtype, nbytes) if word is not None)
+            sys.stderr.write(f"{self.who}: {label}: {problem}\n")
+
+    def leave_out(self, name, why, dtype=None):
+        """Say that a check is not made, because what is talked through cannot do it."""
+        self.write("left out", check=name, dtype=dtype, why=why)

@@ -1,0 +1,258 @@
+"""Check that what was built from its sources is what the plan says, by its libraries.
+
+    python target_tools verify --builds builds.json --prefix PREFIX
+
+Run by the environment's own Python in the environment of the build. For each entry of builds.json:
+the native libraries of exactly the frameworks asked for exist and are of this machine; they find,
+as ld.so looks, the MPI that mpicxx names and the NCCL of the plan; what was compiled in agrees with
+the flags, with Horovod's own metadata and with what the libraries say once they are loaded. A line
+for each fact, all problems on stderr; beside builds.json verified.json, and imported.json: where
+the modules lie that were imported along with frameworks. Exit code 1 if there are problems.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+import elftools
+
+from . import distributions, horovod_build
+from .distributions import PATH, records
+from .files import is_below, real, write_json
+from .ld_so import Search
+from .library_facts import (
+    MPI_NAME,
+    Fact,
+    Place,
+    about,
+    content_facts,
+    loading_facts,
+    mpi_facts,
+    mpi_of_mpicxx,
+    mpicxx_facts,
+    native_of,
+    nccl_facts,
+    resolving_facts,
+    right,
+    unknown,
+    wrong,
+)
+from .load_libraries import loaded
+from .wheel_cache import INSIDE, differences
+from .wheel_key import JOBS, PREFIX_WORD, prefixes_of, without_folders
+
+# Where the build tools lie, pyelftools among them.
+TOOLS = Path(elftools.__file__).resolve().parent.parent
+
+
+# ---------------------------------------------------------------- what is installed
+
+
+def distribution(component):
+    """Return (version, metadata folder) of what Python finds first; (None, None) if nothing."""
+    each = distributions.find(component)
+    return (each.version, each.path) if each else (None, None)
+
+
+def installed_facts(build, version, metadata, place):
+    """Yield facts about which copy of a component is there."""
+    label = f"{build['component']} {build['version']}"
+    if metadata is None:
+        yield wrong(f"{label} is not installed")
+    elif not is_below(real(metadata), real(place.prefix)):
+        yield wrong(f"{label}: Python finds {version} in {metadata.parent}, not the prefix")
+    else:
+        fits = version.split("+")[0] == build["version"]
+        yield Fact(fits, f"{label}: {version} is installed in {metadata.parent}")
+
+
+def brought_facts(build, version, location, place):
+    """Yield facts about which copy of a component that a module brings is there."""
+    label = "{} {} of module {}".format(build["component"], build["version"], build["module"])
+    if location is None:
+        yield wrong(f"{label} is missing: Python finds no package {build['component']}")
+    elif is_below(real(location), real(place.prefix)):
+        yield wrong(f"{label}: Python finds the one in {location}, which is not the module's")
+    elif version is None:
+        yield unknown(f"{label} lies in {location} and does not say its version")
+    else:
+        fits = version.split("+")[0] == build["version"]
+        yield Fact(fits, f"{label}: {version} lies in {location}")
+
+
+def location_of(package):
+    """Return the folder of a package as Python finds it; None if it finds none."""
+    spec = PathFinder.find_spec(package, PATH)
+    found = spec and next(iter(spec.submodule_search_locations or ()), None)
+    return Path(found) if found else None
+
+
+@about("flags")
+def record_facts(build, metadata, place):
+    """Yield facts about what the wheel says it was made of."""
+    try:
+        made = json.loads((metadata / INSIDE).read_text(encoding="utf-8"))["facts"]
+    except (OSError, ValueError, KeyError, TypeError):
+        yield unknown(f"the wheel does not say what it was made of: no {INSIDE}")
+        return
+    names = {"flags": "flags", "pip-options": "pip_options", "mpi": "mpi"}
+    wanted = {name: build[key] for name, key in names.items()}
+    wanted["patches"] = {each["name"]: each["sha256"] for each in build["patches"]}
+    wanted["environment"] = {n: v for n, v in build["environment"].items() if n not in JOBS}
+    prefix = [(path, PREFIX_WORD) for path in prefixes_of(place.prefix)]
+    wanted = without_folders(wanted, prefix)
+    found = {name: made.get(name) for name in wanted}
+    found["mpi"] = (made.get("mpi") or {}).get("plan")
+    other = differences(wanted, found)
+    for line in other:
+        yield wrong(f"the wheel was made otherwise: {line}")
+    if not other:
+        yield right("the wheel says it was made with these flags, patches and options")
+
+
+# ---------------------------------------------------------------- libraries
+
+
+def horovod_facts(build, folder, place):
+    """Yield facts about a Horovod that lies in a folder of packages."""
+    package = folder / "horovod"
+    versions = {}
+    for framework, paths in horovod_build.native_libraries(package).items():
+        if framework in build["frameworks"]:
+            facts, versions[framework] = framework_facts(build, framework, paths, place)
+            yield from facts
+        else:
+            for path in paths:
+                text = f"{short(path)} is there, and {framework} was not asked for"
+                # A site may build one Horovod for all its frameworks.
+                yield unknown(text) if horovod_build.is_the_sites(build) else wrong(text)
+    for passed, text in horovod_build.metadata_facts(build, package, versions):
+        yield Fact(passed, text, "flags")
+
+
+def short(path):
+    """Return a library's path from the package on."""
+    parts = path.parts
+    return "/".join(parts[len(parts) - 1 - parts[::-1].index("horovod") :])
+
+
+def framework_facts(build, framework, paths, place):
+    """Return (facts, version) of a framework that was asked for, and of Horovod's part for it."""
+    facts = []
+    if not paths:
+        facts.append(wrong(f"{framework} was asked for, and horovod/{framework} has no library"))
+    location = location_of(framework)
+    said = {}
+    if not location:
+        facts.append(wrong(f"{framework} is missing: Python finds no module {framework}"))
+    elif paths:
+        said = loaded(framework, paths, TOOLS, place.names)
+        place.imported.update(said.get("files", {}))
+        facts += loading_facts(f"{framework}, then {', '.join(map(short, paths))}", said)
+    for path in paths:
+        native, found = native_of(path, short(path), said, place)
+        facts += found
+        if native:
+            facts += horovod_library_facts(build, native, place)
+            facts += resolving_facts(native, location)
+    for passed, text in horovod_build.said_by_library(build, said.get("answers", {})):
+        facts.append(Fact(passed, text, "flags"))
+    return facts, said.get("version")
+
+
+def horovod_library_facts(build, native, place):
+    """Yield facts about one library of Horovod."""
+    yield from content_facts(build, native)
+    yield from mpi_facts(native, horovod_build.expected(build).get("mpi"), place)
+    yield from nccl_facts(build, native, place)
+
+
+def other_facts(build, metadata, place):
+    """Yield facts about the native libraries of any other component."""
+    names = sorted(name for name in records(metadata) if re.search(r"\.so(\.[\d.]+)?$", name))
+    linked = []
+    for name in names:
+        path = metadata.parent / name
+        # To import mpi4py.MPI would start MPI; its library alone does not.
+        said = loaded(None, [path], TOOLS) if build["component"] == "mpi4py" else {}
+        if said:
+            yield from loading_facts(name, said)
+        native, facts = native_of(path, name, said, place)
+        yield from facts
+        if native:
+            yield from resolving_facts(native, metadata.parent)
+            linked += [native] if any(map(MPI_NAME.match, native.needed)) else []
+    for native in linked:
+        yield from mpi_facts(native, build["mpi"] is not None, place)
+    if build["mpi"] and not linked:
+        yield wrong(f"none of the {len(names)} native libraries links an MPI")
+
+
+def facts_of(build, place):
+    """Return all facts about one entry of builds.json."""
+    version, metadata = distribution(build["component"])
+    if horovod_build.is_the_sites(build):
+        return sites_facts(build, version, place)
+    facts = list(installed_facts(build, version, metadata, place))
+    if build["mpi"]:
+        facts += mpicxx_facts(build, place)
+    if facts[0].passed:
+        facts += record_facts(build, metadata, place)
+        if build["component"] == "horovod":
+            facts += horovod_facts(build, metadata.parent, place)
+        else:
+            facts += other_facts(build, metadata, place)
+    return facts
+
+
+def sites_facts(build, version, place):
+    """Return all facts about the Horovod that a module brings: how it was built nobody recorded."""
+    location = location_of(build["component"])
+    facts = list(brought_facts(build, version, location, place))
+    if build["mpi"]:
+        facts += mpicxx_facts(build, place)
+    if facts[0].passed is not False:
+        facts += horovod_facts(build, location.parent, place)
+    return facts
+
+
+def main(arguments):
+    """Verify all builds; return the exit code."""
+    parser = argparse.ArgumentParser(description="Verify what was built from its sources.")
+    parser.add_argument("--builds", required=True, help="builds.json")
+    parser.add_argument("--prefix", required=True)
+    options = parser.parse_args(arguments)
+    builds = Path(options.builds)
+    search = Search(sys.executable, os.environ)
+    names = imports_of(builds.with_name("expected.json"))
+    place = Place(options.prefix, search, *mpi_of_mpicxx(sys.executable), names, imported={})
+    report = []
+    for build in json.loads(builds.read_text(encoding="utf-8")):
+        for fact in facts_of(build, place):
+            report.append({"component": build["component"], **fact._asdict()})
+            mark = {True: "ok", False: "WRONG", None: "not judged"}[fact.passed]
+            sys.stdout.write(f"{build['component']}: {mark}: {fact.text}\n")
+    write_json(builds.with_name("imported.json"), place.imported)
+    return finish(builds.with_name("verified.json"), report)
+
+
+def imports_of(expected):
+    """Return what check.py will import, by what the plan expects; nothing where nobody said."""
+    if not expected.is_file():
+        return []
+    pins = json.loads(expected.read_text(encoding="utf-8"))
+    return [pin["import"] for pin in pins if pin["import"]]
+
+
+def finish(target, report):
+    """Write the record and name every problem; return the exit code."""
+    wrong = [each for each in report if each["passed"] is False]
+    write_json(target, {"schema": 1, "passed": not wrong, "facts": report})
+    for each in wrong:
+        sys.stderr.write(f"error: {each['component']}: {each['text']}\n")
+    sys.stdout.write(f"{len(report) - len(wrong)} of {len(report)} facts hold\n")
+    return 1 if wrong else 0

@@ -1,0 +1,332 @@
+"""Wheels that were built before, each under a key of everything that went into it.
+
+    python target_tools wheel-cache find --builds FILE --component NAME --prefix PREFIX --cache DIR
+    python target_tools wheel-cache seal --builds FILE --component NAME --prefix PREFIX WHEEL
+    python target_tools wheel-cache keep --cache DIR WHEEL
+
+Run by the environment's own Python; ``find`` and ``seal`` in the environment of the build, flags
+exported. ``find`` prints the path of a wheel that fits, or nothing; ``seal`` writes into a built
+wheel what it was made of and makes its libraries look for others relative to themselves; ``keep``
+puts a sealed wheel into the cache and prints its path there. What is in the cache is never trusted:
+an entry whose wheel or facts are not those of its key is named on stderr and left alone.
+
+An entry: DIR/<first 16 hex digits of the key>/ with the wheel and record.json.
+"""
+
+import argparse
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import posixpath
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+
+from .files import ELF_MAGIC, entries, sha256_of
+from .rpaths import RpathError, relocate
+from .wheel_key import facts_of, key_of, prefixes_of
+
+KEY_DIGITS = 16
+RECORD = "record.json"
+# In the wheel's .dist-info: what it was made of goes with it into the environment.
+INSIDE = "envbuild_build.json"
+
+
+def say(text):
+    """Print a line on stderr; stdout is for the path alone."""
+    sys.stderr.write(text + "\n")
+
+
+def entry_of(cache, key):
+    """Return the folder of a key."""
+    return cache / key[:KEY_DIGITS]
+
+
+def bound(facts, prefixes):
+    """Return the facts of a wheel that works in one prefix alone."""
+    return dict(facts, prefix=prefixes[0])
+
+
+# ---------------------------------------------------------------- reading entries
+
+
+def read_record(entry):
+    """Return an entry's record; raise ValueError where it is none."""
+    try:
+        record = json.loads((entry / RECORD).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"{RECORD}: {error.strerror}") from None
+    except ValueError as error:
+        raise ValueError(f"{RECORD} is damaged: {error}") from None
+    texts = ("wheel", "sha256", "key")
+    known = record if isinstance(record, dict) else {}
+    right = all(isinstance(known.get(name), str) for name in texts)
+    if not (right and isinstance(known.get("facts"), dict)):
+        raise ValueError(f"{RECORD} lacks one of {', '.join(texts)}, facts")
+    if Path(record["wheel"]).name != record["wheel"]:
+        raise ValueError(f"{RECORD} names a wheel elsewhere: {record['wheel']}")
+    return record
+
+
+def checked(entry, facts):
+    """Return the path of an entry's wheel; raise ValueError that says what is not as it must."""
+    record = read_record(entry)
+    if record["facts"] != facts:
+        other = differences(facts, record["facts"])
+        raise ValueError("its facts are not those of its key: " + "; ".join(other))
+    wheel = entry / record["wheel"]
+    if not wheel.is_file():
+        raise ValueError(f"{record['wheel']} is not there")
+    found = sha256_of(wheel)
+    if found != record["sha256"]:
+        text = "{} has sha256 {}, recorded is {}"
+        raise ValueError(text.format(record["wheel"], found, record["sha256"]))
+    inside = facts_inside(wheel)
+    if inside != facts:
+        other = differences(facts, inside)
+        raise ValueError(f"{record['wheel']} was built with other facts: " + "; ".join(other))
+    return wheel
+
+
+def facts_inside(wheel):
+    """Return the facts that a wheel says it was made of; raise ValueError if it says none."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            names = [n for n in archive.namelist() if n.endswith(".dist-info/" + INSIDE)]
+            return json.loads(archive.read(names[0]).decode("utf-8"))["facts"]
+    except (IndexError, KeyError, TypeError, ValueError, zipfile.BadZipFile):
+        raise ValueError("the wheel does not say what it was made of") from None
+
+
+def flattened(value, name=""):
+    """Return facts as name.name -> text."""
+    if isinstance(value, dict):
+        found = {}
+        for inner, each in value.items():
+            found.update(flattened(each, f"{name}.{inner}" if name else inner))
+        return found
+    return {name: value if isinstance(value, str) else json.dumps(value)}
+
+
+def differences(wanted, there):
+    """Return a line for each fact that differs."""
+    wanted, there = flattened(wanted), flattened(there)
+    return [
+        f"{name}: {there.get(name, '(absent)')} there, {wanted.get(name, '(absent)')} here"
+        for name in sorted(set(wanted) | set(there))
+        if wanted.get(name) != there.get(name)
+    ]
+
+
+def explain(cache, facts):
+    """Say on stderr what differs from the entry that is nearest."""
+    near = []
+    for entry in entries(cache):
+        try:
+            other = read_record(entry)["facts"]
+        except ValueError:
+            continue
+        if other.get("component") == facts["component"]:
+            near.append((len(differences(facts, other)), entry, differences(facts, other)))
+    if not near:
+        say(f"no wheel of {facts['component']} is in {cache}")
+        return
+    _, entry, lines = min(near)
+    say(f"no wheel for this key; the nearest is {entry}, which differs in")
+    for line in lines:
+        say("  " + line)
+
+
+def find(cache, facts, prefixes, explaining):
+    """Return the path of a wheel that fits, or None."""
+    for each in (facts, bound(facts, prefixes)):
+        entry = entry_of(cache, key_of(each))
+        if entry.is_dir():
+            try:
+                return checked(entry, each)
+            except (ValueError, OSError) as error:
+                say(f"warning: cached wheel refused: {entry}: {error}")
+                say("it is built again")
+    if explaining:
+        explain(cache, facts)
+    return None
+
+
+# ---------------------------------------------------------------- making entries
+
+
+def row(name, data):
+    """Return the line of RECORD for a file of a wheel (PEP 427)."""
+    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode("ascii").rstrip("=")
+    return f"{name},sha256={digest},{len(data)}"
+
+
+def place_of(name, site_packages):
+    """Return the folder in the prefix that a member of a wheel is installed in."""
+    parts = name.split("/")
+    if not parts[0].endswith(".data"):
+        return posixpath.join(site_packages, posixpath.dirname(name))
+    base = {"purelib": site_packages, "platlib": site_packages, "scripts": "bin"}
+    return posixpath.join(base.get(parts[1], ""), *parts[2:-1])
+
+
+def read_members(wheel):
+    """Return [(ZipInfo, bytes)] of a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        return [(info, archive.read(info)) for info in archive.infolist()]
+
+
+def relocated(members, site_packages, prefixes, builds):
+    """Return the members with libraries that look relative to themselves; raise RpathError."""
+    found = []
+    for info, data in members:
+        try:
+            place = place_of(info.filename, site_packages)
+            found.append((info, without_path(data, place, prefixes, builds)))
+        except RpathError as error:
+            raise RpathError(f"{info.filename}: {error}") from None
+    return found
+
+
+def without_path(data, place, prefixes, builds):
+    """Return a file's bytes such that it works in any prefix; raise RpathError."""
+    if data.startswith(ELF_MAGIC):
+        return relocate(data, place, prefixes, builds)
+    if any(os.fsencode(prefix) in data for prefix in prefixes):
+        raise RpathError("it holds the path of the prefix")
+    return data
+
+
+def write_wheel(members, record, target):
+    """Write a wheel that holds a record of its facts, with a RECORD that fits its files."""
+    listing = next(i for i, _ in members if i.filename.endswith(".dist-info/RECORD"))
+    inside = zipfile.ZipInfo(posixpath.join(posixpath.dirname(listing.filename), INSIDE))
+    inside.date_time, inside.external_attr = listing.date_time, 0o644 << 16
+    inside.compress_type = zipfile.ZIP_DEFLATED
+    text = json.dumps(record, indent=1, sort_keys=True) + "\n"
+    members = [(i, d) for i, d in members if i.filename not in (inside.filename, listing.filename)]
+    members.append((inside, text.encode("ascii")))
+    rows = [row(i.filename, d) for i, d in members if not i.filename.endswith("/")]
+    rows.append(listing.filename + ",,")
+    members.append((listing, ("\n".join(rows) + "\n").encode("utf-8")))
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for info, data in members:
+            archive.writestr(info, data)
+
+
+def movable(wheel, facts, prefixes, builds):
+    """Return (facts, members) of a wheel: those of one prefix alone where it cannot be moved."""
+    members = read_members(wheel)
+    try:
+        return facts, relocated(members, facts["python"]["site-packages"], prefixes, builds)
+    except RpathError as error:
+        say(f"note: the wheel is kept for this prefix alone: {error}")
+        return bound(facts, prefixes), members
+
+
+def seal(facts, prefixes, builds, wheel):
+    """Write what a wheel was made of into it, and free it of its prefix where that is possible."""
+    facts, members = movable(wheel, facts, prefixes, builds)
+    made = wheel.with_name(f".{wheel.name}.{os.getpid()}")
+    write_wheel(members, {"facts": facts, "key": key_of(facts)}, made)
+    made.replace(wheel)
+
+
+def keep(cache, wheel):
+    """Put a sealed wheel into the cache, if it is not there; return its path there, or None."""
+    facts = facts_inside(wheel)
+    entry = entry_of(cache, key_of(facts))
+    try:
+        if entry.is_dir():
+            with contextlib.suppress(ValueError):
+                return checked(entry, facts)
+        return kept(cache, entry, facts, wheel)
+    except OSError as error:
+        say(f"warning: the wheel is not kept in {cache}: {error.strerror}")
+        return None
+
+
+def kept(cache, entry, facts, wheel):
+    """Make an entry of a wheel; return the path of the wheel that is there then."""
+    key = key_of(facts)
+    cache.mkdir(parents=True, exist_ok=True)
+    temporary = cache / f".{entry.name}.{os.uname().nodename}.{os.getpid()}"
+    temporary.mkdir()
+    try:
+        shutil.copyfile(str(wheel), str(temporary / wheel.name))
+        record = {"facts": facts, "key": key, "sha256": sha256_of(wheel), "wheel": wheel.name}
+        text = json.dumps(record, indent=1, sort_keys=True) + "\n"
+        (temporary / RECORD).write_text(text, encoding="ascii")
+        while not renamed(temporary, entry):
+            # Whoever built the same at the same time was first, or what is there is no good.
+            try:
+                return checked(entry, facts)
+            except ValueError as error:
+                aside = cache / f"refused{temporary.name}"
+                say(f"warning: {entry} is replaced and kept as {aside}: {error}")
+                entry.rename(aside)
+        return entry / wheel.name
+    finally:
+        shutil.rmtree(str(temporary), ignore_errors=True)
+
+
+def renamed(temporary, entry):
+    """Rename a folder to one that does not exist; return False where it does."""
+    try:
+        temporary.rename(entry)
+    except OSError:
+        if entry.is_dir():
+            return False
+        raise
+    return True
+
+
+def read_build(path, component):
+    """Return the entry of builds.json for a component."""
+    for build in json.loads(Path(path).read_text(encoding="utf-8")):
+        if build["component"] == component:
+            return build
+    raise SystemExit(f"error: {path} has no build of {component}")
+
+
+def parse(arguments):
+    """Return the options."""
+    parser = argparse.ArgumentParser(description="Find or keep a wheel built from its sources.")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+    verbs.required = True
+    finder = verbs.add_parser("find", help="print the path of a wheel that fits, or nothing")
+    sealer = verbs.add_parser("seal", help="write into a wheel what it was made of")
+    keeper = verbs.add_parser("keep", help="put a sealed wheel into the cache")
+    for each in (finder, sealer):
+        each.add_argument("--builds", required=True, help="builds.json, in the build folder")
+        each.add_argument("--component", required=True)
+        each.add_argument("--prefix", required=True)
+        each.add_argument("--source", help="sha256 of the sources, if not that of builds.json")
+    for each in (finder, keeper):
+        each.add_argument("--cache", required=True, help="the folder of all entries")
+    finder.add_argument("--explain", action="store_true", help="say why no wheel fits")
+    for each in (sealer, keeper):
+        each.add_argument("wheel")
+    return parser.parse_args(arguments)
+
+
+def main(arguments):
+    """Find, seal or keep; return the exit code."""
+    options = parse(arguments)
+    if options.verb == "keep":
+        path = keep(Path(options.cache).absolute(), Path(options.wheel).absolute())
+        sys.stdout.write(f"{path}\n" if path else "")
+        return 0
+    build = read_build(options.builds, options.component)
+    folder = Path(options.builds).parent
+    facts = facts_of(build, options.prefix, folder, options.source)
+    prefixes = prefixes_of(options.prefix)
+    if options.verb == "find":
+        path = find(Path(options.cache).absolute(), facts, prefixes, options.explain)
+        sys.stdout.write(f"{path}\n" if path else "")
+    else:
+        seal(facts, prefixes, prefixes_of(folder), Path(options.wheel).absolute())
+    return 0

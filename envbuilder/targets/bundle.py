@@ -1,0 +1,121 @@
+"""A bundle: an environment for a machine that this one is not, to be built there without network.
+
+It holds the lock, every file that the lock names, the build script and its programs, the smoke
+test, the modulefile, a job script for the site's scheduler and ``install.sh``. Nothing of it has
+run: its tier is *rendered*.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+from ..errors import UsageError
+from ..model.backend import Script
+from ..model.evidence import Tier
+from ..model.outcome import BundleResult
+from ..model.places import Places
+from ..model.plan import Lock
+from ..model.proofs import proofs_of
+from .protocol import JobFile, Stages
+
+SUMMARY = "a folder and archive that build on another machine, without network"
+HIGHEST_TIER: Tier = "rendered"
+OTHER_ARCH = True
+
+# Stands for the root until install.sh is told it.
+PLACEHOLDER = Path("/root-of-the-bundle")
+
+
+def make(stages: Stages) -> BundleResult:
+    """Write ``NAME-ID-ARCH`` and the same as ``.tar.gz``; may use the network.
+
+    Raises UsageError where something of that name is there, BuildError where a file of the lock
+    cannot be had; then nothing is left.
+    """
+    lock = stages.lock()
+    name = f"{lock.plan.recipe}-{lock.id()}-{lock.plan.arch}"
+    folder = stages.output / name
+    archive = folder.with_name(f"{name}.tar.gz")
+    for path in (folder, archive):
+        if path.exists():
+            raise UsageError(f"{path} is there already", "move it away, or name another --output")
+    unfinished = folder.with_name(f".{name}.unfinished")
+    stages.remove(unfinished)
+    try:
+        _write(lock, unfinished, stages)
+        _pack(unfinished, archive, name)
+        unfinished.rename(folder)
+    except BaseException:
+        stages.remove(unfinished)
+        archive.unlink(missing_ok=True)
+        raise
+    return BundleResult(
+        environment=lock.plan.recipe,
+        id=lock.id(),
+        lock_sha256=lock.sha256(),
+        site=lock.plan.site,
+        arch=lock.plan.arch,
+        folder=str(folder),
+        archive=str(archive),
+        bytes=archive.stat().st_size,
+        files=len(lock.artifacts),
+        builds=tuple(f"{each.component} {each.version}" for each in lock.plan.builds),
+    )
+
+
+def _write(lock: Lock, folder: Path, stages: Stages) -> None:
+    home = PLACEHOLDER / lock.plan.recipe
+    places = Places(prefix=home / lock.id(), build=home / f"{lock.id()}.build")
+    job = stages.job(lock, places, PLACEHOLDER / "modulefiles")
+    texts = {**stages.scripts(lock, places), **({job.name: job.text} if job else {})}
+    build = folder / "build"
+    stages.write(build, texts)
+    stages.fetch(build, lock)
+    modulefile, module_text = stages.modulefile(lock, places)
+    placed = sorted(name for name, text in texts.items() if str(PLACEHOLDER) in text)
+    outside = {
+        modulefile: module_text,
+        "install.sh": stages.text(_install(lock, modulefile, job)),
+        "placed.txt": "".join(f"{name}\n" for name in placed),
+    }
+    for name, text in outside.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _install(lock: Lock, modulefile: str, job: JobFile | None) -> Script:
+    """Return the script that builds the bundle below the root that it is told."""
+    smoke = lock.plan.smoke
+    values = {
+        "name": lock.plan.recipe,
+        "id": lock.id(),
+        "site": lock.plan.site,
+        "arch": lock.plan.arch,
+        "ranks": str(smoke.ranks),
+        "max_bytes": str(smoke.max_bytes),
+        "timeout": str(smoke.timeout),
+        "placeholder": str(PLACEHOLDER),
+        "modulefile": modulefile,
+        "job": job and job.name,
+        "submit": job and job.submit,
+        "proofs": [
+            {"title": f"{proof.api} over {proof.transport}", "script": f"smoke-{number}.sh"}
+            for number, proof in enumerate(proofs_of(lock.plan), start=1)
+        ],
+    }
+    return Script("bundle/install.sh.j2", values)
+
+
+def _pack(folder: Path, archive: Path, name: str) -> None:
+    """Pack *folder* so that the same lock gives the same members in the same order."""
+
+    def plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
+        info.uid = info.gid = 0
+        info.uname = info.gname = ""
+        info.mtime = 0
+        return info
+
+    with tarfile.open(archive, "w:gz") as packed:
+        for path in sorted(folder.rglob("*")):
+            member = f"{name}/{path.relative_to(folder)}"
+            packed.add(path, member, recursive=False, filter=plain)

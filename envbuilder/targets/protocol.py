@@ -1,0 +1,111 @@
+"""What a module of this folder has, and what ``create`` hands to it.
+
+A new target is a module with these names, and its line in TARGETS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ..model.backend import Script
+from ..model.evidence import Evidence, Tier
+from ..model.outcome import BundleResult, CreateResult
+from ..model.places import Places
+from ..model.plan import Lock
+
+
+@dataclass(frozen=True)
+class JobFile:
+    """A job script: its file, its text, and the words that submit it, to be put before the file."""
+
+    name: str
+    text: str
+    submit: str
+
+
+class Environment(Protocol):
+    """The environment's folder in a root, in which nobody else builds meanwhile."""
+
+    def lock(self) -> Lock:
+        """Return the lock: the one that was asked for, the last one while it fits, or a new one."""
+
+    def published_number(self, lock: Lock) -> int | None:
+        """Return the number under which just this is published, or None."""
+
+    def build(self, lock: Lock) -> None:
+        """Run every step of the build script. Raises BuildError."""
+
+    def prove(self, lock: Lock) -> tuple[Evidence, ...]:
+        """Run the smoke tests and keep their records.
+
+        Raises SmokeError, or BuildError where the tier is lower than required.
+        """
+
+    def publish(self, lock: Lock, proofs: tuple[Evidence, ...]) -> int:
+        """Write the modulefile of what was built and proved; return its number."""
+
+    def make_default(self, number: int) -> None:
+        """Make a published number the one that ``module load NAME`` loads."""
+
+    def result(self, lock: Lock, number: int) -> CreateResult:
+        """Return what is known of a published number."""
+
+
+class Stages(Protocol):
+    """The stages, bound to one recipe, site and architecture: a target puts them in order."""
+
+    @property
+    def output(self) -> Path:
+        """The folder that the user named for files, or the working folder."""
+
+    def environment(self) -> AbstractContextManager[Environment]:
+        """Open the root and hold the environment's folder. Raises UsageError."""
+
+    def lock(self) -> Lock:
+        """Return the lock that was asked for, or a new one."""
+
+    def scripts(self, lock: Lock, places: Places) -> dict[str, str]:
+        """Return the texts of the build folder, with a script for each smoke test: smoke-1.sh."""
+
+    def job(self, lock: Lock, places: Places, tree: Path) -> JobFile | None:
+        """Return the job of the site's scheduler; None where there can be none.
+
+        *tree*: the folder for ``module use``.
+        """
+
+    def modulefile(self, lock: Lock, places: Places) -> tuple[str, str]:
+        """Return name and text of the first modulefile."""
+
+    def text(self, script: Script) -> str:
+        """Return the text of a template."""
+
+    def write(self, folder: Path, texts: Mapping[str, str]) -> None:
+        """Write a build folder with the programs and sources that belong into it."""
+
+    def fetch(self, folder: Path, lock: Lock) -> None:
+        """Fetch every file of the lock into a build folder. Raises BuildError."""
+
+    def remove(self, folder: Path) -> None:
+        """Remove a folder if it is there."""
+
+
+class Target(Protocol):
+    """Where a prefix is made.
+
+    ``HIGHEST_TIER``: what can be proved there at most. ``OTHER_ARCH``: whether it can be for
+    another architecture than this machine's.
+    """
+
+    @property
+    def SUMMARY(self) -> str: ...  # noqa: N802
+    @property
+    def HIGHEST_TIER(self) -> Tier: ...  # noqa: N802
+    @property
+    def OTHER_ARCH(self) -> bool: ...  # noqa: N802
+
+    def make(self, stages: Stages) -> CreateResult | BundleResult:
+        """Make the environment. What fails leaves nothing that looks finished."""

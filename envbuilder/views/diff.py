@@ -1,0 +1,39 @@
+"""What differs between two locks, as text for people: a pure function, 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..model.diff import INPUTS, Diff, Difference
+from ..text import LONG, filled, shown
+
+
+def diff(value: Diff) -> str:
+    """Return every difference below the title of its section, before with -, after with +."""
+    lines = [
+        *filled("- ", shown(value.before, LONG), 4),
+        *filled("+ ", shown(value.after, LONG), 4),
+    ]
+    section = None
+    for each in value.differences:
+        if each.section != section:
+            lines += ["", each.section]
+            section = each.section
+        lines += _difference(each)
+    if value.same:
+        summary = (
+            "both decide the same: one environment" if value.differences else "nothing differs"
+        )
+        lines += ["", summary]
+    return "\n".join(lines)
+
+
+def _difference(each: Difference) -> Iterator[str]:
+    if each.section == INPUTS:
+        state = "changed" if each.before and each.after else "gone" if each.before else "new"
+        yield from filled("  ", shown(f"{each.name}: {state}", LONG), 4)
+        return
+    for sign, text in (("-", each.before), ("+", each.after)):
+        if text is not None:
+            name = each.name if each.name.endswith(text) else f"{each.name}: {text}"
+            yield from filled(f"  {sign} ", shown(name, LONG), len(sign) + 5)

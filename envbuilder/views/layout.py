@@ -1,0 +1,36 @@
+"""Columns, times and sizes as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+
+def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
+    """Return rows as aligned columns; the last column is left as long as it is."""
+    table = [tuple(row) for row in rows]
+    if not table:
+        return ""
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]) - 1)]
+    lines = []
+    for row in table:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        lines.append((indent + "  ".join([*cells, row[-1]])).rstrip())
+    return "\n".join(lines)
+
+
+def moment(time: str | None) -> str:
+    """Return an ISO 8601 time in UTC as people write it."""
+    if time is None:
+        return "never"
+    return datetime.strptime(time, "%Y-%m-%dT%H:%M:%SZ").strftime("%Y-%m-%d %H:%M UTC")
+
+
+def size(count: int) -> str:
+    """Return a number of bytes in the largest binary unit that divides it well."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}"
+        value /= 1024
+    return f"{value:.0f} GiB"

@@ -1,0 +1,58 @@
+"""What the shipped sites say of their nodes, and what fits on them."""
+
+from __future__ import annotations
+
+import pytest
+
+from envbuilder import data
+from envbuilder.commands.entries import entries
+from envbuilder.documents import load_knowledge, load_site
+from envbuilder.errors import UsageError
+from envbuilder.launchers import check_node, site_shape
+from envbuilder.model.knowledge import Knowledge
+from envbuilder.model.launch import Shape
+
+
+@pytest.fixture(scope="module")
+def known() -> Knowledge:
+    return load_knowledge([data.RECIPES]).value
+
+
+@pytest.mark.parametrize(
+    ("name", "partition", "shape"),
+    [
+        ("summit", None, Shape(6, 42)),
+        ("taurus-ml", "ml", Shape(6, None)),
+        ("taurus-alpha", "alpha", Shape(8, None)),
+        # Its own 0 is not mistaken for nothing said.
+        ("taurus-alpha", "romeo", Shape(0, None)),
+        ("taurus-scs5", "gpu2", Shape(4, None)),
+        ("taurus-scs5", "haswell", Shape(0, None)),
+        ("taurus-scs5", None, Shape(None, None)),
+    ],
+)
+def test_shapes_of_the_shipped_sites(
+    name: str, partition: str | None, shape: Shape, known: Knowledge
+) -> None:
+    site = load_site(data.RECIPES / "sites" / f"{name}.yaml", known, entries()).value
+    assert site_shape(site, site.partitions[partition] if partition else None) == shape
+
+
+def test_what_fits_passes() -> None:
+    check_node(Shape(6, 42), ranks=6, gpus=6, cores_per_rank=7)
+    check_node(Shape(), ranks=10_000, gpus=10_000, cores_per_rank=100)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "gpus", "cores", "message"),
+    [
+        (7, 7, 1, "7 GPUs a node are asked for, the site's nodes have 6"),
+        (43, 0, 1, "43 ranks a node are asked for, the site's nodes have 42 cores"),
+        (6, 6, 8, "6 ranks of 8 cores a node are asked for, the site's nodes have 42 cores"),
+    ],
+)
+def test_what_does_not_fit_is_told(ranks: int, gpus: int, cores: int, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        check_node(Shape(6, 42), ranks=ranks, gpus=gpus, cores_per_rank=cores)
+    assert caught.value.problems[0].message == message
+    assert len(caught.value.problems[0].hints) == 2

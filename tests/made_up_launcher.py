@@ -1,0 +1,28 @@
+"""A launcher that is made up, of the made-up scheduler: one module, and the line in the dict."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from envbuilder.launchers import LAUNCHERS
+from envbuilder.launchers.protocol import Traits
+from envbuilder.model.launch import LaunchRequest, Words
+
+COMMAND: Words = ("palsrun",)
+TRAITS = Traits(scheduler="pbs", outside_image=True)
+
+
+def options(request: LaunchRequest) -> Words:
+    return ("-n", str(request.ranks), "--ppn", str(request.per_node()))
+
+
+def once_a_node(request: LaunchRequest) -> Words | None:
+    return (*COMMAND, "-n", str(request.nodes), "--ppn", "1")
+
+
+def add_launcher(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Add the launcher; return its name."""
+    monkeypatch.setitem(LAUNCHERS, "pals", sys.modules[__name__])  # type: ignore[arg-type]
+    return "pals"

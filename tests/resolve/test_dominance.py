@@ -1,0 +1,148 @@
+"""Which candidates a better one stands for. That answers stay the same is the oracle's to say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from envbuilder.resolve.dominance import keep
+from envbuilder.resolve.engine import solve
+from envbuilder.resolve.problem import Candidate, Module, Problem, RemedyOption, Rule, Want, WantRef
+
+
+def release(number: int, **more: Any) -> Candidate:
+    """Return the candidate numpy@NUMBER of the index; 9 is the newest and has rank 0."""
+    name = f"numpy@{number}"
+    values = {"component": "numpy", "origin": "pip", "locator": "numpy", "rank": 9 - number}
+    return Candidate(id=name, version=str(number), **{**values, **more})
+
+
+LINE = WantRef("line", "numpy")
+RELEASES = tuple(release(number) for number in range(1, 10))
+NAMES = frozenset(each.id for each in RELEASES)
+ALL = Problem(candidates=RELEASES, wants=(Want(LINE, "numpy", NAMES, 0),))
+
+
+def kept(problem: Problem) -> list[str]:
+    return [each.id for each in keep(problem).candidates]
+
+
+def rule(**more: Any) -> Rule:
+    return Rule("NP-001", "NP-001", hard=True, **more)
+
+
+def some(*numbers: int) -> frozenset[str]:
+    return frozenset(f"numpy@{number}" for number in numbers)
+
+
+def test_the_newest_stands_for_those_that_differ_in_nothing_else() -> None:
+    assert kept(ALL) == ["numpy@9"]
+
+
+@pytest.mark.parametrize(
+    "apart",
+    [
+        {"wants": (*ALL.wants, Want(WantRef("line", "other"), "numpy", some(2, 4), 1))},
+        {"rules": (rule(slots=(some(2, 4),)),)},
+        {"rules": (rule(lacks=(some(2, 4),)),)},
+        {"rules": (rule(slots=(NAMES,), remedies=(RemedyOption("r", helps=some(2, 4)),)),)},
+        {"rules": (rule(slots=(NAMES,), remedies=(RemedyOption("r", needs=some(2, 4)),)),)},
+    ],
+    ids=["a line", "a rule", "what a rule lacks", "a remedy's help", "a remedy's need"],
+)
+def test_those_that_something_asks_for_are_apart(apart: dict[str, Any]) -> None:
+    assert kept(replace(ALL, **apart)) == ["numpy@4", "numpy@9"]
+
+
+@pytest.mark.parametrize(
+    "apart",
+    [
+        {"pythons": frozenset({"python@3.6"})},
+        {"origin_cost": 1},
+        {"roles": frozenset({"blas"})},
+        {"shadowable": True},
+        {"component": "numpy-base"},
+    ],
+    ids=lambda apart: next(iter(apart)),
+)
+def test_those_that_are_of_another_kind_are_apart(apart: dict[str, Any]) -> None:
+    others = tuple(release(number, **apart) for number in (2, 4))
+    those = [each for each in RELEASES if each.id not in some(2, 4)]
+    assert kept(replace(ALL, candidates=(*those, *others))) == ["numpy@9", "numpy@4"]
+
+
+def test_pythons_that_packages_fit_differently_are_apart() -> None:
+    pythons = tuple(release(n, component="python", origin="system") for n in (1, 2, 3))
+    wheel = Candidate("torch@1", "torch", "1", "pip", "torch", 0, pythons=some(1, 2))
+    problem = Problem(candidates=(*pythons, wheel))
+    assert kept(problem) == ["numpy@2", "numpy@3", "torch@1"]
+
+
+def test_of_those_as_far_from_what_was_asked_the_nearest_counts_where_it_is_widened() -> None:
+    distance = (("numpy@7", 2), ("numpy@6", 1), ("numpy@5", 3))
+    problem = replace(ALL, wants=(Want(LINE, "numpy", some(8, 9), 0, distance=distance),))
+    assert kept(problem) == ["numpy@7", "numpy@9"]
+    relaxed = keep(problem, relaxing=True).candidates
+    # 6 is the nearest, 7 the best where the line is dropped, 4 is at no distance at all.
+    assert [each.id for each in relaxed] == ["numpy@4", "numpy@6", "numpy@7", "numpy@9"]
+
+
+def inside(*numbers: int) -> Problem:
+    modules = tuple(Module(f"NumPy/{number}", "NumPy") for number in numbers)
+    own = tuple(release(n, origin="module", module=f"NumPy/{n}") for n in numbers)
+    return replace(ALL, modules=modules, candidates=own)
+
+
+def test_of_modules_alike_the_newest_is_kept_and_the_first_in_text_order() -> None:
+    assert [each.name for each in keep(inside(1, 2, 3, 4)).modules] == ["NumPy/1", "NumPy/4"]
+
+
+@pytest.mark.parametrize(
+    "apart",
+    [
+        {"loads": ("GCC/1",)},
+        {"parents": (("GCC/1",),)},
+        {"conflicts": ("GCC",)},
+        {"families": ("python",)},
+        {"generation": "2018b"},
+        {"build_only": True},
+    ],
+    ids=lambda apart: next(iter(apart)),
+)
+def test_modules_of_another_kind_are_apart(apart: dict[str, Any]) -> None:
+    problem = inside(1, 2, 3, 4)
+    modules = [replace(m, **apart) if m.name == "NumPy/3" else m for m in problem.modules]
+    problem = replace(problem, modules=(*modules, Module("GCC/1", "GCC")))
+    assert [each.name for each in keep(problem).modules if each.key == "NumPy"] == [
+        "NumPy/1",
+        "NumPy/3",
+        "NumPy/4",
+    ]
+
+
+def test_modules_that_others_name_are_kept() -> None:
+    problem = inside(1, 2, 3, 4, 5)
+    names = ("NumPy/2",), ("NumPy/3",)
+    other = Module("SciPy/1", "SciPy", loads=names[0], parents=(names[1],))
+    problem = replace(problem, modules=(*problem.modules, other), preload=("NumPy/4",))
+    assert len(keep(problem).modules) == 6
+
+
+def test_of_those_whose_place_another_may_take_only_what_is_brought_tells_modules_apart() -> None:
+    problem = inside(1, 2, 3, 4)
+    modules = tuple(replace(m, abi=m.name, replaces=frozenset({m.name})) for m in problem.modules)
+    problem = replace(problem, modules=modules)
+    assert [each.name for each in keep(problem).modules] == ["NumPy/1", "NumPy/4"]
+    replacing = (*modules[:2], replace(modules[2], replaces=frozenset({"NumPy/1"})), modules[3])
+    loading = Module("SciPy/1", "SciPy", loads=("NumPy/1",))
+    problem = replace(problem, modules=(*replacing, loading))
+    names = [each.name for each in keep(problem).modules if each.key == "NumPy"]
+    assert names == ["NumPy/1", "NumPy/2", "NumPy/3", "NumPy/4"]
+
+
+def test_a_release_that_is_alone_in_being_free_of_a_rule_is_chosen() -> None:
+    stack = solve(replace(ALL, rules=(rule(slots=(NAMES - some(3),)),)))
+    assert stack is not None
+    assert stack.used == ((LINE, "numpy@3"),)

@@ -1,0 +1,41 @@
+"""What of a machine a recipe can use: the others are not even asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from envbuilder import data
+from envbuilder.commands.entries import entries
+from envbuilder.documents import find, load_knowledge, load_recipe
+from envbuilder.model.knowledge import Knowledge
+from envbuilder.model.recipe import Recipe
+from envbuilder.resolve.relevant_components import relevant_components
+
+MPIS = {"openmpi", "mpich", "spectrum-mpi", "mvapich2", "impi"}
+
+
+@pytest.fixture(scope="module")
+def known() -> Knowledge:
+    return load_knowledge([data.RECIPES]).value
+
+
+def shipped(name: str, known: Knowledge) -> Recipe:
+    return load_recipe(find("recipe", name, [data.RECIPES]), known, entries()).value
+
+
+def test_a_recipe_of_wheels_asks_neither_for_cmake_nor_for_another_mpi(known: Knowledge) -> None:
+    of_use = relevant_components(shipped("allreduce", known), known)
+    assert {"python", "numpy", "mpi4py", "mpich"} <= of_use
+    assert not {"cmake", "cuda", "nccl", "openmpi", "spectrum-mpi"} & of_use
+
+
+def test_what_a_recipe_names_is_of_use(known: Knowledge) -> None:
+    of_use = relevant_components(shipped("horovod-nccl", known), known)
+    assert {"openmpi", "nccl", "cmake", "horovod", "gcc"} <= of_use
+    assert "mpich" not in of_use
+
+
+def test_any_mpi_is_of_use_where_none_is_named(known: Knowledge) -> None:
+    recipe = shipped("allreduce", known)
+    stack = {name: each for name, each in recipe.stack.items() if name != "mpich"}
+    assert relevant_components(recipe.model_copy(update={"stack": stack}), known) >= MPIS
