@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def recipe_names(incomplete: str) -> list[str]:
     """Return the recipes that begin so, for the shell's completion; never fails."""
-    from ..documents import catalogue, search_path
+    from ..documents.library import catalogue, search_path
 
     with contextlib.suppress(Exception):
         folders = search_path(os.environ, ())

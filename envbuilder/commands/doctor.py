@@ -7,7 +7,7 @@ import platform
 from .. import data
 from ..doctor.examine import examine
 from ..doctor.local import local_site
-from ..documents import load_knowledge
+from ..documents.knowledge import load_knowledge
 from ..errors import EnvbuildError, UsageError
 from ..model.doctor import DoctorReport
 from ..model.knowledge import Advisory

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from ..documents import catalogue, find, load_recipe, load_site, schemas
+from ..documents.library import catalogue, find
+from ..documents.load import load_recipe, load_site
+from ..documents.schema import schemas
 from ..errors import DocumentError, EnvbuildError, Problem
 from ..model.knowledge import Knowledge
 from ..model.outcome import DocumentEntry

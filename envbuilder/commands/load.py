@@ -8,15 +8,10 @@ from pathlib import Path
 
 from .. import data, sources
 from ..backends import Backend, backend, prefix_parts
-from ..documents import (
-    LoadedDocument,
-    LoadedKnowledge,
-    find,
-    knowledge_folder,
-    load_knowledge,
-    load_recipe,
-    search_path,
-)
+from ..documents.knowledge import LoadedKnowledge, load_knowledge
+from ..documents.knowledge_cache import knowledge_folder
+from ..documents.library import find, search_path
+from ..documents.load import LoadedDocument, load_recipe
 from ..documents.patches import patches_of
 from ..documents.profile import check_is_there, profile_of, variant
 from ..documents.site_choice import ChosenSite, SiteSearch, choose_arch, choose_site, with_partition

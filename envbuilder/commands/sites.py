@@ -10,7 +10,8 @@ from pathlib import Path
 from ..doctor.detection import DetectionResult, live_snapshot, snapshot, snapshot_text
 from ..doctor.draft import SchedulerDraft, draft
 from ..doctor.local import local_site
-from ..documents import find, load_site
+from ..documents.library import find
+from ..documents.load import load_site
 from ..documents.site_choice import LOCAL
 from ..documents.snapshots import load_snapshot
 from ..errors import DocumentError, EnvbuildError, Problem, UsageError

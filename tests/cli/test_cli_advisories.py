@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from envbuilder import data
 from envbuilder.cli import app
-from envbuilder.documents import load_knowledge
+from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.model.matching import rows
 from envbuilder.views import advisories as views
 

@@ -9,7 +9,7 @@ import pytest
 
 from envbuilder import data
 from envbuilder.doctor.examine import examine as doctor
-from envbuilder.documents import load_knowledge
+from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.model.doctor import DoctorReport
 from envbuilder.model.site import Site
 

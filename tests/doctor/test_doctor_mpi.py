@@ -8,7 +8,7 @@ import pytest
 
 from envbuilder import data
 from envbuilder.doctor.mpi import MpiInstallation, identify, mpi_section, why_bad
-from envbuilder.documents import load_knowledge
+from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.host import Host
 from envbuilder.model.doctor import Section
 from envbuilder.model.knowledge import Advisory

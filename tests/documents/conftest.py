@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from envbuilder import data
-from envbuilder.documents import load_knowledge
+from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.model.knowledge import Knowledge
 
 

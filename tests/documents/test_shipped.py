@@ -17,9 +17,12 @@ from packaging.version import Version
 
 from envbuilder import data
 from envbuilder.commands.entries import entries
-from envbuilder.documents import catalogue, load_knowledge, load_recipe, load_site, schemas
+from envbuilder.documents.knowledge import load_knowledge
+from envbuilder.documents.library import catalogue
+from envbuilder.documents.load import load_recipe, load_site
 from envbuilder.documents.messages import PATTERNS
 from envbuilder.documents.row_checks import Catalogue
+from envbuilder.documents.schema import schemas
 from envbuilder.model.knowledge import Knowledge, Ranges, Selection, Selector
 from envbuilder.model.plan import Pin
 from envbuilder.model.proofs import is_mpi

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from envbuilder import data
-from envbuilder.documents import load_knowledge
+from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.model.knowledge import Advisory, Coupling, FlagRule, Knowledge, Ranges, Selector
 from envbuilder.model.ranges import matches
 from envbuilder.model.site import Origin

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from envbuilder import data
-from envbuilder.documents import load_knowledge
+from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.model.condition import FACTS, Condition, parse
 from envbuilder.model.knowledge import Advisory, Coupling
 

@@ -18,7 +18,9 @@ from envbuilder.commands.launch_requests import (
     script_start,
     smoke_request,
 )
-from envbuilder.documents import catalogue, load_knowledge, load_site
+from envbuilder.documents.knowledge import load_knowledge
+from envbuilder.documents.library import catalogue
+from envbuilder.documents.load import load_site
 from envbuilder.errors import UsageError
 from envbuilder.launchers import LAUNCHERS, launch_line, site_shape
 from envbuilder.model.job import Job

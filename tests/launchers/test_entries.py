@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from envbuilder import data
-from envbuilder.documents import load_knowledge
+from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.errors import UsageError
 from envbuilder.launchers import LAUNCHERS, launch_line, launch_words, own_launcher
 from envbuilder.model.launch import Host, JobHosts, LaunchRequest, Mpi, Shape

@@ -6,7 +6,8 @@ import pytest
 
 from envbuilder import data
 from envbuilder.commands.entries import entries
-from envbuilder.documents import load_knowledge, load_site
+from envbuilder.documents.knowledge import load_knowledge
+from envbuilder.documents.load import load_site
 from envbuilder.errors import UsageError
 from envbuilder.launchers import check_node, site_shape
 from envbuilder.model.knowledge import Knowledge

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envbuilder import data
-from envbuilder.documents import load_knowledge
+from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.model.module_names import stem, stems, unknown_module_notes, unknown_modules
 from envbuilder.model.site import StatedModule
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from envbuilder.backends import BACKENDS
-from envbuilder.documents import load_knowledge, search_path
+from envbuilder.documents.knowledge import load_knowledge
+from envbuilder.documents.library import search_path
 from envbuilder.errors import UsageError
 from envbuilder.launchers import api_launcher, own_launcher
 from envbuilder.model.channels import Channel, Licence

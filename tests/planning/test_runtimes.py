@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from envbuilder.documents import load_knowledge, search_path
+from envbuilder.documents.knowledge import load_knowledge
+from envbuilder.documents.library import search_path
 from envbuilder.launchers import api_launcher
 from envbuilder.model.plan import Pin, Proof, SourceBuild
 from envbuilder.model.recipe import Recipe

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from envbuilder.backends import prefix_parts
 from envbuilder.commands.launch_requests import LaunchFacts, example, script_start
-from envbuilder.documents import load_knowledge, search_path
+from envbuilder.documents.knowledge import load_knowledge
+from envbuilder.documents.library import search_path
 from envbuilder.model.artifact import Wheel
 from envbuilder.model.backend import PrefixParts
 from envbuilder.model.evidence import Check, Evidence, LoadedLibrary, SmokeResult, Timing

@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 from envbuilder import data
 from envbuilder.cli import app
 from envbuilder.commands.render import forms
-from envbuilder.documents import load_knowledge, search_path
+from envbuilder.documents.knowledge import load_knowledge
+from envbuilder.documents.library import search_path
 from envbuilder.errors import UsageError
 from envbuilder.model.job import Job
 from envbuilder.model.knowledge import Knowledge

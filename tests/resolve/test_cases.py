@@ -24,7 +24,8 @@ import yaml
 from envbuilder import data
 from envbuilder.commands.entries import entries
 from envbuilder.commands.load import PlanInputs, request
-from envbuilder.documents import LoadedDocument, load_knowledge, load_recipe, load_site
+from envbuilder.documents.knowledge import load_knowledge
+from envbuilder.documents.load import LoadedDocument, load_recipe, load_site
 from envbuilder.documents.site_choice import ChosenSite
 from envbuilder.documents.snapshots import load_snapshot
 from envbuilder.errors import NoSolutionError

@@ -19,13 +19,9 @@ import yaml
 from envbuilder import data
 from envbuilder.commands.entries import entries
 from envbuilder.commands.load import PlanInputs, plan
-from envbuilder.documents import (
-    LoadedKnowledge,
-    catalogue,
-    load_knowledge,
-    load_recipe,
-    load_site,
-)
+from envbuilder.documents.knowledge import LoadedKnowledge, load_knowledge
+from envbuilder.documents.library import catalogue
+from envbuilder.documents.load import load_recipe, load_site
 from envbuilder.documents.site_choice import ChosenSite, choose_arch
 from envbuilder.documents.snapshots import load_snapshot
 from envbuilder.errors import EnvbuildError

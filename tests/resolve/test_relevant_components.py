@@ -6,7 +6,9 @@ import pytest
 
 from envbuilder import data
 from envbuilder.commands.entries import entries
-from envbuilder.documents import find, load_knowledge, load_recipe
+from envbuilder.documents.knowledge import load_knowledge
+from envbuilder.documents.library import find
+from envbuilder.documents.load import load_recipe
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.recipe import Recipe
 from envbuilder.resolve.relevant_components import relevant_components

@@ -10,7 +10,7 @@ from resolve_fixture import asked, plain
 
 from envbuilder import data
 from envbuilder.backends import BACKENDS
-from envbuilder.documents import load_knowledge
+from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.errors import KnownBadError, NoSolutionError
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.recipe import Recipe

@@ -13,7 +13,8 @@ from envbuilder import data
 from envbuilder.commands.context import Context
 from envbuilder.commands.entries import entries
 from envbuilder.commands.sites import draft_site
-from envbuilder.documents import load_knowledge, load_site
+from envbuilder.documents.knowledge import load_knowledge
+from envbuilder.documents.load import load_site
 from envbuilder.errors import MissingToolError
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.site import Launcher, Site

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from envbuilder import data
-from envbuilder.documents import load_knowledge
+from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.model.knowledge import Component
 from envbuilder.model.site import StatedModule
 from envbuilder.module_system.module_probe import probe

@@ -10,7 +10,8 @@ import pytest
 from envbuilder import data
 from envbuilder.commands.entries import entries
 from envbuilder.doctor.detection import snapshot_text
-from envbuilder.documents import load_knowledge, load_site
+from envbuilder.documents.knowledge import load_knowledge
+from envbuilder.documents.load import load_site
 from envbuilder.documents.snapshots import load_snapshot
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.site import Site, Snapshot, Tree
