@@ -16,19 +16,12 @@ from .. import files, process
 from ..documents.json_file import JsonFile
 from ..errors import NoSolutionError
 from ..host import glibc_version
-from ..locking import (
-    OLDEST_GLIBC,
-    Distributions,
-    LockEnvironment,
-    Refusal,
-    Run,
-    changed_inputs,
-    check_is_for,
-    check_runtime,
-    distributions_of,
-    make_lock,
-    request_fingerprint,
-)
+from ..locking.checks import changed_inputs, check_is_for, check_runtime
+from ..locking.failures import Refusal
+from ..locking.fingerprint import request_fingerprint
+from ..locking.locker import Distributions, LockEnvironment, distributions_of, make_lock
+from ..locking.target import OLDEST_GLIBC
+from ..locking.virtualenv import Run
 from ..model.backend import PrefixParts
 from ..model.outcome import LockCheck
 from ..model.places import Places

@@ -13,7 +13,7 @@ from .. import files, process
 from ..build import prepare
 from ..documents.patches import patch_files
 from ..errors import BuildError, UsageError
-from ..locking import changed_inputs
+from ..locking.checks import changed_inputs
 from ..model.backend import Script
 from ..model.places import Places
 from ..model.plan import Lock

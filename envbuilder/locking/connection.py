@@ -8,10 +8,9 @@ import re
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from http.client import HTTPException, HTTPMessage
+from functools import cached_property
+from http.client import HTTPException, HTTPMessage, HTTPResponse
 from typing import TYPE_CHECKING, TypeVar
-from urllib.error import HTTPError
 from urllib.request import OpenerDirector, Request
 
 from ..target_tools.files import CHUNK
@@ -41,93 +40,73 @@ class Unreachable(Exception):  # noqa: N818 - what it means is decided by who as
         super().__init__(f"{self.place}: {self.reason}")
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """What a server sent: the address at which it was found, its headers, its body."""
-
-    url: str
-    headers: HTTPMessage
-    body: bytes
-
-
 class Connection:
     """Asks servers. Credentials of an index are used for all files of its host, else ~/.netrc."""
 
     def __init__(self, settings: PipSettings, environ: Mapping[str, str]) -> None:
         self._settings = settings
         self._cert = settings.cert or environ.get("SSL_CERT_FILE")
-        self._made: OpenerDirector | None = None
 
     def project_page(self, index: str, name: str) -> ProjectPage | None:
         """Return what an index says of a project; None: it does not have it."""
-        url = f"{_CREDENTIALS.sub('', index).rstrip('/')}/{normalize(name)}/"
-        with _told_of(index):
-            try:
-                return _page(self._read(url), name)
-            except HTTPError as error:
-                if error.code != _GONE:
-                    raise
+        try:
+            return self.page(f"{index.rstrip('/')}/{normalize(name)}/", name, place=index)
+        except Unreachable as problem:
+            if getattr(problem.__cause__, "code", None) != _GONE:
+                raise
         return None
 
-    def page(self, url: str, name: str) -> ProjectPage:
-        """Return what a page of links says of a project; raises Unreachable."""
-        with _told_of(url):
-            return _page(self._read(_CREDENTIALS.sub("", url)), name)
+    def page(self, url: str, name: str, place: str | None = None) -> ProjectPage:
+        """Return what a page of links says of a project. Raises Unreachable; it names *place*."""
+        request = Request(_CREDENTIALS.sub("", url), headers={"Accept": _ACCEPT})  # noqa: S310
+
+        def read(answer: HTTPResponse) -> tuple[str, HTTPMessage, bytes]:
+            return answer.geturl(), answer.headers, answer.read()
+
+        with _told_of(place or url):
+            return _page(*self._ask(request, read), name)
 
     def read_whole(self, url: str) -> tuple[str, int]:
         """Return sha256 and bytes of a file by fetching it; raises Unreachable."""
-        plain = _CREDENTIALS.sub("", url)
 
-        def read() -> tuple[str, int]:
+        def read(answer: HTTPResponse) -> tuple[str, int]:
             whole, size = hashlib.sha256(), 0
-            with self._opener().open(plain, timeout=self._settings.timeout) as answer:
-                for chunk in iter(lambda: answer.read(CHUNK), b""):
-                    whole.update(chunk)
-                    size += len(chunk)
+            for chunk in iter(lambda: answer.read(CHUNK), b""):
+                whole.update(chunk)
+                size += len(chunk)
             return whole.hexdigest(), size
 
         with _told_of(url):
-            return self._insist(read, plain)
+            return self._ask(Request(_CREDENTIALS.sub("", url)), read)  # noqa: S310
 
     def size(self, url: str) -> int | None:
         """Return the bytes of a file, None where the server does not say: nothing hangs on it."""
-        plain = _CREDENTIALS.sub("", url)
-        request = Request(plain, method="HEAD")  # noqa: S310 - an index over the network
-
-        def ask() -> str:
-            with self._opener().open(request, timeout=self._settings.timeout) as answer:
-                return answer.headers.get("Content-Length") or ""
-
+        request = Request(_CREDENTIALS.sub("", url), method="HEAD")  # noqa: S310
         try:
-            length = self._insist(ask, plain)
+            length = self._ask(request, lambda answer: answer.headers.get("Content-Length") or "")
         except (OSError, ValueError, HTTPException):
             return None
         return int(length) if length.isdigit() else None
 
-    def _read(self, url: str) -> _Answer:
-        request = Request(url, headers={"Accept": _ACCEPT})  # noqa: S310 - an index over the network
+    def _ask(self, request: Request, read: Callable[[HTTPResponse], T]) -> T:
+        def ask() -> T:
+            with self._opener.open(request, timeout=self._settings.timeout) as answer:
+                return read(answer)
 
-        def read() -> _Answer:
-            with self._opener().open(request, timeout=self._settings.timeout) as answer:
-                return _Answer(answer.geturl(), answer.headers, answer.read())
-
-        return self._insist(read, url)
-
-    def _insist(self, act: Callable[[], T], url: str) -> T:
-        done: T = with_retries(act, url, self._settings.retries)
+        done: T = with_retries(ask, request.full_url, self._settings.retries)
         return done
 
+    @cached_property
     def _opener(self) -> OpenerDirector:
-        if self._made is None:
-            settings = self._settings
-            self._made = make_opener(
-                places=(*settings.indexes, *settings.find_links),
-                cert=self._cert or _bundled_certificates(),
-                client_cert=settings.client_cert,
-                proxy=settings.proxy,
-                trusted_hosts=settings.trusted_hosts,
-            )
-        return self._made
+        settings = self._settings
+        opener: OpenerDirector = make_opener(
+            places=(*settings.indexes, *settings.find_links),
+            cert=self._cert or _bundled_certificates(),
+            client_cert=settings.client_cert,
+            proxy=settings.proxy,
+            trusted_hosts=settings.trusted_hosts,
+        )
+        return opener
 
 
 @contextmanager
@@ -145,16 +124,15 @@ def _told_of(place: str) -> Iterator[None]:
         raise Unreachable(place, error) from error
 
 
-def _page(answer: _Answer, name: str) -> ProjectPage:
+def _page(url: str, headers: HTTPMessage, body: bytes, name: str) -> ProjectPage:
     """Raises ValueError for what is no page of an index."""
     from pypi_simple import ProjectPage
 
-    kind = answer.headers.get_content_type()
+    kind = headers.get_content_type()
     if kind == _JSON:
-        return ProjectPage.from_json_data(json.loads(answer.body), answer.url)
+        return ProjectPage.from_json_data(json.loads(body), url)
     if kind in _HTML:
-        charset = answer.headers.get_content_charset()
-        return ProjectPage.from_html(name, answer.body, answer.url, charset)
+        return ProjectPage.from_html(name, body, url, headers.get_content_charset())
     raise ValueError(f"its content type is {kind}")
 
 

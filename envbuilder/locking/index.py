@@ -7,17 +7,17 @@ names.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 from urllib.request import url2pathname
 
 from ..errors import BuildError
+from ..target_tools.files import file_name, sha256_of
 from .connection import Connection, Unreachable
 from .failures import Refusal, index_unreachable
 from .settings import PipSettings
@@ -51,6 +51,7 @@ class Index:
 
     def __init__(self, settings: PipSettings, environ: Mapping[str, str]) -> None:
         self._settings = settings
+        self._places = (*settings.find_links, *settings.indexes)
         self._connection = Connection(settings, environ)
 
     def sdist(self, component: str, name: str, version: str, *, exact: bool) -> SourceFile:
@@ -65,7 +66,7 @@ class Index:
 
         files: list[SourceFile] = []
         silent: list[Unreachable] = []
-        for place in (*self._settings.find_links, *self._settings.indexes):
+        for place in self._places:
             try:
                 files += self._offered(place, name)
             except Unreachable as problem:
@@ -115,14 +116,9 @@ class Index:
         if silent:
             return index_unreachable(silent[0].place, silent[0].reason)
         if found:
-            reason = (
-                f"no place that pip is configured with has sources of {name} {version} ({_ENDING})"
-            )
-            return Refusal(component, version, reason)
-        places = ", ".join(
-            without_credentials(each)
-            for each in (*self._settings.find_links, *self._settings.indexes)
-        )
+            where = "no place that pip is configured with has sources of"
+            return Refusal(component, version, f"{where} {name} {version} ({_ENDING})")
+        places = ", ".join(without_credentials(each) for each in self._places)
         return BuildError(
             f"there are no sources of {name} to build {component} from in "
             f"{places or 'any place, as pip is configured without an index'}",
@@ -133,16 +129,14 @@ class Index:
     def _hashed(self, file: SourceFile) -> SourceFile:
         """Return the file with hash and size; one that its index gives no hash of is read whole."""
         path = local_path(file.url)
-        url = without_credentials(file.url)
+        sha256, size = file.sha256, file.size
         if path is not None:
-            content = path.read_bytes()
-            sha256 = file.sha256 or hashlib.sha256(content).hexdigest()
-            return SourceFile(file.filename, file.version, url, sha256, len(content), file.yanked)
-        if file.sha256 is None:
-            sha256, length = self._connection.read_whole(file.url)
-            return SourceFile(file.filename, file.version, url, sha256, length, file.yanked)
-        size = self._connection.size(file.url) if file.size is None else file.size
-        return SourceFile(file.filename, file.version, url, file.sha256, size, file.yanked)
+            sha256, size = sha256 or sha256_of(path), path.stat().st_size
+        elif sha256 is None:
+            sha256, size = self._connection.read_whole(file.url)
+        elif size is None:
+            size = self._connection.size(file.url)
+        return replace(file, url=without_credentials(file.url), sha256=sha256, size=size)
 
     def _size(self, url: str) -> int | None:
         path = local_path(url)
@@ -168,16 +162,12 @@ def local_path(place: str) -> Path | None:
 def _on_page(page: ProjectPage, name: str) -> Iterator[SourceFile]:
     for each in page.packages:
         # As pip: what a link shows may be anything.
-        filename = unquote(urlsplit(each.url).path.rpartition("/")[2])
-        if _is(filename, name):
-            yield SourceFile(
-                filename=filename,
-                version=_version(filename),
-                url=each.url,
-                sha256=each.digests.get("sha256"),
-                size=each.size,
-                yanked=(each.yanked_reason or "no reason given") if each.is_yanked else None,
-            )
+        filename = file_name(each.url)
+        version = _version_of(filename, name)
+        if version:
+            yanked = (each.yanked_reason or "no reason given") if each.is_yanked else None
+            sha256 = each.digests.get("sha256")
+            yield SourceFile(filename, version, each.url, sha256, each.size, yanked)
 
 
 def _in_html(file: Path, name: str) -> Iterator[SourceFile]:
@@ -192,24 +182,20 @@ def _in_html(file: Path, name: str) -> Iterator[SourceFile]:
 
 def _in_folder(folder: Path, name: str) -> Iterator[SourceFile]:
     for path in sorted(folder.iterdir()):
-        if path.is_file() and _is(path.name, name):
-            yield SourceFile(path.name, _version(path.name), path.absolute().as_uri())
+        version = _version_of(path.name, name)
+        if path.is_file() and version:
+            yield SourceFile(path.name, version, path.absolute().as_uri())
 
 
-def _is(filename: str, name: str) -> bool:
-    """Whether a file is named as sources of the distribution are, with a version of PEP 440."""
+def _version_of(filename: str, name: str) -> str | None:
+    """Return the version of a file that is named as sources of the distribution are, else None."""
     from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
     from packaging.version import InvalidVersion
 
     if not filename.endswith(_ENDING):
-        return False
+        return None
     try:
-        return parse_sdist_filename(filename)[0] == canonicalize_name(name)
+        found, version = parse_sdist_filename(filename)
     except (InvalidSdistFilename, InvalidVersion):
-        return False
-
-
-def _version(filename: str) -> str:
-    from packaging.utils import parse_sdist_filename
-
-    return str(parse_sdist_filename(filename)[1])
+        return None
+    return str(version) if found == canonicalize_name(name) else None

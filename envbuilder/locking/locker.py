@@ -8,20 +8,20 @@ Python that envbuild runs on is asked for it.
 
 from __future__ import annotations
 
-import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
 
 from ..errors import BuildError
 from ..model.artifact import IndexFile, Sdist, Wheel
+from ..model.knowledge import Component
 from ..model.plan import Lock, Plan, SourceBuild
+from ..model.recipe import Recipe
+from ..target_tools.files import file_name, sha256_of
 from ..target_tools.names import normalize
-from .distributions import Distributions
-from .index import Index, SourceFile, without_credentials
+from .index import Index, SourceFile, local_path, without_credentials
 from .pip_report import InstalledDistributions, PipReport, ask_for_target, ask_own
 from .settings import PipSettings
 from .stub_wheels import well_named
@@ -35,6 +35,35 @@ from .virtualenv import (
     packages_there,
     pip_version,
 )
+
+# A constraint that leaves one release: ==1.2.3, not ==1.2.*
+_EXACT = re.compile(r"={2,3}[^,*]+")
+
+
+@dataclass(frozen=True)
+class Distributions:
+    """What knowledge and recipe say of the index's distributions.
+
+    ``imports``: distribution -> what Python imports it as. ``names``: component -> its name on the
+    index. ``exact``: components of which the user wants one very version.
+    """
+
+    imports: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    exact: frozenset[str] = frozenset()
+
+
+def distributions_of(recipe: Recipe, components: Mapping[str, Component]) -> Distributions:
+    """Return what is said of the distributions that *recipe* may need."""
+    constraints = {**recipe.stack, recipe.runtime.package: recipe.runtime.version}
+    named = {name: each for name, each in components.items() if each.pip}
+    return Distributions(
+        imports={
+            str(each.pip): each.python_import for each in named.values() if each.python_import
+        },
+        names={name: str(each.pip) for name, each in named.items()},
+        exact=frozenset(name for name, each in constraints.items() if _EXACT.fullmatch(each)),
+    )
 
 
 class Sources(Protocol):
@@ -75,75 +104,72 @@ def make_lock(
     the packages contradict each other or the modules are not those of the plan, MissingToolError
     where pip has to be asked for another Python and none is there that can be.
     """
-    distributions = distributions or Distributions()
-    names = {each.component: _distribution(plan, each, distributions) for each in plan.builds}
-    report = _pip_report(plan, environment, distributions, names)
+    known = distributions or Distributions()
+    names = {each.component: _distribution(plan, each, known) for each in plan.builds}
+    report = _pip_report(plan, environment, known, names)
     sources = environment.sources(report.settings, environment.environ)
     files: list[IndexFile] = []
-    files += [
-        _sources(plan, each, names, sources, environment, distributions) for each in plan.builds
-    ]
-    files += [_wheel(plan, entry, distributions) for entry in report.installs]
-    return Lock(plan=plan, artifacts=_with_sizes(files, sources, environment.downloads))
-
-
-def _pip_report(
-    plan: Plan, environment: LockEnvironment, distributions: Distributions, names: Mapping[str, str]
-) -> PipReport:
-    built = well_named({names[each.component]: each.version for each in plan.builds})
-    if not environment.here:
-        firm = {**_of_modules(plan, distributions), **built}
-        return ask_for_target(
-            plan,
-            environment.outside,
-            _target(plan, environment),
-            environment.scratch,
-            InstalledDistributions(firm),
-            with_pip=True,
-        )
-    load_modules(plan, environment.inside)
-    python = make_venv(plan, environment.inside, environment.scratch / "venv")
-    version, _ = pip_version(environment.inside, python)
-    if version >= REPORTS:
-        return ask_own(
-            plan, environment.inside, python, environment.scratch, built, environment.downloads
-        )
-    present = _installed(plan, environment, distributions, python, built)
-    return ask_for_target(
-        plan,
-        environment.outside,
-        _target(plan, environment),
-        environment.scratch,
-        present,
-        with_pip=version < TAKES_TODAYS_WHEELS,
+    for build in plan.builds:
+        name, exact = names[build.component], build.component in known.exact
+        found = sources.sdist(build.component, name, build.version, exact=exact)
+        if found.yanked is not None:
+            environment.say(
+                f"{name} {build.version} is yanked ({found.yanked}); taken, as it is asked for"
+            )
+        files.append(_sdist(plan, build, name, found))
+    only_built_with = _tools(plan)
+    files += [_wheel(entry, only_built_with) for entry in report.installs]
+    imports = {normalize(name): module for name, module in known.imports.items()}
+    sizes = _sizes(files, sources, environment.downloads)
+    whole = (
+        each.model_copy(update={"size": sizes[each.url], "imports": imports.get(each.name)})
+        for each in files
+    )
+    return Lock(
+        plan=plan, artifacts=tuple(sorted(whole, key=lambda each: (each.name, each.version)))
     )
 
 
-def _target(plan: Plan, environment: LockEnvironment) -> Target:
-    python = plan.pin("python")
-    if python is None:
+def _pip_report(
+    plan: Plan, environment: LockEnvironment, known: Distributions, names: Mapping[str, str]
+) -> PipReport:
+    built = well_named({names[each.component]: each.version for each in plan.builds})
+    with_pip = True
+    if environment.here:
+        load_modules(plan, environment.inside)
+        python = make_venv(plan, environment.inside, environment.scratch / "venv")
+        version, _ = pip_version(environment.inside, python)
+        if version >= REPORTS:
+            return ask_own(
+                plan, environment.inside, python, environment.scratch, built, environment.downloads
+            )
+        present = _installed(plan, environment, known, python, built)
+        with_pip = version < TAKES_TODAYS_WHEELS
+    else:
+        present = InstalledDistributions({**_of_modules(plan, known), **built})
+    pin = plan.pin("python")
+    if pin is None:
         raise BuildError("the plan has no pin of python, so no wheel can be chosen for it")
-    return Target(python.version, plan.arch, environment.glibc)
+    target = Target(pin.version, plan.arch, environment.glibc)
+    return ask_for_target(
+        plan, environment.outside, target, environment.scratch, present, with_pip=with_pip
+    )
 
 
-def _of_modules(plan: Plan, distributions: Distributions) -> dict[str, str]:
+def _of_modules(plan: Plan, known: Distributions) -> dict[str, str]:
     """Return the distributions that the modules provide and the virtualenv lets in."""
     if not plan.system_site_packages:
         return {}
     pins = (pin for pin in (*plan.pins, *plan.brought) if pin.origin == "module")
     return well_named(
-        {
-            distributions.names[pin.component]: pin.version
-            for pin in pins
-            if pin.component in distributions.names
-        }
+        {known.names[pin.component]: pin.version for pin in pins if pin.component in known.names}
     )
 
 
 def _installed(
     plan: Plan,
     environment: LockEnvironment,
-    distributions: Distributions,
+    known: Distributions,
     python: str,
     built: Mapping[str, str],
 ) -> InstalledDistributions:
@@ -157,31 +183,17 @@ def _installed(
         for name, version in installed.items()
         if name != "pip" and decided.get(name, version) == version
     }
-    return InstalledDistributions({**_of_modules(plan, distributions), **built}, loose)
+    return InstalledDistributions({**_of_modules(plan, known), **built}, loose)
 
 
-def _distribution(plan: Plan, build: SourceBuild, distributions: Distributions) -> str:
+def _distribution(plan: Plan, build: SourceBuild, known: Distributions) -> str:
     pins = (pin for pin in (*plan.pins, *plan.build_pins) if pin.origin == "build")
     own = next((pin.locator for pin in pins if pin.component == build.component), build.component)
-    return normalize(distributions.names.get(build.component, own))
+    return normalize(known.names.get(build.component, own))
 
 
-def _sources(
-    plan: Plan,
-    build: SourceBuild,
-    names: Mapping[str, str],
-    sources: Sources,
-    environment: LockEnvironment,
-    distributions: Distributions,
-) -> Sdist:
-    name = names[build.component]
-    file = sources.sdist(
-        build.component, name, build.version, exact=build.component in distributions.exact
-    )
-    if file.yanked is not None:
-        environment.say(
-            f"{name} {build.version} is yanked ({file.yanked}); taken, as it is asked for"
-        )
+def _sdist(plan: Plan, build: SourceBuild, name: str, file: SourceFile) -> Sdist:
+    tools = {pin.component for pin in plan.build_pins}
     return Sdist(
         name=name,
         version=build.version,
@@ -189,26 +201,20 @@ def _sources(
         url=file.url,
         sha256=str(file.sha256),
         size=file.size,
-        build_only=plan.pin(build.component) is None and _is_tool(plan, build.component),
-        imports=_imports(distributions).get(name),
+        build_only=plan.pin(build.component) is None and build.component in tools,
     )
 
 
-def _is_tool(plan: Plan, component: str) -> bool:
-    return any(pin.component == component for pin in plan.build_pins)
-
-
-def _wheel(plan: Plan, entry: Mapping[str, Any], distributions: Distributions) -> Wheel:
+def _wheel(entry: Mapping[str, Any], only_built_with: set[str]) -> Wheel:
     name = normalize(entry["metadata"]["name"])
     url = without_credentials(entry["download_info"]["url"])
     return Wheel(
         name=name,
         version=entry["metadata"]["version"],
-        filename=unquote(urlsplit(url).path.rpartition("/")[2]),
+        filename=file_name(url),
         url=url,
         sha256=_sha256(url, entry["download_info"]),
-        build_only=name in _tools(plan),
-        imports=_imports(distributions).get(name),
+        build_only=name in only_built_with,
     )
 
 
@@ -221,33 +227,24 @@ def _tools(plan: Plan) -> set[str]:
     return {"pip", *(normalize(pin.locator) for pin in plan.build_pins)} - wanted
 
 
-def _imports(distributions: Distributions) -> dict[str, str]:
-    return {normalize(name): module for name, module in distributions.imports.items()}
-
-
-def _with_sizes(
-    artifacts: Sequence[IndexFile], sources: Sources, downloads: Path | None
-) -> tuple[IndexFile, ...]:
-    recorded = {each.url: each.size or _size_here(each, downloads) for each in artifacts}
-    sizes = {**recorded, **sources.sizes([url for url, size in recorded.items() if size is None])}
-    whole = [each.model_copy(update={"size": sizes[each.url]}) for each in artifacts]
-    return tuple(sorted(whole, key=lambda artifact: (artifact.name, artifact.version)))
-
-
-def _size_here(artifact: IndexFile, downloads: Path | None) -> int | None:
-    """Return the bytes of a file that pip downloaded just now to be asked about it."""
-    path = downloads and downloads / artifact.filename
-    return path.stat().st_size if path and path.is_file() else None
+def _sizes(
+    files: Sequence[IndexFile], sources: Sources, downloads: Path | None
+) -> dict[str, int | None]:
+    """Return the bytes of each file by its URL: as known, as downloaded just now, or as asked."""
+    sizes = {}
+    for each in files:
+        path = downloads and downloads / each.filename
+        sizes[each.url] = each.size or (path.stat().st_size if path and path.is_file() else None)
+    return {**sizes, **sources.sizes([url for url, size in sizes.items() if size is None])}
 
 
 def _sha256(url: str, info: Mapping[str, Any]) -> str:
-    archive = info.get("archive_info", {})
-    digest = archive.get("hashes", {}).get("sha256")
+    digest = info.get("archive_info", {}).get("hashes", {}).get("sha256")
     if digest:
         return str(digest)
-    if url.startswith("file://"):
-        content = Path(url2pathname(urlsplit(url).path)).read_bytes()
-        return hashlib.sha256(content).hexdigest()
-    raise BuildError(
-        f"the index gives no sha256 for {url}", "use an index that does, or a folder of wheels"
-    )
+    path = local_path(url)
+    if path is None:
+        raise BuildError(
+            f"the index gives no sha256 for {url}", "use an index that does, or a folder of wheels"
+        )
+    return sha256_of(path)

@@ -6,9 +6,8 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..model.plan import Pin, Plan
 from ..process import Finished
@@ -19,26 +18,24 @@ from .stub_wheels import is_present, write_present
 from .target import Target
 from .virtualenv import REPORTS, Run, pip_version
 
-_PROGRAM = Path(__file__).with_name("pip_for_target.py")
-_KEEPING = Path(__file__).with_name("pip_keeping.py")
+_REPORT = "report.json"
+_RUN_PIP = str(Path(__file__).with_name("run_pip.py"))
 # How pip names what it took from a constraint and could not use.
 _CONSTRAINED = re.compile(r"The user requested \(constraint\) ([A-Za-z0-9._-]+)")
 
 
-@dataclass(frozen=True)
-class InstalledDistributions:
+class InstalledDistributions(NamedTuple):
     """What is there without pip, normalised name -> version.
 
     ``firm``: what the plan decided; ``loose``: what else lies there, which another version may
     take the place of where something needs one.
     """
 
-    firm: Mapping[str, str] = field(default_factory=dict)
-    loose: Mapping[str, str] = field(default_factory=dict)
+    firm: Mapping[str, str]
+    loose: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class PipReport:
+class PipReport(NamedTuple):
     """Entries of pip's report, of what must be fetched, and the settings pip found them with."""
 
     installs: tuple[dict[str, Any], ...]
@@ -57,11 +54,9 @@ def ask_own(
     # Packages of the site are left in place; without them everything must be reported.
     ignore = [] if plan.system_site_packages else ["--ignore-installed"]
     options = [*ignore, *write_present(scratch, firm)]
-    pip = [python, str(_KEEPING), str(downloads)] if downloads else [python, "-m", "pip"]
-    answer, report = _asked(plan, run, pip, options, scratch)
-    if not answer.ok:
-        raise pip_failure(plan, pip_pins(plan), answer)
-    return PipReport(_to_fetch(_installs(report), scratch), _settings(plan, run, python))
+    pip = [python, _RUN_PIP, "keep", str(downloads)] if downloads else [python, "-m", "pip"]
+    answer = _asked(plan, run, pip, options, scratch)
+    return _report(plan, run, python, scratch, _installs(plan, answer, scratch))
 
 
 def ask_for_target(
@@ -82,22 +77,20 @@ def ask_for_target(
         raise pip_is_missing(sys.executable, finished)
     markers = scratch / "markers.json"
     markers.write_text(json.dumps(target.markers()), encoding="utf-8")
-    command = [sys.executable, str(_PROGRAM), str(markers)]
+    command = [sys.executable, _RUN_PIP, "for", str(markers)]
     options = ["--target", str(scratch / "nowhere"), *target.pip_options()]
     own = ("pip",) if with_pip else ()
     loose = dict(present.loose)
     while True:
         there = write_present(scratch, {**loose, **present.firm})
-        answer, report = _asked(plan, run, command, [*options, *there], scratch, own)
+        answer = _asked(plan, run, command, [*options, *there], scratch, own)
         in_the_way = set(_CONSTRAINED.findall(answer.stderr + answer.stdout)) & loose.keys()
         if answer.ok or not in_the_way:
             break
         loose = {name: found for name, found in loose.items() if name not in in_the_way}
-    if not answer.ok:
-        raise pip_failure(plan, pip_pins(plan), answer)
-    installs = _installs(report)
-    check_closure(installs, [*requirements(plan), *own], target)
-    return PipReport(_to_fetch(installs, scratch), _settings(plan, run, sys.executable))
+    installs = _installs(plan, answer, scratch)
+    check_closure(installs, [*_requirements(plan), *own], target)
+    return _report(plan, run, sys.executable, scratch, installs)
 
 
 def pip_pins(plan: Plan) -> tuple[Pin, ...]:
@@ -105,8 +98,7 @@ def pip_pins(plan: Plan) -> tuple[Pin, ...]:
     return tuple(pin for pin in (*plan.pins, *plan.build_pins) if pin.origin == "pip")
 
 
-def requirements(plan: Plan) -> list[str]:
-    """Return everything that pip is asked for."""
+def _requirements(plan: Plan) -> list[str]:
     return [*(f"{pin.locator}=={pin.version}" for pin in pip_pins(plan)), *plan.packages]
 
 
@@ -117,46 +109,37 @@ def _asked(
     options: Sequence[str],
     scratch: Path,
     more: Sequence[str] = (),
-) -> tuple[Finished, Path]:
-    report = scratch / "report.json"
-    wanted = [*requirements(plan), *more]
+) -> Finished:
+    wanted = [*_requirements(plan), *more]
     if not wanted:
-        report.write_text('{"install": []}', encoding="utf-8")
-        return Finished((), 0, "", ""), report
-
-    def command(*loudness: str) -> list[str]:
-        return [
-            *(*pip, "install", "--dry-run", *loudness, *options),
-            *("--only-binary", ":all:", "--report", str(report)),
-            *_index_options(plan),
-            *wanted,
-        ]
-
-    answer = run(command("--progress-bar", "off"))
+        (scratch / _REPORT).write_text('{"install": []}', encoding="utf-8")
+        return Finished((), 0, "", "")
+    options = [*options, "--only-binary", ":all:", "--report", str(scratch / _REPORT)]
+    for number, url in enumerate(plan.pip_indexes):
+        options += ["--index-url" if number == 0 else "--extra-index-url", url]
+    for url in plan.find_links:
+        options += ["--find-links", url]
+    dry_run = [*pip, "install", "--dry-run"]
+    answer = run([*dry_run, "--progress-bar", "off", *options, *wanted])
     if not answer.ok and LACKING in answer.stderr:
         # Whether an index lacks a package or could not be asked, pip only says at length.
-        answer = run(command("-vv"))
-    return answer, report
+        answer = run([*dry_run, "-vv", *options, *wanted])
+    return answer
 
 
-def _index_options(plan: Plan) -> list[str]:
-    words: list[str] = []
-    for number, url in enumerate(plan.pip_indexes):
-        words += ["--index-url" if number == 0 else "--extra-index-url", url]
-    for url in plan.find_links:
-        words += ["--find-links", url]
-    return words
-
-
-def _settings(plan: Plan, run: Run, python: str) -> PipSettings:
-    finished = run([python, "-m", "pip", "config", "list"])
-    return read_settings(finished.stdout if finished.ok else "", plan)
-
-
-def _installs(report: Path) -> list[dict[str, Any]]:
-    installs: list[dict[str, Any]] = json.loads(report.read_text(encoding="utf-8"))["install"]
+def _installs(plan: Plan, answer: Finished, scratch: Path) -> list[dict[str, Any]]:
+    """Return the entries of pip's report, also of what is there. Raises what its failure means."""
+    if not answer.ok:
+        raise pip_failure(plan, pip_pins(plan), answer)
+    text = (scratch / _REPORT).read_text(encoding="utf-8")
+    installs: list[dict[str, Any]] = json.loads(text)["install"]
     return installs
 
 
-def _to_fetch(installs: Sequence[dict[str, Any]], scratch: Path) -> tuple[dict[str, Any], ...]:
-    return tuple(each for each in installs if not is_present(scratch, each["download_info"]["url"]))
+def _report(
+    plan: Plan, run: Run, python: str, scratch: Path, installs: Sequence[dict[str, Any]]
+) -> PipReport:
+    finished = run([python, "-m", "pip", "config", "list"])
+    settings = read_settings(finished.stdout if finished.ok else "", plan)
+    to_fetch = (each for each in installs if not is_present(scratch, each["download_info"]["url"]))
+    return PipReport(tuple(to_fetch), settings)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..model.plan import Plan
 from ..target_tools.pip_settings import read_settings as read_values
 
 _TRUE = frozenset({"1", "true", "yes", "y", "on", "t"})
+# The index that pip asks where nothing else is configured.
+_INDEX = "https://pypi.org/simple/"
 _TIMEOUT = 15.0
 _RETRIES = 5
-
-
-def default_index() -> str:
-    """Return the index that pip asks where nothing else is configured."""
-    # lazy import: 0.3 s
-    from pypi_simple import PYPI_SIMPLE_ENDPOINT
-
-    return PYPI_SIMPLE_ENDPOINT
 
 
 @dataclass(frozen=True)
@@ -28,7 +22,7 @@ class PipSettings:
     message. ``cert``: a file or folder of certificates, None: the usual ones. Seconds.
     """
 
-    indexes: tuple[str, ...] = field(default_factory=lambda: (default_index(),))
+    indexes: tuple[str, ...] = (_INDEX,)
     find_links: tuple[str, ...] = ()
     cert: str | None = None
     client_cert: str | None = None
@@ -47,7 +41,7 @@ def read_settings(listing: str, plan: Plan) -> PipSettings:
     values: dict[str, str] = read_values(listing.splitlines(), "install")
     indexes: tuple[str, ...] = ()
     if values.get("no-index", "").lower() not in _TRUE:
-        first = plan.pip_indexes[:1] or (values.get("index-url") or default_index(),)
+        first = plan.pip_indexes[:1] or (values.get("index-url") or _INDEX,)
         indexes = (*first, *values.get("extra-index-url", "").split(), *plan.pip_indexes[1:])
     timeout = values.get("timeout") or values.get("default-timeout")
     return PipSettings(

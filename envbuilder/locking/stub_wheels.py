@@ -54,16 +54,13 @@ def _wheel(folder: Path, name: str, version: str) -> Path:
     stem = f"{name.replace('-', '_')}-{version}"
     info = f"{stem}.dist-info"
     path = folder / f"{stem}-py3-none-any.whl"
+    texts = {
+        "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        "WHEEL": "Wheel-Version: 1.0\nGenerator: envbuild\nRoot-Is-Purelib: true\n"
+        "Tag: py3-none-any\n",
+        "RECORD": f"{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n",
+    }
     with zipfile.ZipFile(path, "w") as wheel:
-        wheel.writestr(
-            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-        )
-        wheel.writestr(
-            f"{info}/WHEEL",
-            "Wheel-Version: 1.0\nGenerator: envbuild\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        )
-        wheel.writestr(
-            f"{info}/RECORD",
-            "".join(f"{info}/{each},,\n" for each in ("METADATA", "WHEEL", "RECORD")),
-        )
+        for each, text in texts.items():
+            wheel.writestr(f"{info}/{each}", text)
     return path

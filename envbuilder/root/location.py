@@ -18,16 +18,11 @@ def named_root(path: str | None, environ: Mapping[str, str], cwd: Path) -> Path 
 
 def default_root(site: Site, arch: str, environ: Mapping[str, str]) -> Path:
     """Return ``<base>/<site>/<arch>``; the base is the site's, else XDG's folder for data."""
-    base = Path(site.base) if site.base else _data_home(environ)
+    data, home = environ.get("XDG_DATA_HOME"), environ.get("HOME")
+    if not (site.base or data or home):
+        raise UsageError("HOME is not set, so there is no default place", "give --root DIR")
+    base = Path(site.base or Path(data or Path(str(home), ".local", "share"), "envbuild"))
     return _checked(base / site.name / arch)
-
-
-def _data_home(environ: Mapping[str, str]) -> Path:
-    if environ.get("XDG_DATA_HOME"):
-        return Path(environ["XDG_DATA_HOME"]) / "envbuild"
-    if environ.get("HOME"):
-        return Path(environ["HOME"]) / ".local" / "share" / "envbuild"
-    raise UsageError("HOME is not set, so there is no default place", "give --root DIR")
 
 
 def _checked(path: Path) -> Path:

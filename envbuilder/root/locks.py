@@ -22,11 +22,11 @@ from pathlib import Path
 from .. import process
 from ..errors import BuildError
 
+# Seconds between two signs of life, and without one until a lock of another host is called silent.
 HEARTBEAT = 5.0
-"""Seconds between two signs of life."""
-
 SILENT = 300.0
-"""Seconds without a sign of life after which a lock of another host is called silent."""
+# The variable by which a successor finds what a killed holder left running.
+MARK = "ENVBUILD_RUN"
 
 
 @dataclass(frozen=True)
@@ -41,34 +41,9 @@ class Holder:
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}"
 
-
-MARK = "ENVBUILD_RUN"
-"""The variable by which a successor finds what a killed holder left running."""
-
-
-class Lock:
-    """A lock that is held."""
-
-    def __init__(self, path: Path, holder: Holder) -> None:
-        self._path = path
-        self._holder = holder
-        self._guard = threading.Lock()
-
     def environ(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return the environment for every process that the holder starts: it marks them."""
-        return {**environ, MARK: self._holder.token}
-
-    def beat(self) -> None:
-        """Show that the holder lives."""
-        with self._guard, contextlib.suppress(OSError):
-            os.utime(self._path)
-
-    def release(self) -> None:
-        """Give the lock back, unless somebody else has it by now."""
-        with self._guard:
-            current = _read(self._path)
-            if current and current.token == self._holder.token:
-                self._path.unlink()
+        return {**environ, MARK: self.token}
 
 
 @contextlib.contextmanager
@@ -78,29 +53,32 @@ def hold(
     say: Callable[[str], None],
     wait: float = 24 * 3600.0,
     poll: float = 0.5,
-) -> Iterator[Lock]:
+) -> Iterator[Holder]:
     """Hold the lock *path*; waits up to *wait* seconds for another holder, and says so once.
 
     Raises BuildError when the wait is over or the holder went silent on another host.
     """
-    lock = _acquire(path, say, wait, poll)
+    me = _acquire(path, say, wait, poll)
     stop = threading.Event()
-    beating = threading.Thread(target=_beat, args=(lock, stop), daemon=True)
+    beating = threading.Thread(target=_beat, args=(path, stop), daemon=True)
     beating.start()
     try:
-        yield lock
+        yield me
     finally:
         stop.set()
         beating.join()
-        lock.release()
+        current = _read(path)
+        if current and current.token == me.token:
+            path.unlink()
 
 
-def _beat(lock: Lock, stop: threading.Event) -> None:
+def _beat(path: Path, stop: threading.Event) -> None:
     while not stop.wait(HEARTBEAT):
-        lock.beat()
+        with contextlib.suppress(OSError):
+            os.utime(path)
 
 
-def _acquire(path: Path, say: Callable[[str], None], wait: float, poll: float) -> Lock:
+def _acquire(path: Path, say: Callable[[str], None], wait: float, poll: float) -> Holder:
     me = Holder(
         socket.gethostname(), os.getpid(), process.birth(os.getpid()) or 0, secrets.token_hex(8)
     )
@@ -108,13 +86,14 @@ def _acquire(path: Path, say: Callable[[str], None], wait: float, poll: float) -
     announced = False
     while True:
         if _create(path, me):
-            return Lock(path, me)
+            return me
         other = _read(path)
         if other is None:
             if _is_unreadable(path):
                 raise BuildError(
                     f"the lock {path} cannot be read", "if no build is running, remove that file"
                 )
+            time.sleep(poll)
             continue
         if _is_gone(other):
             _take_over(path, other, say)
@@ -136,25 +115,20 @@ def _acquire(path: Path, say: Callable[[str], None], wait: float, poll: float) -
 def _create(path: Path, me: Holder) -> bool:
     """Make the lock file whole at once: write aside, then link, which is exclusive."""
     aside = path.with_name(f".{path.name}.{me.token}")
-    aside.write_text(json.dumps(asdict(me)), encoding="utf-8")
+    text = json.dumps(asdict(me))
+    aside.write_text(text, encoding="utf-8")
     try:
-        os.link(aside, path)
+        try:
+            os.link(aside, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
     except FileExistsError:
         return False
-    except OSError:
-        return _create_without_links(path, me)
     finally:
         aside.unlink()
-    return True
-
-
-def _create_without_links(path: Path, me: Holder) -> bool:
-    try:
-        number = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-    except FileExistsError:
-        return False
-    with os.fdopen(number, "w", encoding="utf-8") as file:
-        file.write(json.dumps(asdict(me)))
     return True
 
 

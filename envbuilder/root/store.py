@@ -54,46 +54,22 @@ class Registry(Document):
         return max((v.number for v in self.versions), default=0) + 1
 
 
-@dataclass(frozen=True)
 class Home:
-    """The places of one environment in a root.
+    """The places of one environment in a root: whatever lies there has its name here alone."""
 
-    One line each, eleven of them: whatever lies there has its name here and nowhere else.
-    """
-
-    root: Path
-    name: str
-
-    @property
-    def folder(self) -> Path:
-        return self.root / self.name
-
-    @property
-    def lock_file(self) -> Path:
-        return self.folder / "in-use.lock"
-
-    @property
-    def default_lock(self) -> Path:
-        """Held for moments, by whoever changes the default or takes a number away."""
-        return self.folder / "default.lock"
-
-    @property
-    def registry_file(self) -> Path:
-        return self.folder / STAMP
-
-    @property
-    def last_lock(self) -> Path:
-        """The lock that the last ``create`` made."""
-        return self.folder / "lock.json"
-
-    @property
-    def scratch(self) -> Path:
-        """For work that leaves nothing; who holds the lock may remove what a killed one left."""
-        return self.folder / ".scratch"
-
-    @property
-    def modulefiles(self) -> Path:
-        return self.root / "modulefiles" / self.name
+    def __init__(self, root: Path, name: str) -> None:
+        self.root = root
+        self.name = name
+        self.folder = root / name
+        self.registry_file = self.folder / STAMP
+        self.lock_file = self.folder / "in-use.lock"
+        # Held for moments, by whoever changes the default or takes a number away.
+        self.default_lock = self.folder / "default.lock"
+        # The lock that the last create made.
+        self.last_lock = self.folder / "lock.json"
+        # For work that leaves nothing; who holds the lock may remove what a killed one left.
+        self.scratch = self.folder / ".scratch"
+        self.modulefiles = root / "modulefiles" / name
 
     def prefix(self, identity: str) -> Path:
         return self.folder / identity
@@ -105,8 +81,7 @@ class Home:
         return self.folder / f"{identity}.evidence"
 
     def modulefile(self, version: Version) -> Path:
-        suffix = ".lua" if version.dialect == "lua" else ""
-        return self.modulefiles / f"{version.number}{suffix}"
+        return self.modulefiles / f"{version.number}{'.lua' if version.dialect == 'lua' else ''}"
 
 
 @dataclass(frozen=True)

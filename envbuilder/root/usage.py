@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-PROC = Path("/proc")
+from ..target_tools import files, proc
 
 
-@dataclass(frozen=True)
-class User:
+class User(NamedTuple):
     """One process that uses a prefix."""
 
     pid: int
@@ -24,40 +23,24 @@ def processes_using(prefix: Path) -> tuple[User, ...]:
     Others' processes can only be looked into by root; what cannot be read is passed over.
     """
     real = os.path.realpath(prefix)
-    users = []
-    for entry in PROC.iterdir():
-        other = entry.name.isdigit() and int(entry.name) != os.getpid()
-        if other and (_uses(entry, real) or _has_loaded(entry, (str(prefix), real))):
-            users.append(User(int(entry.name), _program(entry)))
-    return tuple(sorted(users, key=lambda user: user.pid))
+    pids = (int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
+    return tuple(
+        User(pid, proc.read(f"/proc/{pid}/comm").strip() or "gone")
+        for pid in sorted(pids)
+        if pid != os.getpid() and (_uses(pid, real) or _has_loaded(pid, {str(prefix), real}))
+    )
 
 
-def _uses(entry: Path, prefix: str) -> bool:
-    inside = prefix + "/"
+def _uses(pid: int, prefix: str) -> bool:
     for link in ("exe", "cwd"):
         try:
-            target = (entry / link).readlink()
+            if files.is_below(Path(f"/proc/{pid}/{link}").readlink(), prefix):
+                return True
         except OSError:
             continue
-        if str(target) == prefix or str(target).startswith(inside):
-            return True
-    try:
-        maps = (entry / "maps").read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError:
-        return False
-    return inside in maps
+    return f"{prefix}/" in proc.read(f"/proc/{pid}/maps")
 
 
-def _has_loaded(entry: Path, names: tuple[str, ...]) -> bool:
-    try:
-        variables = (entry / "environ").read_bytes().split(b"\0")
-    except OSError:
-        return False
-    return any(f"VIRTUAL_ENV={name}".encode() in variables for name in names)
-
-
-def _program(entry: Path) -> str:
-    try:
-        return (entry / "comm").read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return "gone"
+def _has_loaded(pid: int, prefixes: set[str]) -> bool:
+    loaded = {f"VIRTUAL_ENV={prefix}" for prefix in prefixes}
+    return not loaded.isdisjoint(proc.read(f"/proc/{pid}/environ").split("\0"))

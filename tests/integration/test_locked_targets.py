@@ -12,8 +12,8 @@ from integration_tools import clean_environ, run
 
 from envbuilder import data, process, sources
 from envbuilder.backends import prefix_parts
-from envbuilder.locking import Distributions, LockEnvironment, make_lock
 from envbuilder.locking.index import Index
+from envbuilder.locking.locker import Distributions, LockEnvironment, make_lock
 from envbuilder.locking.settings import read_settings
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock, Pin, Plan, RuntimePlan, SourceBuild, Step

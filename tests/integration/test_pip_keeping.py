@@ -21,7 +21,7 @@ from tests.serving import serving_by
 pytestmark = pytest.mark.integration
 
 NAME = "small-1.0-py3-none-any.whl"
-PROGRAM = Path(pip_report.__file__).with_name("pip_keeping.py")
+PROGRAM = Path(pip_report.__file__).with_name("run_pip.py")
 
 
 def wheel() -> bytes:
@@ -69,7 +69,7 @@ def test_what_pip_downloaded_to_answer_is_there_to_be_fetched(tmp_path: Path) ->
     data, folder, report = wheel(), tmp_path / "downloads", tmp_path / "report.json"
     dry = ["install", "--isolated", "--ignore-installed", "--dry-run", "--report", report, "small"]
     with index(data) as (address, asked):
-        run(PROGRAM, folder, *dry, "--index-url", f"{address}/simple")
+        run(PROGRAM, "keep", folder, *dry, "--index-url", f"{address}/simple")
         (entry,) = json.loads(report.read_text(encoding="utf-8"))["install"]
         assert entry["download_info"]["url"] == f"{address}/files/{NAME}"
         assert [each.name for each in folder.iterdir()] == [NAME]
@@ -89,7 +89,7 @@ def test_a_pip_that_removes_its_folders_otherwise_answers_all_the_same(tmp_path:
     (fake / "__init__.py").touch()
     (fake / "__main__.py").write_text("import sys; print(sys.argv[1:])\n", encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, PROGRAM, tmp_path / "downloads", "install", "small"],
+        [sys.executable, PROGRAM, "keep", tmp_path / "downloads", "install", "small"],
         env={"PYTHONPATH": str(fake.parent)},
         capture_output=True,
         text=True,

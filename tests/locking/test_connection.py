@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from envbuilder.errors import BuildError
-from envbuilder.locking import Refusal
+from envbuilder.locking.failures import Refusal
 from envbuilder.locking.index import Index, SourceFile
 from envbuilder.locking.settings import PipSettings
 from tests.serving import serving_by

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from locking_tools import plan
 
-from envbuilder.locking import request_fingerprint
+from envbuilder.locking.fingerprint import request_fingerprint
 from envbuilder.model.plan import Plan
 from envbuilder.process import Finished
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from envbuilder.errors import BuildError
-from envbuilder.locking import Refusal
+from envbuilder.locking.failures import Refusal
 from envbuilder.locking.index import Index, SourceFile, local_path, without_credentials
 from envbuilder.locking.settings import PipSettings
 

@@ -11,8 +11,9 @@ import pytest
 from locking_tools import plan
 
 from envbuilder.errors import BuildError, MissingToolError
-from envbuilder.locking import Distributions, LockEnvironment, Refusal, make_lock
+from envbuilder.locking.failures import Refusal
 from envbuilder.locking.index import SourceFile
+from envbuilder.locking.locker import Distributions, LockEnvironment, make_lock
 from envbuilder.locking.settings import PipSettings
 from envbuilder.model.plan import Lock, Pin, Plan, SourceBuild
 from envbuilder.process import Finished

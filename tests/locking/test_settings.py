@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from locking_tools import plan
+from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
-from envbuilder.locking.settings import PipSettings, default_index, read_settings
+from envbuilder.locking.settings import PipSettings, read_settings
 
 
 def test_nothing_configured_is_pips_default() -> None:
-    assert read_settings("", plan()) == PipSettings(indexes=(default_index(),))
+    assert read_settings("", plan()) == PipSettings(indexes=(PYPI_SIMPLE_ENDPOINT,))
 
 
 LISTING = r"""
