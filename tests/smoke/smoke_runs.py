@@ -131,6 +131,17 @@ class Runs:
         """Return a statement that writes the flag before it does *what*."""
         return f"open({str(self.flag)!r}, 'w').close(); {what}"
 
+    def all_reported(self, ranks: int = 2) -> str:
+        """Return a statement that waits until so many ranks have a record.
+
+        The launcher ends the others with the first that dies: one that had not yet begun would be
+        missing, which is another reason than its neighbour's death.
+        """
+        pattern = str(self.folder / "run/ranks/*.jsonl")
+        files = f"__import__('glob').glob({pattern!r})"
+        begun = f"sum(open(path).read().endswith('\\n') for path in {files})"
+        return f"while {begun} < {ranks}: __import__('time').sleep(0.02)"
+
     @contextlib.contextmanager
     def hung(self, where: str, ranks: int = 2) -> Iterator[None]:
         """Let the time be up a second after the flag is written and the ranks are where they wait.

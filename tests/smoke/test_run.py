@@ -273,7 +273,7 @@ def test_a_rank_that_hangs_in_python_before_the_others_know_it(smoke: Runs) -> N
     assert "numpy.py" in result.stacks["rank 1"]
 
 
-EARLY = "import os, signal\nif os.environ['PMI_RANK'] == '1':\n    {die}\n"
+EARLY = "import os, signal\nif os.environ['PMI_RANK'] == '1':\n    {reported}\n    {die}\n"
 LATE = """
 import os, signal
 _shutdown = shutdown
@@ -303,6 +303,7 @@ WAYS = {
 def test_a_rank_that_dies(smoke: Runs, when: str, way: str) -> None:
     sabotage, place = PLACES[when]
     die, hows = WAYS[way]
+    sabotage = sabotage.replace("{reported}", smoke.all_reported())
     result = smoke(sabotage=sabotage.replace("{die}", die))
     assert result.verdict == "failed"
     # Of two deaths in one moment nobody may have seen which was first.
