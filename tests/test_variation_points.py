@@ -38,7 +38,6 @@ _REPORT = "names of doctor's sections and lines"
 STATED: dict[str, tuple[int, str]] = {
     "envbuilder/model/proofs.py": (2, "MPIs in locks of before pins said what they fulfil"),
     "envbuilder/model/site.py": (1, "the origins of components"),
-    "envbuilder/render/container.py": (1, "a sentence about an MPI, by its component"),
     "envbuilder/model/channels.py": (1, "the origin of what comes from conda channels"),
     "envbuilder/doctor/advice.py": (1, _REPORT),
     "envbuilder/doctor/capabilities.py": (2, _REPORT),

@@ -16,7 +16,7 @@ from ..model.outcome import (
 )
 from ..model.plan import Plan
 from ..record import read_all
-from ..render import render_default
+from ..render.modulefile import render_default
 from ..root import locks, publish, removal, store
 from ..root.environment_lock import read_lock
 from ..root.environments import find, number_before_default
@@ -127,7 +127,7 @@ def rollback(root: store.Root, name: str, number: int | None, context: Context) 
         before = store.default_number(home)
         wanted = number_before_default(home) if number is None else number
         version = publish.find_version(home, wanted)
-        _, text = render_default(home.name, version.number, version.dialect)
+        text = render_default(home.name, version.number, version.dialect)
         publish.set_default(home, version.dialect, text)
     return DefaultChange(environment=home.name, before=before, now=version.number)
 

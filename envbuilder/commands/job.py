@@ -9,8 +9,8 @@ from ..model.job import Job
 from ..model.launch import JobHosts, Words
 from ..model.plan import Plan
 from ..model.profiles import program
-from ..render import JobParts
 from ..render.job import ENDPOINT, HOSTS, program_words
+from ..render.subject import JobParts
 from ..schedulers import SCHEDULERS
 from .launch_requests import LaunchFacts, base_request, facts_of, programs_launcher
 from .load import PlanInputs

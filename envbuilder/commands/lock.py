@@ -27,7 +27,8 @@ from ..model.outcome import LockCheck
 from ..model.places import Places
 from ..model.plan import Input, Lock, Modules, Plan
 from ..model.site import glibc_of
-from ..render import UnlockedPlan, render_shell
+from ..render.build import render_shell
+from ..render.subject import UnlockedPlan
 from .buildable import check_buildable
 from .context import Context
 from .entries import entries

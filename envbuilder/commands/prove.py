@@ -16,7 +16,7 @@ from ..model.places import Places
 from ..model.plan import Lock, Proof
 from ..model.proofs import mpi_of, proofs_of
 from ..record import append, next_run, read_build_facts
-from ..render import render_smoke
+from ..render.build import render_smoke
 from ..root.store import Home
 from ..smoke import MpiFrom, SmokeRequest, run_smoke
 from .context import Context

@@ -15,10 +15,11 @@ from ..files import write_atomically
 from ..model.base import Document
 from ..model.places import Places
 from ..model.plan import Lock, Plan
-from ..render import Renderable, Subject, UnlockedPlan, render_build
-from ..render.forms import FORMS, Form, file_of, job_form
+from ..render.build import render_build
+from ..render.container import render_image
+from ..render.forms import FORMS, Form, job_form
 from ..render.image import make_image
-from ..render.image_folder import render_image
+from ..render.subject import Renderable, Subject, UnlockedPlan
 from ..root.environment_lock import find_published
 from ..root.store import Home
 from ..schedulers import SCHEDULERS
@@ -40,8 +41,7 @@ FOLDER = "folder"
 
 def forms() -> Mapping[str, Form]:
     """Return every form of one file; a scheduler's job script is one."""
-    jobs = {name: job_form(name, each.TITLE) for name, each in SCHEDULERS.items()}
-    return {**FORMS, **jobs}
+    return {**FORMS, **{name: job_form(name) for name in SCHEDULERS}}
 
 
 def known_forms() -> tuple[str, ...]:
@@ -146,7 +146,7 @@ def _all(options: RenderOptions, folder: Path, context: Context) -> RenderResult
     texts, left_out = {}, {}
     for name, form in forms().items():
         try:
-            texts[file_of(form, subject.plan)] = form.render(subject)
+            texts[form.file_of(subject.plan)] = form.render(subject)
         except UsageError as error:
             left_out[name] = str(error)
             context.reporter.warn(f"{name} is left out: {error}")

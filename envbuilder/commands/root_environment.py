@@ -19,7 +19,8 @@ from ..model.outcome import CreateResult
 from ..model.places import Places
 from ..model.plan import Lock, Plan
 from ..record import read_all
-from ..render import render_build, render_default, render_modulefile
+from ..render.build import render_build
+from ..render.modulefile import render_default, render_modulefile
 from ..root import environment_lock, locks, publish, store
 from .buildable import check_buildable
 from .context import Context
@@ -164,7 +165,7 @@ class RootEnvironment:
 
     def make_default(self, number: int) -> None:
         version = publish.find_version(self.home, number)
-        _, text = render_default(self.home.name, number, version.dialect)
+        text = render_default(self.home.name, number, version.dialect)
         with locks.hold(self.home.default_lock, say=self.context.reporter.say):
             publish.set_default(self.home, version.dialect, text)
 

@@ -18,8 +18,10 @@ from ..model.backend import Script
 from ..model.places import Places
 from ..model.plan import Lock
 from ..model.proofs import proofs_of
-from ..render import Subject, render_build, render_modulefile, render_smoke, render_text
-from ..render.forms import file_of, job_form
+from ..render.build import render_build, render_smoke, render_text
+from ..render.forms import job_form
+from ..render.modulefile import render_modulefile
+from ..render.subject import Subject
 from ..schedulers import SCHEDULERS
 from ..targets import JobFile
 from .context import Context
@@ -75,7 +77,7 @@ class CreateStages:
         if scheduler not in SCHEDULERS:
             return None
         job = job_of(lock.plan, self.plan_inputs)
-        form = job_form(scheduler, SCHEDULERS[scheduler].TITLE)
+        form = job_form(scheduler)
         subject = Subject(
             source=lock,
             places=places,
@@ -89,7 +91,7 @@ class CreateStages:
         except UsageError as error:
             self.context.reporter.warn(f"there is no job script: {error}")
             return None
-        return JobFile(file_of(form, lock.plan), text, SCHEDULERS[scheduler].SUBMIT_LINE)
+        return JobFile(form.file_of(lock.plan), text, SCHEDULERS[scheduler].SUBMIT_LINE)
 
     def modulefile(self, lock: Lock, places: Places) -> tuple[str, str]:
         tcl = self.plan_inputs.site.module_system == "tcl"

@@ -11,11 +11,11 @@ from ..model.launch import StartCommand
 from ..model.places import Places
 from ..model.plan import Edit, Lock, Modules, Plan, Proof
 from ..model.proofs import mpi_of, proofs_of
-from .dialects import bash_action, bash_edit
+from .dialects import action_line, edit_line
 from .quoting import Quoted
-from .renderable import Renderable
 from .requirements import import_name, requirement_files
 from .sources import STEP, builds_text, source_values
+from .subject import Renderable
 from .templates import render
 
 
@@ -35,7 +35,7 @@ def render_build(
         **(render_smoke(lock, places, prefix, start) if start else {}),
         **render_shell(lock, places, prefix),
         **requirement_files(lock),
-        **_source_files(lock),
+        **({"builds.json": builds_text(lock)} if lock.plan.builds or lock.plan.verified else {}),
         "build.sh": render_script(lock, places, prefix),
     }
 
@@ -45,18 +45,24 @@ def render_script(source: Renderable, places: Places, prefix: PrefixParts) -> st
     return render(
         "bash/build.sh.j2",
         **_values(source, places),
-        steps=_steps(source, prefix),
+        steps=[
+            {
+                "id": each.id,
+                "title": each.title,
+                "function": Quoted(_function(source, each.id, prefix)),
+            }
+            for each in source.plan.steps
+        ],
         sources=Quoted(_source_functions(source.plan)),
     )
 
 
 def render_shell(source: Renderable, places: Places, prefix: PrefixParts) -> dict[str, str]:
     """Return the files with which a command runs in the environment of the build's steps."""
-    values = _values(source, places)
     prompt = rf"({source.plan.recipe}) \w\$ "
     return {
         "environment.sh": _environment(source, places, prefix),
-        "shell.sh": render("bash/shell.sh.j2", **values, prompt=prompt),
+        "shell.sh": render("bash/shell.sh.j2", **_values(source, places), prompt=prompt),
     }
 
 
@@ -73,16 +79,15 @@ def render_smoke(
     out.
     """
     proof = proof or proofs_of(lock.plan)[0]
-    values = _values(lock, places)
     program = (str(places.prefix / "bin" / "python"), Quoted('"$HERE/target_tools"'), "smoke")
     arguments = ("--api", proof.api, "--transport", proof.transport, Quoted('"$@"'))
     smoke = render(
         "bash/smoke.sh.j2",
-        **values,
+        **_values(lock, places),
         ranks=str(start.ranks),
         wrappers=_mpi_wrappers(lock),
         as_root=[
-            bash_edit(Edit(kind="set", name=name, value="1"), places.prefix)
+            edit_line("bash", Edit(kind="set", name=name, value="1"), places.prefix)
             for name in start.root_variables
         ],
         settings=[Quoted(line) for line in start.settings],
@@ -113,19 +118,14 @@ def _values(lock: Renderable, places: Places) -> dict[str, Any]:
 
 
 def _environment(lock: Renderable, places: Places, prefix: PrefixParts) -> str:
-    modules = lock.plan.modules
+    activation = render_text(prefix.activation) if prefix.activation else ""
     return render(
         "bash/environment.sh.j2",
         **_values(lock, places),
-        edits=[bash_edit(edit, places.prefix) for edit in lock.plan.environment],
-        activation=_lines(prefix.activation),
-        modules=Quoted(_module_functions(modules)),
+        edits=[edit_line("bash", edit, places.prefix) for edit in lock.plan.environment],
+        activation=[Quoted(line) for line in activation.splitlines()],
+        modules=Quoted(_module_functions(lock.plan.modules)),
     )
-
-
-def _lines(script: Script | None) -> list[Quoted]:
-    text = render_text(script) if script else ""
-    return [Quoted(line) for line in text.splitlines()]
 
 
 def _module_functions(modules: Modules) -> str:
@@ -141,34 +141,32 @@ def _module_functions(modules: Modules) -> str:
         init=modules.init,
         # `module use` puts a tree first, so the last one goes in first.
         trees=tuple(reversed(modules.trees)),
-        actions=[bash_action(each) for each in modules.actions()],
+        actions=[action_line("bash", each) for each in modules.actions()],
         final=sorted(modules.final),
     )
 
 
-def _source_files(lock: Lock) -> dict[str, str]:
-    return {"builds.json": builds_text(lock)} if lock.plan.builds or lock.plan.verified else {}
-
-
-def _steps(lock: Renderable, prefix: PrefixParts) -> list[dict[str, str | Quoted]]:
-    return [
-        {"id": step.id, "title": step.title, "function": Quoted(_function(lock, step.id, prefix))}
-        for step in lock.plan.steps
-    ]
-
-
 def _function(lock: Renderable, step: str, prefix: PrefixParts) -> str:
+    plan = lock.plan
     if step in prefix.scripts:
         return render_text(prefix.scripts[step])
     if step.startswith(STEP):
-        values = source_values(lock, step.removeprefix(STEP))
-        return render("bash/steps/source.sh.j2", **values)
-    if step == "source" or not (data.TEMPLATES / "bash" / "steps" / f"{step}.sh.j2").is_file():
+        return render("bash/steps/source.sh.j2", **source_values(lock, step.removeprefix(STEP)))
+    template = f"bash/steps/{step}.sh.j2"
+    if step == "source" or not (data.TEMPLATES / template).is_file():
         raise UsageError(
             f"the lock has a step that this envbuild does not know: {step}",
             "make the lock anew: envbuild lock",
         )
-    return render(f"bash/steps/{step}.sh.j2", **_step_values(lock.plan, prefix))
+    return render(
+        template,
+        aliases=plan.runtime.aliases,
+        built=[each.component for each in plan.builds],
+        environment=prefix.environment,
+        prefix_steps=[*prefix.scripts],
+        package=plan.runtime.package,
+        runtime=import_name(plan.runtime),
+    )
 
 
 def _source_functions(plan: Plan) -> str:
@@ -180,17 +178,6 @@ def _source_functions(plan: Plan) -> str:
         links=any(folder != "." for each in plan.builds for folder in each.homes.values()),
         scorep=plan.profile == "scorep",
     )
-
-
-def _step_values(plan: Plan, prefix: PrefixParts) -> dict[str, Any]:
-    return {
-        "aliases": plan.runtime.aliases,
-        "built": [each.component for each in plan.builds],
-        "environment": prefix.environment,
-        "prefix_steps": [*prefix.scripts],
-        "package": plan.runtime.package,
-        "runtime": import_name(plan.runtime),
-    }
 
 
 def render_text(script: Script) -> str:

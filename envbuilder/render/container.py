@@ -7,33 +7,23 @@ run its build.sh: what builds the image is what builds the environment anywhere.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ..errors import UsageError
 from ..model.places import Places
-from ..model.plan import Edit
-from .dialects import edit_value
-from .form_quoting import (
-    LINE_BREAK,
-    definition_word,
-    dockerfile,
-    has_control,
-    line,
-    needs_line_break,
-)
-from .image import Image
+from ..model.plan import Lock, Plan
+from .build import render_build
+from .dialects import edit_line, edit_value
+from .form_quoting import LINE_BREAK, dockerfile, has_control, line
+from .image import Image, bases, make_image
 from .quoting import Quoted, comment
-from .renderable import Renderable
+from .subject import Renderable, Subject
 from .templates import render
 
 FOLDER = Path("/opt/envbuild")
 # What the finished image does not need: downloads, and what was compiled from.
 SCAFFOLDING = ("wheelhouse", "build-tools", "runtime-build", "sources")
-# What starts ranks of the image's MPI from outside.
-_HOST_MPI = {
-    "openmpi": "Open MPI {major}.x",
-    "mpich": "MPICH {major}.x, or an MPI of its ABI (Intel MPI, MVAPICH, Cray MPICH)",
-}
 # apt-get's options where a package must replace what the base image has.
 _HELD = " --allow-change-held-packages --allow-downgrades"
 
@@ -43,45 +33,73 @@ def image_places(name: str) -> Places:
     return Places(prefix=FOLDER / name, build=FOLDER / f"{name}.build")
 
 
-def render_definition(lock: Renderable, image: Image, notes: Sequence[str]) -> str:
+def image_of(subject: Subject) -> Image:
+    """Return the image of a plan, with the launchers that are inside it."""
+    image = make_image(subject.plan, subject.knowledge, subject.prefix)
+    return replace(image, plan=subject.in_image(image.plan))
+
+
+def render_image(subject: Subject) -> dict[str, str]:
+    """Return all files that an image is built from: definition, Dockerfile and ``build/...``.
+
+    The runtime's sources and target_tools/ are put into ``build/`` by whoever writes the folder.
+    Raises UsageError for a plan without a lock, and where the image needs files that the lock
+    lacks.
+    """
+    image = image_of(subject)
+    if not isinstance(subject.source, Lock):
+        raise UsageError("an image is built from a lock", "envbuild lock makes one")
+    if image.from_index:
+        raise UsageError(
+            f"the lock has no files for {', '.join(image.from_index)}: at {subject.plan.site} they "
+            "come from modules, and an image takes them from the index",
+            "lock the recipe for a site without modules, of the same Python: --site local",
+        )
+    lock = Lock(plan=image.plan, artifacts=subject.source.artifacts)
+    name = lock.plan.recipe
+    start = subject.start(lock.plan) if subject.start else None
+    files = render_build(lock, image_places(name), subject.prefix_of(lock.plan), start)
+    return {
+        f"{name}.def": render_definition(lock, image),
+        "Dockerfile": render_dockerfile(lock, image),
+        **{f"build/{file}": text for file, text in files.items()},
+        "build/lock.json": lock.text(),
+    }
+
+
+def render_definition(lock: Renderable, image: Image, notes: Sequence[str] = ()) -> str:
     """Return the definition file; *notes* are further lines of its head."""
-    places = image_places(lock.plan.recipe)
     return render(
         "container/definition.def.j2",
-        **_common(lock, image, places, notes),
+        **_common(lock, image, notes),
         base=comment(image.build_base),
-        packages=sorted({*image.build_packages, *image.run_packages}),
         # Indented: no line of the text is the header of a section or of a further stage.
         help=[Quoted(f"    {line(each)}" if each else "") for each in _help(lock, image)],
         # A label's value ends with its line and is not quoted.
         labels=[(comment(key), line(value)) for key, value in _labels(lock, image.build_base)],
-        environment=list(_exports(lock.plan.environment, places.prefix)),
+        environment=list(_exports(lock.plan)),
     )
 
 
-def render_dockerfile(lock: Renderable, image: Image, notes: Sequence[str]) -> str:
+def render_dockerfile(lock: Renderable, image: Image, notes: Sequence[str] = ()) -> str:
     """Return the Dockerfile: one stage that builds, and one that holds what was built.
 
     Raises UsageError for a variable whose value holds a control character.
     """
-    places = image_places(lock.plan.recipe)
     return render(
         "container/Dockerfile.j2",
-        **_common(lock, image, places, notes),
+        **_common(lock, image, notes),
         folder=str(FOLDER),
         build_base=comment(image.build_base),
         run_base=comment(image.run_base),
-        build_packages=sorted({*image.build_packages, *image.run_packages}),
         run_packages=image.run_packages,
         labels=[(comment(key), dockerfile(value)) for key, value in _labels(lock, image.run_base)],
-        environment=list(_docker_edits(lock.plan.environment, places.prefix)),
+        environment=list(_docker_edits(lock.plan)),
     )
 
 
-def _common(
-    lock: Renderable, image: Image, places: Places, notes: Sequence[str]
-) -> dict[str, object]:
-    plan = lock.plan
+def _common(lock: Renderable, image: Image, notes: Sequence[str]) -> dict[str, object]:
+    plan, places = lock.plan, image_places(lock.plan.recipe)
     return {
         "name": plan.recipe,
         "title": line(f"{plan.recipe}: {plan.summary}"),
@@ -89,6 +107,7 @@ def _common(
         "prefix": str(places.prefix),
         "build": str(places.build),
         "scaffolding": SCAFFOLDING,
+        "build_packages": sorted({*image.build_packages, *image.run_packages}),
         # NVIDIA's images hold NCCL at their own version.
         "apt_options": _HELD if image.cuda else "",
     }
@@ -130,44 +149,28 @@ def _help(lock: Renderable, image: Image) -> Iterator[str]:
 def _hybrid(lock: Renderable) -> Iterator[str]:
     """Say which MPI the host must have: both sides speak one PMI, and one protocol on the wire."""
     for pin in lock.plan.pins:
-        if pin.component in _HOST_MPI:
-            major = pin.version.split(".")[0]
+        if host := bases().host_mpi.get(pin.component):
             yield f"The image has {pin.component} {pin.version}. The host needs"
-            yield f"{_HOST_MPI[pin.component].format(major=major)},"
+            yield f"{host.format(major=pin.version.split('.')[0])},"
             yield "or a Slurm with a --mpi= (srun --mpi=list) that the MPI of the image speaks."
 
 
-def _exports(edits: Sequence[Edit], prefix: Path) -> Iterator[Quoted]:
+def _exports(plan: Plan) -> Iterator[Quoted]:
     """Yield the edits as lines of %environment, which /bin/sh sources at every start."""
-    if any(needs_line_break(edit_value(edit, prefix)) for edit in edits):
+    prefix = image_places(plan.recipe).prefix
+    if any("\n" in edit_value(edit, prefix) for edit in plan.environment):
         yield Quoted(f"{LINE_BREAK}=$(printf '\\nx'); {LINE_BREAK}=${{{LINE_BREAK}%x}}")
-    for edit in edits:
-        name, value = edit.name, definition_word(edit_value(edit, prefix))
-        lines = {
-            "set": f"export {name}={value}",
-            "unset": f"unset {name}",
-            "prepend": f'export {name}={value}"${{{name}:+:${name}}}"',
-            "append": f'export {name}="${{{name}:+${name}:}}"{value}',
-        }
-        yield Quoted(lines[edit.kind])
+    yield from (edit_line("sh", edit, prefix) for edit in plan.environment)
 
 
-def _docker_edits(edits: Sequence[Edit], prefix: Path) -> Iterator[Quoted]:
+def _docker_edits(plan: Plan) -> Iterator[Quoted]:
     """Yield the edits as ENV lines; a base image sets none of what is unset."""
-    for edit in edits:
-        value = edit_value(edit, prefix)
-        if has_control(value):
+    prefix = image_places(plan.recipe).prefix
+    for edit in plan.environment:
+        if has_control(edit_value(edit, prefix)):
             raise UsageError(
                 f"a Dockerfile cannot set {edit.name}: its value holds a line break or another "
                 "control character",
                 "the forms script, lua, tcl and def can",
             )
-        word = dockerfile(value)[1:-1]
-        name = edit.name
-        lines = {
-            "set": f'ENV {name}="{word}"',
-            "unset": f"# {name} is not set in the base image.",
-            "prepend": f'ENV {name}="{word}${{{name}:+:${name}}}"',
-            "append": f'ENV {name}="${{{name}:+${name}:}}{word}"',
-        }
-        yield Quoted(lines[edit.kind])
+        yield edit_line("env", edit, prefix)

@@ -1,86 +1,78 @@
-"""Neutral lists of edits and module actions, one small function for each language of theirs."""
+"""Neutral lists of edits and module actions, as the lines of each language that has them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
 from ..model.plan import Edit
+from .form_quoting import definition_word, dockerfile
 from .quoting import Quoted, bash, lua, tcl
 
 Dialect = Literal["lua", "tcl"]
-Action = tuple[Literal["unload", "load"], str]
-"""What to do with which module; see Modules.actions."""
+Language = Literal["bash", "sh", "env", "lua", "tcl"]
+"""bash; ``sh``: a shell section of a definition file; ``env``: instructions of a Dockerfile."""
+
+# They work under ``set -u``, and make no empty entry: in PATH that is the working directory.
+_SHELL = {
+    "set": "export {name}={value}",
+    "unset": "unset {name}",
+    "prepend": 'export {name}={value}"${{{name}:+:${name}}}"',
+    "append": 'export {name}="${{{name}:+${name}:}}"{value}',
+}
+_QUOTE: Mapping[Language, Callable[[str], Quoted]] = {
+    "bash": bash,
+    "sh": definition_word,
+    "env": lambda text: Quoted(dockerfile(text)[1:-1]),
+    "lua": lua,
+    "tcl": tcl,
+}
+_LINES: Mapping[Language, Mapping[str, str]] = {
+    # Functions of modules.sh.j2 load and unload.
+    "bash": _SHELL | {what: f"{what}_module {{value}} || return 1" for what in ("load", "unload")},
+    "sh": _SHELL,
+    "env": {
+        "set": 'ENV {name}="{value}"',
+        "unset": "# {name} is not set in the base image.",
+        "prepend": 'ENV {name}="{value}${{{name}:+:${name}}}"',
+        "append": 'ENV {name}="${{{name}:+${name}:}}{value}"',
+    },
+    # ``pushenv`` gives the user's own value back at unload, for an unset variable too. It cannot
+    # tell a variable that was empty from one that was not there (Lmod 8.6, Var.lua).
+    "lua": {
+        "set": 'pushenv("{name}", {value})',
+        "unset": 'pushenv("{name}", false)',
+        "prepend": 'prepend_path("{name}", {value})',
+        "append": 'append_path("{name}", {value})',
+        "load": "depends_on({value})",
+        # Lmod would unload in unload mode too, and so take away what the user has loaded since.
+        "unload": 'if mode() ~= "unload" then unload({value}) end',
+    },
+    # Its pushenv cannot unset.
+    "tcl": {
+        "set": "pushenv {name} {value}",
+        "unset": "unsetenv {name}",
+        "prepend": "prepend-path {name} {value}",
+        "append": "append-path {name} {value}",
+        "load": "depends-on {value}",
+        "unload": "if {{[module-info mode load]}} {{ module unload {value} }}",
+    },
+}
 
 
-def bash_edit(edit: Edit, prefix: Path) -> Quoted:
-    """Return *edit* as a bash command that works under ``set -u``."""
-    name, value = edit.name, bash(edit_value(edit, prefix))
-    # No empty entry is made: in PATH that would mean the working directory.
-    lines = {
-        "set": f"export {name}={value}",
-        "unset": f"unset {name}",
-        "prepend": f'export {name}={value}"${{{name}:+:${name}}}"',
-        "append": f'export {name}="${{{name}:+${name}:}}"{value}',
-    }
-    return Quoted(lines[edit.kind])
+def edit_line(language: Language, edit: Edit, prefix: Path) -> Quoted:
+    """Return *edit* as a command of a language."""
+    return _line(language, edit.kind, edit_value(edit, prefix), edit.name)
 
 
-def lua_edit(edit: Edit, prefix: Path) -> Quoted:
-    """Return *edit* as a command of an Lmod modulefile.
-
-    ``pushenv`` gives the user's own value back at unload, for an unset variable too. It cannot
-    tell a variable that was empty from one that was not there (Lmod 8.6, Var.lua).
-    """
-    name, value = lua(edit.name), lua(edit_value(edit, prefix))
-    lines = {
-        "set": f"pushenv({name}, {value})",
-        "unset": f"pushenv({name}, false)",
-        "prepend": f"prepend_path({name}, {value})",
-        "append": f"append_path({name}, {value})",
-    }
-    return Quoted(lines[edit.kind])
+def action_line(language: Language, action: tuple[Literal["unload", "load"], str]) -> Quoted:
+    """Return what to do with which module (see Modules.actions) as a command of a language."""
+    return _line(language, *action)
 
 
-def tcl_edit(edit: Edit, prefix: Path) -> Quoted:
-    """Return *edit* as a command of a Tcl modulefile; its pushenv cannot unset."""
-    name, value = edit.name, tcl(edit_value(edit, prefix))
-    lines = {
-        "set": f"pushenv {name} {value}",
-        "unset": f"unsetenv {name}",
-        "prepend": f"prepend-path {name} {value}",
-        "append": f"append-path {name} {value}",
-    }
-    return Quoted(lines[edit.kind])
-
-
-def bash_action(action: Action) -> Quoted:
-    """Return *action* as a call of the functions in modules.sh.j2."""
-    what, module = action
-    return Quoted(f"{what}_module {bash(module)} || return 1")
-
-
-def lua_action(action: Action) -> Quoted:
-    """Return *action* as a command of an Lmod modulefile.
-
-    Lmod would unload in unload mode too, and so take away what the user has loaded since.
-    """
-    what, module = action
-    lines = {
-        "load": f"depends_on({lua(module)})",
-        "unload": f'if mode() ~= "unload" then unload({lua(module)}) end',
-    }
-    return Quoted(lines[what])
-
-
-def tcl_action(action: Action) -> Quoted:
-    """Return *action* as a command of a Tcl modulefile."""
-    what, module = action
-    lines = {
-        "load": f"depends-on {tcl(module)}",
-        "unload": f"if {{[module-info mode load]}} {{ module unload {tcl(module)} }}",
-    }
-    return Quoted(lines[what])
+def _line(language: Language, what: str, value: str, name: str = "") -> Quoted:
+    return Quoted(_LINES[language][what].format(name=name, value=_QUOTE[language](value)))
 
 
 def edit_value(edit: Edit, prefix: Path) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from ..text import shown
 from .quoting import Quoted, bash
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -41,16 +42,11 @@ def definition_word(text: str) -> Quoted:
     """Return *text* as one word of a shell section (%post, %environment) of a definition file.
 
     Two things have a meaning there before any shell sees them: a line whose first word begins with
-    ``%``, and ``{{ name }}``. So no line break stands in the word (``$ENVBUILD_LF`` holds one where
-    *needs_line_break* says so), nor two braces together.
+    ``%``, and ``{{ name }}``. So no line break stands in the word (``$ENVBUILD_LF`` must hold one),
+    nor two braces together.
     """
     parts = [bash(part) for part in text.split("\n")]
     return Quoted(_apart(f'"${LINE_BREAK}"'.join(parts), "''"))
-
-
-def needs_line_break(text: str) -> bool:
-    """Whether the word that definition_word makes of *text* uses ``$ENVBUILD_LF``."""
-    return "\n" in text
 
 
 def line(text: str) -> Quoted:
@@ -58,10 +54,7 @@ def line(text: str) -> Quoted:
 
     What does not print is shown as an escape. It must not begin the line.
     """
-    shown = "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
-    return Quoted(_apart(shown, " "))
+    return Quoted(_apart(shown(text, len(text)), " "))
 
 
 def has_control(text: str) -> bool:

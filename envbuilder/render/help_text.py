@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ..model.evidence import Evidence, SmokeResult
 from ..model.launch import LaunchExample
 from ..model.plan import Finding, FindingStatus, Modules
-from .renderable import Renderable
+from .subject import Renderable
 
 # In this order; what is only information is left to ``envbuild info``.
 _HEADS: Mapping[FindingStatus, str] = {

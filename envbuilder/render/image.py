@@ -69,6 +69,7 @@ class Bases(Document):
     development: dict[Name, tuple[Line, ...]]
     programs: dict[Name, AbsolutePath]
     cuda_packages: dict[Name, CudaPackages]
+    host_mpi: dict[Name, Line]
     own_bases: dict[Name, Line]
     bases: tuple[Base, ...]
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from ..model.job import Job, JobScript
+from ..model.job import Job
 from ..model.places import Places
 from ..model.profiles import recipe_arguments
-from .dialects import bash_edit
+from .dialects import edit_line
 from .quoting import Quoted
-from .renderable import Renderable
+from .subject import JobParts, Renderable
 from .templates import render
 
 HOSTS = Quoted('"$hosts"')
@@ -18,20 +17,6 @@ HOSTS = Quoted('"$hosts"')
 
 ENDPOINT = Quoted('"$endpoint"')
 """Stands in a launch line for ``host:port`` of the job's first node."""
-
-
-@dataclass(frozen=True)
-class PublishedModule:
-    """Where the environment is loaded from.
-
-    ``tree``: the folder for ``module use``. ``number``: that of the modulefile. ``init``: what a
-    script sources to get the ``module`` command; None: the plan's, and where that has none either
-    the script does itself what the module would do.
-    """
-
-    tree: str
-    number: int
-    init: str | None = None
 
 
 def program_words(job: Job, program: Sequence[str]) -> tuple[str, ...]:
@@ -42,14 +27,22 @@ def program_words(job: Job, program: Sequence[str]) -> tuple[str, ...]:
 
 
 def render_job(
-    lock: Renderable,
-    places: Places,
-    published: PublishedModule,
-    job: Job,
-    script: JobScript,
-    words: Sequence[str],
+    lock: Renderable, places: Places, tree: str, parts: JobParts, number: int = 1
 ) -> str:
-    """Return the text of a job script; *words* is the launch line, program and all."""
+    """Return the text of a job script.
+
+    *tree*: the folder for ``module use``. *number*: of the modulefile. Without a module command in
+    the plan the script does itself what the module would do.
+    """
+    job, script, modules = parts.job, parts.script, lock.plan.modules
+    module = f"{lock.plan.recipe}/{number}"
+    if modules.init is None:
+        edits = [edit_line("bash", edit, places.prefix) for edit in lock.plan.environment]
+        environment = _part("edits", edits=edits)
+    else:
+        # `module use` puts a tree first, so the last one goes in first.
+        trees = (*reversed(modules.trees), tree)
+        environment = _part("module", init=modules.init, trees=trees, module=module)
     return render(
         "job/script.sh.j2",
         directives=[Quoted(line) for line in script.directives],
@@ -59,52 +52,28 @@ def render_job(
         submit=Quoted(script.submit),
         absent=Quoted(script.absent),
         node_list=Quoted(script.nodes),
-        module=_module(lock, published),
+        module=module,
         id=lock.id(),
         lock_sha256=lock.sha256(),
         nodes=str(job.nodes),
         asked=recipe_arguments(lock.plan),
-        environment=_environment(lock, places, published),
-        words=tuple(words),
-        parts=[
-            *(Quoted(setting) for setting in script.settings),
-            *_parts(job, words, Quoted(script.job_id)),
-        ],
+        environment=environment,
+        words=tuple(parts.words),
+        parts=[*map(Quoted, script.settings), *_needed(parts)],
     )
 
 
-def _module(lock: Renderable, published: PublishedModule) -> str:
-    return f"{lock.plan.recipe}/{published.number}"
-
-
-def _environment(lock: Renderable, places: Places, published: PublishedModule) -> Quoted:
-    modules = lock.plan.modules
-    init = published.init or modules.init
-    if init is None:
-        edits = [bash_edit(edit, places.prefix) for edit in lock.plan.environment]
-        return _part("edits", edits=edits)
-    return _part(
-        "module",
-        init=init,
-        # `module use` puts a tree first, so the last one goes in first.
-        trees=(*reversed(modules.trees), published.tree),
-        module=_module(lock, published),
-    )
-
-
-def _parts(job: Job, words: Sequence[str], job_id: Quoted) -> list[Quoted]:
-    """Return what the script makes of the allocation, as far as the launch line needs it."""
-    ranks = str(job.ranks_per_node)
-    parts = []
-    if HOSTS in words:
-        parts.append(_part("hosts", ranks_per_node=ranks))
-    if ENDPOINT in words or job.tf_config:
-        parts.append(_part("port", job_id=job_id))
-    if ENDPOINT in words:
-        parts.append(_part("endpoint"))
-    if job.tf_config:
-        parts.append(_part("tf-config", ranks_per_node=ranks))
-    return parts
+def _needed(parts: JobParts) -> Iterator[Quoted]:
+    """Yield what the script makes of the allocation, as far as the launch line needs it."""
+    ranks, strategy = str(parts.job.ranks_per_node), parts.job.tf_config
+    if HOSTS in parts.words:
+        yield _part("hosts", ranks_per_node=ranks)
+    if ENDPOINT in parts.words or strategy:
+        yield _part("port", job_id=Quoted(parts.script.job_id))
+    if ENDPOINT in parts.words:
+        yield _part("endpoint")
+    if strategy:
+        yield _part("tf-config", ranks_per_node=ranks)
 
 
 def _part(template: str, **values: object) -> Quoted:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ..model.evidence import Evidence
 from ..model.launch import LaunchExample
 from ..model.places import Places
 from ..model.plan import Plan
-from .dialects import Dialect, edit_value, lua_action, lua_edit, tcl_action, tcl_edit
+from .dialects import Dialect, action_line, edit_line, edit_value
 from .help_text import help_lines
-from .renderable import Renderable
+from .subject import Renderable
 from .templates import render
 
-_EDITS = {"lua": lua_edit, "tcl": tcl_edit}
-_ACTIONS = {"lua": lua_action, "tcl": tcl_action}
 # What Lmod 8.6 and Environment Modules 5.2 do not escape, or not right, for csh and tcsh.
 _NOT_FOR_CSH: Mapping[Dialect, str] = {"lua": "!{}", "tcl": "[]{}~"}
-DEFAULT_FILES: Mapping[Dialect, str] = {"lua": ".modulerc.lua", "tcl": ".version"}
 
 
 def render_modulefile(
@@ -36,8 +33,14 @@ def render_modulefile(
     one again would change the user's search order, and a conditional edit does not unload (Lmod
     evaluates the condition again). The help names the trees.
     """
-    plan = lock.plan
-    edit = _EDITS[dialect]
+    plan, modules = lock.plan, lock.plan.modules.loads
+    # A module that is loaded already is not loaded again, and does not bring what it brought.
+    missing = f"{plan.recipe}: not proved like this, first: module purge; not loaded:"
+    # Without modules it can only be the user's own, and nothing was checked with it.
+    pythonpath = (
+        f"{plan.recipe}: packages in PYTHONPATH come before this environment's own; "
+        "unset PYTHONPATH"
+    )
     return render(
         f"modulefile/{dialect}.j2",
         name=plan.recipe,
@@ -45,24 +48,20 @@ def render_modulefile(
         lock_sha256=lock.sha256(),
         help=help_lines(lock, number, evidence, example),
         whatis=_whatis(plan, number, evidence),
-        actions=[_ACTIONS[dialect](each) for each in plan.modules.actions()],
+        actions=[action_line(dialect, each) for each in plan.modules.actions()],
         final=sorted(plan.modules.final),
-        missing_messages=_missing_messages(plan),
-        edits=[edit(each, places.prefix) for each in plan.environment],
+        missing_messages=[missing] if modules else [],
+        edits=[edit_line(dialect, each, places.prefix) for each in plan.environment],
         csh_messages=_csh_messages(plan, places, dialect),
-        pythonpath_messages=_pythonpath_messages(plan),
+        pythonpath_messages=[] if modules else [pythonpath],
     )
 
 
-def render_default(name: str, number: int, dialect: Dialect) -> tuple[str, str]:
-    """Return file name and text of what makes ``<name>/<number>`` the default."""
-    text = render(
-        f"modulefile/default.{dialect}.j2",
-        name=name,
-        full_name=f"{name}/{number}",
-        number=str(number),
-    )
-    return DEFAULT_FILES[dialect], text
+def render_default(name: str, number: int, dialect: Dialect) -> str:
+    """Return the text of the file that makes ``<name>/<number>`` the default."""
+    full_name = f"{name}/{number}"
+    template = f"modulefile/default.{dialect}.j2"
+    return render(template, name=name, full_name=full_name, number=str(number))
 
 
 def _whatis(plan: Plan, number: int, evidence: Evidence | None) -> tuple[str, ...]:
@@ -77,33 +76,12 @@ def _whatis(plan: Plan, number: int, evidence: Evidence | None) -> tuple[str, ..
     )
 
 
-def _csh_messages(plan: Plan, places: Places, dialect: Dialect) -> tuple[str, ...]:
+def _csh_messages(plan: Plan, places: Places, dialect: Dialect) -> Iterator[str]:
     """A clear refusal, where the module system would stop half-way through the variables."""
     bad = frozenset(_NOT_FOR_CSH[dialect])
-    names = sorted(
-        edit.name
-        for edit in plan.environment
-        if not bad.isdisjoint(edit_value(edit, places.prefix))
-    )
-    if not names:
-        return ()
-    message = (
-        f"{plan.recipe}: load it in bash or zsh; module systems cannot hand csh and tcsh the "
-        f"characters {' '.join(sorted(bad))} in {', '.join(names)}"
-    )
-    return (message,)
-
-
-def _missing_messages(plan: Plan) -> tuple[str, ...]:
-    """A module that is loaded already is not loaded again, and does not bring what it brought."""
-    if not plan.modules.loads:
-        return ()
-    return (f"{plan.recipe}: not proved like this, first: module purge; not loaded:",)
-
-
-def _pythonpath_messages(plan: Plan) -> tuple[str, ...]:
-    """Without modules, PYTHONPATH can only be the user's own, and nothing was checked with it."""
-    if plan.modules.loads:
-        return ()
-    message = "packages in PYTHONPATH come before this environment's own; unset PYTHONPATH"
-    return (f"{plan.recipe}: {message}",)
+    names = sorted(e.name for e in plan.environment if bad & {*edit_value(e, places.prefix)})
+    if names:
+        yield (
+            f"{plan.recipe}: load it in bash or zsh; module systems cannot hand csh and tcsh the "
+            f"characters {' '.join(sorted(bad))} in {', '.join(names)}"
+        )

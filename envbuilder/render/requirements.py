@@ -6,14 +6,14 @@ Every line is read by pip or sha256sum, so names, versions and URLs are checked 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from ..errors import UsageError
 from ..model.artifact import IndexFile
 from ..model.base import canonical_json
-from ..model.plan import Lock, RuntimePlan
+from ..model.plan import Lock, Plan, RuntimePlan
 
 if TYPE_CHECKING:
     from packaging.version import Version
@@ -56,6 +56,13 @@ def requirement_files(lock: Lock) -> Mapping[str, str]:
             [artifact for artifact in artifacts if not artifact.build_only], lock.plan.runtime
         ),
     }
+
+
+def pip_options(plan: Plan) -> Iterator[str]:
+    """Yield where pip looks, as lines of a requirements file; conda hands them on in one."""
+    for number, url in enumerate(plan.pip_indexes):
+        yield f"{'--extra-index-url' if number else '--index-url'} {url}"
+    yield from (f"--find-links {url}" for url in plan.find_links)
 
 
 def import_name(runtime: RuntimePlan) -> str:

@@ -11,7 +11,7 @@ from ..model.base import canonical_json
 from ..model.plan import Lock, Pin, SourceBuild
 from ..model.proofs import is_mpi
 from .quoting import Quoted, bash
-from .renderable import Renderable
+from .subject import Renderable
 
 _PREFIX = "."
 

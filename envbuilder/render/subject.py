@@ -13,7 +13,25 @@ from ..model.launch import LaunchExample, StartCommand
 from ..model.places import Places
 from ..model.plan import Lock, Plan
 from ..model.profiles import recipe_arguments
-from .renderable import Renderable
+
+
+@dataclass(frozen=True)
+class UnlockedPlan:
+    """A plan whose files are not decided: what is rendered of it says so in place of an id."""
+
+    plan: Plan
+
+    def id(self) -> str:
+        """Return a name that no environment has."""
+        return "not-locked"
+
+    def sha256(self) -> str:
+        """Return no hash."""
+        return "none"
+
+
+Renderable = Lock | UnlockedPlan
+"""Whatever needs no file of the lock is rendered from either: it has a plan, and a name."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +48,8 @@ class Subject:
     """What is rendered: a lock or a plan, where it would lie, what is known.
 
     ``prefix_of``: what the backend makes of a plan, be it this one or what it is in an image.
-    ``number``: of its modulefile, which is in the folder ``tree``. ``job``: says what is rendered
-    of a job, given its scheduler. ``example``: makes the launch line of the modulefile's help.
+    ``tree``: the folder of its modulefile. ``job``: says what is rendered of a job, given its
+    scheduler. ``example``: makes the launch line of the modulefile's help.
     ``in_image``: returns a plan with the launchers that an image has, and ``start`` what starts the
     smoke test of such a plan.
     """
@@ -40,7 +58,6 @@ class Subject:
     places: Places
     knowledge: Knowledge
     prefix_of: Callable[[Plan], PrefixParts]
-    number: int = 1
     tree: Path = Path("modulefiles")
     job: Callable[[str], JobParts] | None = None
     example: Callable[[], LaunchExample] | None = None

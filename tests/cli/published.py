@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from envbuilder.cli import app
 from envbuilder.model.plan import Lock
-from envbuilder.render import render_default
+from envbuilder.render.modulefile import render_default
 from envbuilder.root import publish, store
 
 # What Slurm sets in a job of two nodes, and LSF in one of Summit's: the first host takes no rank.
@@ -35,5 +35,5 @@ def publish_plan(root: Path, plan: dict[str, Any]) -> store.Version:
     (home.build(lock.id()) / "lock.json").write_text(lock.text(), encoding="utf-8")
     version = publish.reserve(home, lock.id(), "lua")
     publish.publish(home, version, "-- never loaded\n")
-    publish.set_default(home, "lua", render_default(home.name, version.number, "lua")[1])
+    publish.set_default(home, "lua", render_default(home.name, version.number, "lua"))
     return version

@@ -21,8 +21,9 @@ from envbuilder.model.places import Places
 from envbuilder.model.plan import Edit, Lock, Plan, RuntimePlan
 from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher
-from envbuilder.render import render_modulefile
-from envbuilder.render.job import ENDPOINT, HOSTS, PublishedModule, program_words, render_job
+from envbuilder.render.job import ENDPOINT, HOSTS, program_words, render_job
+from envbuilder.render.modulefile import render_modulefile
+from envbuilder.render.subject import JobParts
 from envbuilder.schedulers import SCHEDULERS
 from envbuilder.schedulers.slurm import node_names
 
@@ -66,17 +67,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
 @pytest.fixture
 def submit(cluster: Slurm, tmp_path: Path) -> Submit:
     """Return a function that renders a script, submits it, and waits for what it printed."""
-    init = lmod_init("bash")
+    modules = LOCK.plan.modules.model_copy(update={"init": lmod_init("bash")})
+    plan = LOCK.plan.model_copy(update={"modules": modules})
+    lock = LOCK.model_copy(update={"plan": plan})
     places = Places(prefix=tmp_path / "prefix", build=tmp_path / "build")
     tree = tmp_path / "my modules"
     (tree / "probe").mkdir(parents=True)
-    (tree / "probe" / "1.lua").write_text(render_modulefile(LOCK, places, 1, None, "lua"))
+    (tree / "probe" / "1.lua").write_text(render_modulefile(lock, places, 1, None, "lua"))
 
     def run_job(words: Sequence[str], job: Job = JOB, options: Sequence[str] = ()) -> Done:
         script = tmp_path / "job.sh"
-        published = PublishedModule(str(tree), 1, init)
-        parts = SCHEDULERS["slurm"].job_script(job)
-        script.write_text(render_job(LOCK, places, published, job, parts, words))
+        parts = JobParts(job, SCHEDULERS["slurm"].job_script(job), words)
+        script.write_text(render_job(lock, places, str(tree), parts))
         done = cluster("sbatch", "--parsable", *options, script, "an argument", env=ENV)
         assert done.code == 0, done.text
         number = done.out.strip()

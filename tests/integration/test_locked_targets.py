@@ -19,7 +19,7 @@ from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock, Pin, Plan, RuntimePlan, SourceBuild, Step
 from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher
-from envbuilder.render import render_build
+from envbuilder.render.build import render_build
 from tests.pythons import find_python
 
 pytestmark = pytest.mark.usefixtures("index")

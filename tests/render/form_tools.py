@@ -15,8 +15,8 @@ from render_cases import (
 
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.plan import Edit, Lock, Pin, Plan
-from envbuilder.render import Subject, UnlockedPlan
 from envbuilder.render.forms import FORMS
+from envbuilder.render.subject import Subject, UnlockedPlan
 
 
 def pin(component: str, version: str, origin: str, locator: str = "somewhere") -> Pin:

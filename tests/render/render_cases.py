@@ -32,13 +32,10 @@ from envbuilder.model.plan import (
 from envbuilder.model.proofs import proofs_of
 from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher
-from envbuilder.render import (
-    Dialect,
-    render_build,
-    render_default,
-    render_modulefile,
-    render_smoke,
-)
+from envbuilder.render.build import render_build, render_smoke
+from envbuilder.render.dialects import Dialect
+from envbuilder.render.modulefile import render_default, render_modulefile
+from envbuilder.root.store import DEFAULT_FILES
 
 HOSTILE = (
     "$(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] "
@@ -102,8 +99,8 @@ class Case:
         for dialect in dialects:
             text = render_modulefile(self.lock, self.places, 3, self.evidence, dialect, shown)
             modulefiles[f"modulefile.{dialect}"] = text
-            name, text = render_default(self.lock.plan.recipe, 3, dialect)
-            modulefiles[name] = text
+            default = render_default(self.lock.plan.recipe, 3, dialect)
+            modulefiles[DEFAULT_FILES[dialect]] = default
         return {**build_files(self.lock, self.places), **modulefiles}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from render_cases import CASES, Case, prefix_of, shipped_knowledge
@@ -13,8 +12,8 @@ from envbuilder.cli import app
 from envbuilder.commands.render import forms
 from envbuilder.errors import UsageError
 from envbuilder.model.job import Job
-from envbuilder.render import JobParts, Renderable, Subject, UnlockedPlan
-from envbuilder.render.forms import FORMS, file_of
+from envbuilder.render.forms import FORMS, Form
+from envbuilder.render.subject import JobParts, Renderable, Subject, UnlockedPlan
 from envbuilder.schedulers import SCHEDULERS
 
 pytestmark = pytest.mark.thorough
@@ -37,7 +36,7 @@ def subject(case: Case, source: Renderable) -> Subject:
 @pytest.mark.parametrize("name", forms())
 def test_a_form_is_one_text_or_a_reason(name: str, case: Case) -> None:
     form = forms()[name]
-    assert file_of(form, case.lock.plan) == Path(file_of(form, case.lock.plan)).name
+    assert form.file_of(case.lock.plan) == Path(form.file_of(case.lock.plan)).name
     for source in (case.lock, UnlockedPlan(case.lock.plan)):
         one = subject(case, source)
         try:
@@ -54,22 +53,17 @@ def test_a_form_is_one_text_or_a_reason(name: str, case: Case) -> None:
 
 def test_every_form_has_a_file_of_its_own_and_is_documented() -> None:
     plan = CASES[0].lock.plan
-    files = [file_of(form, plan) for form in forms().values()]
+    files = [form.file_of(plan) for form in forms().values()]
     assert len(set(files)) == len(files)
-    for name, form in forms().items():
-        assert form.SUMMARY
+    for name in forms():
         assert f"`{name}`" in DOCS.read_text(encoding="utf-8"), name
 
 
 def test_a_further_form_is_a_module_and_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = SimpleNamespace(
-        FILE="{name}.pins",
-        SUMMARY="the pins, a line each",
-        render=lambda subject: "".join(f"{pin}\n" for pin in subject.plan.pins),
-    )
-    monkeypatch.setitem(FORMS, "pins", module)
+    pins = Form("{name}.pins", lambda subject: "".join(f"{pin}\n" for pin in subject.plan.pins))
+    monkeypatch.setitem(FORMS, "pins", pins)
 
     def render(*words: str) -> tuple[int, str]:
         done = CliRunner().invoke(app, ["render", "allreduce", "--site", "local", *words])

@@ -24,8 +24,7 @@ from envbuilder.documents.library import search_path
 from envbuilder.errors import UsageError
 from envbuilder.model.job import Job
 from envbuilder.model.knowledge import Knowledge
-from envbuilder.render import JobParts, Subject, UnlockedPlan
-from envbuilder.render.forms import file_of
+from envbuilder.render.subject import JobParts, Subject, UnlockedPlan
 from envbuilder.schedulers import SCHEDULERS
 
 pytestmark = pytest.mark.thorough
@@ -85,7 +84,7 @@ def forms_of(case: Case, knowledge: Knowledge, *, locked: bool) -> dict[str, str
     )
     texts = {}
     for form in FORMS:
-        file = file_of(FORMS[form], case.lock.plan)
+        file = FORMS[form].file_of(case.lock.plan)
         try:
             texts[file] = FORMS[form].render(subject)
         except UsageError as error:
@@ -116,7 +115,7 @@ def test_horovod_nccl_on_taurus_ml() -> None:
     texts = {}
     for form in FORMS:
         code, text = run(form, "horovod-nccl", "taurus-ml", "ppc64le")
-        name = FORMS[form].FILE.format(name="horovod-nccl")
+        name = FORMS[form].file.format(name="horovod-nccl")
         # A refusal without the lines before it, which say how the site was chosen.
         said = text if code == 0 else text[text.index("error: ") :]
         texts[name if code == 0 else f"{name}.refused"] = said

@@ -13,9 +13,9 @@ from envbuilder.errors import UsageError
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.plan import Lock, Modules, Pin, Plan, SourceBuild
 from envbuilder.model.site import Launcher
-from envbuilder.render import Subject, UnlockedPlan
+from envbuilder.render.container import render_image
 from envbuilder.render.image import Image, bases, make_image
-from envbuilder.render.image_folder import render_image
+from envbuilder.render.subject import Subject, UnlockedPlan
 
 PLAIN, MODULES = CASES[:2]
 

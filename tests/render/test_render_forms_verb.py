@@ -68,7 +68,7 @@ def test_all_writes_every_form_that_the_plan_can_have(tmp_path: Path) -> None:
     assert done.exit_code == 0
     refused = {"def", "dockerfile"}
     known = forms()
-    expected = {known[form].FILE.format(name="horovod-nccl") for form in known.keys() - refused}
+    expected = {known[form].file.format(name="horovod-nccl") for form in known.keys() - refused}
     assert set(done.stdout.split()) == expected
     assert {path.name for path in (tmp_path / "all").iterdir()} == expected
     for form in refused:

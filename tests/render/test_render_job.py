@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from render_cases import CASES, HOSTILE, Case, make_plan
+from render_cases import CASES, HOSTILE, make_plan
 from render_tools import need
 
 from envbuilder.errors import UsageError
@@ -23,10 +23,10 @@ from envbuilder.model.plan import Lock
 from envbuilder.render.job import (
     ENDPOINT,
     HOSTS,
-    PublishedModule,
     program_words,
     render_job,
 )
+from envbuilder.render.subject import JobParts
 from envbuilder.schedulers import SCHEDULERS
 
 GOLDENS = Path(__file__).parent / "goldens" / "job"
@@ -59,20 +59,16 @@ def on_summit(kind: str, job: Job, **more: object) -> tuple[str, ...]:
     return line(kind, job, scheduler="lsf", shape=SUMMIT, **more)
 
 
-def published(case: Case) -> PublishedModule:
-    return PublishedModule(TREE, 3, case.lock.plan.modules.init)
-
-
 def slurm(name: str, job: Job, words: tuple[str, ...]) -> str:
     case = CASE[name]
     script = SCHEDULERS["slurm"].job_script(job)
-    return render_job(case.lock, case.places, published(case), job, script, words)
+    return render_job(case.lock, case.places, TREE, JobParts(job, script, words), 3)
 
 
 def lsf(name: str, job: Job, words: tuple[str, ...]) -> str:
     case = CASE[name]
     script = SCHEDULERS["lsf"].job_script(job)
-    return render_job(case.lock, case.places, published(case), job, script, words)
+    return render_job(case.lock, case.places, TREE, JobParts(job, script, words), 3)
 
 
 TORCH = replace(ML, name="torch", one_task_per_node=True)
@@ -247,7 +243,7 @@ def plain_lsf(job: Job, words: tuple[str, ...]) -> str:
     case = CASE["plain"]
     lock = Lock(plan=make_plan(), artifacts=())
     script = SCHEDULERS["lsf"].job_script(job)
-    return render_job(lock, case.places, PublishedModule(TREE, 3), job, script, words)
+    return render_job(lock, case.places, TREE, JobParts(job, script, words), 3)
 
 
 @pytest.mark.integration

@@ -18,7 +18,9 @@ from render_tools import clean_env, lmod_folder, modulecmd, need, read_environme
 from envbuilder.commands.launch_requests import LaunchFacts, example
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Edit, Lock, Modules
-from envbuilder.render import Dialect, render_default, render_modulefile
+from envbuilder.render.dialects import Dialect
+from envbuilder.render.modulefile import render_default, render_modulefile
+from envbuilder.root.store import DEFAULT_FILES
 
 pytestmark = pytest.mark.integration
 
@@ -49,8 +51,8 @@ def publish(tree: Path, lock: Lock, numbers: tuple[int, ...], dialect: Dialect) 
         text = render_modulefile(lock, places, number, make_evidence(lock), dialect, shown)
         suffix = ".lua" if dialect == "lua" else ""
         (folder / f"{number}{suffix}").write_text(text, encoding="utf-8")
-    name, text = render_default(lock.plan.recipe, numbers[0], dialect)
-    (folder / name).write_text(text, encoding="utf-8")
+    text = render_default(lock.plan.recipe, numbers[0], dialect)
+    (folder / DEFAULT_FILES[dialect]).write_text(text, encoding="utf-8")
 
 
 def in_shell(shell: str, lines: list[str], folder: Path, **caller: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from render_tools import clean_env, lmod_folder, need
 
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock
-from envbuilder.render import render_modulefile
+from envbuilder.render.modulefile import render_modulefile
 
 pytestmark = pytest.mark.integration
 

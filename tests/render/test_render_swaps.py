@@ -12,7 +12,8 @@ from swap_trees import MPI, NCCL, OLD_MPI, make_tree
 
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock, Modules, Plan
-from envbuilder.render import Dialect, render_modulefile
+from envbuilder.render.dialects import Dialect
+from envbuilder.render.modulefile import render_modulefile
 
 pytestmark = pytest.mark.integration
 

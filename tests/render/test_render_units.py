@@ -14,8 +14,9 @@ from envbuilder import data
 from envbuilder.errors import UsageError
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Edit, Lock, Modules, Step
-from envbuilder.render import render_modulefile, templates
-from envbuilder.render.dialects import bash_edit, lua_edit, tcl_edit
+from envbuilder.render import templates
+from envbuilder.render.dialects import edit_line
+from envbuilder.render.modulefile import render_modulefile
 from envbuilder.render.quoting import bash, comment, lua, tcl
 from envbuilder.render.requirements import requirement_files
 
@@ -83,11 +84,8 @@ def test_each_kind_of_edit_in_each_dialect(
 ) -> None:
     edit = Edit(kind=kind, name="X", value="v", in_prefix=True)
     prefix = Path("/p q")
-    assert (bash_edit(edit, prefix), lua_edit(edit, prefix), tcl_edit(edit, prefix)) == (
-        in_bash,
-        in_lua,
-        in_tcl,
-    )
+    lines = [edit_line(language, edit, prefix) for language in ("bash", "lua", "tcl")]
+    assert lines == [in_bash, in_lua, in_tcl]
 
 
 @pytest.mark.parametrize(

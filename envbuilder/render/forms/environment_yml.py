@@ -19,11 +19,9 @@ from ...model.plan import Edit, Pin, Plan, SourceBuild
 from ...model.ranges import series
 from ..form_quoting import has_control, line, yaml
 from ..quoting import Quoted
+from ..requirements import pip_options
 from ..subject import Subject
 from ..templates import render as render_template
-
-FILE = "environment.yml"
-SUMMARY = "conda's environment file"
 
 CHANNELS = ("conda-forge", "nodefaults")
 # conda writes a variable into the scripts that activate the environment, between plain quotes:
@@ -94,7 +92,7 @@ def _parts(plan: Plan, known: Mapping[str, Component]) -> _Parts:
     pip += plan.packages
     if pip:
         conda.append(("pip", ""))
-        pip = [*_sources(plan), *pip]
+        pip = [*pip_options(plan), *pip]
     return _Parts(tuple(conda), tuple(pip), tuple(outside))
 
 
@@ -126,14 +124,6 @@ def _spec(name: str, pin: Pin, component: Component | None) -> str:
 
 def _python_remark(pin: Pin) -> str:
     return f"of the series of {pin.locator}" if pin.origin == "module" else ""
-
-
-def _sources(plan: Plan) -> Iterator[str]:
-    """Yield pip's options for where to look; conda hands them on in a requirements file."""
-    for number, url in enumerate(plan.pip_indexes):
-        yield f"{'--extra-index-url' if number else '--index-url'} {url}"
-    for url in plan.find_links:
-        yield f"--find-links {url}"
 
 
 def _variables(edits: tuple[Edit, ...]) -> Iterator[tuple[str, str]]:

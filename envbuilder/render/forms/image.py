@@ -1,15 +1,24 @@
-"""What the forms of an image have in common. No form itself."""
+"""The files that an image is built from: Apptainer's definition file, and the Dockerfile."""
 
 from __future__ import annotations
 
 from ...model.plan import Lock
+from ..container import image_of, render_definition, render_dockerfile
 from ..image import Image
-from ..image_folder import image_of
-from ..renderable import Renderable, UnlockedPlan
-from ..subject import Subject
+from ..subject import Renderable, Subject, UnlockedPlan
 
 
-def image_and_notes(subject: Subject) -> tuple[Renderable, Image, tuple[str, ...]]:
+def definition(subject: Subject) -> str:
+    """Return the definition file of the image that the plan can have."""
+    return render_definition(*_image(subject))
+
+
+def dockerfile(subject: Subject) -> str:
+    """Return the Dockerfile of the image that the plan can have."""
+    return render_dockerfile(*_image(subject))
+
+
+def _image(subject: Subject) -> tuple[Renderable, Image, list[str]]:
     """Return lock or plan as in the image, the image, and what a reader must know."""
     image = image_of(subject)
     notes = [*subject.notes()]
@@ -20,7 +29,6 @@ def image_and_notes(subject: Subject) -> tuple[Renderable, Image, tuple[str, ...
             notes.append(f"Set {name}={value} in it if you accept: {channel.licence}.")
     if image.from_index:
         notes.append(f"From the index, not from modules: {', '.join(image.from_index)}.")
-    inside: Renderable = UnlockedPlan(image.plan)
     if isinstance(subject.source, Lock):
-        inside = Lock(plan=image.plan, artifacts=subject.source.artifacts)
-    return inside, image, tuple(notes)
+        return Lock(plan=image.plan, artifacts=subject.source.artifacts), image, notes
+    return UnlockedPlan(image.plan), image, notes

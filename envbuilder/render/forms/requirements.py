@@ -7,11 +7,8 @@ import re
 from ...errors import UsageError
 from ...model.plan import Lock
 from ..form_quoting import line
-from ..requirements import requirement_files
+from ..requirements import pip_options, requirement_files
 from ..subject import Subject
-
-FILE = "requirements.txt"
-SUMMARY = "pip's requirements"
 
 
 def render(subject: Subject) -> str:
@@ -23,13 +20,6 @@ def render(subject: Subject) -> str:
         head.append(f"Its modules, loaded before: {' '.join(plan.modules.loads)}")
     built = [f"{each.component} {each.version}" for each in plan.builds]
     head.append(f"Not here, build.sh builds it: {', '.join([*built, plan.runtime.package])}")
-    options = [
-        *(
-            f"{'--extra-index-url' if number else '--index-url'} {url}"
-            for number, url in enumerate(plan.pip_indexes)
-        ),
-        *(f"--find-links {url}" for url in plan.find_links),
-    ]
     if isinstance(subject.source, Lock):
         body = requirement_files(subject.source)["requirements.txt"].splitlines()
     else:
@@ -38,7 +28,7 @@ def render(subject: Subject) -> str:
         for each in body:
             _check_requirement(each)
     comments = [f"# {line(each)}" for each in (*head, *subject.notes())]
-    return "".join(f"{each}\n" for each in (*comments, *options, *body))
+    return "".join(f"{each}\n" for each in (*comments, *pip_options(plan), *body))
 
 
 def _check_requirement(text: str) -> None:

@@ -6,9 +6,6 @@ from ..build import render_script
 from ..form_quoting import line
 from ..subject import Subject
 
-FILE = "build.sh"
-SUMMARY = "the build script"
-
 
 def render(subject: Subject) -> str:
     """Return the script, with what a reader must know at its head."""
