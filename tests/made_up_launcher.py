@@ -11,15 +11,17 @@ from envbuilder.launchers.protocol import Traits
 from envbuilder.model.launch import LaunchRequest, Words
 
 COMMAND: Words = ("palsrun",)
-TRAITS = Traits(scheduler="pbs", outside_image=True)
 
 
 def options(request: LaunchRequest) -> Words:
     return ("-n", str(request.ranks), "--ppn", str(request.per_node()))
 
 
-def once_a_node(request: LaunchRequest) -> Words | None:
+def once_a_node(request: LaunchRequest) -> Words:
     return (*COMMAND, "-n", str(request.nodes), "--ppn", "1")
+
+
+TRAITS = Traits(scheduler="pbs", once_a_node=once_a_node, outside_image=True)
 
 
 def add_launcher(monkeypatch: pytest.MonkeyPatch) -> str:

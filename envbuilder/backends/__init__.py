@@ -30,6 +30,3 @@ def prefix_parts(plan: Plan, components: Mapping[str, Component]) -> PrefixParts
 def traits() -> dict[str, BackendTraits]:
     """Return what documents must know of each backend, by its name."""
     return {name: each.TRAITS for name, each in BACKENDS.items()}
-
-
-__all__ = ["BACKENDS", "Backend", "backend", "prefix_parts", "traits"]

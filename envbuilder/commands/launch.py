@@ -10,7 +10,7 @@ from pathlib import Path
 from ..documents.site_choice import with_partition
 from ..errors import UsageError
 from ..launchers import LAUNCHERS, launch_line
-from ..model.launch import JobHosts, LaunchRequest
+from ..model.launch import JobHosts, LaunchRequest, slots_of
 from ..model.outcome import LaunchLine
 from ..model.plan import Plan
 from ..model.profiles import recipe_arguments
@@ -176,9 +176,7 @@ def _request(facts: LaunchFacts, options: LaunchOptions, hosts: HostList) -> Lau
 def _ranks(plan: Plan, options: LaunchOptions, hosts: HostList) -> int:
     if options.ranks is not None:
         return options.ranks
-    if isinstance(hosts.hosts, JobHosts):
-        return hosts.hosts.nodes * hosts.hosts.slots
-    return sum(host.slots for host in hosts.hosts or ()) or plan.smoke.ranks
+    return slots_of(hosts.hosts) or plan.smoke.ranks
 
 
 def _by_gloo(plan: Plan, options: LaunchOptions) -> bool:

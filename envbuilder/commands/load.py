@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import data, sources
-from ..backends import Backend, backend, prefix_parts
+from ..backends import backend, prefix_parts
+from ..backends.protocol import Backend
 from ..documents.knowledge import LoadedKnowledge, load_knowledge
 from ..documents.knowledge_cache import knowledge_folder
 from ..documents.library import find, search_path

@@ -23,7 +23,7 @@ from ..render.forms import job_form
 from ..render.modulefile import render_modulefile
 from ..render.subject import Subject
 from ..schedulers import SCHEDULERS
-from ..targets import JobFile
+from ..targets.protocol import JobFile
 from .context import Context
 from .job import job_of, job_parts
 from .launch_requests import example, facts_of, script_start

@@ -5,9 +5,12 @@ Sources of the options stand in each launcher's module.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..errors import UsageError
-from ..model.launch import LaunchRequest, Words
+from ..model.launch import LaunchRequest, Shape, Words
 from ..model.site import Launcher as SiteLauncher
+from ..model.site import Partition, Site
 from . import (
     custom,
     ddlrun,
@@ -22,7 +25,6 @@ from . import (
 )
 from .checks import check_request
 from .protocol import Launcher, Traits
-from .shape import check_node, site_shape
 
 LAUNCHERS: dict[str, Launcher] = {
     "openmpi": openmpi,
@@ -62,37 +64,31 @@ def launch_words(request: LaunchRequest) -> Words:
 
 def own_launcher(mpi: str) -> SiteLauncher | None:
     """Return what an MPI (its component) brings to start its ranks; None: none is known."""
-    for kind, launcher in LAUNCHERS.items():
-        command = launcher.TRAITS.own_of.get(mpi)
-        if command is not None:
-            return SiteLauncher(kind=kind, command=command)
-    return None
+    return _first(lambda each: each.TRAITS.own_of.get(mpi))
 
 
 def runtime_launcher(runtime: str | None) -> SiteLauncher | None:
     """Return the one launcher of a runtime's programs; None: any will do."""
-    for kind, launcher in LAUNCHERS.items():
-        if runtime is not None and launcher.TRAITS.only_for == runtime:
-            return SiteLauncher(kind=kind, command=launcher.COMMAND)
-    return None
+    return _first(
+        lambda each: each.COMMAND if runtime and each.TRAITS.only_for == runtime else None
+    )
 
 
 def api_launcher(api: str) -> SiteLauncher | None:
     """Return the launcher that the programs of an API bring along; None: they bring none."""
-    for kind, launcher in LAUNCHERS.items():
-        if api in launcher.TRAITS.apis:
-            return SiteLauncher(kind=kind, command=launcher.COMMAND)
-    return None
+    return _first(lambda each: each.COMMAND if api in each.TRAITS.apis else None)
+
+
+def _first(command_of: Callable[[Launcher], Words | None]) -> SiteLauncher | None:
+    commands = ((kind, command_of(launcher)) for kind, launcher in LAUNCHERS.items())
+    found = (SiteLauncher(kind=kind, command=words) for kind, words in commands if words)
+    return next(found, None)
 
 
 def programs() -> tuple[str, ...]:
     """Return what the launchers' programs are called, and those that an MPI brings, each once."""
-    commands = (
-        command
-        for launcher in LAUNCHERS.values()
-        for command in (launcher.COMMAND, *launcher.TRAITS.own_of.values())
-    )
-    return tuple(sorted({command[0] for command in commands if command}))
+    commands = ((each.COMMAND, *each.TRAITS.own_of.values()) for each in LAUNCHERS.values())
+    return tuple(sorted({command[0] for own in commands for command in own if command}))
 
 
 def _variables(request: LaunchRequest, traits: Traits) -> Words:
@@ -107,31 +103,19 @@ def _on_every_node(request: LaunchRequest, traits: Traits) -> Words:
     """Return what starts the launcher itself on every node, where it must be."""
     if not traits.one_per_node or request.nodes == 1:
         return ()
-    starters = (
-        each.once_a_node(request)
-        for each in LAUNCHERS.values()
-        if request.scheduler is not None and each.TRAITS.scheduler == request.scheduler
+    for each in LAUNCHERS.values():
+        if each.TRAITS.once_a_node and each.TRAITS.scheduler == request.scheduler:
+            return each.TRAITS.once_a_node(request)
+    raise UsageError(
+        f"{request.kind} must be started on every node, and outside a job nothing does that",
+        "run it in a job of Slurm or LSF",
+        "or start a program that knows MPI by mpirun",
     )
-    words = next(filter(None, starters), None)
-    if words is None:
-        raise UsageError(
-            f"{request.kind} must be started on every node, and outside a job nothing does that",
-            "run it in a job of Slurm or LSF",
-            "or start a program that knows MPI by mpirun",
-        )
-    return words
 
 
-__all__ = [
-    "LAUNCHERS",
-    "Launcher",
-    "Traits",
-    "api_launcher",
-    "check_node",
-    "launch_line",
-    "launch_words",
-    "own_launcher",
-    "programs",
-    "runtime_launcher",
-    "site_shape",
-]
+def site_shape(site: Site, partition: Partition | None = None) -> Shape:
+    """Return the shape of the site's nodes; what the partition states wins."""
+    own = partition.facts if partition else ()
+    stated = {name: value for name, value in own if value is not None}
+    facts = site.facts.model_copy(update=stated)
+    return Shape(facts.gpus_per_node, facts.cores_per_node)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from ..errors import UsageError
 from ..model.launch import LaunchRequest, Words
-from .protocol import Traits, not_once_a_node
+from .protocol import Traits
 
 COMMAND: Words = ()
 TRAITS = Traits(outside_image=True)
-once_a_node = not_once_a_node
 
 
 def options(request: LaunchRequest) -> Words:

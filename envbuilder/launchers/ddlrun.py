@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..errors import UsageError
 from ..model.launch import LaunchRequest, Words
 from .options import host_names
-from .protocol import Traits, not_once_a_node
+from .protocol import Traits
 
 COMMAND: Words = ("ddlrun",)
 TRAITS = Traits(
@@ -20,7 +20,6 @@ TRAITS = Traits(
     inherits=True,
     only_for="ddl",
 )
-once_a_node = not_once_a_node
 
 # IBM licensed DDL for so many nodes of Summit (OLCF user guide).
 _LICENSED_NODES = 954

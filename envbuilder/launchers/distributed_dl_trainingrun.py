@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from ..model.launch import LaunchRequest, Words
 from .options import hosts_and_slots
-from .protocol import Traits, not_once_a_node
+from .protocol import Traits
 
 COMMAND: Words = ("distributed-dl-trainingrun",)
 TRAITS = Traits(gloo_of=frozenset({"pytorch"}))
-once_a_node = not_once_a_node
 
 
 def options(request: LaunchRequest) -> Words:

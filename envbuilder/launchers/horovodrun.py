@@ -10,7 +10,7 @@ from ..errors import UsageError
 from ..model.launch import LaunchRequest, Words
 from .openmpi import ROOT_VARIABLES
 from .options import hosts_and_slots
-from .protocol import Traits, not_once_a_node
+from .protocol import Traits
 
 COMMAND: Words = ("horovodrun",)
 # --mpi hands the variables of root on to mpirun.
@@ -19,7 +19,6 @@ TRAITS = Traits(
     apis=frozenset({"horovod.tensorflow", "horovod.torch"}),
     gloo_of=frozenset({"horovod"}),
 )
-once_a_node = not_once_a_node
 
 
 def options(request: LaunchRequest) -> Words:

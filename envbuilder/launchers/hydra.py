@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ..model.launch import LaunchRequest, Words
 from .options import hosts_option
-from .protocol import Traits, not_once_a_node
+from .protocol import Traits
 
 COMMAND: Words = ("mpiexec",)
 TRAITS = Traits(
@@ -16,7 +16,6 @@ TRAITS = Traits(
     mpi_only=True,
     asks_scheduler=True,
 )
-once_a_node = not_once_a_node
 
 
 def options(request: LaunchRequest) -> Words:

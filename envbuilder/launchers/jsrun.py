@@ -11,15 +11,6 @@ from ..model.launch import LaunchRequest, Words
 from .protocol import Traits
 
 COMMAND: Words = ("jsrun",)
-TRAITS = Traits(
-    not_of=frozenset({"mpich"}),
-    mpi_only=True,
-    scheduler="lsf",
-    job_only=True,
-    outside_image=True,
-    launch_node=True,
-    cuda_aware=True,
-)
 
 
 def options(request: LaunchRequest) -> Words:
@@ -44,7 +35,7 @@ def options(request: LaunchRequest) -> Words:
     return (*smpi, *_resource_sets(request, tasks=per_node, bind=f"packed:{each}"))
 
 
-def once_a_node(request: LaunchRequest) -> Words:
+def _once_a_node(request: LaunchRequest) -> Words:
     """Return ``jsrun`` with one task in the resource set of every node."""
     return (*COMMAND, *_resource_sets(request, tasks=1, bind="none"))
 
@@ -74,3 +65,15 @@ def _cores(request: LaunchRequest) -> int:
             "state facts: {cores-per-node: 42} in the site file",
         )
     return cores
+
+
+TRAITS = Traits(
+    not_of=frozenset({"mpich"}),
+    mpi_only=True,
+    scheduler="lsf",
+    once_a_node=_once_a_node,
+    job_only=True,
+    outside_image=True,
+    launch_node=True,
+    cuda_aware=True,
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import UsageError
 from ..model.launch import LaunchRequest, Mpi, Words
 from .options import exports_by, hosts_option
-from .protocol import Traits, not_once_a_node
+from .protocol import Traits
 
 # Open MPI refuses to run as root without these, which a container or a test machine needs.
 ROOT_VARIABLES = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
@@ -21,7 +21,6 @@ TRAITS = Traits(
     inherits=False,
     root_variables=ROOT_VARIABLES,
 )
-once_a_node = not_once_a_node
 
 
 def options(request: LaunchRequest) -> Words:

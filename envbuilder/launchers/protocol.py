@@ -5,7 +5,7 @@ A new launcher is a module with these names, and its line in LAUNCHERS.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,24 +18,26 @@ class Traits:
 
     ``own_of``: the MPIs that bring it, each with the command that they call it by. ``not_of``: MPIs
     whose ranks it does not start: each would be rank 0 of 1. ``mpi_only``: it starts MPI programs
-    alone. ``scheduler``: the one that it belongs to. ``job_only``: it works inside a job of that
-    only. ``outside_image``: it is the host's, not to be had inside an image. ``asks_scheduler``: it
-    finds the hosts of a job by itself, and starts a step of the job on them. ``one_per_node``: it
-    is started once on every node and starts the ranks there. ``on_every_gpu``: it starts a rank on
-    every GPU, and takes no number. ``launch_node``: jobs have a node of their own for the script
-    (LSF with IBM's CSM). ``cuda_aware``: it has an option for an MPI that is handed GPU memory.
-    ``rdma``: it has the form for Open MPI's own RDMA. ``ucx``: it has an option for UCX.
-    ``exports``: it hands on variables that an option names; ``inherits``: else every variable.
-    ``root_variables``: what root must set to 1 to start ranks. ``apis``: those whose own launcher
-    it is: where no scheduler stands between, a smoke test of them starts by it. ``gloo_of``:
-    components whose programs it starts by Gloo. ``only_for``: the runtime (``beside`` of a plan)
-    whose programs nothing else starts.
+    alone. ``scheduler``: the one that it belongs to, and ``once_a_node``: returns the words by
+    which it starts one process on every node of a job, the command among them. ``job_only``: it
+    works inside a job of that scheduler only. ``outside_image``: it is the host's, not to be had
+    inside an image. ``asks_scheduler``: it finds the hosts of a job by itself, and starts a step of
+    the job on them. ``one_per_node``: it is started once on every node and starts the ranks there.
+    ``on_every_gpu``: it starts a rank on every GPU, and takes no number. ``launch_node``: jobs have
+    a node of their own for the script (LSF with IBM's CSM). ``cuda_aware``: it has an option for an
+    MPI that is handed GPU memory. ``rdma``: it has the form for Open MPI's own RDMA. ``ucx``: it
+    has an option for UCX. ``exports``: it hands on variables that an option names; ``inherits``:
+    else every variable. ``root_variables``: what root must set to 1 to start ranks. ``apis``: those
+    whose own launcher it is: where no scheduler stands between, a smoke test of them starts by it.
+    ``gloo_of``: components whose programs it starts by Gloo. ``only_for``: the runtime (``beside``
+    of a plan) whose programs nothing else starts.
     """
 
     own_of: Mapping[str, Words] = field(default_factory=dict)
     not_of: frozenset[str] = frozenset()
     mpi_only: bool = False
     scheduler: str | None = None
+    once_a_node: Callable[[LaunchRequest], Words] | None = None
     job_only: bool = False
     outside_image: bool = False
     asks_scheduler: bool = False
@@ -56,24 +58,11 @@ class Traits:
 class Launcher(Protocol):
     """One launcher. ``COMMAND``: its name where the site states no other; () for none."""
 
-    @property
-    def COMMAND(self) -> Words: ...  # noqa: N802
-    @property
-    def TRAITS(self) -> Traits: ...  # noqa: N802
+    COMMAND: Words
+    TRAITS: Traits
 
     def options(self, request: LaunchRequest) -> Words:
         """Return the words between command and program.
 
         Raises UsageError, with what to do instead, for what this launcher cannot start.
         """
-
-    def once_a_node(self, request: LaunchRequest) -> Words | None:
-        """Return the words that start one process on every node, the command among them.
-
-        None: it is not for that.
-        """
-
-
-def not_once_a_node(_request: LaunchRequest) -> Words | None:
-    """Return None: ranks are all that it starts."""
-    return None

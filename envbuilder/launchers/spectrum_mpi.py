@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..model.launch import LaunchRequest, Words
 from .openmpi import ROOT_VARIABLES
 from .options import exports_by, hosts_option
-from .protocol import Traits, not_once_a_node
+from .protocol import Traits
 
 COMMAND: Words = ("mpirun",)
 TRAITS = Traits(
@@ -22,7 +22,6 @@ TRAITS = Traits(
     inherits=False,
     root_variables=ROOT_VARIABLES,
 )
-once_a_node = not_once_a_node
 
 
 def options(request: LaunchRequest) -> Words:

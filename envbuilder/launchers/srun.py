@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..errors import UsageError
-from ..model.launch import JobHosts, LaunchRequest, Words
+from ..model.launch import LaunchRequest, Words, slots_of
 from .options import host_names
 from .protocol import Traits
 
 COMMAND: Words = ("srun",)
-TRAITS = Traits(scheduler="slurm", outside_image=True)
 
 # `srun --mpi=`: what the libraries of each MPI were built to speak. Spectrum MPI comes with its
 # own launchers.
@@ -28,11 +27,13 @@ def options(request: LaunchRequest) -> Words:
             "ask for as many on each: -H host:2,host2:2",
             "or take the launcher of its MPI, which takes any: --launcher openmpi",
         )
-    overcommit = ("--overcommit",) if request.oversubscribe and _more_than_slots(request) else ()
+    slots = slots_of(request.hosts)
+    more = request.oversubscribe and request.hosts and request.ranks > slots
+    overcommit = ("--overcommit",) if more else ()
     return (*_protocol(request), *_step(request, request.ranks, per_node), *overcommit)
 
 
-def once_a_node(request: LaunchRequest) -> Words:
+def _once_a_node(request: LaunchRequest) -> Words:
     """Return ``srun`` with one task on every node."""
     return (*COMMAND, *_step(request, request.nodes, 1))
 
@@ -59,8 +60,4 @@ def _step(request: LaunchRequest, tasks: int, per_node: int | None) -> Words:
     )
 
 
-def _more_than_slots(request: LaunchRequest) -> bool:
-    hosts = request.hosts
-    if isinstance(hosts, JobHosts):
-        return request.ranks > hosts.nodes * hosts.slots
-    return bool(hosts) and request.ranks > sum(host.slots for host in hosts or ())
+TRAITS = Traits(scheduler="slurm", once_a_node=_once_a_node, outside_image=True)

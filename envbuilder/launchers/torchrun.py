@@ -5,11 +5,10 @@ from __future__ import annotations
 from ..errors import UsageError
 from ..model.launch import JobHosts, LaunchRequest, Words
 from .options import needs_hosts
-from .protocol import Traits, not_once_a_node
+from .protocol import Traits
 
 COMMAND: Words = ("torchrun",)
 TRAITS = Traits(one_per_node=True, apis=frozenset({"torch.distributed"}))
-once_a_node = not_once_a_node
 
 # Ports below are taken by services, those above are handed out to whoever asks.
 RENDEZVOUS_PORT = 29400

@@ -194,6 +194,13 @@ def used_hosts(hosts: Hosts, ranks: int) -> Hosts:
     return tuple(used)
 
 
+def slots_of(hosts: Hosts | JobHosts | None) -> int:
+    """Return how many ranks there is room for; 0 where no host is named."""
+    if isinstance(hosts, JobHosts):
+        return hosts.nodes * hosts.slots
+    return sum(host.slots for host in hosts or ())
+
+
 def text_of(hosts: Hosts) -> str:
     """Return the hosts as launchers take them: ``host:4,host2:4``."""
     return ",".join(str(host) for host in hosts)

@@ -14,6 +14,3 @@ SCHEDULERS: dict[str, Scheduler] = {"slurm": slurm, "lsf": lsf}
 def current_scheduler(environ: Mapping[str, str]) -> str | None:
     """Return the name of the scheduler in whose job *environ* is, None outside of one."""
     return next((name for name, each in SCHEDULERS.items() if each.JOB_ID in environ), None)
-
-
-__all__ = ["SCHEDULERS", "Scheduler", "current_scheduler"]

@@ -29,18 +29,12 @@ class Scheduler(Protocol):
     there is one, is an entry of LAUNCHERS with the trait ``scheduler``.
     """
 
-    @property
-    def TITLE(self) -> str: ...  # noqa: N802
-    @property
-    def SUBMIT(self) -> str: ...  # noqa: N802
-    @property
-    def SUBMIT_LINE(self) -> str: ...  # noqa: N802
-    @property
-    def JOB_ID(self) -> str: ...  # noqa: N802
-    @property
-    def SETTINGS(self) -> Words: ...  # noqa: N802
-    @property
-    def PARTITION(self) -> str: ...  # noqa: N802
+    TITLE: str
+    SUBMIT: str
+    SUBMIT_LINE: str
+    JOB_ID: str
+    PARTITION: str
+    SETTINGS: Words
 
     def job_script(self, job: Job) -> JobScript:
         """Return the parts of a job script that only this scheduler knows."""

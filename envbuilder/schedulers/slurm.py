@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ..errors import Place, UsageError
@@ -170,8 +171,7 @@ def node_names(nodelist: str) -> tuple[str, ...]:
     wrong = next((name for name in names if not is_host_name(name)), None)
     if wrong:
         raise UsageError(f"not a host's name: '{shown(wrong)}'", HOST_NAME_HINT, place=place)
-    twice = _first_repeated(names)
-    if twice:
+    if twice := next((name for name, count in Counter(names).items() if count > 1), None):
         raise UsageError(f"the node {twice} stands in it twice", place=place)
     return tuple(names)
 
@@ -230,12 +230,3 @@ def _unfolded(group: str, place: Place) -> Iterable[str]:
 def _size(ranges: str) -> int:
     bounds = _RANGE.findall(ranges)
     return ranges.count(",") + 1 + sum(max(0, int(last) - int(first)) for first, last in bounds)
-
-
-def _first_repeated(names: Iterable[str]) -> str | None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import bundle, here
-from .protocol import Environment, JobFile, Stages, Target
+from .protocol import Target
 
 TARGETS: dict[str, Target] = {"here": here, "bundle": bundle}
 """Every target by its name; the first that suits is taken where the user names none."""
@@ -12,6 +12,3 @@ TARGETS: dict[str, Target] = {"here": here, "bundle": bundle}
 def default_target(arch: str, machine: str) -> str:
     """Return the name of the target for *arch* on a machine of architecture *machine*."""
     return next(name for name, each in TARGETS.items() if arch == machine or each.OTHER_ARCH)
-
-
-__all__ = ["TARGETS", "Environment", "JobFile", "Stages", "Target", "default_target"]

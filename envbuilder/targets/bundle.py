@@ -19,7 +19,6 @@ from ..model.plan import Lock
 from ..model.proofs import proofs_of
 from .protocol import JobFile, Stages
 
-SUMMARY = "a folder and archive that build on another machine, without network"
 HIGHEST_TIER: Tier = "rendered"
 OTHER_ARCH = True
 

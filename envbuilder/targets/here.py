@@ -6,7 +6,6 @@ from ..model.evidence import Tier
 from ..model.outcome import CreateResult
 from .protocol import Stages
 
-SUMMARY = "built in a root of this machine, proved and published"
 HIGHEST_TIER: Tier = "several nodes"
 OTHER_ARCH = False
 

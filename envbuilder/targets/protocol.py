@@ -100,12 +100,8 @@ class Target(Protocol):
     another architecture than this machine's.
     """
 
-    @property
-    def SUMMARY(self) -> str: ...  # noqa: N802
-    @property
-    def HIGHEST_TIER(self) -> Tier: ...  # noqa: N802
-    @property
-    def OTHER_ARCH(self) -> bool: ...  # noqa: N802
+    HIGHEST_TIER: Tier
+    OTHER_ARCH: bool
 
     def make(self, stages: Stages) -> CreateResult | BundleResult:
         """Make the environment. What fails leaves nothing that looks finished."""

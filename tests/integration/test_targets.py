@@ -20,7 +20,8 @@ from envbuilder.model.evidence import TIERS
 from envbuilder.model.outcome import BundleResult, CreateResult
 from envbuilder.model.plan import Lock
 from envbuilder.report import Report
-from envbuilder.targets import TARGETS, Stages, default_target
+from envbuilder.targets import TARGETS, default_target
+from envbuilder.targets.protocol import Stages
 
 MACHINE = platform.machine()
 
@@ -129,7 +130,7 @@ def test_a_further_target_is_a_module_and_a_line(
             files=0,
         )
 
-    module = SimpleNamespace(SUMMARY="scripts", HIGHEST_TIER="rendered", OTHER_ARCH=True, make=make)
+    module = SimpleNamespace(HIGHEST_TIER="rendered", OTHER_ARCH=True, make=make)
     monkeypatch.setitem(TARGETS, "scripts", module)
     assert made("scripts", lock, tmp_path).id == lock.id()
     assert (tmp_path / "output" / "only-scripts" / "lock.json").is_file()

@@ -9,7 +9,8 @@ from envbuilder.commands.entries import entries
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.load import load_site
 from envbuilder.errors import UsageError
-from envbuilder.launchers import check_node, site_shape
+from envbuilder.launchers import site_shape
+from envbuilder.launchers.checks import check_node
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.launch import Shape
 
