@@ -44,7 +44,6 @@ STAGES: Mapping[str, frozenset[str]] = {
     "locking": frozenset(),
     "render": frozenset(),
     "build": frozenset(),
-    "smoke": frozenset(),
     "record": frozenset(),
     "root": frozenset(),
 }

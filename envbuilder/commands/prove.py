@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
-from .. import data, sources
+from .. import data, process, sources
 from ..backends import prefix_parts
 from ..model.backend import PrefixParts
-from ..model.evidence import Evidence, FindingNote, LaunchRecord, SmokeResult
+from ..model.evidence import Evidence, FindingNote, LaunchRecord
 from ..model.knowledge import Knowledge
 from ..model.launch import LaunchRequest
 from ..model.places import Places
@@ -18,12 +19,10 @@ from ..model.proofs import mpi_of, proofs_of
 from ..record import append, next_run, read_build_facts
 from ..render.build import render_smoke
 from ..root.store import Home
-from ..smoke import MpiFrom, SmokeRequest, run_smoke
+from ..target_tools.proving.runner import LOG, SmokeRequest, run_smoke
 from .context import Context
 from .hosts import find_smoke_hosts
 from .launch_requests import LaunchFacts, record, smoke_request, start_command
-
-LOG = "smoke.log"
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def _prove(
     run = next_run(home.evidence(identity))
     prefix = home.prefix(identity)
     _write_run(start, lock, Places(prefix=prefix, build=run), parts)
-    result = run_smoke(
+    told = run_smoke(
         SmokeRequest(
             command=("bash", "smoke.sh"),
             folder=run,
@@ -98,17 +97,18 @@ def _prove(
             api=proof.api,
             transport=proof.transport,
             mpi_from=_mpi_from(lock),
-            env=context.environ,
+            env=dict(context.environ),
             launch=(*start_command(request).words, "python", data.TARGET_TOOLS.name, "smoke"),
-        )
+        ),
+        process.start,
     )
-    evidence = _evidence(result, record(request), lock, home, identity, context, run)
+    evidence = _evidence(told, record(request), lock, home, identity, context, run)
     append(run, evidence)
     return evidence
 
 
 def _evidence(
-    result: SmokeResult,
+    told: Mapping[str, Any],
     request: LaunchRecord,
     lock: Lock,
     home: Home,
@@ -122,13 +122,12 @@ def _evidence(
         lock_sha256=lock.sha256(),
         site=lock.plan.site,
         arch=lock.plan.arch,
-        execution="native",
         time=context.clock().strftime("%Y-%m-%dT%H:%M:%SZ"),
         log=f"{run.name}/{LOG}",
         findings=tuple(FindingNote(id=each.id, status=each.status) for each in lock.plan.findings),
         build_facts=read_build_facts(lock.plan, home.build(identity)),
         request=request,
-        result=result,
+        **told,
     )
 
 
@@ -139,7 +138,7 @@ def _write_run(start: SmokeStart, lock: Lock, places: Places, parts: PrefixParts
     sources.copy(data.TARGET_TOOLS, places.build / data.TARGET_TOOLS.name)
 
 
-def _mpi_from(lock: Lock) -> MpiFrom | None:
+def _mpi_from(lock: Lock) -> Literal["prefix", "wrapper"] | None:
     """Return who knows where libmpi must lie: for pip and our own builds it is the prefix."""
     pin = mpi_of(lock.plan)
     if pin is None:

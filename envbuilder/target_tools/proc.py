@@ -1,7 +1,11 @@
 """What the kernel says of processes: proc(5)."""
 
 import re
+import sys
 from pathlib import Path
+
+# linux/sched.h: the process is in the kernel's own part of its end.
+PF_EXITING = 0x4
 
 
 def read(path: "str | Path") -> str:
@@ -10,6 +14,19 @@ def read(path: "str | Path") -> str:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def read_words(pid: "int | str", name: str) -> "list[bytes]":
+    """Return the arguments (cmdline) or the variables (environ) of a process; a zombie has none."""
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def pids() -> "list[int]":
+    """Return the ids of all processes that can be seen."""
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 
 
 def status_fields(pid: "int | str" = "self") -> "list[str]":
@@ -29,6 +46,43 @@ def start_time(fields: "list[str] | None" = None) -> int:
     """Return when a process started, in clock ticks after boot; 0 if the kernel hides it."""
     fields = status_fields() if fields is None else fields
     return int(fields[19]) if len(fields) > 19 else 0
+
+
+def birth(pid: int) -> "int | None":
+    """Return when a process of this host began, in clock ticks since boot; None: it is gone.
+
+    With the process id this tells a process from a later one of the same id. A zombie is gone.
+    """
+    fields = status_fields(pid)
+    return None if is_gone(fields) else start_time(fields)
+
+
+def is_exiting(pid: int) -> bool:
+    """Return whether a process of this host is on its way out (PF_EXITING of the kernel).
+
+    It closes its files then, which others see, but has its process id until all is put away.
+    """
+    fields = status_fields(pid)
+    return not is_gone(fields) and bool(int(fields[6]) & PF_EXITING)
+
+
+def execution() -> str:
+    """Return ``emulated`` where a program for another machine runs this one, else ``native``.
+
+    qemu shows its program as /proc/self/exe, but itself as that of the thread.
+    """
+    machines = {machine_of(path) for path in ("/proc/thread-self/exe", sys.executable)}
+    return "emulated" if len(machines - {None}) > 1 else "native"
+
+
+def machine_of(path):
+    """Return the class, byte order and machine of an ELF file's header; None if unreadable."""
+    try:
+        with Path(path).open("rb") as stream:
+            header = stream.read(20)
+    except OSError:
+        return None
+    return header[4:6] + header[18:20]
 
 
 def boot_id() -> str:

@@ -1,13 +1,25 @@
-"""Starting programs, and these tools themselves, as processes of their own."""
+"""Starting programs, and these tools themselves, as processes of their own; ending them."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
+
+from . import proc
 
 SECONDS = 60
 # So many of the last lines are shown of a process that failed.
 SHOWN_LINES = 8
+# Time between asking a process group to end and ending it, in seconds.
+GRACE = 3.0
+# So often in a row must no process be seen before there is none.
+LOOKS = 3
+# What a person, a closed terminal and a scheduler send to end a program.
+ASKING_FOR_THE_END = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 
 
 def output_of(words, environ=None):
@@ -55,3 +67,131 @@ def run_tool(words, environ=None, timeout=None):
 def processors():
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+class Running:
+    """A process group that was started and is waited for or ended."""
+
+    def __init__(self, popen: subprocess.Popen) -> None:
+        self._popen = popen
+        self.pid = popen.pid
+
+    def wait(self, timeout: "float | None" = None) -> "int | None":
+        """Return the exit code, or None when *timeout* seconds passed and it still runs."""
+        try:
+            return self._popen.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def end(self) -> None:
+        """End the whole group: SIGTERM, and SIGKILL for what is left after the grace time."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            # The leader may have gone while its children stay: signal the group in any case. A
+            # stopped process sees no other signal before it goes on.
+            for each in (number, signal.SIGCONT):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.pid, each)
+            until = now() + GRACE
+            while self.group_lives() and now() < until:
+                time.sleep(0.02)
+            if not self.group_lives():
+                break
+        self.wait(GRACE)
+
+    def group_lives(self) -> bool:
+        """Return whether anything of the group runs: a zombie may be cleared late."""
+        try:
+            os.killpg(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        processes = map(proc.status_fields, proc.pids())
+        return any(fields[2] == str(self.pid) for fields in processes if not proc.is_gone(fields))
+
+
+def popen(command, env, cwd, stdout, stderr):
+    """Start a program with just this environment, no standard input and a session of its own."""
+    return subprocess.Popen(
+        list(command),
+        env=dict(env),
+        cwd=None if cwd is None else str(cwd),
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=True,
+    )
+
+
+@contextlib.contextmanager
+def start(command, env, log, cwd=None, popen=popen):
+    """Start *command*, its output appended to *log*: a Running, ended on leaving the block.
+
+    *popen* starts it. Raises OSError where it cannot.
+    """
+    with contextlib.ExitStack() as held:
+        held.enter_context(signals_held_back())
+        with log.open("ab") as output:
+            running = Running(popen(command, env, cwd, output.fileno(), subprocess.STDOUT))
+        try:
+            held.close()
+            yield running
+        finally:
+            if running.wait(0) is None or running.group_lives():
+                running.end()
+
+
+@contextlib.contextmanager
+def signals_held_back():
+    """Let no signal's exception part a process that was just started from who is to end it.
+
+    Signals that a handler turns into an exception are delivered on leaving.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came = []
+    handlers = {number: signal.getsignal(number) for number in ASKING_FOR_THE_END}
+    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in handlers:
+        signal.signal(number, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if came:
+            os.kill(os.getpid(), came[0])
+
+
+def end_marked(mark: str) -> int:
+    """End every process here that was started with the variable *mark*, NAME=VALUE.
+
+    What they started themselves inherited it. Returns how many there were; others' processes
+    cannot be looked into.
+    """
+    began = now()
+    seen, unseen = set(), 0
+    # A process shows no variables for a moment when it becomes another program: look again.
+    while unseen < LOOKS and now() < began + 2 * GRACE:
+        others = set(proc.pids()) - {os.getpid()}
+        marked = {pid for pid in others if mark.encode() in proc.read_words(pid, "environ")}
+        unseen = 0 if marked else unseen + 1
+        patient = now() < began + GRACE
+        for pid in marked - seen if patient else marked:
+            send(pid, signal.SIGTERM if patient else signal.SIGKILL)
+            send(pid, signal.SIGCONT)
+        seen |= marked
+        time.sleep(0.05)
+    return len(seen)
+
+
+def send(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process that may have gone."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def now() -> float:
+    """Return a clock in seconds that is not set back."""
+    return time.monotonic()

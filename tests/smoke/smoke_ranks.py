@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from envbuilder.smoke.mpi_library import PlanMpi
-from envbuilder.smoke.outcome import Expectations
+from envbuilder.model.evidence import SmokeResult
+from envbuilder.target_tools.proving.judge import Expectations, Outcome, judge
+from envbuilder.target_tools.proving.mpi_library import PlanMpi
+from envbuilder.target_tools.proving.records import read_ranks
 
 NONCE = "c0ffee"
 LIBMPI = "/prefix/lib/libmpi.so.12"
@@ -156,3 +158,8 @@ def expectations(**changed: Any) -> Expectations:
         "mpi": PREFIX_MPI,
     }
     return Expectations(**{**standard, **changed})
+
+
+def judged(folder: Path, outcome: Outcome, expected: Expectations) -> SmokeResult:
+    """Return the verdict on the records in a folder, as the tool reads it."""
+    return SmokeResult.model_validate(judge(read_ranks(folder, NONCE), outcome, expected))

@@ -17,11 +17,17 @@ import pytest
 
 from envbuilder import data, process, sources
 from envbuilder.model.evidence import SmokeResult
-from envbuilder.smoke import SmokeRequest, run_smoke
-from envbuilder.smoke.watch import Watch, WatchResult
+from envbuilder.target_tools.proving.runner import SmokeRequest
+from envbuilder.target_tools.proving.runner import run_smoke as run
+from envbuilder.target_tools.proving.watch import Watch, WatchResult
 
 # Every process of a run carries this variable, whatever it is and whoever started it.
 TEST_MARK = "SMOKE_TEST_FOLDER"
+
+
+def run_smoke(request: SmokeRequest) -> SmokeResult:
+    """Run a smoke test as the tool does, and read what it says."""
+    return SmokeResult.model_validate(run(request, process.start)["result"])
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,17 @@ from smoke_ranks import (
     INIT,
     LARGE,
     LIBMPI,
-    NONCE,
     SHUTDOWN,
     SMALL,
     TIMING,
     WORLD,
     Rank,
     expectations,
+    judged,
 )
 
 from envbuilder.model.evidence import SmokeResult
-from envbuilder.smoke.judge import judge
-from envbuilder.smoke.outcome import Outcome
-from envbuilder.smoke.records import read_ranks
+from envbuilder.target_tools.proving.judge import Outcome
 
 HYDRA_KILLED = """
 =   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
@@ -44,7 +42,7 @@ def verdict(tmp_path: Path) -> Any:
             rank.write(tmp_path)
         timed_out = outcome.get("code", 0) is None
         ending = Outcome(**{"code": 0, "timed_out": timed_out, "seconds": 2.34567, **outcome})
-        return judge(read_ranks(tmp_path, NONCE), ending, expected or expectations())
+        return judged(tmp_path, ending, expected or expectations())
 
     return of
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.smoke.mpi_library import ANSWER, PlanMpi, of_prefix, of_wrapper
+from envbuilder.target_tools.proving.mpi_library import ANSWER, PlanMpi, of_prefix, of_wrapper
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from smoke_ranks import LARGE, NONCE, SMALL, Rank
 
-from envbuilder.smoke.records import read_ranks
+from envbuilder.target_tools.proving.records import read_ranks
 
 
 def test_records_come_in_the_order_of_ranks(tmp_path: Path) -> None:

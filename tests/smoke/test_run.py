@@ -399,7 +399,7 @@ def test_an_interrupt_ends_everything(smoke: Runs, wait_until: Callable[..., Non
     request = smoke.request(sabotage=wrapped("os.kill(os.getpid(), signal.SIGSTOP)"))
     program = """
         import pathlib, sys
-        from envbuilder.smoke import SmokeRequest, run_smoke
+        from envbuilder.target_tools.proving.runner import SmokeRequest, run_smoke
         P = pathlib.Path
         try:
             run_smoke(SmokeRequest(**eval(sys.argv[1], {"PosixPath": P})))

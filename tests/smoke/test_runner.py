@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from smoke_runs import run_smoke
 
 from envbuilder import data, sources
 from envbuilder.errors import MissingToolError
-from envbuilder.smoke import SmokeRequest, run_smoke
+from envbuilder.target_tools.proving.runner import SmokeRequest
 
 RUNTIME = """
 __version__ = "1.0"

@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from smoke_ranks import LIBMPI, NONCE, Rank, expectations
+from smoke_ranks import LIBMPI, Rank, expectations, judged
 
 from envbuilder.model.evidence import SmokeResult
-from envbuilder.smoke.judge import judge
-from envbuilder.smoke.outcome import Outcome
-from envbuilder.smoke.records import read_ranks
+from envbuilder.target_tools.proving.judge import Outcome
 
 NEGOTIATION = ("negotiation", "mpi", "hvd.mpi_enabled() is true")
 MPI = ("allreduce", "mpi", "Horovod's timeline: MPI_ALLREDUCE 9 times")
@@ -29,7 +27,7 @@ def verdict(tmp_path: Path) -> Any:
             ).write(tmp_path)
         expected = expectations(**{"api": "horovod.torch", **changed})
         ending = Outcome(code=0, timed_out=False, seconds=1.0)
-        return judge(read_ranks(tmp_path, NONCE), ending, expected)
+        return judged(tmp_path, ending, expected)
 
     return of
 
@@ -117,7 +115,7 @@ def test_ranks_alone_without_mpi_were_not_told_their_place(tmp_path: Path) -> No
     for pid in (7, 8):
         Rank(0, size=1, pid=pid, libraries=(), claims=(GLOO,)).write(tmp_path)
     ending = Outcome(code=0, timed_out=False, seconds=1.0)
-    result = judge(read_ranks(tmp_path, NONCE), ending, expectations(transport="gloo", mpi=None))
+    result = judged(tmp_path, ending, expectations(transport="gloo", mpi=None))
     assert result.reasons[0] == (
         "2 processes started, each alone (size 1): mpiexec told none of them its rank and the "
         "number of ranks"
@@ -146,7 +144,7 @@ def test_a_death_as_these_launchers_tell_it(tmp_path: Path, log: str, code: int,
     for number in range(2):
         Rank(number, stop_in=("allreduce", "int32", 4)).write(tmp_path)
     ending = Outcome(code=code, timed_out=False, seconds=1.0, log=log)
-    result = judge(read_ranks(tmp_path, NONCE), ending, expectations())
+    result = judged(tmp_path, ending, expectations())
     assert result.reasons == (
         f"rank 1 died in allreduce int32 of 4 bytes: {how}; its record stops there",
     )
@@ -160,6 +158,6 @@ def test_a_death_comes_before_the_errors_that_follow_from_it(tmp_path: Path) -> 
     seen = {"first_gone": dead.source, "log": TORCHRUN}
     for changed, first in ((seen, "rank 1 died in"), ({"log": TORCHRUN}, "rank 0 failed in")):
         ending = Outcome(code=1, timed_out=False, seconds=1.0, **changed)
-        result = judge(read_ranks(tmp_path, NONCE), ending, expectations())
+        result = judged(tmp_path, ending, expectations())
         assert result.reasons[0].startswith(f"{first} allreduce int32 of 4 bytes")
         assert len(result.reasons) == 2

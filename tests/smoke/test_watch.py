@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from smoke_ranks import LARGE, NONCE, SMALL, Rank
 
-from envbuilder import process
-from envbuilder.smoke.records import RankRecord, read_rank
-from envbuilder.smoke.watch import failed_before, first_death
+from envbuilder.target_tools import proc
+from envbuilder.target_tools.proving.records import RankRecord, read_rank
+from envbuilder.target_tools.proving.watch import failed_before, first_death
 
 Record = Callable[[Rank], RankRecord]
 
@@ -73,5 +73,5 @@ def test_a_rank_that_fails_as_its_peer_is_gone_failed_later(recorded: Record) ->
 
 
 def test_a_living_process_is_not_exiting() -> None:
-    assert not process.is_exiting(os.getpid())
-    assert not process.is_exiting(2**22 + 1)
+    assert not proc.is_exiting(os.getpid())
+    assert not proc.is_exiting(2**22 + 1)

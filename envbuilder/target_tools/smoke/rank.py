@@ -58,6 +58,7 @@ def begin(options):
     recorder.write(
         "start",
         host=socket.gethostname(),
+        execution=proc.execution(),
         pid=os.getpid(),
         started=proc.start_time(),
         clock=proc.boot_id(),

@@ -5,17 +5,14 @@ do not always notice (MPICH's hydra: a rank that exits before MPI starts), and s
 first. Here the first one to go is remembered, and useless waiting is cut short.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from pathlib import Path
+from typing import NamedTuple
 
-from .. import process
-from .processes import find, of_record, same_machine
+from .. import proc
+from ..processes import now
+from .processes import find, of_record
 from .records import RECORD_FILES, RankRecord, read_rank
 
 # Seconds between two looks, where the kernel does not wake us at a death.
@@ -27,45 +24,49 @@ PATIENCE = 5.0
 STAYS = 0.4
 
 
-@dataclass(frozen=True)
-class WatchResult:
+class WatchResult(NamedTuple):
     """How the waiting ended. All None: the time was up."""
 
-    code: int | None = None
-    first_gone: str | None = None
+    code: object = None
+    first_gone: object = None
     lost: bool = False
 
 
-@dataclass
-class _Rank:
-    path: Path
+class LivingRank(NamedTuple):
+    """A rank that was seen alive."""
+
+    path: object
     pid: int
     started: int
 
-    def goes(self) -> bool:
+    def goes(self):
         """Return whether the process is gone or on its way out.
 
         A launcher may end the others once a rank's files are closed: they can be gone sooner.
         """
-        return process.birth(self.pid) != self.started or process.is_exiting(self.pid)
+        return proc.birth(self.pid) != self.started or proc.is_exiting(self.pid)
 
 
-class _Alarm:
-    """Goes off when a process ends. Without it (Linux < 5.3) looking now and then has to do."""
+class Alarm:
+    """Goes off when a process ends. Without it looking now and then has to do.
 
-    def __init__(self, descriptors: contextlib.ExitStack) -> None:
+    It needs Linux 5.3 and Python 3.9.
+    """
+
+    def __init__(self, descriptors):
         self._descriptors = descriptors
         self._poll = select.poll()
-        self._pids: dict[int, int] = {}
+        self._pids = {}
 
-    def watch(self, pid: int) -> None:
+    def watch(self, pid):
+        """Go off when this process ends, too."""
         with contextlib.suppress(OSError, AttributeError):
             descriptor = os.pidfd_open(pid)
             self._descriptors.callback(os.close, descriptor)
             self._poll.register(descriptor, select.POLLIN)
             self._pids[descriptor] = pid
 
-    def wait(self, seconds: float) -> set[int]:
+    def wait(self, seconds):
         """Wait so long, or until processes end; return those."""
         gone = [descriptor for descriptor, _ in self._poll.poll(1000 * seconds)]
         for descriptor in gone:
@@ -73,58 +74,59 @@ class _Alarm:
         return {self._pids[descriptor] for descriptor in gone}
 
 
-@dataclass
 class Watch:
     """The living ranks of one run on this machine."""
 
-    folder: Path
-    nonce: str
-    ranks: int
-    noticed: set[Path] = field(default_factory=set)
-    living: list[_Rank] = field(default_factory=list)
-    all_seen: bool = True
-    first_gone: str | None = None
-    gone_since: float | None = None
+    def __init__(self, folder, nonce, ranks):
+        self.folder = folder
+        self.nonce = nonce
+        self.ranks = ranks
+        self.noticed = set()
+        self.living = []
+        self.all_seen = True
+        self.first_gone = None
+        self.gone_since = None
 
-    def wait(self, running: process.Running, timeout: float) -> WatchResult:
+    def wait(self, running, timeout):
         """Wait for the launcher's end, at most *timeout* seconds, or until a rank is lost."""
-        until = process.now() + timeout
-        ended: set[int] = set()
+        until = now() + timeout
+        ended = set()
         with contextlib.ExitStack() as descriptors:
-            alarm = _Alarm(descriptors)
+            alarm = Alarm(descriptors)
             while True:
                 code = running.wait(0)
                 for pid in self._notice():
                     alarm.watch(pid)
                 self._look(ended)
-                now = process.now()
-                lost = self.gone_since is not None and now - self.gone_since > PATIENCE
-                if code is not None or now > until or lost:
+                time = now()
+                lost = self.gone_since is not None and time - self.gone_since > PATIENCE
+                if code is not None or time > until or lost:
                     return WatchResult(code, self.first_gone, lost and code is None)
-                ended = alarm.wait(min(TICK, until - now))
+                ended = alarm.wait(min(TICK, until - time))
 
-    def _notice(self) -> list[int]:
+    def _read(self, paths):
+        records = [read_rank(path, self.nonce) for path in paths]
+        return [record for record in records if isinstance(record, RankRecord)]
+
+    def _notice(self):
         """Take note of ranks that have begun since the last look; return their process ids."""
         if len(self.noticed) >= self.ranks:
             return []
-        begun = []
-        for path in set(self.folder.glob(RECORD_FILES)) - self.noticed:
-            record = read_rank(path, self.nonce)
-            if isinstance(record, RankRecord):
-                self.noticed.add(path)
-                begun.append((path, record))
+        begun = self._read(set(self.folder.glob(RECORD_FILES)) - self.noticed)
         processes = find(self.nonce) if begun else []
         new = []
-        for path, record in begun:
-            one = of_record(record, processes) if same_machine(record) else None
+        for record in begun:
+            path = self.folder / record.source
+            self.noticed.add(path)
+            one = of_record(record, processes)
             if one:
-                new.append(_Rank(path, one.pid, one.started))
+                new.append(LivingRank(path, one.pid, one.started))
             else:
                 self.all_seen = False  # on another node, out of our sight, or gone already
         self.living += new
         return [rank.pid for rank in new]
 
-    def _look(self, ended: set[int]) -> None:
+    def _look(self, ended):
         """See which ranks are gone, and whether they had come to their end.
 
         ``ended``: processes that are known to be gone. They come first, as only what is seen alive
@@ -135,28 +137,20 @@ class Watch:
         if gone and gone[0] is not ranks[0]:
             gone = [rank for rank in ranks if rank.goes()]
         self.living = [rank for rank in self.living if rank not in gone]
-        records = {rank.pid: read_rank(rank.path, self.nonce) for rank in gone}
-        lost = {
-            pid: one
-            for pid, one in records.items()
-            if isinstance(one, RankRecord) and not one.ended
-        }
+        records = {rank.pid: one for rank in gone for one in self._read([rank.path])}
+        lost = {pid: one for pid, one in records.items() if not one.ended}
         if lost and self.gone_since is None:
-            self.gone_since = process.now()
+            self.gone_since = now()
             # Nobody can say who was first if one was out of sight; an exception is told anyway.
             all_seen = self.all_seen and len(self.noticed) == self.ranks
             first = first_death([lost[pid] for pid in ended & set(lost)], list(lost.values()))
             if not all_seen or not first or first.failure:
                 return
-            if not failed_before(self._records(), self.gone_since):
+            if not failed_before(self._read(self.noticed), self.gone_since):
                 self.first_gone = first.source
 
-    def _records(self) -> list[RankRecord]:
-        records = [read_rank(path, self.nonce) for path in self.noticed]
-        return [each for each in records if isinstance(each, RankRecord)]
 
-
-def failed_before(records: Iterable[RankRecord], now: float) -> bool:
+def failed_before(records, now):
     """Tell whether a rank failed by itself before another was found lost, just now.
 
     A rank whose peer died fails as well, but then that peer was found lost at once.
@@ -164,7 +158,7 @@ def failed_before(records: Iterable[RankRecord], now: float) -> bool:
     return any(record.failure and now - record.failure.time > STAYS for record in records)
 
 
-def first_death(ended: list[RankRecord], lost: list[RankRecord]) -> RankRecord | None:
+def first_death(ended, lost):
     """Return the rank that died first of those that one look found lost, None if it is unknown.
 
     That one is gone and others are about to be can be chance; not if they were ahead of it, as they

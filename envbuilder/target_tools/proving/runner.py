@@ -1,22 +1,16 @@
 """Running the smoke test: start the ranks, wait, get stacks out of a hang, leave nothing behind."""
 
-from __future__ import annotations
-
 import secrets
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import NamedTuple
 
-from .. import process
-from ..model.evidence import SmokeResult
-from ..model.plan import Api, Transport
-from .judge import judge
-from .mpi_library import PlanMpi, of_prefix, of_wrapper
-from .outcome import Expectations, Outcome
+from .. import proc
+from ..processes import now, start
+from .judge import Expectations, Outcome, judge
+from .mpi_library import of_prefix, of_wrapper
 from .processes import MARK, POLL, collect_stacks, end_all, find, states
-from .records import Records, read_ranks
+from .records import read_ranks
 from .watch import Watch
 
 LOG = "smoke.log"
@@ -31,11 +25,8 @@ END_PATIENCE = 3.0
 # So much of the end of the log is looked at.
 LOG_BYTES = 65536
 
-MpiFrom = Literal["prefix", "wrapper"]
 
-
-@dataclass(frozen=True)
-class SmokeRequest:
+class SmokeRequest(NamedTuple):
     """One smoke test.
 
     command: starts the ranks; it is run in *folder*, with their program's options added, and
@@ -51,46 +42,55 @@ class SmokeRequest:
         whose answer the command puts into *folder*; None: it holds none.
     """
 
-    command: tuple[str, ...]
+    command: tuple
     folder: Path
     ranks: int
     timeout: float
     max_bytes: int
     prefix: Path
-    env: Mapping[str, str]
-    launch: tuple[str, ...] = ()
-    api: Api = "numpy"
-    transport: Transport | None = None
-    mpi_from: MpiFrom | None = None
+    env: dict
+    launch: tuple = ()
+    api: str = "numpy"
+    transport: object = None
+    mpi_from: object = None
 
 
-def run_smoke(request: SmokeRequest) -> SmokeResult:
+def run_smoke(request, start=start):
     """Run the test to its verdict; a failed one is a result, not an error.
 
-    Raises MissingToolError if the command cannot be started.
+    Returns what an Evidence says of it, as JSON: ``execution``, native or emulated, and ``result``.
+    *start* starts the command: see ``processes.start``. What it raises where it cannot is raised.
     """
     nonce = secrets.token_hex(16)
     folder = request.folder.resolve() / RECORDS
     folder.mkdir(exist_ok=True)
     try:
-        records, outcome = _run(request, folder, nonce)
+        records, outcome = run(request, folder, nonce, start)
     finally:
         # Also when the user interrupts: ranks may live in sessions of their own.
         end_all(nonce, END_PATIENCE)
-    return judge(records, outcome, _expectations(request))
+    told = {record.start.execution for record in records.ranks} or {proc.execution()}
+    result = judge(records, outcome, expectations(request))
+    return {"execution": "native" if told == {"native"} else "emulated", "result": result}
 
 
-def _run(request: SmokeRequest, folder: Path, nonce: str) -> tuple[Records, Outcome]:
+def run(request, folder, nonce, start):
+    """Return the records of a run and how it came to its end."""
     log = request.folder / LOG
-    env = {**request.env, MARK: nonce, "ENVBUILD_RANKS": str(request.ranks)}
-    command = (*request.command, *_options(request, folder, nonce))
-    begin = process.now()
-    with process.start(command, env=env, log=log, cwd=request.folder) as running:
+    env = dict(request.env, ENVBUILD_RANKS=str(request.ranks), **{MARK: nonce})
+    command = [*request.command, "--out", str(folder), "--nonce", nonce]
+    command += ["--ranks", str(request.ranks), "--max-bytes", str(request.max_bytes)]
+    command += ["--timeout", f"{request.timeout:g}"]
+    begin = now()
+    with start(command, env=env, log=log, cwd=request.folder) as running:
         watched = Watch(folder, nonce, request.ranks).wait(running, request.timeout)
-        seconds = process.now() - begin
+        seconds = now() - begin
         if watched.code is not None:
-            records, left_behind = _settle(folder, nonce, request.ranks, watched.code)
-            snapshots, stacks = {}, _crashes(records)
+            records, left_behind = settle(folder, nonce, request.ranks, watched.code)
+            snapshots = {}
+            # What the fault handlers of ranks that crashed wrote: the stack at the crash.
+            stacks = {r.source: r.stack.strip() for r in records.ranks if not r.ended}
+            stacks = {source: text for source, text in stacks.items() if text}
         else:
             records, left_behind = read_ranks(folder, nonce), 0
             snapshots = states(records.ranks, nonce)
@@ -99,7 +99,7 @@ def _run(request: SmokeRequest, folder: Path, nonce: str) -> tuple[Records, Outc
             code=watched.code,
             timed_out=watched.code is None and not watched.lost,
             seconds=seconds,
-            log=_tail(log),
+            log=tail(log),
             states=snapshots,
             stacks=stacks,
             left_behind=left_behind,
@@ -108,64 +108,36 @@ def _run(request: SmokeRequest, folder: Path, nonce: str) -> tuple[Records, Outc
     return records, outcome
 
 
-def _options(request: SmokeRequest, folder: Path, nonce: str) -> tuple[str, ...]:
-    return (
-        "--out",
-        str(folder),
-        "--nonce",
-        nonce,
-        "--ranks",
-        str(request.ranks),
-        "--max-bytes",
-        str(request.max_bytes),
-        "--timeout",
-        f"{request.timeout:g}",
-    )
-
-
-def _settle(folder: Path, nonce: str, ranks: int, code: int) -> tuple[Records, int]:
+def settle(folder, nonce, ranks, code):
     """Return the records and the number of processes that are left some time after the end."""
-    until = process.now() + SETTLING
+    until = now() + SETTLING
     while True:
         left = len(find(nonce))
         records = read_ranks(folder, nonce)
         complete = sum(record.ended for record in records.ranks) >= ranks
         settled = left == 0 and (complete or code != 0)
-        if settled or process.now() > until:
+        if settled or now() > until:
             return records, left
         time.sleep(POLL)
 
 
-def _crashes(records: Records) -> dict[str, str]:
-    """Return what the fault handlers of ranks that crashed wrote: the stack at the crash."""
-    return {
-        record.source: record.stack.strip()
-        for record in records.ranks
-        if record.stack.strip() and not record.ended
-    }
-
-
-def _tail(log: Path) -> str:
+def tail(log):
+    """Return the end of a log."""
     with log.open("rb") as stream:
         stream.seek(max(0, log.stat().st_size - LOG_BYTES))
         return stream.read().decode("utf-8", "replace")
 
 
-def _expectations(request: SmokeRequest) -> Expectations:
+def expectations(request):
+    """Return what the records are held against."""
+    prefix = request.prefix.resolve()
+    sources = {"prefix": lambda: of_prefix(prefix), "wrapper": lambda: of_wrapper(request.folder)}
     return Expectations(
         ranks=request.ranks,
         launch=request.launch or request.command,
         timeout=request.timeout,
-        prefix=str(request.prefix.resolve()),
+        prefix=str(prefix),
         api=request.api,
         transport=request.transport,
-        mpi=_plan_mpi(request),
+        mpi=sources[request.mpi_from]() if request.mpi_from else None,
     )
-
-
-def _plan_mpi(request: SmokeRequest) -> PlanMpi | None:
-    if request.mpi_from is None:
-        return None
-    if request.mpi_from == "prefix":
-        return of_prefix(request.prefix.resolve())
-    return of_wrapper(request.folder)

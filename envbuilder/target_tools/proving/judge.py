@@ -1,0 +1,129 @@
+"""The verdict on one run, from what its ranks recorded. Pure: nothing is read or started here."""
+
+import shlex
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from . import reasons
+from .findings import carried, checks, left_out, libraries, or_none, timings
+from .records import label
+from .wording import exit_text, name_ranks, one_line
+
+
+class Expectations(NamedTuple):
+    """What was asked for, and what the plan says of it.
+
+    launch: the words of the command that starts the ranks.
+    timeout: seconds.
+    prefix: its real path.
+    api, transport: what the ranks must talk through, and what must carry the data; a transport of
+        None: anything.
+    mpi: the PlanMpi; None: the plan holds no MPI.
+    """
+
+    ranks: int
+    launch: tuple
+    timeout: float
+    prefix: str
+    api: str = "numpy"
+    transport: object = None
+    mpi: object = None
+
+    @property
+    def launcher(self):
+        """The name of the program that starts the ranks."""
+        return PurePosixPath(self.launch[0]).name
+
+
+class Outcome(NamedTuple):
+    """How the run came to its end, as seen from outside.
+
+    code: of the launcher; negative for a signal, None: it had to be ended.
+    timed_out: the time was up; without it and without a code, waiting had become useless.
+    log: what launcher and ranks printed.
+    states: running, stopped or gone: of each process at the time limit, by the name of its record;
+        absent: cannot be seen.
+    stacks: of each process at the time limit, by the name of its record.
+    left_behind: processes that still ran when the launcher had ended by itself.
+    first_gone: the record of the process that was seen to go first and before its end, if one was.
+    """
+
+    code: object
+    timed_out: bool
+    seconds: float
+    log: str = ""
+    states: dict = {}  # noqa: RUF012 - never changed
+    stacks: dict = {}  # noqa: RUF012
+    left_behind: int = 0
+    first_gone: object = None
+
+
+def judge(records, outcome, expected):
+    """Return what the run proved, or why it proved nothing: a SmokeResult as JSON.
+
+    The most telling reason comes first.
+    """
+    ranks = records.ranks
+    names = name_ranks(ranks)
+    results = checks(ranks, expected.ranks, names)
+    why = [
+        *reasons.not_started(ranks, outcome, expected),
+        *reasons.wrong_api(ranks, expected),
+        *reasons.wrong_world(ranks, expected, names),
+        *reasons.failed_checks(ranks, expected, names),
+        *reasons.endings(ranks, outcome, expected, names),
+        *reasons.hang(ranks, outcome, expected, names),
+        *reasons.wrong_library(ranks, expected),
+        *reasons.wrong_transport(ranks, expected),
+    ]
+    if not why:
+        # Nothing may pass only because no reason above fits it.
+        bad = [each for each in results if not each["passed"]]
+        why += [f"{label(c['name'], c['dtype'], c['bytes'])}: {c['detail']}" for c in bad]
+    why = why or reasons.incomplete(ranks, expected, names)
+    if not why and outcome.code != 0:
+        ending = exit_text(outcome.code)
+        why.append(f"every check passed, but {expected.launcher} ended with {ending}")
+    worlds = [record.world for record in ranks if record.world]
+    nodes = sorted({one_line(record.start.host) for record in ranks})
+    return {
+        "tier": tier(ranks, expected, nodes, failed=bool(why)),
+        "verdict": "failed" if why else "passed",
+        "reasons": [*why, *records.ignored] if why else [],
+        "seconds": round(outcome.seconds, 3),
+        "ranks": expected.ranks,
+        "nodes": nodes,
+        "launch": one_line(" ".join(map(shlex.quote, expected.launch))),
+        "api": expected.api,
+        "transport": expected.transport,
+        "carried": carried(ranks),
+        "runtime": agreed(f"{world.runtime} {world.runtime_version}" for world in worlds),
+        "framework": agreed(world.framework for world in worlds if world.framework),
+        "mpi": agreed(f"{world.mpi} {world.mpi_version}" for world in worlds if world.mpi),
+        "python": agreed(world.python for world in worlds),
+        "libraries": libraries(ranks, expected.prefix),
+        "checks": results,
+        "left-out": left_out(ranks),
+        "timings": timings(ranks, expected.ranks),
+        "stacks": {names[each]: text for each, text in outcome.stacks.items() if each in names},
+    }
+
+
+def tier(ranks, expected, nodes, failed):
+    """Return the highest tier that was really completed; a failed run never has several ranks."""
+    if not failed and expected.ranks > 1:
+        return "several nodes" if len(nodes) > 1 else "several ranks"
+    if any(passed_alone(record) for record in ranks):
+        return "one rank"
+    imported = any(done.check == "import" and done.passed for r in ranks for done in r.done)
+    return "imported" if imported else "built"
+
+
+def passed_alone(record):
+    """Return whether a process passed all checks but the one that counts the ranks."""
+    return record.ended and all(done.passed or done.check == "world" for done in record.done)
+
+
+def agreed(values):
+    """Return what all ranks say, or everything that was said."""
+    return or_none(" / ".join(sorted(set(values))) or None)

@@ -1,0 +1,167 @@
+"""The processes of one run on this host: finding them, asking for stacks, ending them.
+
+Launchers start ranks in sessions of their own, so a process group does not hold them. Two marks
+do: the nonce among a rank's arguments, and a variable that everything started by the run inherits.
+A process without one of them is never touched.
+"""
+
+import os
+import signal
+import time
+from typing import NamedTuple
+
+from .. import proc
+from ..processes import now, send
+from .records import stack_path
+
+MARK = "ENVBUILD_SMOKE_RUN"
+POLL = 0.05
+# So much of a stack is kept.
+STACK_BYTES = 16384
+
+
+class RankProcess(NamedTuple):
+    """A living process that belongs to the run. ``inner_pid``: its id in its own namespace."""
+
+    pid: int
+    inner_pid: int
+    started: int
+    state: str
+
+    @property
+    def stopped(self):
+        """Whether it was stopped, and takes no signal before it goes on."""
+        return self.state in "Tt"
+
+
+def find(nonce):
+    """Return the living processes of this run on this host that we may look at."""
+    own = os.getpid()
+    processes = (look(pid) for pid in proc.pids() if pid != own and is_of_run(pid, nonce))
+    return [one for one in processes if one is not None]
+
+
+def is_of_run(pid, nonce):
+    """Return whether a process carries one of the marks of a run."""
+    arguments = proc.read_words(pid, "cmdline")
+    pairs = zip(arguments, arguments[1:])
+    if (b"--nonce", nonce.encode()) in pairs:
+        return True
+    return f"{MARK}={nonce}".encode() in proc.read_words(pid, "environ")
+
+
+def look(pid):
+    """Return what /proc says of a process; None for one that is gone or a zombie."""
+    fields = proc.status_fields(pid)
+    if proc.is_gone(fields):
+        return None
+    lines = proc.read(f"/proc/{pid}/status").splitlines()
+    inner = [int(line.split()[-1]) for line in lines if line.startswith("NSpid:")]
+    return RankProcess(pid, (inner or [pid])[0], proc.start_time(fields), fields[0])
+
+
+def of_record(record, processes):
+    """Return the living process of this machine that wrote *record*; None: gone, or elsewhere.
+
+    It has the same id and, where known, the same start.
+    """
+    for one in processes if same_machine(record) else ():
+        same = record.start.pid in (one.pid, one.inner_pid)
+        if same and record.start.started in (0, one.started):
+            return one
+    return None
+
+
+def same_machine(record):
+    """Return whether the process runs on this machine, so that it can be looked at."""
+    here = proc.boot_id()
+    return record.start.host == os.uname().nodename or record.start.clock == here != ""
+
+
+def states(ranks, nonce):
+    """Return the state of every process of this machine, by the name of its record."""
+    processes = find(nonce)
+    pairs = [(r.source, of_record(r, processes)) for r in ranks if same_machine(r)]
+    return {
+        source: "gone" if one is None else "stopped" if one.stopped else "running"
+        for source, one in pairs
+    }
+
+
+def collect_stacks(ranks, folder, nonce, patience):
+    """Return the stack of every process that is not through, by the name of its record.
+
+    Processes of this machine are asked for it and given *patience* seconds. Those of other nodes
+    wrote theirs shortly before the time was up.
+    """
+    processes = find(nonce)
+    asked = {}
+    for record in ranks:
+        one = of_record(record, processes)
+        if one is not None:
+            asked[record.source] = (one, size_of(stack_path(folder, record.source)))
+            send(one.pid, signal.SIGUSR1)
+    # A stopped process takes no signal before it goes on: no use to wait for it.
+    running = [(stack_path(folder, s), size) for s, (p, size) in asked.items() if not p.stopped]
+    wait_for_growth(running, patience)
+    stacks = {}
+    for record in ranks:
+        path = stack_path(folder, record.source)
+        before = text_of(path, 0)
+        if record.source in asked:
+            one, size = asked[record.source]
+            stacks[record.source] = text_of(path, size) or silence(one, before)
+        elif before and not record.ended:
+            stacks[record.source] = before
+    return stacks
+
+
+def wait_for_growth(files, patience):
+    """Wait until all files have grown and then hold still, at most *patience* seconds."""
+    until = now() + patience
+    before = []
+    while now() < until:
+        time.sleep(POLL)
+        sizes = [size_of(path) for path, _ in files]
+        if sizes == before and all(size > old for size, (_, old) in zip(sizes, files)):
+            return
+        before = sizes
+
+
+def size_of(path):
+    """Return the size of a file in bytes, 0 if it is not there."""
+    return path.stat().st_size if path.exists() else 0
+
+
+def text_of(path, begin):
+    """Return the end of a file from a place on."""
+    if not path.exists():
+        return ""
+    return path.read_bytes()[begin:][-STACK_BYTES:].decode("utf-8", "replace").strip()
+
+
+def silence(one, earlier):
+    """Return why a process gave no stack when asked, and the one that it gave before."""
+    last = look(one.pid) or one
+    if last.stopped:
+        text = f"no stack: stopped (state {last.state})"
+    else:
+        where = proc.read(f"/proc/{one.pid}/wchan")
+        waits = f", waits in the kernel in {where}" if where not in ("", "0") else ""
+        text = f"no stack: it does not answer (state {last.state}{waits})"
+    return f"{text}; earlier:\n{earlier}" if earlier else text
+
+
+def end_all(nonce, patience):
+    """End every process of the run on this machine; return how many did not go in time.
+
+    Only SIGKILL ends a process that is stopped or hangs in a call.
+    """
+    until = now() + patience
+    while True:
+        processes = find(nonce)
+        for one in processes:
+            send(one.pid, signal.SIGKILL)
+        if not processes or now() > until:
+            return len(processes)
+        time.sleep(POLL)

@@ -1,0 +1,259 @@
+"""Why a run failed, in plain words: each function looks for one kind of reason.
+
+``ranks`` are the records, ``outcome`` and ``expected`` those of ``judge``, ``names`` the name of
+each record.
+"""
+
+from collections import Counter
+
+from .findings import BARRIER, barrier_problem, carried, libraries
+from .rank_failures import RankFailures
+from .wording import by_place, exit_text, listing, one_line, place
+
+# So many failed checks are reasons of their own; of more, only their number is told.
+SPELT_OUT = 8
+LOG_LINES = 6
+ALLREDUCE = "allreduce"
+# NCCL carries the data of a node, or of all nodes; Horovod's hierarchical allreduce leaves the
+# way between nodes to MPI.
+BESIDE = {"nccl": {"nccl", "mpi"}}
+# Without these nothing is shown, whatever a record says of its end.
+NEEDED = ("import", "init", "world", ALLREDUCE, "shutdown")
+
+
+def ending_of(outcome, expected):
+    """Return how the launcher ended."""
+    return f"{expected.launcher} ended with {exit_text(outcome.code)}"
+
+
+def not_started(ranks, outcome, expected):
+    """Fewer or more processes reported than were asked for."""
+    found, requested = len(ranks), expected.ranks
+    if found == requested:
+        return []
+    if found > requested:
+        return [f"{found} processes reported, {requested} were asked for"]
+    if outcome.timed_out:
+        reported = f"only {found}" if ranks else "none"
+        reason = f"hung: after {expected.timeout:g} s {reported} of {requested} ranks had reported"
+        reason += f", and {expected.launcher} still ran"
+    elif ranks:
+        reason = f"{ending_of(outcome, expected)}, but only {found} of {requested} ranks reported"
+    else:
+        but = "but" if outcome.code == 0 else "and"
+        reason = f"{ending_of(outcome, expected)} {but} started no rank: none of {requested}"
+        reason += " reported"
+    return [reason + from_log(outcome)]
+
+
+def from_log(outcome):
+    """Return the beginning and the end of the log; of a good ending nothing needs to be shown."""
+    lines = [one_line(line) for line in outcome.log.splitlines() if line.strip(" =-")]
+    if not lines or outcome.code == 0:
+        return ""
+    if len(lines) > 2 * LOG_LINES:
+        lines = [*lines[:LOG_LINES], "...", *lines[-LOG_LINES:]]
+    return "\nfrom the log:" + "".join(f"\n  {line}" for line in lines)
+
+
+def wrong_api(ranks, expected):
+    """The ranks talked through something that the proof is not about."""
+    others = sorted({one_line(record.start.api) for record in ranks} - {expected.api})
+    if not others:
+        return []
+    return [f"the ranks talked through {listing(others)}; the proof is about {expected.api}"]
+
+
+def each_alone(ranks, expected):
+    """Return whether several processes came up, none of which knows of another."""
+    sizes = [record.world.size for record in ranks if record.world]
+    return expected.ranks > 1 and len(sizes) > 1 and set(sizes) == {1}
+
+
+def wrong_world(ranks, expected, names):
+    """The ranks have no common world, or two are the same one."""
+    numbers = Counter(record.world.rank for record in ranks if record.world)
+    if each_alone(ranks, expected):
+        count = sum(numbers.values())
+        return [f"{count} processes started, each alone (size 1): {why_alone(ranks, expected)}"]
+    return [
+        f"rank {rank} is there {count} times: "
+        + listing([names[r.source] for r in ranks if r.world and r.world.rank == rank])
+        for rank, count in sorted(numbers.items())
+        if count > 1
+    ]
+
+
+def why_alone(ranks, expected):
+    """Return why no process knows of another."""
+    if expected.transport not in (None, "mpi"):
+        return f"{expected.launcher} told none of them its rank and the number of ranks"
+    loaded = libraries(ranks, expected.prefix)
+    paths = ", ".join(each["path"] for each in loaded if each["kind"] == "mpi")
+    other = f"{expected.launcher} belongs to another MPI than the library the ranks load"
+    return f"{other} ({paths})" if paths else other
+
+
+def failed_checks(ranks, expected, names):
+    """A check did not pass on a rank; ranks that say the same are named together."""
+    groups = {}
+    for record in ranks:
+        for position, done in enumerate(record.done):
+            obvious = done.check == "world" and each_alone(ranks, expected)
+            if not done.passed and not obvious:
+                key = (position, one_line(done.label), one_line(done.problem or "failed"))
+                groups.setdefault(key, []).append(names[record.source])
+    reasons = [
+        f"{listing(members)}: {label}: {problem}"
+        for (_, label, problem), members in sorted(groups.items(), key=lambda item: item[0][0])
+    ]
+    late = barrier_problem(ranks, names)
+    reasons += [f"{BARRIER}: {late}"] if late else []
+    more = len(reasons) - SPELT_OUT
+    return reasons if more <= 0 else [*reasons[:SPELT_OUT], f"and {more} more checks failed"]
+
+
+def endings(ranks, outcome, expected, names):
+    """Return why ranks did not come to their end: the cause in front of what follows from it.
+
+    An exception makes the launcher end the other ranks; but a rank that was seen to go first is
+    itself why others get one (Gloo: connection reset by peer).
+    """
+    failed = errors(ranks, names)
+    if outcome.left_behind:
+        left = f"{outcome.left_behind} of its processes still ran; they were ended"
+        failed.append(f"{ending_of(outcome, expected)} while {left}")
+    died = deaths(ranks, outcome, expected, names)
+    return [*died, *failed] if outcome.first_gone else [*failed, *died]
+
+
+def errors(ranks, names):
+    """An exception ended a rank."""
+    groups = {}
+    for record in ranks:
+        if record.failure:
+            what = f"{record.failure.type}: {record.failure.message}".rstrip(": ")
+            groups.setdefault(f"{place(record)}: {one_line(what)}", []).append(record)
+    return [
+        f"{listing([names[record.source] for record in members])} failed {what}\n"
+        + members[0].failure.traceback.rstrip()
+        for what, members in groups.items()
+    ]
+
+
+def deaths(ranks, outcome, expected, names):
+    """Ranks whose record stops before its end although the time was not up.
+
+    When one rank dies, fails or is left behind, the launcher or we end the others: that is no
+    reason of its own.
+    """
+    unfinished = [record for record in ranks if is_unfinished(record)]
+    if outcome.timed_out or not unfinished:
+        return []
+    ending = ending_of(outcome, expected)
+    if outcome.code is None:
+        ending = f"{expected.launcher} did not notice"
+    failures = RankFailures(outcome.log)
+    first = [record for record in unfinished if record.source == outcome.first_gone]
+    # Beside a rank that failed, the last one was most likely ended by the launcher.
+    alone = len(unfinished) == 1 and not any(record.failure for record in ranks)
+    reported = [r for r in unfinished if failures.certain(r) or (alone and failures.of(r))]
+    reported = first or reported
+    if reported:
+        return [
+            f"{names[r.source]} died {place(r)}: {failures.of(r) or ending}; its record stops there"
+            # A library that cannot start says why on the way out, and nowhere else.
+            + ("" if r.world else from_log(outcome))
+            for r in reported
+        ]
+    if outcome.left_behind or any(record.failure for record in ranks):
+        return []
+    where = ", ".join(f"{listing(members)} {at}" for at, members in by_place(unfinished, names))
+    stops = "their records stop" if len(unfinished) > 1 else "its record stops"
+    log = from_log(outcome)
+    return [f"stopped without a word: {where}; {stops} there, and {ending}{log}"]
+
+
+def hang(ranks, outcome, expected, names):
+    """The time was up."""
+    if not outcome.timed_out or not ranks:
+        return []
+    begin = f"hung: after {expected.timeout:g} s"
+    unfinished = [record for record in ranks if is_unfinished(record)]
+    told = {"gone": "gone, last seen ", "stopped": "stopped ", None: ""}
+    parts = []
+    for state, words in told.items():
+        states = ((each, outcome.states.get(each.source)) for each in unfinished)
+        members = [each for each, found in states if (found if found in told else None) == state]
+        parts += [
+            f"{listing(group)} {'was' if len(group) == 1 else 'were'} {words}{at}"
+            for at, group in by_place(members, names)
+        ]
+    if not parts:
+        return [f"{begin} every rank had come to its end, but {expected.launcher} still ran"]
+    failed = [names[record.source] for record in ranks if record.failure]
+    ended = [names[record.source] for record in ranks if record.ended]
+    parts += [f"{listing(m)} had {what}" for m, what in ((failed, "failed"), (ended, "ended")) if m]
+    return [f"{begin} {', '.join(parts)}" + ("; stacks follow" if outcome.stacks else "")]
+
+
+def is_unfinished(record):
+    """Return whether a record tells neither of its end nor of an exception."""
+    return not record.ended and not record.failure
+
+
+def wrong_library(ranks, expected):
+    """The MPI library that was loaded is not the plan's.
+
+    A run over another transport need not load any, but what it loads must be right.
+    """
+    mpi = expected.mpi
+    if mpi is None or not any(record.libraries for record in ranks):
+        return []
+    loaded = [each for each in libraries(ranks, expected.prefix) if each["kind"] == "mpi"]
+    if not loaded:
+        none = f"no rank had loaded a libmpi; the plan takes MPI from {mpi.source}"
+        return [none] if expected.transport in (None, "mpi") else []
+    if not mpi.known:
+        paths = ", ".join(each["path"] for each in loaded)
+        return [f"cannot tell whether {paths} is the plan's MPI, that of {mpi.source}"]
+    return [
+        f"the ranks loaded {each['path']} ({each['owner']}); the plan takes MPI from {mpi.source}"
+        for each in loaded
+        if not mpi.holds(each["path"])
+    ]
+
+
+def wrong_transport(ranks, expected):
+    """Something else carried the allreduce than the proof asks for; or nobody knows what did."""
+    came_so_far = any(record.first("carried") for record in ranks)
+    if expected.transport is None or not came_so_far:
+        return []
+    sums = [each for each in carried(ranks) if each["operation"] == ALLREDUCE]
+    transports = {each["transport"] for each in sums}
+    asks = f"the proof asks for {expected.transport}, but"
+    if not transports:
+        return [f"{asks} nothing tells what carried the allreduce"]
+    if expected.transport in transports <= BESIDE.get(expected.transport, {expected.transport}):
+        return []
+    reason = "; ".join(f"{each['transport']} ({each['source']})" for each in sums)
+    return [f"{asks} the allreduce was carried by {reason}"]
+
+
+def incomplete(ranks, expected, names):
+    """A record says that all is well, and not what must be shown for that."""
+    for record in ranks:
+        lacking = [name for name in NEEDED if name not in {done.check for done in record.done}]
+        lacking += [name for name in ("init", "libraries", "carried") if not record.first(name)]
+        if not record.ended:
+            lacking.append("end")
+        said = [f"has no {each}" for each in lacking[:1]]
+        if record.world and record.world.size != expected.ranks:
+            said.append(f"speaks of {record.world.size} ranks")
+        if record.world and not 0 <= record.world.rank < expected.ranks:
+            said.append("is of no rank that was asked for")
+        if record.ended and record.end.failed:
+            said.append(f"counts {record.end.failed} failed checks and tells of none")
+        if said:
+            return [f"the record of {names[record.source]} {listing(said)}"]
+    return []

@@ -1,0 +1,203 @@
+"""Reading back what each rank recorded (``smoke.recorder`` writes it).
+
+A rank may be killed while it writes, and the folder may hold records of an earlier run: lines
+that do not parse or carry another nonce are left out, so that nothing is taken for done that
+this run did not do.
+"""
+
+import json
+
+RECORD_FILES = "rank-*.jsonl"
+
+
+def is_text(value):
+    """Return whether a value is a text that can be written again: no half of a surrogate pair."""
+    return isinstance(value, str) and not any("\ud800" <= char <= "\udfff" for char in value)
+
+
+def is_integer(value):
+    """Return whether a value is an integer of 64 bits."""
+    return type(value) is int and abs(value) < 2**63
+
+
+def is_number(value):
+    """Return whether a value is a finite number."""
+    return type(value) in (int, float) and abs(value) < 1e18
+
+
+def several(of):
+    """Return what tells whether a value is a list of such values."""
+    return lambda value: isinstance(value, (list, tuple)) and all(map(of, value))
+
+
+def or_none(of):
+    """Return what tells whether a value is such a value, or null."""
+    return lambda value: value is None or of(value)
+
+
+def is_truth(value):
+    """Return whether a value is true or false."""
+    return isinstance(value, bool)
+
+
+def is_claim(value):
+    """Return whether a value says which transport carried an operation, and who says so."""
+    names = {"operation", "transport", "source"}
+    return isinstance(value, dict) and set(value) == names and all(map(is_text, value.values()))
+
+
+EVERY = {"nonce": is_text, "time": is_number}  # the host's monotonic clock in seconds
+CHECK = {"check": is_text, "dtype": or_none(is_text), "bytes": or_none(is_integer)}
+# What the lines of each event hold, and which values they may have.
+FIELDS = {
+    "start": {  # written before the runtime is imported
+        "host": is_text,
+        "pid": is_integer,
+        "started": is_integer,  # clock ticks after boot, from /proc; 0 where unknown
+        "clock": is_text,  # boot id: hosts with an equal one share the clock
+        "executable": is_text,
+        "uid": is_integer,
+        "launcher_rank": or_none(is_integer),
+        "api": is_text,
+        "execution": is_text,
+    },
+    "init": {  # who the rank is, and what it runs with
+        "rank": is_integer,
+        "size": is_integer,
+        "local_rank": is_integer,
+        "local_size": is_integer,
+        "runtime": is_text,
+        "runtime_version": is_text,
+        "runtime_file": or_none(is_text),
+        "build_record": or_none(lambda value: isinstance(value, dict)),
+        "framework": or_none(is_text),
+        "mpi": or_none(is_text),
+        "mpi_version": or_none(is_text),
+        "python": is_text,
+        "numpy": is_text,
+    },
+    "begin": CHECK,
+    "done": dict(
+        CHECK,
+        passed=is_truth,
+        problem=or_none(is_text),
+        seconds=is_number,
+        said=or_none(is_text),
+        median=or_none(is_number),  # seconds of one operation
+        repetitions=or_none(is_integer),
+        entered=several(is_number),
+        left=several(is_number),
+    ),
+    "left out": {"check": is_text, "dtype": or_none(is_text), "why": is_text},
+    "libraries": {"paths": several(is_text)},  # that were mapped after the traffic
+    "carried": {"claims": several(is_claim)},  # as far as this rank can tell; after shutdown
+    "error": {"type": is_text, "message": is_text, "traceback": is_text},
+    "end": {"failed": is_integer},
+}
+# What a line may leave out.
+ABSENT = {
+    "start": {"api": "numpy", "execution": "native"},
+    "init": {"framework": None},
+    "done": {"said": None, "median": None, "repetitions": None, "entered": (), "left": ()},
+}
+
+
+class Event:
+    """One line: ``event`` and the fields of it."""
+
+    def __init__(self, fields):
+        vars(self).update(fields)
+
+    @property
+    def label(self):
+        """How the check of a begin or done is named: ``allreduce float32 of 4096 bytes``."""
+        return label(self.check, self.dtype, self.bytes)
+
+
+def label(check, dtype, size):
+    """Return how a check is named in every message."""
+    return " ".join(filter(None, (check, dtype, size is not None and f"of {size} bytes")))
+
+
+class RankRecord:
+    """All that one process recorded, and the stacks that its fault handler wrote."""
+
+    def __init__(self, source, events, stack):
+        self.source = source
+        self.events = events
+        self.stack = stack
+        self.start = events[0]
+        self.done = self.all("done")
+        self.world = self.first("init")
+        self.libraries = self.first("libraries")
+        self.failure = self.first("error")
+        self.end = self.first("end")
+        self.ended = self.end is not None
+        # By the runtime, or by the launcher for a process that never got so far.
+        self.rank = self.world.rank if self.world else self.start.launcher_rank
+
+    def all(self, event):
+        """Return the lines of an event."""
+        return [each for each in self.events if each.event == event]
+
+    def first(self, event):
+        """Return the first line of an event, or None."""
+        return next(iter(self.all(event)), None)
+
+    @property
+    def current(self):
+        """The check that began and did not end."""
+        begun = self.all("begin")
+        return begun[-1] if len(begun) > len(self.done) else None
+
+
+class Records:
+    """The processes that reported in this run, by rank; and files left out, with the reason."""
+
+    def __init__(self, ranks, ignored):
+        self.ranks = ranks
+        self.ignored = ignored
+
+
+def parse(line):
+    """Return the event of a line; None for one that is none."""
+    try:
+        found = json.loads(line.decode("utf-8"))
+        known = dict(EVERY, **FIELDS[found["event"]])
+        found = dict(ABSENT.get(found["event"], {}), **found)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if set(found) != {"event", *known} or not all(known[n](found[n]) for n in known):
+        return None
+    return Event(found)
+
+
+def read_ranks(folder, nonce):
+    """Return what the processes of the run named by *nonce* recorded in *folder*."""
+    ranks, ignored = [], []
+    for path in sorted(folder.glob(RECORD_FILES)):
+        record = read_rank(path, nonce)
+        if isinstance(record, RankRecord):
+            ranks.append(record)
+        else:
+            ignored.append(f"ignored {path.name}: {record}")
+    ranks.sort(key=lambda r: (r.rank is None, r.rank or 0, r.start.host, r.start.pid))
+    return Records(tuple(ranks), tuple(ignored))
+
+
+def read_rank(path, nonce):
+    """Return what one process recorded, or why that counts for nothing."""
+    events = [event for event in map(parse, path.read_bytes().splitlines()) if event]
+    ours = [event for event in events if event.nonce == nonce]
+    if ours and ours[0].event == "start":
+        stack = stack_path(path.parent, path.name)
+        text = stack.read_text(encoding="utf-8", errors="replace") if stack.exists() else ""
+        return RankRecord(path.name, ours, text)
+    if ours:
+        return "its beginning is missing"
+    return "another run wrote it" if events else "it holds no readable record"
+
+
+def stack_path(folder, source):
+    """Return the file that holds the stacks of the process that wrote *source*."""
+    return folder / f"stack-{source[len('rank-') : -len('.jsonl')]}.txt"
