@@ -207,7 +207,7 @@ def _about(
     job = job_of(planned, plan_inputs, options.size)
     return Subject(
         source=source,
-        places=Places(prefix=home.prefix(identity), build=home.build(identity)),
+        places=home.places(identity),
         knowledge=plan_inputs.knowledge.value,
         prefix_of=plan_inputs.prefix_of,
         tree=home.modulefiles.parent,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import files
-from ..build import BuildPlaces, build, hand_over, prepare, tidy
+from ..build import build, hand_over, prepare, tidy
 from ..documents.patches import patch_files
 from ..errors import BuildError, SmokeError
 from ..locking import lock_cache
@@ -16,7 +16,7 @@ from ..model.decisions import asks_the_same
 from ..model.evidence import TIERS, Evidence, Tier
 from ..model.launch import LaunchExample
 from ..model.outcome import CreateResult
-from ..model.places import Places
+from ..model.places import Dialect
 from ..model.plan import Lock, Plan
 from ..record import read_all
 from ..render.build import render_build
@@ -54,8 +54,7 @@ def hold_environment(
     given = options.given
     if given:
         home = store.Home(path, given.plan.recipe)
-        places = Places(prefix=home.prefix(given.id()), build=home.build(given.id()))
-        render_build(given, places, plan_inputs.prefix_of(given.plan))
+        render_build(given, home.places(given.id()), plan_inputs.prefix_of(given.plan))
     planned = given.plan if given else plan(plan_inputs)
     check_buildable(planned, plan_inputs.prefix_of(planned))
     root = store.open_root(path, plan_inputs.site.name, plan_inputs.arch)
@@ -117,7 +116,7 @@ class RootEnvironment:
         _explain_rebuild(self.home, lock, self.context)
         # What cannot be started is told before it is built.
         smoke_starts(self._facts(lock), self.context)
-        places = self._places(lock)
+        places = self.home.places(lock.id())
         version = store.read_registry(self.home).of_id(lock.id())
         if version and publish.is_published(self.home, version):
             # Jobs may run in it: a published prefix is never removed to be built anew.
@@ -127,20 +126,20 @@ class RootEnvironment:
             )
         if not self.options.resume:
             files.remove_tree(places.prefix)
-            files.remove_tree(places.folder)
+            files.remove_tree(places.build)
         rendered = render_build(
             lock,
-            Places(prefix=places.prefix, build=places.folder),
+            places,
             self.plan_inputs.prefix_of(lock.plan),
             first_start(self._facts(lock)),
         )
         patches = patch_files(lock.plan, self.plan_inputs.folders)
         texts = {**rendered, **patches, "lock.json": lock.text()}
-        prepare(places.folder, texts, self.plan_inputs.runtime_source)
-        hand_over(lock, _downloads(self.home), places)
+        prepare(places.build, texts, self.plan_inputs.runtime_source)
+        hand_over(lock, _downloads(self.home), places.build)
         symptoms = self.plan_inputs.knowledge.value.symptoms
         with self.context.reporter.steps(lock.plan.steps) as listener:
-            build(lock, places, self.context.environ, listener, symptoms)
+            build(lock, places.build, self.context.environ, listener, symptoms)
 
     def prove(self, lock: Lock) -> tuple[Evidence, ...]:
         starts = smoke_starts(self._facts(lock), self.context)
@@ -153,11 +152,11 @@ class RootEnvironment:
         return proofs
 
     def publish(self, lock: Lock, proofs: tuple[Evidence, ...]) -> int:
-        tidy(self._places(lock))
-        dialect: store.Dialect = "tcl" if self.plan_inputs.site.module_system == "tcl" else "lua"
+        tidy(self.home.build(lock.id()))
+        dialect: Dialect = "tcl" if self.plan_inputs.site.module_system == "tcl" else "lua"
         home = self.home
         version = publish.reserve(home, lock.id(), dialect)
-        places = Places(prefix=home.prefix(lock.id()), build=home.build(lock.id()))
+        places = home.places(lock.id())
         evidence, shown = _telling(proofs), example(self._facts(lock))
         text = render_modulefile(lock, places, version.number, evidence, version.dialect, shown)
         publish.publish(home, version, text)
@@ -176,9 +175,6 @@ class RootEnvironment:
 
     def _facts(self, lock: Lock) -> LaunchFacts:
         return facts_of(lock.plan, self.plan_inputs)
-
-    def _places(self, lock: Lock) -> BuildPlaces:
-        return BuildPlaces(self.home.prefix(lock.id()), self.home.build(lock.id()))
 
 
 def _downloads(home: store.Home) -> Path:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from ..errors import UsageError
+
+Dialect = Literal["lua", "tcl"]
+"""The languages of modulefiles."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from ..model.plan import Edit
 from .form_quoting import definition_word, dockerfile
 from .quoting import Quoted, bash, lua, tcl
 
-Dialect = Literal["lua", "tcl"]
 Language = Literal["bash", "sh", "env", "lua", "tcl"]
 """bash; ``sh``: a shell section of a definition file; ``env``: instructions of a Dockerfile."""
 

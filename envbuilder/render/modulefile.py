@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from ..model.evidence import Evidence
 from ..model.launch import LaunchExample
-from ..model.places import Places
+from ..model.places import Dialect, Places
 from ..model.plan import Plan
-from .dialects import Dialect, action_line, edit_line, edit_value
+from .dialects import action_line, edit_line, edit_value
 from .help_text import help_lines
 from .subject import Renderable
 from .templates import render

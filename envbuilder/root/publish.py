@@ -13,9 +13,9 @@ from pathlib import Path
 
 from ..errors import UsageError
 from ..files import make_read_only, remove_tree, write_atomically
+from ..model.places import Dialect
 from .store import (
     DEFAULT_FILES,
-    Dialect,
     Home,
     Registry,
     Version,

@@ -7,19 +7,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from pydantic import Field, ValidationError
 
 from ..errors import BuildError, UsageError
 from ..files import write_atomically
 from ..model.base import Document, Name, canonical_json
+from ..model.places import Dialect, Places
 from ..model.recipe import Arch
 
 STAMP = ".envbuild.json"
 SCHEMA = 1
-
-Dialect = Literal["lua", "tcl"]
 
 
 class Stamp(Document):
@@ -76,6 +74,9 @@ class Home:
 
     def build(self, identity: str) -> Path:
         return self.folder / f"{identity}.build"
+
+    def places(self, identity: str) -> Places:
+        return Places(prefix=self.prefix(identity), build=self.build(identity))
 
     def evidence(self, identity: str) -> Path:
         return self.folder / f"{identity}.evidence"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.build import BuildPlaces, build, prepare, tidy
+from envbuilder.build import build, prepare, tidy
 from envbuilder.errors import BuildError
 from envbuilder.model.knowledge import Symptom
 from envbuilder.model.plan import Lock, Plan, RuntimePlan, Step
@@ -56,19 +56,19 @@ class Ear:
         self.heard.append(f"{'ends' if done else 'fails'} {step.id}")
 
 
-def places_with(tmp_path: Path, script: str) -> BuildPlaces:
-    places = BuildPlaces(tmp_path / "prefix", tmp_path / "a build")
+def folder_with(tmp_path: Path, script: str) -> Path:
+    folder = tmp_path / "a build"
     source = tmp_path / "source"
     (source / "package").mkdir(parents=True, exist_ok=True)
     (source / "package" / "__init__.py").write_text("")
     (source / "package" / "__pycache__").mkdir(exist_ok=True)
-    prepare(places.folder, {"build.sh": script, "sub/file": "text"}, source)
-    return places
+    prepare(folder, {"build.sh": script, "sub/file": "text"}, source)
+    return folder
 
 
 def test_every_step_runs_once_and_is_heard(tmp_path: Path) -> None:
-    places, ear = places_with(tmp_path, GOOD), Ear()
-    build(lock(), places, ENV, ear)
+    folder, ear = folder_with(tmp_path, GOOD), Ear()
+    build(lock(), folder, ENV, ear)
     assert ear.heard == [
         "begins one",
         "doing one",
@@ -77,21 +77,21 @@ def test_every_step_runs_once_and_is_heard(tmp_path: Path) -> None:
         "doing two",
         "ends two",
     ]
-    assert (places.folder / "logs" / "02-two.log").read_text() == "doing two\n"
+    assert (folder / "logs" / "02-two.log").read_text() == "doing two\n"
 
 
 def test_done_steps_are_not_run_again(tmp_path: Path) -> None:
-    places = places_with(tmp_path, GOOD)
-    (places.folder / "state").mkdir()
-    places.mark(STEPS[0]).touch()
+    folder = folder_with(tmp_path, GOOD)
+    (folder / "state").mkdir()
+    (folder / "state" / "one.done").touch()
     ear = Ear()
-    build(lock(), places, ENV, ear)
+    build(lock(), folder, ENV, ear)
     assert ear.heard[0] == "begins two"
 
 
 def test_the_runtime_goes_along_without_what_python_left(tmp_path: Path) -> None:
-    places = places_with(tmp_path, GOOD)
-    found = {str(p.relative_to(places.folder)) for p in places.folder.rglob("*")}
+    folder = folder_with(tmp_path, GOOD)
+    found = {str(p.relative_to(folder)) for p in folder.rglob("*")}
     assert "runtime/package/__init__.py" in found
     assert "target_tools/__main__.py" in found
     assert "sub/file" in found
@@ -99,10 +99,10 @@ def test_the_runtime_goes_along_without_what_python_left(tmp_path: Path) -> None
 
 
 def test_a_failed_step_leaves_its_log_its_last_lines_and_a_way_in(tmp_path: Path) -> None:
-    places = places_with(tmp_path, BAD % "No space left on device")
+    folder = folder_with(tmp_path, BAD % "No space left on device")
     symptom = Symptom(id="full", pattern="No space left", hint="the file system is full")
     with pytest.raises(BuildError) as caught:
-        build(lock(), places, ENV, Ear(), (symptom,))
+        build(lock(), folder, ENV, Ear(), (symptom,))
     (problem,) = caught.value.problems
     assert problem.message.splitlines() == [
         "step two (the second) ended with exit code 3",
@@ -111,30 +111,30 @@ def test_a_failed_step_leaves_its_log_its_last_lines_and_a_way_in(tmp_path: Path
     ]
     assert problem.hints == (
         "the file system is full",
-        f"the whole log: {places.folder}/logs/02-two.log",
-        f"its environment: bash '{places.folder}/shell.sh'",
+        f"the whole log: {folder}/logs/02-two.log",
+        f"its environment: bash '{folder}/shell.sh'",
         "after a repair, the same command with --resume goes on with this step",
     )
 
 
 def test_a_step_killed_by_a_signal_is_told_so(tmp_path: Path) -> None:
-    places = places_with(tmp_path, "kill -9 $$\n")
+    folder = folder_with(tmp_path, "kill -9 $$\n")
     with pytest.raises(BuildError, match="was killed by signal 9"):
-        build(lock(), places, ENV, Ear())
+        build(lock(), folder, ENV, Ear())
 
 
 def test_success_without_the_mark_is_not_believed(tmp_path: Path) -> None:
-    places = places_with(tmp_path, "exit 0\n")
+    folder = folder_with(tmp_path, "exit 0\n")
     with pytest.raises(BuildError, match="ended without leaving its mark"):
-        build(lock(), places, ENV, Ear())
+        build(lock(), folder, ENV, Ear())
 
 
 def test_tidying_keeps_scripts_logs_and_our_wheel(tmp_path: Path) -> None:
-    places = places_with(tmp_path, GOOD)
+    folder = folder_with(tmp_path, GOOD)
     for name in ("wheelhouse", "build-tools", "runtime-build", "wheels", "logs"):
-        (places.folder / name).mkdir()
-    tidy(places)
-    assert sorted(path.name for path in places.folder.iterdir()) == [
+        (folder / name).mkdir()
+    tidy(folder)
+    assert sorted(path.name for path in folder.iterdir()) == [
         "build.sh",
         "logs",
         "runtime",

@@ -15,7 +15,7 @@ from envbuilder.model.backend import PrefixParts
 from envbuilder.model.evidence import Check, Evidence, LoadedLibrary, SmokeResult, Timing
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.launch import StartCommand
-from envbuilder.model.places import Places
+from envbuilder.model.places import Dialect, Places
 from envbuilder.model.plan import (
     Edit,
     Finding,
@@ -33,7 +33,6 @@ from envbuilder.model.proofs import proofs_of
 from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher
 from envbuilder.render.build import render_build, render_smoke
-from envbuilder.render.dialects import Dialect
 from envbuilder.render.modulefile import render_default, render_modulefile
 from envbuilder.root.store import DEFAULT_FILES
 

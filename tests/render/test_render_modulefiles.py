@@ -16,9 +16,8 @@ from render_cases import (
 from render_tools import clean_env, lmod_folder, modulecmd, need, read_environment, run
 
 from envbuilder.commands.launch_requests import LaunchFacts, example
-from envbuilder.model.places import Places
+from envbuilder.model.places import Dialect, Places
 from envbuilder.model.plan import Edit, Lock, Modules
-from envbuilder.render.dialects import Dialect
 from envbuilder.render.modulefile import render_default, render_modulefile
 from envbuilder.root.store import DEFAULT_FILES
 

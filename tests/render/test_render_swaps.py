@@ -10,9 +10,8 @@ from render_cases import CASES, TAURUS, build_files, make_evidence, make_plan
 from render_tools import clean_env, lmod_folder, modulecmd, need, run
 from swap_trees import MPI, NCCL, OLD_MPI, make_tree
 
-from envbuilder.model.places import Places
+from envbuilder.model.places import Dialect, Places
 from envbuilder.model.plan import Lock, Modules, Plan
-from envbuilder.render.dialects import Dialect
 from envbuilder.render.modulefile import render_modulefile
 
 pytestmark = pytest.mark.integration

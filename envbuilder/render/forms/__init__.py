@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from ...errors import UsageError
+from ...model.places import Dialect
 from ...model.plan import Plan
-from ..dialects import Dialect
 from ..job import render_job
 from ..modulefile import render_modulefile
 from ..subject import Subject

@@ -8,30 +8,15 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-from .. import data, process, sources
-from ..errors import BuildError
-from ..model.knowledge import Symptom
-from ..model.plan import Lock, Step
-from ..model.progress import Listener
+from . import data, process, sources
+from .errors import BuildError
+from .model.knowledge import Symptom
+from .model.plan import Lock, Step
+from .model.progress import Listener
 
 LAST_LINES = 12
-
-
-@dataclass(frozen=True)
-class BuildPlaces:
-    """Where one build happens."""
-
-    prefix: Path
-    folder: Path
-
-    def log(self, number: int, step: Step) -> Path:
-        return self.folder / "logs" / f"{number:02}-{step.id}.log"
-
-    def mark(self, step: Step) -> Path:
-        return self.folder / "state" / f"{step.id}.done"
 
 
 def prepare(folder: Path, files: Mapping[str, str], runtime_source: Path) -> None:
@@ -45,12 +30,12 @@ def prepare(folder: Path, files: Mapping[str, str], runtime_source: Path) -> Non
     sources.copy(runtime_source, folder / "runtime")
 
 
-def hand_over(lock: Lock, downloads: Path, places: BuildPlaces) -> None:
+def hand_over(lock: Lock, downloads: Path, folder: Path) -> None:
     """Give the build what of its files is in *downloads*: it checks the hash of each.
 
     Both folders are on one file system.
     """
-    wheelhouse = places.folder / "wheelhouse"
+    wheelhouse = folder / "wheelhouse"
     wheelhouse.mkdir(exist_ok=True)
     for artifact in lock.index_files:
         if (downloads / artifact.filename).is_file():
@@ -59,7 +44,7 @@ def hand_over(lock: Lock, downloads: Path, places: BuildPlaces) -> None:
 
 def build(
     lock: Lock,
-    places: BuildPlaces,
+    folder: Path,
     env: Mapping[str, str],
     listener: Listener,
     symptoms: tuple[Symptom, ...] = (),
@@ -68,40 +53,42 @@ def build(
 
     *symptoms* are looked for in the log of a step that failed.
     """
-    (places.folder / "logs").mkdir(exist_ok=True)
+    (folder / "logs").mkdir(exist_ok=True)
     for number, step in enumerate(lock.plan.steps, start=1):
-        if places.mark(step).exists():
+        mark, log = (
+            folder / "state" / f"{step.id}.done",
+            folder / "logs" / f"{number:02}-{step.id}.log",
+        )
+        if mark.exists():
             continue
         listener.step_begins(step)
-        log = places.log(number, step)
         log.unlink(missing_ok=True)
         code = process.follow(
-            ["bash", str(places.folder / "build.sh"), step.id],
+            ["bash", str(folder / "build.sh"), step.id],
             env=env,
             log=log,
-            cwd=places.folder,
+            cwd=folder,
             on_line=listener.step_says,
         )
-        done = code == 0 and places.mark(step).exists()
+        done = code == 0 and mark.exists()
         listener.step_ends(step, done=done)
         if not done:
-            raise _failure(step, code, log, places, symptoms)
+            raise _failure(step, code, log, folder, symptoms)
 
 
 def _failure(
-    step: Step, code: int, log: Path, places: BuildPlaces, symptoms: tuple[Symptom, ...]
+    step: Step, code: int, log: Path, folder: Path, symptoms: tuple[Symptom, ...]
 ) -> BuildError:
     text = log.read_text(encoding="utf-8", errors="replace")
     lines = [line for line in text.splitlines() if line.strip()][-LAST_LINES:]
     how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-    if code == 0:
-        how = "ended without leaving its mark"
+    how = how if code else "ended without leaving its mark"
     hints = [symptom.hint for symptom in symptoms if re.search(symptom.pattern, text)]
     return BuildError(
         "\n".join([f"step {step.id} ({step.title}) {how}", *(f"  | {line}" for line in lines)]),
         *hints,
         f"the whole log: {log}",
-        f"its environment: bash '{places.folder / 'shell.sh'}'",
+        f"its environment: bash '{folder / 'shell.sh'}'",
         "after a repair, the same command with --resume goes on with this step",
     )
 
@@ -110,7 +97,7 @@ def _failure(
 SCAFFOLDING = ("wheelhouse", "build-tools", "runtime-build")
 
 
-def tidy(places: BuildPlaces) -> None:
+def tidy(folder: Path) -> None:
     """Remove what only the build needed, after the environment was proved."""
     for name in SCAFFOLDING:
-        shutil.rmtree(places.folder / name, ignore_errors=True)
+        shutil.rmtree(folder / name, ignore_errors=True)
