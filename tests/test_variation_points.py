@@ -39,13 +39,12 @@ STATED: dict[str, tuple[int, str]] = {
     "envbuilder/model/proofs.py": (2, "MPIs in locks of before pins said what they fulfil"),
     "envbuilder/model/site.py": (1, "the origins of components"),
     "envbuilder/model/channels.py": (1, "the origin of what comes from conda channels"),
-    "envbuilder/doctor/advice.py": (1, _REPORT),
     "envbuilder/doctor/capabilities.py": (2, _REPORT),
     "envbuilder/doctor/examine.py": (1, _REPORT),
-    "envbuilder/doctor/mpi.py": (15, _PROGRAMS),
-    "envbuilder/doctor/pythons.py": (1, _REPORT),
+    "envbuilder/doctor/items.py": (1, _REPORT),
+    "envbuilder/doctor/mpi.py": (3, _PROGRAMS),
     "envbuilder/doctor/system.py": (2, _PROGRAMS),
-    "envbuilder/module_system/module_probe.py": (2, _PROGRAMS),
+    "envbuilder/host/mpi.py": (14, _PROGRAMS),
     "envbuilder/target_tools/library_facts.py": (1, _PROGRAMS),
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ..host import clean
 from ..model.doctor import Capability, Fact, Item, Section
@@ -12,34 +11,23 @@ from ..model.doctor import Capability, Fact, Item, Section
 _MPI_WHEELS = ("x86_64", "aarch64")
 
 
-@dataclass(frozen=True)
-class _Verdict:
-    can: bool
-    why: str
-
-
-def _yes(why: str) -> _Verdict:
-    return _Verdict(can=True, why=why)
-
-
-def _no(why: str) -> _Verdict:
-    return _Verdict(can=False, why=why)
+_Verdict = tuple[bool, str]
+"""Whether it can be done, and why."""
 
 
 def abilities(sections: Sequence[Section]) -> tuple[Capability, ...]:
     """Return what can be built, proved and published here, each with its reason."""
     items = {item.id: item for section in sections for item in section.items}
-    verdicts = (
-        ("virtualenv", "build environments with backend virtualenv", _virtualenv(items)),
-        ("conda", "use conda packages (backend conda)", _conda(items)),
-        ("container", "build container images (backend container)", _container(items)),
-        ("module", "load environments as modules", _module(items)),
-        ("smoke", "start ranks and prove that they talk (smoke test)", _smoke(items)),
-        ("jobs", "run jobs over several nodes", _jobs(items)),
-    )
     return tuple(
-        Capability(id=ability_id, title=title, can=verdict.can, why=clean(verdict.why))
-        for ability_id, title, verdict in verdicts
+        Capability(id=ability, title=title, can=can, why=clean(why))
+        for ability, title, (can, why) in (
+            ("virtualenv", "build environments with backend virtualenv", _virtualenv(items)),
+            ("conda", "use conda packages (backend conda)", _conda(items)),
+            ("container", "build container images (backend container)", _container(items)),
+            ("module", "load environments as modules", _module(items)),
+            ("smoke", "start ranks and prove that they talk (smoke test)", _smoke(items)),
+            ("jobs", "run jobs over several nodes", _jobs(items)),
+        )
     )
 
 
@@ -66,17 +54,17 @@ def _virtualenv(items: Items) -> _Verdict:
         and item.facts.get("arch") == arch
     ]
     if not able:
-        return _no("no Python here can make a virtualenv")
+        return False, "no Python here can make a virtualenv"
     if not _there(items, "compilers.bash"):
-        return _no("build.sh needs bash, which is missing")
-    return _yes(f"Python {able[0]['version']} at {able[0]['path']}")
+        return False, "build.sh needs bash, which is missing"
+    return True, f"Python {able[0]['version']} at {able[0]['path']}"
 
 
 def _conda(items: Items) -> _Verdict:
     tool = _there(items, "conda.micromamba", "conda.mamba", "conda.conda", "conda.pixi")
     if tool is None:
-        return _no("no program of conda's family answers")
-    return _yes(f"{tool.title} {tool.found}")
+        return False, "no program of conda's family answers"
+    return True, f"{tool.title} {tool.found}"
 
 
 def _container(items: Items) -> _Verdict:
@@ -86,38 +74,38 @@ def _container(items: Items) -> _Verdict:
     single = _there(items, "containers.apptainer", "containers.singularity")
     podman, docker = _there(items, "containers.podman"), _there(items, "containers.docker")
     if single and (root or spaces):
-        return _yes(f"{single.title} {single.found}")
+        return True, f"{single.title} {single.found}"
     if podman and spaces and several_ids:
-        return _yes(f"podman {podman.found}")
+        return True, f"podman {podman.found}"
     if docker and _fact(items, "containers.docker-daemon", "usable") is True:
-        return _yes(f"docker {docker.found} with its daemon")
+        return True, f"docker {docker.found} with its daemon"
     if single or podman:
         name = single.title if single else "podman"
-        return _no(f"{name} is here, but user namespaces or subordinate ids are not")
+        return False, f"{name} is here, but user namespaces or subordinate ids are not"
     if docker:
-        return _no("docker is here, but its daemon cannot be reached")
-    return _no("no container program answers")
+        return False, "docker is here, but its daemon cannot be reached"
+    return False, "no container program answers"
 
 
 def _module(items: Items) -> _Verdict:
     system = _there(items, "modules.system")
     if system and system.facts.get("init"):
-        return _yes(system.found)
-    return _no("no module system: use 'source PREFIX/bin/activate' instead")
+        return True, system.found
+    return False, "no module system: use 'source PREFIX/bin/activate' instead"
 
 
 def _smoke(items: Items) -> _Verdict:
     launcher = _there(items, "mpi.mpiexec", "mpi.mpirun")
     arch = _fact(items, "machine.arch", "arch")
     if launcher:
-        return _yes(f"{launcher.title}: {launcher.found}")
+        return True, f"{launcher.title}: {launcher.found}"
     if arch in _MPI_WHEELS and _fact(items, "machine.glibc", "version"):
-        return _yes("with the MPI that the recipe allreduce brings along")
-    return _no(f"no MPI on PATH that works, and no MPI wheel for {arch}")
+        return True, "with the MPI that the recipe allreduce brings along"
+    return False, f"no MPI on PATH that works, and no MPI wheel for {arch}"
 
 
 def _jobs(items: Items) -> _Verdict:
     scheduler = _there(items, "scheduler")
     if scheduler is None:
-        return _no("no scheduler: ranks run on this machine alone")
-    return _yes(scheduler.found)
+        return False, "no scheduler: ranks run on this machine alone"
+    return True, scheduler.found

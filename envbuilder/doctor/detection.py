@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ..host import Host, glibc_version, together
-from ..interpreters import InterpreterSearch, find_interpreters
+from ..interpreters import find_interpreters
 from ..model.base import canonical_json
-from ..model.site import Site, Snapshot, StatedModule, SystemComponent
+from ..model.site import Site, Snapshot, StatedModule
 from ..module_system.site_modules import SiteModules
 from .system import system_components
 
@@ -57,22 +59,15 @@ def live_snapshot(
     machine = detect(
         Host(environ), site.pythons, components=None, module_folders=[*homes, *site_modules.folders]
     ).snapshot
-    return DetectionResult(
-        Snapshot(
-            schema_=1,
-            kind="live",
-            taken=today.isoformat(),
-            source=SOURCE,
-            module_system=site_modules.shell.version or None,
-            preload=site.preload,
-            trees=site_modules.trees,
-            interpreters=machine.interpreters,
-            system=machine.system,
-            modules=site_modules.modules,
-            glibc=machine.glibc,
-        ),
-        site_modules.notes,
-    )
+    found = {
+        "taken": today.isoformat(),
+        "source": SOURCE,
+        "module_system": site_modules.shell.version or None,
+        "preload": site.preload,
+        "trees": site_modules.trees,
+        "modules": site_modules.modules,
+    }
+    return DetectionResult(machine.model_copy(update=found), site_modules.notes)
 
 
 def detect(
@@ -88,33 +83,23 @@ def detect(
     programs are a module's and not the system's, beside the homes of *modules*.
     """
     homes = [*module_folders, *(module.home for module in modules if module.home)]
-    pythons_found, system_found = together(
-        [
-            lambda: _Part(search=find_interpreters(host, pythons, modules)),
-            lambda: _Part(system=system_components(host, components, homes)),
-        ],
-        _ALTOGETHER,
-    )
-    late = pythons_found is None or system_found is None
-    search = (pythons_found or _Part()).search
-    notes = [*search.notes, *(["the machine was not looked at as a whole: no end in time"] * late)]
+    searches: list[Callable[[], Any]] = [
+        partial(find_interpreters, host, pythons, modules),
+        partial(system_components, host, components, homes),
+    ]
+    found, system = together(searches, _ALTOGETHER)
+    interpreters, notes = found or ((), ())
+    if found is None or system is None:
+        notes = (*notes, "the machine was not looked at as a whole: no end in time")
     return DetectionResult(
         Snapshot(
-            interpreters=search.interpreters,
-            system=(system_found or _Part()).system,
+            interpreters=interpreters,
+            system=system or (),
             modules=tuple(modules),
             glibc=glibc_version(),
         ),
         tuple(dict.fromkeys(notes)),
     )
-
-
-@dataclass(frozen=True)
-class _Part:
-    """What one of the searches that run at the same time found."""
-
-    search: InterpreterSearch = field(default_factory=InterpreterSearch)
-    system: tuple[SystemComponent, ...] = ()
 
 
 def snapshot_text(value: Snapshot) -> str:

@@ -7,29 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from ..errors import EnvbuildError
 from ..host import Host, glibc_version, is_folder
 from ..model.base import fits
 from ..model.site import Launcher, PlainVersion, Site, SitePath
 from ..module_system.shell import start
 from .gpu import capabilities, driver_version
-from .gpudirect import GpuDirect, gpudirect, rdma_networks
+from .gpudirect import gpudirect
 from .machine import os_release
 from .tools import scheduler_name
 
-_VERSION: TypeAdapter[str] = TypeAdapter(PlainVersion)
-_PATH: TypeAdapter[str] = TypeAdapter(SitePath)
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """One key of the draft with what a reader should know about it. No value: a comment only."""
-
-    key: str
-    value: Any = None
-    comment: str | None = None
+_PEERS = "kernel modules of the compute nodes: nv_peer_mem, nvidia_peermem; [] for none"
 
 
 @dataclass(frozen=True)
@@ -50,36 +38,38 @@ def draft(
     What is found on this node may differ on others: the text says so where it does most often.
     """
     host = Host(environ)
-    entries = [
-        _Entry("schema", 1),
-        _Entry("name", name),
-        _Entry("summary", f"{os.uname().nodename}, a first draft"),
-        _Entry("arch", list(site.arch)),
+    state = gpudirect(host)
+    gpus = ", ".join(capabilities(host)) or "sm_70"
+    peers = "nvidia_peermem" if state.peer_memory is None else ", ".join(state.peer_memory)
+    direct = {True: "true", False: "false", None: None}[state.usable]
+    lines = [
+        _entry("schema", 1),
+        _entry("name", name),
+        _entry("summary", f"{os.uname().nodename}, a first draft"),
+        _entry("arch", list(site.arch)),
         *_modules(site, environ, name),
-        _Entry("facts", _facts(host), "of this node; the compute nodes may have another system"),
-        *_gpu(host),
-        *_network(host),
-        *_gpudirect(gpudirect(host)),
+        "# of this node; the compute nodes may have another system\n",
+        _entry("facts", _facts(host)),
+        f"#   gpu: [{gpus}]  # of the compute nodes; [] for none\n",
+        f"#   network: [{', '.join(state.networks)}]  # between the compute nodes; [] for none\n",
+        f"#   peer-memory: [{peers}]  # {_PEERS}\n",
+        f"#   gpudirect: {direct}  # as on this node; by DMA-BUF too\n" if direct else "",
         *_scheduler(host, scheduler),
-        _Entry("base", None, "base: /path  # a folder for environments that all nodes see"),
+        "# base: /path  # a folder for environments that all nodes see\n",
     ]
-    return "".join(_text(entry) for entry in entries)
+    return "".join(lines)
 
 
-def _modules(site: Site, environ: Mapping[str, str], name: str) -> Iterator[_Entry]:
-    yield _Entry("module-system", site.module_system)
+def _modules(site: Site, environ: Mapping[str, str], name: str) -> Iterator[str]:
+    yield _entry("module-system", site.module_system)
     if site.module_init is None:
         return
-    yield _Entry("module-init", site.module_init)
-    trees = [tree for tree in _trees(site, environ) if fits(_PATH, tree)]
-    if trees:
-        yield _Entry("module-trees", trees)
-    else:
-        yield _Entry("module-trees", None, "module-trees: [/path]  # MODULEPATH is empty here")
+    yield _entry("module-init", site.module_init)
+    trees = [tree for tree in _trees(site, environ) if fits(SitePath, tree)]
+    nothing = "# module-trees: [/path]  # MODULEPATH is empty here\n"
+    yield _entry("module-trees", trees) if trees else nothing
     file = f"{name}.snapshot.json"
-    yield _Entry(
-        "snapshot", None, f"snapshot: {file}  # envbuild sites snapshot {name}.yaml --output {file}"
-    )
+    yield f"# snapshot: {file}  # envbuild sites snapshot {name}.yaml --output {file}\n"
 
 
 def _trees(site: Site, environ: Mapping[str, str]) -> Sequence[str]:
@@ -102,50 +92,23 @@ def _facts(host: Host) -> dict[str, str]:
     return {
         name: text
         for name, text in facts.items()
-        if text and text.isprintable() and (name == "os" or fits(_VERSION, text))
+        if text and text.isprintable() and (name == "os" or fits(PlainVersion, text))
     }
 
 
-def _gpu(host: Host) -> Iterator[_Entry]:
-    shown = ", ".join(capabilities(host)) or "sm_70"
-    yield _Entry("facts", None, f"  gpu: [{shown}]  # of the compute nodes; [] for none")
-
-
-def _network(host: Host) -> Iterator[_Entry]:
-    shown = ", ".join(rdma_networks(host))
-    yield _Entry("facts", None, f"  network: [{shown}]  # between the compute nodes; [] for none")
-
-
-def _gpudirect(state: GpuDirect) -> Iterator[_Entry]:
-    shown = "nvidia_peermem" if state.peer_memory is None else ", ".join(state.peer_memory)
-    yield _Entry(
-        "facts",
-        None,
-        f"  peer-memory: [{shown}]  # kernel modules of the compute nodes: nv_peer_mem, "
-        "nvidia_peermem; [] for none",
-    )
-    if state.usable is not None:
-        shown = "true" if state.usable else "false"
-        yield _Entry("facts", None, f"  gpudirect: {shown}  # as on this node; by DMA-BUF too")
-
-
-def _scheduler(host: Host, scheduler: SchedulerDraft | None) -> Iterator[_Entry]:
+def _scheduler(host: Host, scheduler: SchedulerDraft | None) -> Iterator[str]:
     other = scheduler_name(host)
     if scheduler is not None:
-        yield _Entry("scheduler", scheduler.name)
+        yield _entry("scheduler", scheduler.name)
         if scheduler.launcher is not None:
-            yield _Entry("launcher", scheduler.launcher.plain())
+            yield _entry("launcher", scheduler.launcher.plain())
     elif other is not None:
-        yield _Entry("scheduler", None, f"scheduler: {other} is here, which envbuild cannot use")
+        yield f"# scheduler: {other} is here, which envbuild cannot use\n"
 
 
-def _text(entry: _Entry) -> str:
+def _entry(key: str, value: Any) -> str:
     import yaml
 
-    if entry.value is None:
-        return f"# {entry.comment}\n"
-    if isinstance(entry.value, list):
-        text = f"{entry.key}: {yaml.safe_dump(entry.value, default_flow_style=True, width=1000)}"
-    else:
-        text = yaml.safe_dump({entry.key: entry.value}, default_flow_style=False, width=1000)
-    return f"# {entry.comment}\n{text}" if entry.comment else text
+    if isinstance(value, list):
+        return f"{key}: {yaml.safe_dump(value, default_flow_style=True, width=1000)}"
+    return yaml.safe_dump({key: value}, default_flow_style=False, width=1000)

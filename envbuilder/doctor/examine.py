@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 
 from ..errors import EnvbuildError
-from ..host import ENDING, PATIENCE, Host, clean, together
+from ..host import ENDING, PATIENCE, Host, together
 from ..model.doctor import DoctorReport, Section
 from ..model.knowledge import Advisory
 from ..model.site import Site
 from .capabilities import abilities
 from .detection import detect
 from .gpu import gpu_section
-from .items import make
+from .items import SECTIONS, make
 from .machine import machine_section
 from .modules import modules_section
 from .mpi import mpi_section
@@ -47,71 +47,48 @@ def examine(
     raises for what it finds.
     """
     host = Host(environ, cwd, files, patience)
-    looks: list[tuple[str, Callable[[], tuple[Section, ...]]]] = [
-        ("Pythons", lambda: _python_sections(host, site)),
-        ("Machine", _one(machine_section, host)),
-        ("Module system", _one(modules_section, host)),
-        ("MPI", lambda: (mpi_section(host, advisories),)),
-        ("Compilers and build tools", _one(compilers_section, host)),
-        ("Conda family", _one(conda_section, host)),
-        ("Containers", _one(containers_section, host)),
-        ("Scheduler", _one(scheduler_section, host)),
-        ("GPU", _one(gpu_section, host)),
-        ("Network settings", _one(network_section, host)),
-        ("Places", lambda: (places_section(host, root, cache),)),
-    ]
-    jobs = [partial(_guarded, title, look) for title, look in looks]
+    looks: dict[str, Callable[[], Sequence[Section]]] = {
+        "pythons": lambda: _python_sections(host, site),
+        "machine": lambda: [machine_section(host)],
+        "modules": lambda: [modules_section(host)],
+        "mpi": lambda: [mpi_section(host, advisories)],
+        "compilers": lambda: [compilers_section(host)],
+        "conda": lambda: [conda_section(host)],
+        "containers": lambda: [containers_section(host)],
+        "scheduler": lambda: [scheduler_section(host)],
+        "gpu": lambda: [gpu_section(host)],
+        "network": lambda: [network_section(host)],
+        "places": lambda: [places_section(host, root, cache)],
+    }
+    jobs = [partial(_guarded, SECTIONS[name], look) for name, look in looks.items()]
     results = together(jobs, _IN_A_ROW * (patience + ENDING))
     sections = [
         section
-        for (title, _), result in zip(looks, results, strict=True)
-        for section in result or (_not_looked(title, "no end in time: a file server may hang"),)
+        for name, result in zip(looks, results, strict=True)
+        for section in result
+        or _not_looked(SECTIONS[name], "no end in time: a file server may hang")
     ]
-    ordered = tuple(sorted(sections, key=_place_in_report))
+    order = {section_id: place for place, section_id in enumerate(SECTIONS)}
+    ordered = tuple(sorted(sections, key=lambda each: order.get(each.id, len(order))))
     return DoctorReport(sections=ordered, abilities=abilities(ordered))
 
 
-_ORDER = (
-    "machine",
-    "modules",
-    "mpi",
-    "compilers",
-    "conda",
-    "containers",
-    "scheduler",
-    "pythons",
-    "python-settings",
-    "network",
-    "gpu",
-    "places",
-)
-
-
-def _place_in_report(section: Section) -> int:
-    return _ORDER.index(section.id) if section.id in _ORDER else len(_ORDER)
-
-
-def _one(section: Callable[[Host], Section], host: Host) -> Callable[[], tuple[Section, ...]]:
-    return lambda: (section(host),)
-
-
-def _guarded(title: str, look: Callable[[], tuple[Section, ...]]) -> tuple[Section, ...]:
+def _guarded(title: str, look: Callable[[], Sequence[Section]]) -> Sequence[Section]:
     """Return the sections; one that meets what nobody foresaw must not cost all the others."""
     try:
         return look()
     except (EnvbuildError, OSError, ValueError) as error:
-        return (_not_looked(title, f"{type(error).__name__}: {error}"),)
+        return _not_looked(title, f"{type(error).__name__}: {error}")
 
 
-def _not_looked(title: str, why: str) -> Section:
-    item_id = title.lower().replace(" ", "-")
-    item = make(
-        f"{item_id}.looked", title, "problem", clean(f"could not look: {why}"), advice="looked"
-    )
-    return Section(id=f"{item_id}.failed", title=title, items=(item,))
+def _not_looked(title: str, why: str) -> Sequence[Section]:
+    name = title.lower().replace(" ", "-")
+    found = f"could not look: {why}"
+    item = make(f"{name}.looked", "problem", found, title=title, advice="looked")
+    return [Section(id=f"{name}.failed", title=title, items=(item,))]
 
 
-def _python_sections(host: Host, site: Site | None) -> tuple[Section, ...]:
+def _python_sections(host: Host, site: Site | None) -> Sequence[Section]:
     slow = replace(host, patience=2 * host.patience)
     detected = detect(slow, site.pythons, site.modules) if site else detect(slow)
-    return pythons_section(detected), settings_section(host, detected.snapshot.interpreters)
+    return [pythons_section(detected), settings_section(host, detected.snapshot.interpreters)]

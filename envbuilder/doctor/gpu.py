@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from ..host import Host, first_line, is_there
-from ..model.doctor import Fact, Item, Section
+from ..host import Host, ProgramOutput, first_line, is_there
+from ..model.doctor import Item, Section
 from .gpudirect import gpudirect_items
-from .items import make
+from .items import make, section
 
 _DRIVER = re.compile(r"Kernel Module(?:\s+for\s+\S+)?\s+(\d+(?:\.\d+)+)")
 
@@ -16,78 +17,66 @@ def gpu_section(host: Host) -> Section:
     """Return the driver and the GPUs. Reading /proc wakes no GPU and takes no time."""
     driver = host.read("/proc/driver/nvidia/version")
     if driver is not None:
-        items = _from_proc(host, driver)
-    elif smi := host.which("nvidia-smi"):
-        items = _from_smi(host, smi)
+        match = _DRIVER.search(driver)
+        items = list(_nvidia(match[1] if match else "unknown", _models(host)))
     else:
-        items = []
+        items = list(_from_smi(host))
     if is_there(host.at("/dev/kfd")):
-        items.append(make("gpu.amd", "AMD GPU", "note", "the kernel offers one (/dev/kfd)"))
+        items.append(make("gpu.amd", "note", "the kernel offers one (/dev/kfd)"))
     if not items:
-        items = [make("gpu", "GPU", "missing", "no NVIDIA driver on this node")]
-    items += gpudirect_items(host)
-    return Section(id="gpu", title="GPU", items=tuple(items))
+        items = [make("gpu", "missing", "no NVIDIA driver on this node")]
+    return section("gpu", (*items, *gpudirect_items(host)))
+
+
+def _smi(host: Host, query: str) -> ProgramOutput | None:
+    """Return what nvidia-smi says of each GPU, None where it is not here."""
+    smi = host.which("nvidia-smi")
+    return host.ask(smi, f"--query-gpu={query}", "--format=csv,noheader") if smi else None
 
 
 def driver_version(host: Host) -> str | None:
     """Return the version of the NVIDIA driver on this node, None where there is none."""
     text = host.read("/proc/driver/nvidia/version")
     if text is None:
-        smi = host.which("nvidia-smi")
-        answer = (
-            host.ask(smi, "--query-gpu=driver_version", "--format=csv,noheader") if smi else None
-        )
+        answer = _smi(host, "driver_version")
         text = f"Kernel Module {answer.stdout}" if answer and answer.trouble is None else ""
     match = _DRIVER.search(text)
-    return match.group(1) if match else None
+    return match[1] if match else None
 
 
 def capabilities(host: Host) -> tuple[str, ...]:
     """Return the compute capabilities of this node's GPUs, such as sm_90, each once; none: ()."""
-    smi = host.which("nvidia-smi")
-    answer = host.ask(smi, "--query-gpu=compute_cap", "--format=csv,noheader") if smi else None
+    answer = _smi(host, "compute_cap")
     lines = answer.stdout.split() if answer and answer.trouble is None else []
     numbers = {line.replace(".", "") for line in lines}
     return tuple(sorted(f"sm_{number}" for number in numbers if number.isdigit()))
 
 
-def _from_proc(host: Host, driver: str) -> list[Item]:
-    match = _DRIVER.search(driver)
-    version = match.group(1) if match else "unknown"
-    models = []
-    try:
-        cards = sorted(host.at("/proc/driver/nvidia/gpus").iterdir())
-    except OSError:
-        cards = []
-    for card in cards:
-        text = host.read(f"/proc/driver/nvidia/gpus/{card.name}/information") or ""
-        named = re.search(r"^Model:\s*(.+)$", text, re.MULTILINE)
-        models.append(named.group(1).strip() if named else "unknown model")
-    return _nvidia(version, models)
+def _models(host: Host) -> list[str]:
+    folder = "/proc/driver/nvidia/gpus"
+    texts = [host.read(f"{folder}/{card}/information") or "" for card in host.names(folder)]
+    matches = [re.search(r"^Model:\s*(.+)$", text, re.MULTILINE) for text in texts]
+    return [match[1].strip() if match else "unknown model" for match in matches]
 
 
-def _from_smi(host: Host, smi: str) -> list[Item]:
-    answer = host.ask(smi, "--query-gpu=driver_version,name", "--format=csv,noheader")
+def _from_smi(host: Host) -> Iterator[Item]:
+    answer = _smi(host, "driver_version,name")
+    if answer is None:
+        return
     rows = [line.split(",", 1) for line in answer.stdout.splitlines() if "," in line]
     if answer.trouble or not rows:
         reason = answer.trouble or first_line(answer.text) or "it names no GPU"
-        return [
-            make(
-                "gpu",
-                "GPU",
-                "problem",
-                "nvidia-smi finds none",
-                details=[reason],
-                advice="gpu.driver",
-            )
-        ]
-    return _nvidia(rows[0][0].strip(), [name.strip() for _, name in rows])
+        found = "nvidia-smi finds none"
+        yield make("gpu", "problem", found, details=[reason], advice="gpu.driver")
+    else:
+        yield from _nvidia(rows[0][0].strip(), [name.strip() for _, name in rows])
 
 
-def _nvidia(version: str, models: list[str]) -> list[Item]:
-    kinds = [f"{models.count(name)} x {name}" for name in sorted(set(models))]
-    driver = make("gpu.driver", "NVIDIA driver", "ok", version, facts={"version": version})
-    if not models:
-        return [driver, make("gpu", "GPU", "missing", "the driver is here, but no GPU is visible")]
-    facts: dict[str, Fact] = {"count": len(models), "models": ", ".join(sorted(set(models)))}
-    return [driver, make("gpu", "GPU", "ok", ", ".join(kinds), facts=facts)]
+def _nvidia(version: str, models: list[str]) -> Iterator[Item]:
+    yield make("gpu.driver", "ok", version, facts={"version": version})
+    kinds = sorted(set(models))
+    if models:
+        found = ", ".join(f"{models.count(name)} x {name}" for name in kinds)
+        yield make("gpu", "ok", found, facts={"count": len(models), "models": ", ".join(kinds)})
+    else:
+        yield make("gpu", "missing", "the driver is here, but no GPU is visible")

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import get_args
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from ..host import Host, is_folder
 from ..model.doctor import Item, Status
@@ -55,19 +55,14 @@ def gpudirect(host: Host) -> GpuDirect:
     if driver is None:
         # Without a driver nothing follows for the nodes that have one.
         return GpuDirect(networks, loaded or None, None)
-    if not networks:
-        return GpuDirect(networks, loaded, None)
-    return GpuDirect(networks, loaded, True if loaded else _by_dma_buf(driver, host, loaded))
+    usable = True if loaded else _by_dma_buf(driver, host, loaded)
+    return GpuDirect(networks, loaded, usable if networks else None)
 
 
 def rdma_networks(host: Host) -> tuple[str, ...]:
     """Return the kinds of network that RDMA cards of this node are on, sorted: infiniband, ..."""
-    try:
-        cards = sorted(each.name for each in host.at("/sys/class/infiniband").iterdir())
-    except OSError:
-        return ()
     networks = set()
-    for card in cards:
+    for card in host.names("/sys/class/infiniband"):
         link = (host.read(f"/sys/class/infiniband/{card}/ports/1/link_layer") or "").strip()
         kind = "omnipath" if card.startswith(_OMNI_PATH) else _LINKS.get(link)
         networks |= {kind} if kind else set()
@@ -90,50 +85,34 @@ def _by_dma_buf(driver: str, host: Host, loaded: tuple[PeerMemory, ...] | None) 
     if "Open Kernel Module" not in driver:
         return False if loaded is not None else None
     number = re.search(r"(\d+(?:\.\d+)+)", driver)
-    kernel = re.match(r"\d+(?:\.\d+)+", _kernel(host))
+    kernel = re.match(
+        r"\d+(?:\.\d+)+", host.read("/proc/sys/kernel/osrelease") or os.uname().release
+    )
     if number is None or kernel is None:
         return None
-    if _at_least(number[1], DMA_BUF_DRIVER) and _at_least(kernel[0], DMA_BUF_KERNEL):
-        return True
-    # Distributions bring what a kernel's number does not say.
-    return None
+    # Below the numbers nothing is said: distributions bring what a kernel's does not say.
+    enough = Version(number[1]) >= DMA_BUF_DRIVER and Version(kernel[0]) >= DMA_BUF_KERNEL
+    return True if enough else None
 
 
-def _kernel(host: Host) -> str:
-    return (host.read("/proc/sys/kernel/osrelease") or os.uname().release).strip()
-
-
-def _at_least(version: str, lowest: Version) -> bool:
-    try:
-        return Version(version) >= lowest
-    except InvalidVersion:
-        return False
-
-
-def gpudirect_items(host: Host) -> list[Item]:
-    """Return the items of doctor's report: only where there are a driver and RDMA cards."""
+def gpudirect_items(host: Host) -> Iterator[Item]:
+    """Yield the items of doctor's report: only where there are a driver and RDMA cards."""
     state = gpudirect(host)
     if not state.networks or host.read("/proc/driver/nvidia/version") is None:
-        return []
+        return
+    unknown = state.peer_memory is None
     modules = ", ".join(state.peer_memory or ()) or "none"
-    details = [
-        f"network of the RDMA cards: {', '.join(state.networks)}",
-        f"peer memory modules that are loaded: {modules if state.peer_memory is not None else '?'}",
-    ]
-    words = {
-        True: "network cards can reach GPU memory",
-        False: "off: neither a peer memory module nor DMA-BUF",
-        None: "cannot be told here",
+    words: dict[bool | None, tuple[Status, str]] = {
+        True: ("ok", "network cards can reach GPU memory"),
+        False: ("missing", "off: neither a peer memory module nor DMA-BUF"),
+        None: ("note", "cannot be told here"),
     }
-    status: dict[bool | None, Status] = {True: "ok", False: "missing", None: "note"}
-    facts = {"peer-memory": modules} if state.peer_memory is not None else {}
-    return [
-        make(
-            "gpu.gpudirect",
-            "GPUDirect RDMA",
-            status[state.usable],
-            words[state.usable],
-            details=details,
-            facts={**facts, **({} if state.usable is None else {"usable": state.usable})},
-        )
-    ]
+    yield make(
+        "gpu.gpudirect",
+        *words[state.usable],
+        details=[
+            f"network of the RDMA cards: {', '.join(state.networks)}",
+            f"peer memory modules that are loaded: {'?' if unknown else modules}",
+        ],
+        facts={"peer-memory": None if unknown else modules, "usable": state.usable},
+    )

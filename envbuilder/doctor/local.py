@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast, get_args
 
-from pydantic import TypeAdapter, ValidationError
-
 from ..errors import UsageError
 from ..host import Host, machine_arch
 from ..model.base import fits
 from ..model.recipe import Arch
-from ..model.site import PlainVersion, Site, SiteFacts
+from ..model.site import PlainVersion, Site, SiteFacts, SitePath
 from ..module_system.find import find_modules
 from .gpu import capabilities, driver_version
 from .gpudirect import gpudirect
-
-_VERSION: TypeAdapter[str] = TypeAdapter(PlainVersion)
 
 
 def local_site(environ: Mapping[str, str]) -> Site:
@@ -32,24 +28,17 @@ def local_site(environ: Mapping[str, str]) -> Site:
         )
     host = Host(environ)
     tool = find_modules(host).tool
-    summary = f"This machine ({arch}), as detected"
-    facts = _facts(host)
-    plain = Site(schema_=1, name="local", summary=summary, arch=(cast("Arch", arch),), facts=facts)
-    if tool is None or tool.init is None:
-        return plain
-    try:
-        return Site(
-            schema_=1,
-            name="local",
-            summary=summary,
-            arch=plain.arch,
-            module_system=tool.system,
-            module_init=tool.init,
-            facts=facts,
-        )
-    except ValidationError:
-        # A folder whose name no document admits: go without modules, doctor still shows it.
-        return plain
+    site = Site(
+        schema_=1,
+        name="local",
+        summary=f"This machine ({arch}), as detected",
+        arch=(cast("Arch", arch),),
+        facts=_facts(host),
+    )
+    # A folder whose name no document admits: go without modules, doctor still shows it.
+    if tool is None or tool.init is None or not fits(SitePath, tool.init):
+        return site
+    return site.model_copy(update={"module_system": tool.system, "module_init": tool.init})
 
 
 def _facts(host: Host) -> SiteFacts:
@@ -58,7 +47,7 @@ def _facts(host: Host) -> SiteFacts:
     driver = driver_version(host)
     return SiteFacts(
         gpu=capabilities(host) or None,
-        driver=driver if driver and fits(_VERSION, driver) else None,
+        driver=driver if driver and fits(PlainVersion, driver) else None,
         network=state.networks or None,
         peer_memory=state.peer_memory,
         gpudirect=state.usable,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shlex
 from pathlib import PurePosixPath
@@ -11,9 +12,11 @@ from typing import get_args
 from ..host import Host, glibc_version, is_there, machine_arch
 from ..model.doctor import Fact, Item, Section
 from ..model.recipe import Arch
-from .items import make
+from .items import make, section
 
 GIB = 2**30
+
+_EMULATED = ("ppc64le", "aarch64", "x86_64")
 
 # cgroup version 1 writes "no limit" as the largest page-aligned number.
 _NO_LIMIT = 2**60
@@ -21,40 +24,25 @@ _NO_LIMIT = 2**60
 
 def machine_section(host: Host) -> Section:
     """Return what this machine is and how much of it this process may use."""
-    return Section(
-        id="machine",
-        title="Machine",
-        items=(
-            _arch_item(host),
-            _os_item(host),
-            _glibc_item(),
-            _cores_item(host),
-            _memory_item(host),
-            _user_item(),
-            _container_item(host),
-        ),
-    )
+    items = (_arch, _os, _glibc, _cores, _memory, _user, _container)
+    return section("machine", (look(host) for look in items))
 
 
-def _arch_item(host: Host) -> Item:
+def _arch(host: Host) -> Item:
     arch = machine_arch()
-    emulated = emulated_archs(host)
     return make(
         "machine.arch",
-        "Architecture",
         "ok" if arch in get_args(Arch) else "problem",
         arch,
-        details=[f"runs programs for {other} by emulation" for other in emulated],
+        details=[f"runs programs for {other} by emulation" for other in emulated_archs(host)],
         facts={"arch": arch, "kernel": os.uname().release},
     )
 
 
 def emulated_archs(host: Host) -> list[str]:
     """Return the architectures whose programs the kernel hands to an emulator."""
-    names = {"qemu-ppc64le": "ppc64le", "qemu-aarch64": "aarch64", "qemu-x86_64": "x86_64"}
-    folder = "/proc/sys/fs/binfmt_misc"
-    entries = {name: host.read(f"{folder}/{name}") or "" for name in names}
-    return [names[name] for name, text in entries.items() if text.startswith("enabled")]
+    files = {arch: f"/proc/sys/fs/binfmt_misc/qemu-{arch}" for arch in _EMULATED}
+    return [arch for arch, file in files.items() if (host.read(file) or "").startswith("enabled")]
 
 
 def os_release(host: Host) -> dict[str, str]:
@@ -72,33 +60,32 @@ def os_release(host: Host) -> dict[str, str]:
     return values
 
 
-def _os_item(host: Host) -> Item:
+def _os(host: Host) -> Item:
     release = os_release(host)
     name = release.get("PRETTY_NAME") or release.get("NAME") or "unknown"
     facts = {"id": release.get("ID", "unknown"), "like": release.get("ID_LIKE", "")}
-    return make("machine.os", "Operating system", "ok", name, facts=facts)
+    return make("machine.os", "ok", name, facts=facts)
 
 
-def _glibc_item() -> Item:
+def _glibc(_: Host) -> Item:
     version = glibc_version()
     if version is None:
-        return make("machine.glibc", "C library", "problem", "not glibc")
-    return make("machine.glibc", "C library", "ok", f"glibc {version}", facts={"version": version})
+        return make("machine.glibc", "problem", "not glibc")
+    return make("machine.glibc", "ok", f"glibc {version}", facts={"version": version})
 
 
-def _cores_item(host: Host) -> Item:
+def _cores(host: Host) -> Item:
     allowed = len(os.sched_getaffinity(0))
     quota = cpu_quota(host)
     usable = allowed if quota is None else min(allowed, quota)
-    details = [f"{os.cpu_count() or allowed} in the machine, {allowed} allowed to this process"]
-    if quota is not None:
-        details.append(f"a cgroup limits the time to {quota:g} cores")
     return make(
         "machine.cores",
-        "Cores for this process",
         "ok",
         f"{usable:g}",
-        details=details,
+        details=[
+            f"{os.cpu_count() or allowed} in the machine, {allowed} allowed to this process",
+            None if quota is None else f"a cgroup limits the time to {quota:g} cores",
+        ],
         # Whole cores: what a build may start at once.
         facts={"cores": max(1, int(usable)), "allowed": allowed},
     )
@@ -161,55 +148,47 @@ def _number(text: str) -> int | None:
 
 def memory_total(host: Host) -> int | None:
     """Return the machine's memory in bytes."""
-    for line in (host.read("/proc/meminfo") or "").splitlines():
-        fields = line.split()
-        if fields[:1] == ["MemTotal:"] and len(fields) > 1 and (kib := _number(fields[1])):
-            return kib * 1024
-    return None
+    kib = re.search(r"(?m)^MemTotal:\s+(\d+)", host.read("/proc/meminfo") or "")
+    return int(kib[1]) * 1024 if kib else None
 
 
-def _memory_item(host: Host) -> Item:
+def _memory(host: Host) -> Item:
     total, limit = memory_total(host), memory_limit(host)
     limits = [number for number in (total, limit) if number is not None]
     if not limits:
-        return make("machine.memory", "Memory for this process", "note", "unknown")
+        return make("machine.memory", "note", "unknown")
     usable = min(limits)
-    details = [] if total is None else [f"{total / GIB:.1f} GiB in the machine"]
-    if limit is not None and limit == usable:
-        details.append(f"limited to {limit / GIB:.1f} GiB by a cgroup or ulimit -v")
+    limited = f"limited to {usable / GIB:.1f} GiB by a cgroup or ulimit -v"
     return make(
         "machine.memory",
-        "Memory for this process",
         # Less than this and pip cannot unpack a framework's wheel, nor can two ranks start.
         "problem" if usable < GIB else "ok",
         f"{usable / GIB:.1f} GiB",
-        details=details,
+        details=[
+            None if total is None else f"{total / GIB:.1f} GiB in the machine",
+            limited if limit == usable else None,
+        ],
         facts={"bytes": usable},
     )
 
 
-def _user_item() -> Item:
+def _user(_: Host) -> Item:
     root = os.geteuid() == 0
     found = "root" if root else f"a user without root (uid {os.geteuid()})"
-    return make("machine.user", "User", "ok", found, facts={"root": root, "uid": os.geteuid()})
+    return make("machine.user", "ok", found, facts={"root": root, "uid": os.geteuid()})
 
 
 def container_kind(host: Host) -> str | None:
     """Return what kind of container this process is in, None when none shows."""
-    stated = host.environ.get("container", "")
     if "APPTAINER_CONTAINER" in host.environ or is_there(host.at("/.singularity.d")):
         return "apptainer or singularity"
-    if is_there(host.at("/run/.containerenv")):
-        return "podman"
-    if is_there(host.at("/.dockerenv")):
-        return "docker"
-    return stated or None
+    marks = {"/run/.containerenv": "podman", "/.dockerenv": "docker"}
+    left = (kind for path, kind in marks.items() if is_there(host.at(path)))
+    return next(left, host.environ.get("container") or None)
 
 
-def _container_item(host: Host) -> Item:
+def _container(host: Host) -> Item:
     kind = container_kind(host)
     found = f"yes ({kind})" if kind else "no"
     facts: dict[str, Fact] = {"inside": kind is not None, "kind": kind or "none"}
-    return make(
-        "machine.container", "Inside a container", "note" if kind else "ok", found, facts=facts
-    )
+    return make("machine.container", "note" if kind else "ok", found, facts=facts)

@@ -2,63 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from ..host import ENDING, Host, first_line, together
+from ..host.mpi import COMPONENTS, TITLES, identify
 from ..model.condition import Condition, Value
 from ..model.doctor import Item, Section
 from ..model.knowledge import Advisory
 from ..model.ranges import matches
-from .items import make
+from .items import make, section
 
-# In the order of the report. The wrappers call a compiler, the others start ranks.
-LAUNCHERS = ("mpiexec", "mpirun", "srun", "jsrun", "ddlrun")
-COMMANDS = (*LAUNCHERS, "mpicc")
+# In the order of the report.
+COMMANDS = ("mpiexec", "mpirun", "srun", "jsrun", "ddlrun", "mpicc")
+# They call a compiler, the others start ranks.
 WRAPPERS = ("mpicc", "mpicxx")
-
-# What the commands say they are -> the component's canonical name.
-COMPONENTS = {
-    "openmpi": "openmpi",
-    "spectrum-mpi": "spectrum-mpi",
-    "mpich": "mpich",
-    "mvapich": "mvapich2",
-    "intel-mpi": "impi",
-}
-
-# What only these starters can be: they belong to a scheduler or a product, whatever MPI is there.
-_BY_COMMAND = {"srun": "slurm", "jsrun": "jsm", "ddlrun": "ddl"}
-
-TITLES = {
-    "openmpi": "Open MPI",
-    "spectrum-mpi": "IBM Spectrum MPI",
-    "intel-mpi": "Intel MPI",
-    "mvapich": "MVAPICH",
-    "mpich": "MPICH",
-    "slurm": "Slurm",
-    "jsm": "IBM Job Step Manager",
-    "ddl": "IBM DDL",
-}
-
-# The first that matches counts: Spectrum MPI and MVAPICH say also what they are made from.
-# Debian's Open MPI 4 calls itself OpenRTE, after its run-time part.
-_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("spectrum-mpi", re.compile(r"IBM Spectrum MPI\)?:?\s*v?(\d[\w.]*)")),
-    (
-        "intel-mpi",
-        re.compile(r"Intel\(R\) MPI Library.*?(?:Version )?(20\d\d(?:\.\d+)*(?: Update \d+)?)"),
-    ),
-    ("mvapich", re.compile(r"mvapich\d?(?: version |[- :]+v?)(\d[\w.]*)", re.IGNORECASE)),
-    ("openmpi", re.compile(r"\((?:Open MPI|OpenRTE)\)\s+v?(\d[\w.]*)")),
-    ("openmpi", re.compile(r": Open MPI v?(\d[\w.]*)")),
-    ("mpich", re.compile(r"HYDRA build details:\s+Version:\s+(\d[\w.]*)")),
-    ("mpich", re.compile(r"for MPICH version (\d[\w.]*)")),
-    ("mpich", re.compile(r"MPICH Version:\s+(\d[\w.]*)")),
-    ("slurm", re.compile(r"^slurm\S* (\d[\w.]*)", re.MULTILINE)),
-)
-_ANY_VERSION = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+\w*)")
 
 
 @dataclass(frozen=True)
@@ -72,33 +31,16 @@ class MpiInstallation:
     trouble: str | None = None
 
 
-def identify(command: str, text: str) -> tuple[str | None, str | None]:
-    """Return implementation and version from what *command* printed; None for what it hides."""
-    for implementation, pattern in _PATTERNS:
-        match = pattern.search(text)
-        if match:
-            return implementation, match.group(1).replace(" Update ", ".").rstrip(".")
-    if command in _BY_COMMAND:
-        match = _ANY_VERSION.search(text)
-        return _BY_COMMAND[command], match.group(1) if match else None
-    return None, None
-
-
 def why_bad(mpi: MpiInstallation, rows: Sequence[Advisory]) -> Advisory | None:
     """Return the row that forbids *mpi* whatever else is there, None when none does."""
     component = COMPONENTS.get(mpi.implementation or "")
     for row in rows:
-        if row.severity != "error" or row.component != component or row.beside:
+        if row.severity != "error" or row.component != component or row.beside or not mpi.version:
             continue
-        if mpi.version and _matches_any(mpi.version, row) and _holds_plainly(row):
+        ranges = (row.affected,) if isinstance(row.affected, str) else row.affected
+        if any(matches(mpi.version, each) for each in ranges) and _holds_plainly(row):
             return row
     return None
-
-
-def _matches_any(version: str, row: Advisory) -> bool:
-    """Return whether *version* is one that the row is about."""
-    ranges = (row.affected,) if isinstance(row.affected, str) else row.affected
-    return any(matches(version, each) for each in ranges)
 
 
 def _holds_plainly(row: Advisory) -> bool:
@@ -126,12 +68,6 @@ def look(host: Host, command: str, path: str) -> MpiInstallation:
     return MpiInstallation(command, path, implementation, version, trouble)
 
 
-def compiler_line(host: Host, wrapper: str) -> tuple[str, ...]:
-    """Return the command that a compiler wrapper would run; () where it does not say."""
-    answer = host.ask(wrapper, "-show")
-    return tuple(answer.stdout.split()) if answer.trouble is None else ()
-
-
 def mpi_section(host: Host, advisories: Sequence[Advisory] = ()) -> Section:
     """Return every MPI command on PATH; *advisories* tell which of them are known to be bad."""
     places = [(command, path) for command in COMMANDS for path in host.every(command)]
@@ -144,67 +80,54 @@ def mpi_section(host: Host, advisories: Sequence[Advisory] = ()) -> Section:
         answer or MpiInstallation(command, path, None, None, late)
         for (command, path), answer in zip(places, answers, strict=True)
     ]
-    items = _command_items(installations, advisories)
-    if not any(mpi.command in {"mpiexec", "mpirun"} for mpi in installations):
-        items.insert(0, make("mpi", "MPI", "missing", "neither mpiexec nor mpirun is on PATH"))
-    return Section(id="mpi", title="MPI", items=(*items, *_mixed(installations)))
-
-
-def _command_items(
-    installations: Sequence[MpiInstallation], rows: Sequence[Advisory]
-) -> list[Item]:
     items = []
-    count: dict[str, int] = {}
-    for mpi in installations:
-        count[mpi.command] = count.get(mpi.command, 0) + 1
-        number = count[mpi.command]
-        item_id = f"mpi.{mpi.command}" + (f".{number}" if number > 1 else "")
-        items.append(_item(item_id, mpi, rows, first=number == 1))
-    return items
+    for number, mpi in enumerate(installations):
+        before = [each for each in installations[:number] if each.command == mpi.command]
+        suffix = f".{len(before) + 1}" if before else ""
+        items.append(_item(f"mpi.{mpi.command}{suffix}", mpi, advisories, first=not before))
+    if not any(mpi.command in {"mpiexec", "mpirun"} for mpi in installations):
+        items.insert(0, make("mpi", "missing", "neither mpiexec nor mpirun is on PATH"))
+    return section("mpi", (*items, *_mixed(installations)))
 
 
 def _item(item_id: str, mpi: MpiInstallation, rows: Sequence[Advisory], *, first: bool) -> Item:
     bad = why_bad(mpi, rows)
     name = TITLES.get(mpi.implementation or "", "unknown")
-    details = [mpi.path]
-    if not first:
-        details.append(f"hidden by the {mpi.command} that stands earlier on PATH")
-    if mpi.trouble:
-        details.append(mpi.trouble)
-    if bad:
-        details.append(f"{bad.id}: {bad.summary}")
-        details += [f"fix: {bad.fix}"] if bad.fix else []
-        details.append(f"source: {bad.sources[0]}")
+    reasons = [f"{bad.id}: {bad.summary}", bad.fix and f"fix: {bad.fix}"] if bad else []
     # One that tells its version in spite of an exit code is in order.
     trouble = bad is not None or (mpi.version is None and mpi.trouble is not None)
     return make(
         item_id,
-        mpi.command,
         "problem" if trouble and first else ("note" if trouble else "ok"),
         f"{name} {mpi.version or ''}".strip() + (", known to be bad" if bad else ""),
-        details=details,
+        title=mpi.command,
+        details=[
+            mpi.path,
+            None if first else f"hidden by the {mpi.command} that stands earlier on PATH",
+            mpi.trouble,
+            *reasons,
+            f"source: {bad.sources[0]}" if bad else None,
+        ],
         facts={
             "path": mpi.path,
             "implementation": mpi.implementation or "unknown",
-            **({"version": mpi.version} if mpi.version else {}),
+            "version": mpi.version,
             "known-bad": bad is not None,
         },
         advice="mpi.known-bad" if bad else "mpi.command",
     )
 
 
-def _mixed(installations: Sequence[MpiInstallation]) -> list[Item]:
-    """Return a problem when the commands that a shell would run belong to different MPIs."""
+def _mixed(installations: Sequence[MpiInstallation]) -> Iterator[Item]:
+    """Yield a problem when the commands that a shell would run belong to different MPIs."""
     first: dict[str, MpiInstallation] = {}
     for mpi in installations:
         if mpi.command in {"mpiexec", "mpirun", "mpicc"} and mpi.implementation:
             first.setdefault(mpi.command, mpi)
-    kinds = {(mpi.implementation, mpi.version) for mpi in first.values()}
-    if len(kinds) < 2:
-        return []
-    described = [
-        f"{m.command}: {TITLES[m.implementation or '']} {m.version} ({m.path})"
-        for m in first.values()
-    ]
-    found_text = "mpiexec, mpirun and mpicc on PATH belong to different MPIs"
-    return [make("mpi.mixed", "One MPI", "problem", found_text, details=described)]
+    if len({(mpi.implementation, mpi.version) for mpi in first.values()}) > 1:
+        described = [
+            f"{m.command}: {TITLES[m.implementation or '']} {m.version} ({m.path})"
+            for m in first.values()
+        ]
+        found = "mpiexec, mpirun and mpicc on PATH belong to different MPIs"
+        yield make("mpi.mixed", "problem", found, details=described)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import configparser
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from ..host import Host
-from ..model.doctor import Item, Section
-from .items import make
+from ..model.doctor import Item, Section, Status
+from .items import make, section
 
 PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
 
@@ -45,26 +45,19 @@ def address(text: str) -> str:
 
 def network_section(host: Host) -> Section:
     """Return proxies and pip's settings. Connects to nothing."""
-    return Section(id="network", title="Network settings", items=(_proxies(host), *_pip(host)))
+    return section("network", (_proxies(host), *_pip(host)))
 
 
 def _proxies(host: Host) -> Item:
-    details = []
-    for name in PROXIES:
-        for spelling in (name, name.upper()):
-            value = host.environ.get(spelling, "")
-            if value:
-                shown = "set" if name == "no_proxy" else address(value)
-                details.append(f"{spelling}: {shown}")
-    found = f"{len(details)} variables set" if details else "none set"
-    return make(
-        "network.proxies",
-        "Proxies",
-        "note" if details else "ok",
-        found,
-        details=details,
-        facts={"count": len(details)},
-    )
+    names = [spelling for name in PROXIES for spelling in (name, name.upper())]
+    values = {name: value for name in names if (value := host.environ.get(name))}
+    details = [
+        f"{name}: {'set' if name.lower() == 'no_proxy' else address(value)}"
+        for name, value in values.items()
+    ]
+    found = f"{len(values)} variables set" if values else "none set"
+    status: Status = "note" if values else "ok"
+    return make("network.proxies", status, found, details=details, facts={"count": len(values)})
 
 
 def pip_files(host: Host) -> list[str]:
@@ -106,12 +99,12 @@ def pip_options(host: Host) -> tuple[list[PipOption], list[str], list[str]]:
             # The error's own text quotes the line, which may hold a password.
             broken.append(path)
             continue
-        for section in parser.sections():
-            if section in {"global", "install", "download", "wheel"}:
-                options += [
-                    PipOption(name.replace("_", "-"), value or "", f"{path} [{section}]")
-                    for name, value in parser.items(section)
-                ]
+        options += [
+            PipOption(name.replace("_", "-"), value or "", f"{path} [{part}]")
+            for part in parser.sections()
+            if part in {"global", "install", "download", "wheel"}
+            for name, value in parser.items(part)
+        ]
     for name in sorted(host.environ):
         if name.startswith("PIP_") and name != "PIP_CONFIG_FILE":
             option = name[4:].lower().replace("_", "-")
@@ -119,16 +112,14 @@ def pip_options(host: Host) -> tuple[list[PipOption], list[str], list[str]]:
     return options, read, broken
 
 
-def _pip(host: Host) -> Iterable[Item]:
+def _pip(host: Host) -> Iterator[Item]:
     options, read, broken = pip_options(host)
+    wrong = dict.fromkeys(broken, " (not a valid configuration)")
     yield make(
         "network.pip-files",
-        "pip's configuration files",
         "problem" if broken else ("note" if read else "ok"),
         f"{len(read)} read" + (f", {len(broken)} of them broken" if broken else ""),
-        details=[
-            f"{path}{' (not a valid configuration)' if path in broken else ''}" for path in read
-        ],
+        details=[f"{path}{wrong.get(path, '')}" for path in read],
         facts={"count": len(read)},
     )
     yield _indexes(options)
@@ -136,7 +127,6 @@ def _pip(host: Host) -> Iterable[Item]:
     if redirects:
         yield make(
             "network.pip-redirects",
-            "pip options that put packages elsewhere",
             "problem",
             ", ".join(sorted({option.name for option in redirects})),
             details=[f"{option.name} in {option.place}" for option in redirects],
@@ -154,15 +144,11 @@ def _indexes(options: Iterable[PipOption]) -> Item:
         elif option.name == "no-index":
             offline = option.value.lower() not in _OFF
             details.append(f"no-index in {option.place}")
-    if offline:
-        found = "none: pip is told to use no index"
-    else:
-        found = f"{indexes} named" if indexes else "pip's own default"
+    found = f"{indexes} named" if indexes else "pip's own default"
     return make(
         "network.pip-indexes",
-        "Package indexes of pip",
         "note" if details else "ok",
-        found,
+        "none: pip is told to use no index" if offline else found,
         details=details,
         facts={"count": indexes, "no-index": offline},
     )

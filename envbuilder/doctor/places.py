@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..host import Host, cache_folder, is_folder, is_there, temp_folder
-from ..model.doctor import Fact, Item, Section, Status
-from .items import make
+from ..model.doctor import Item, Section, Status
+from .items import make, section
 
 GIB = 2**30
 
@@ -53,69 +54,61 @@ def look_at(path: Path) -> Place:
     )
 
 
-def _troubles(place: Place, *, must_run: bool) -> list[str]:
-    troubles = []
+def _troubles(place: Place, *, must_run: bool) -> Iterator[str]:
     if not place.writable:
-        troubles.append("cannot be written")
+        yield "cannot be written"
     if place.free_bytes is not None and place.free_bytes < LITTLE_SPACE:
-        troubles.append(f"only {place.free_bytes / GIB:.2f} GiB free")
+        yield f"only {place.free_bytes / GIB:.2f} GiB free"
     if place.free_files is not None and place.free_files < FEW_FILES:
-        troubles.append(f"only {place.free_files} more files fit")
+        yield f"only {place.free_files} more files fit"
     if must_run and not place.runs_programs:
-        troubles.append("mounted noexec: programs there cannot be started")
-    return troubles
+        yield "mounted noexec: programs there cannot be started"
 
 
-def _item(item_id: str, title: str, path: Path, *, must_run: bool) -> Item:
+def _item(item_id: str, path: Path, *, must_run: bool) -> Item:
     place = look_at(path)
-    troubles = _troubles(place, must_run=must_run)
-    facts: dict[str, Fact] = {"path": str(path), "writable": place.writable}
-    details = []
-    if place.free_bytes is not None:
-        facts["free-bytes"] = place.free_bytes
-        details.append(f"{place.free_bytes / GIB:.1f} GiB free")
-    if place.existing != path:
-        details.append(f"will be made in {place.existing}")
-    found = f"{path}: {', '.join(troubles)}" if troubles else str(path)
-    status: Status = "problem" if troubles else "ok"
-    return make(item_id, title, status, found, details=details, facts=facts)
+    troubles, free = ", ".join(_troubles(place, must_run=must_run)), place.free_bytes
+    return make(
+        item_id,
+        "problem" if troubles else "ok",
+        f"{path}: {troubles}" if troubles else str(path),
+        details=[
+            None if free is None else f"{free / GIB:.1f} GiB free",
+            None if place.existing == path else f"will be made in {place.existing}",
+        ],
+        facts={"path": str(path), "writable": place.writable, "free-bytes": free},
+    )
 
 
 def places_section(host: Host, root: Path | None, cache: Path | None) -> Section:
     """Return home, cache, root and temporary folder; the caller may choose *root* and *cache*."""
+    return section("places", _items(host, root, cache or cache_folder(host)))
+
+
+def _items(host: Host, root: Path | None, cache: Path | None) -> Iterator[Item]:
     home = host.home()
-    cache = cache or cache_folder(host)
-    unset = "neither XDG_CACHE_HOME nor HOME is set"
-    items = [
-        _home_item(home),
-        _item("places.cache", "Cache", cache, must_run=False)
-        if cache
-        else make("places.cache", "Cache", "problem", unset),
-    ]
-    if root:
-        items.append(_item("places.root", "Root of environments", root, must_run=True))
-    items += [
-        _item("places.temp", "Temporary files", temp_folder(host), must_run=True),
-        _umask_item(host),
-    ]
-    return Section(id="places", title="Places", items=tuple(items))
-
-
-def _home_item(home: Path | None) -> Item:
     if home is None:
-        return make("places.home", "Home", "problem", "HOME is not set to an absolute path")
-    if not is_there(home):
-        return make("places.home", "Home", "problem", f"{home} does not exist")
-    return _item("places.home", "Home", home, must_run=False)
+        yield make("places.home", "problem", "HOME is not set to an absolute path")
+    elif not is_there(home):
+        yield make("places.home", "problem", f"{home} does not exist")
+    else:
+        yield _item("places.home", home, must_run=False)
+    if cache is None:
+        yield make("places.cache", "problem", "neither XDG_CACHE_HOME nor HOME is set")
+    else:
+        yield _item("places.cache", cache, must_run=False)
+    if root:
+        yield _item("places.root", root, must_run=True)
+    yield _item("places.temp", temp_folder(host), must_run=True)
+    yield _umask(host)
 
 
-def _umask_item(host: Host) -> Item:
+def _umask(host: Host) -> Item:
     # Asking the system call would set it for a moment, for all threads.
     match = re.search(r"^Umask:\s*(\d+)", host.read("/proc/self/status") or "", re.MULTILINE)
     if not match:
-        return make("places.umask", "umask", "note", "this kernel does not tell it")
-    text = match.group(1)
-    private = int(text, 8) & 0o055 == 0o055
+        return make("places.umask", "note", "this kernel does not tell it")
+    private = int(match[1], 8) & 0o055 == 0o055
     details = ["what you build can be used by no one else unless it is shared"] if private else []
     status: Status = "note" if private else "ok"
-    return make("places.umask", "umask", status, text, details=details, facts={"umask": text})
+    return make("places.umask", status, match[1], details=details, facts={"umask": match[1]})

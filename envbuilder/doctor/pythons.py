@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from ..host import Host
-from ..model.doctor import Item, Section, Status
+from ..interpreters import version_of
+from ..model.doctor import Item, Section
 from ..model.site import Interpreter
 from .detection import DetectionResult
-from .items import make
+from .items import make, section
 
 # The oldest Python that the bundled runtime runs on.
 OLDEST = Version("3.6")
@@ -20,56 +21,35 @@ OLDEST = Version("3.6")
 
 def pythons_section(detected: DetectionResult) -> Section:
     """Return each interpreter of the snapshot, and those that were skipped with the reason."""
-    interpreters = detected.snapshot.interpreters
-    usable = any(python.can_make_venv and not too_old(python) for python in interpreters)
-    items = [
-        _item(number, python, others=usable) for number, python in enumerate(interpreters, start=1)
-    ]
-    if not interpreters:
-        items = [make("pythons", "Python", "missing", "no Python 3 that answers")]
-    if detected.notes:
-        items.append(
-            make(
-                "pythons.notes",
-                "Skipped and odd",
-                "note",
-                f"{len(detected.notes)} notes",
-                details=detected.notes,
-            )
-        )
-    return Section(id="pythons", title="Pythons", items=tuple(items))
-
-
-def too_old(python: Interpreter) -> bool:
-    """Return whether the runtime cannot run on *python*."""
-    try:
-        return Version(python.version) < OLDEST
-    except InvalidVersion:
-        return True
+    pythons, notes = detected.snapshot.interpreters, detected.notes
+    usable = any(python.can_make_venv and version_of(python) >= OLDEST for python in pythons)
+    items = [_item(number, python, others=usable) for number, python in enumerate(pythons, start=1)]
+    if not pythons:
+        items = [make("pythons", "missing", "no Python 3 that answers")]
+    if notes:
+        items.append(make("pythons.notes", "note", f"{len(notes)} notes", details=notes))
+    return section("pythons", items)
 
 
 def _item(number: int, python: Interpreter, *, others: bool) -> Item:
-    details = [python.path]
-    status: Status = "ok"
-    if too_old(python):
-        status = "note"
-        details.append(f"too old: the runtime needs Python {OLDEST} or later")
+    too_old = version_of(python) < OLDEST
+    trouble = None
+    if too_old:
+        trouble = f"too old: the runtime needs Python {OLDEST} or later"
     elif not python.can_make_venv:
-        # A machine with another interpreter that can is not in trouble.
-        status = "note" if others else "problem"
-        details.append("cannot make a virtualenv: it lacks venv, ensurepip or zlib")
+        trouble = "cannot make a virtualenv: it lacks venv, ensurepip or zlib"
     return make(
         f"pythons.{number}",
-        "Python",
-        status,
+        # A machine with another interpreter that can is not in trouble.
+        "ok" if trouble is None else "note" if too_old or others else "problem",
         f"{python.version} ({python.arch})",
-        details=details,
+        details=[python.path, trouble],
         facts={
             "path": python.path,
             "version": python.version,
             "arch": python.arch,
             "can-make-venv": python.can_make_venv,
-            "too-old": too_old(python),
+            "too-old": too_old,
         },
         advice="pythons.venv",
     )
@@ -77,54 +57,42 @@ def _item(number: int, python: Interpreter, *, others: bool) -> Item:
 
 def settings_section(host: Host, interpreters: Sequence[Interpreter]) -> Section:
     """Return what in environment and home changes what every Python imports."""
-    items = [
-        _variable(host, "PYTHONPATH"),
-        _variable(host, "PYTHONHOME"),
-        _user_packages(host, interpreters),
-        *_active(host),
-    ]
-    return Section(id="python-settings", title="Python settings", items=tuple(items))
+    variables = (_variable(host, name) for name in ("PYTHONPATH", "PYTHONHOME"))
+    packages = _user_packages(host, interpreters)
+    return section("python-settings", (*variables, packages, *_active(host)))
 
 
 def _variable(host: Host, name: str) -> Item:
     item_id = f"python-settings.{name.lower()}"
     value = host.environ.get(name, "")
     if not value:
-        return make(item_id, name, "ok", "not set")
+        return make(item_id, "ok", "not set")
     entries = [entry or "(the current folder)" for entry in value.split(":")]
     found = f"set, {len(entries)} folders" if len(entries) > 1 else f"set to {value}"
-    return make(item_id, name, "problem", found, details=entries, facts={"value": value})
+    return make(item_id, "problem", found, details=entries, facts={"value": value})
 
 
 def _user_packages(host: Host, interpreters: Sequence[Interpreter]) -> Item:
-    title = "Packages in the user's folder"
+    item_id = "python-settings.user-packages"
     stated = host.environ.get("PYTHONUSERBASE", "")
     home = host.home()
     base = Path(stated) if stated.startswith("/") else home / ".local" if home else None
     if base is None:
-        return make("python-settings.user-packages", title, "ok", "none: HOME is not set")
-    series = sorted(
-        {m.group(0) for p in interpreters if (m := re.match(r"\d+\.\d+", p.version))},
-        key=Version,
-        reverse=True,
-    )
-    counts = {
-        name: _distributions(base / "lib" / f"python{name}" / "site-packages") for name in series
-    }
-    poisoned = {name: count for name, count in counts.items() if count}
+        return make(item_id, "ok", "none: HOME is not set")
+    matches = (re.match(r"\d+\.\d+", python.version) for python in interpreters)
+    series = sorted({match[0] for match in matches if match}, key=Version, reverse=True)
+    folders = {name: base / "lib" / f"python{name}" / "site-packages" for name in series}
+    counts = {name: _distributions(folder) for name, folder in folders.items()}
+    total = sum(counts.values())
     details = [
-        f"{count} for Python {name} in {base}/lib/python{name}/site-packages"
-        for name, count in poisoned.items()
+        f"{count} for Python {name} in {folders[name]}" for name, count in counts.items() if count
     ]
-    if poisoned:
-        details.append("builds and built environments do not see them (PYTHONNOUSERSITE=1)")
-    total = sum(poisoned.values())
+    unseen = "builds and built environments do not see them (PYTHONNOUSERSITE=1)"
     return make(
-        "python-settings.user-packages",
-        title,
+        item_id,
         "note" if total else "ok",
-        f"{total} in {base}" if total else f"none in {base}",
-        details=details,
+        f"{total or 'none'} in {base}",
+        details=[*details, unseen if total else None],
         facts={"count": total, "base": str(base)},
     )
 
@@ -136,11 +104,9 @@ def _distributions(folder: Path) -> int:
         return 0
 
 
-def _active(host: Host) -> list[Item]:
-    items = []
-    for name, kind in (("VIRTUAL_ENV", "virtualenv"), ("CONDA_PREFIX", "conda environment")):
+def _active(host: Host) -> Iterator[Item]:
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         value = host.environ.get(name, "")
         if value:
             item_id = f"python-settings.{name.lower().replace('_', '-')}"
-            items.append(make(item_id, f"Active {kind}", "note", value, facts={"path": value}))
-    return items
+            yield make(item_id, "note", value, facts={"path": value})

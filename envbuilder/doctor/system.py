@@ -17,28 +17,27 @@ from pydantic import ValidationError
 
 from ..host import (
     ENDING,
-    LINE_LENGTH,
+    EVERYTHING,
     Host,
     clean,
     is_file,
     is_there,
     machine_arch,
-    open_mpi_facts,
     runs,
+    text_of,
     together,
 )
+from ..host.mpi import COMPONENTS, open_mpi_facts
 from ..model.site import SystemComponent
-from .mpi import COMPONENTS, MpiInstallation, compiler_line, look
+from .mpi import MpiInstallation, look
+from .tools import GNU, NVCC
 
 Facts = Mapping[str, bool | str]
 
 _LAUNCHERS = ("mpirun", "mpiexec")
 _HAVE_OMPI_INFO = ("openmpi", "spectrum-mpi")
 
-# "g++ (Debian 12.2.0-14) 12.2.0": nothing else that goes by the name of g++ writes it like this.
-_GCC = re.compile(r"^\S+ \(.*\) (\d+(?:\.\d+)+)", re.MULTILINE)
 _CMAKE = re.compile(r"cmake version (\d+(?:\.\d+)+)")
-_NVCC = re.compile(r"release [\d.]+, V(\d+(?:\.\d+)+)")
 
 # CUDA_VERSION is 1000 * major + 10 * minor (cuda.h).
 _CUDA_H = re.compile(r"^#define\s+CUDA_VERSION\s+(\d+)", re.MULTILINE)
@@ -70,7 +69,7 @@ def system_components(
     """
     own = _own(host, module_folders)
     looks: dict[tuple[str, ...], Callable[[Host], Sequence[SystemComponent]]] = {
-        ("gcc",): partial(_tool, "gcc", "g++", _GCC),
+        ("gcc",): partial(_tool, "gcc", "g++", GNU),
         ("cmake",): partial(_tool, "cmake", "cmake", _CMAKE),
         tuple(COMPONENTS.values()): partial(_mpi, components),
         ("cuda",): _cuda,
@@ -127,16 +126,23 @@ def _component(
         return ()
 
 
-def _tool(
-    component: str, program: str, pattern: re.Pattern[str], host: Host
-) -> Sequence[SystemComponent]:
-    """Return what the first program of that name says that answers as the component does."""
-    for path in host.every(program):
+def _answering(
+    host: Host, paths: Iterable[str], pattern: re.Pattern[str]
+) -> tuple[str, str] | None:
+    """Return the first of these programs that answers as *pattern* says, with its version."""
+    for path in paths:
         answer = host.ask(path, "--version")
         match = pattern.search(answer.stdout)
         if match and answer.trouble is None:
-            return _component(component, match[1], path, {})
-    return ()
+            return path, match[1]
+    return None
+
+
+def _tool(
+    component: str, program: str, pattern: re.Pattern[str], host: Host
+) -> Sequence[SystemComponent]:
+    found = _answering(host, host.every(program), pattern)
+    return _component(component, found[1], found[0], {}) if found else ()
 
 
 def _mpi(wanted: Collection[str] | None, host: Host) -> Sequence[SystemComponent]:
@@ -147,10 +153,10 @@ def _mpi(wanted: Collection[str] | None, host: Host) -> Sequence[SystemComponent
     component = COMPONENTS[launcher.implementation]
     if wanted is not None and component not in wanted:
         return ()
-    facts = {
-        **_building(host, launcher),
-        **(_open_mpi(host) if launcher.implementation in _HAVE_OMPI_INFO else {}),
-    }
+    facts = _building(host, launcher)
+    info = host.which("ompi_info")
+    if info and launcher.implementation in _HAVE_OMPI_INFO:
+        facts |= open_mpi_facts(host.ask(info, "--parsable", "--all", enough=EVERYTHING).stdout)
     return _component(component, launcher.version, launcher.path, facts)
 
 
@@ -166,12 +172,8 @@ def _building(host: Host, launcher: MpiInstallation) -> dict[str, bool | str]:
     Its wrapper must be of the same MPI as its launcher, and find a compiler and the headers.
     """
     wrapper = _first_mpi(host, "mpicxx")
-    if wrapper is None or (wrapper.implementation, wrapper.version) != (
-        launcher.implementation,
-        launcher.version,
-    ):
-        return {"development": False}
-    line = compiler_line(host, wrapper.path)
+    answer = host.ask(wrapper.path, "-show") if wrapper and _same(wrapper, launcher) else None
+    line = answer.stdout.split() if answer and answer.trouble is None else []
     if not line:
         return {"development": False}
     compiler = line[0] if runs(line[0]) else host.which(line[0])
@@ -179,32 +181,30 @@ def _building(host: Host, launcher: MpiInstallation) -> dict[str, bool | str]:
     headers = any(is_file(Path(folder) / "mpi.h") for folder in (*folders, "/usr/include"))
     return {
         "development": compiler is not None and headers,
-        "cxx": clean(Path(line[0]).name, LINE_LENGTH),
+        "cxx": clean(Path(line[0]).name),
     }
 
 
-def _open_mpi(host: Host) -> dict[str, bool]:
-    info = host.which("ompi_info")
-    return open_mpi_facts(host.ask_all(info, "--parsable", "--all").stdout) if info else {}
+def _same(one: MpiInstallation, other: MpiInstallation) -> bool:
+    return (one.implementation, one.version) == (other.implementation, other.version)
 
 
 def _cuda(host: Host) -> Sequence[SystemComponent]:
     """Return the CUDA toolkit of the first nvcc that answers."""
     folders = [*_variables(host, _CUDA_VARIABLES), str(host.at(_CUDA_FOLDER))]
-    beside = [f"{folder}/bin/nvcc" for folder in folders]
-    for path in dict.fromkeys([*host.every("nvcc"), *(each for each in beside if runs(each))]):
-        answer = host.ask(path, "--version")
-        match = _NVCC.search(answer.stdout)
-        if match and answer.trouble is None:
-            # The program may be a script that calls another one: the header decides.
-            homes = [str(Path(os.path.realpath(path)).parent.parent), *folders]
-            home = next((each for each in homes if _is_cuda(each, match[1])), None)
-            return _component("cuda", match[1], path, {"home": home} if home else {})
-    return ()
+    beside = [path for folder in folders if runs(path := f"{folder}/bin/nvcc")]
+    found = _answering(host, dict.fromkeys([*host.every("nvcc"), *beside]), NVCC)
+    if found is None:
+        return ()
+    path, version = found
+    # The program may be a script that calls another one: the header decides.
+    homes = [str(Path(os.path.realpath(path)).parent.parent), *folders]
+    home = next((each for each in homes if _is_cuda(each, version)), None)
+    return _component("cuda", version, path, {"home": home} if home else {})
 
 
 def _is_cuda(home: str, version: str) -> bool:
-    match = _CUDA_H.search(_text(Path(home) / "include" / "cuda.h"))
+    match = _CUDA_H.search(text_of(Path(home) / "include" / "cuda.h") or "")
     if match is None:
         return False
     number = int(match[1])
@@ -220,7 +220,7 @@ def _nccl(host: Host) -> Sequence[SystemComponent]:
     ]
     for home in dict.fromkeys(homes):
         header = Path(home) / "include" / "nccl.h"
-        parts = dict(_NCCL_H.findall(_text(header)))
+        parts = dict(_NCCL_H.findall(text_of(header) or ""))
         folders = list(_library_folders(home))
         if len(parts) == 3 and any(is_there(f"{each}/libnccl.so.2") for each in folders):
             version = ".".join(parts[name] for name in ("MAJOR", "MINOR", "PATCH"))
@@ -241,10 +241,3 @@ def _library_folders(home: str) -> Iterator[str]:
 def _variables(host: Host, names: Iterable[str]) -> list[str]:
     values = (host.environ.get(name, "").rstrip("/") for name in names)
     return [value for value in values if value.startswith("/")]
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

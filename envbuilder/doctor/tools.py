@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ..host import ENDING, Host, first_line, is_there, runs, together
+from ..host import ENDING, Host, first_line, runs, together
 from ..model.doctor import Item, Section, Status
-from .items import make
+from .items import make, section
 
 _VERSION = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+[\w.]*)")
 
@@ -38,15 +38,17 @@ class ToolLocation:
     trouble: str | None
 
 
-# "gcc (Debian 12.2.0-14) 12.2.0": the packager's words stand in brackets.
-_GNU = re.compile(r"^\S+ \(.*\) (\d+(?:\.\d+)+)", re.MULTILINE)
+# "gcc (Debian 12.2.0-14) 12.2.0": the packager's words stand in brackets. Nothing else that goes by
+# the name of a GNU compiler writes it like this.
+GNU = re.compile(r"^\S+ \(.*\) (\d+(?:\.\d+)+)", re.MULTILINE)
+NVCC = re.compile(r"release [\d.]+, V(\d+(?:\.\d+)+)")
 
 COMPILERS = (
     Tool("bash"),
-    Tool("gcc", pattern=_GNU),
-    Tool("g++", pattern=_GNU),
-    Tool("gfortran", pattern=_GNU),
-    Tool("nvcc", pattern=re.compile(r"release [\d.]+, V(\d[\d.]*)")),
+    Tool("gcc", pattern=GNU),
+    Tool("g++", pattern=GNU),
+    Tool("gfortran", pattern=GNU),
+    Tool("nvcc", pattern=NVCC),
     Tool("cmake"),
     Tool("make"),
 )
@@ -97,41 +99,41 @@ def _ask(host: Host, tool: Tool, path: str) -> ToolLocation:
     return ToolLocation(tool, path, version, trouble)
 
 
-def _item(section: str, location: ToolLocation, *, advice: str | None = None) -> Item:
-    status: Status = "ok" if location.version else "problem"
+def _item(section_id: str, found: ToolLocation, *, advice: str | None = None) -> Item:
     return make(
-        f"{section}.{location.tool.name}",
-        location.tool.name,
-        status,
-        location.version or "does not answer as it should",
-        details=[location.path, *([location.trouble] if location.trouble else [])],
-        facts={
-            "path": location.path,
-            **({"version": location.version} if location.version else {}),
-        },
+        f"{section_id}.{found.tool.name}",
+        "ok" if found.version else "problem",
+        found.version or "does not answer as it should",
+        title=found.tool.name,
+        details=[found.path, found.trouble],
+        facts={"path": found.path, "version": found.version},
         advice=advice,
     )
 
 
 def compilers_section(host: Host) -> Section:
     """Return each compiler and build tool, there or missing."""
-    locations = {tool.tool.name: tool for tool in find_tools(host, COMPILERS)}
-    items = [
-        _item("compilers", locations[tool.name])
-        if tool.name in locations
-        else make(f"compilers.{tool.name}", tool.name, "missing", "not on PATH")
-        for tool in COMPILERS
-    ]
-    return Section(id="compilers", title="Compilers and build tools", items=tuple(items))
+    there = {each.tool: _item("compilers", each) for each in find_tools(host, COMPILERS)}
+    return section(
+        "compilers",
+        [
+            there.get(tool) or make(f"compilers.{tool.name}", "missing", "not on PATH")
+            for tool in COMPILERS
+        ],
+    )
+
+
+def _family(section_id: str, host: Host, tools: Sequence[Tool]) -> list[Item]:
+    """Return those programs that are here: one missing is no matter where another is."""
+    advice = f"{section_id}.command"
+    items = [_item(section_id, found, advice=advice) for found in find_tools(host, tools)]
+    none = f"none of {', '.join(tool.name for tool in tools)}"
+    return items or [make(section_id, "missing", none)]
 
 
 def conda_section(host: Host) -> Section:
-    """Return the members of conda's family; one missing is no matter where another is."""
-    items = [_item("conda", tool, advice="conda.command") for tool in find_tools(host, CONDA)]
-    if not items:
-        names = ", ".join(tool.name for tool in CONDA)
-        items = [make("conda", "conda", "missing", f"none of {names}")]
-    return Section(id="conda", title="Conda family", items=tuple(items))
+    """Return the members of conda's family."""
+    return section("conda", _family("conda", host, CONDA))
 
 
 def scheduler_name(host: Host) -> str | None:
@@ -141,31 +143,26 @@ def scheduler_name(host: Host) -> str | None:
 
 def scheduler_section(host: Host) -> Section:
     """Return the scheduler's commands."""
-    items = [
-        _item("scheduler", tool, advice="scheduler.command")
-        for tool in find_tools(host, SCHEDULERS)
-    ]
-    name = scheduler_name(host)
-    if name is None:
-        found = "no sbatch (Slurm), bsub (LSF) or qsub (PBS) on PATH"
-        items.insert(0, make("scheduler", "Scheduler", "missing", found))
-    else:
-        items.insert(0, _scheduler_item(name, items))
+    found = find_tools(host, SCHEDULERS)
+    items = [_scheduler(found)]
+    items += [_item("scheduler", each, advice="scheduler.command") for each in found]
     job = next((n for n in ("SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID") if n in host.environ), None)
     if job:
-        items.append(make("scheduler.job", "Inside a job", "note", f"{job}={host.environ[job]}"))
-    return Section(id="scheduler", title="Scheduler", items=tuple(items))
+        items.append(make("scheduler.job", "note", f"{job}={host.environ[job]}"))
+    return section("scheduler", items)
 
 
-def _scheduler_item(name: str, items: Sequence[Item]) -> Item:
+def _scheduler(found: Sequence[ToolLocation]) -> Item:
     """Return what the scheduler is; one whose submit command fails is of no use."""
-    submit = next(tool for tool, of in _SCHEDULER_OF.items() if of == name)
-    answers = any(item.title == submit and item.status == "ok" for item in items)
+    answers = {each.tool.name: each.version for each in found}
+    submit = next((tool for tool in _SCHEDULER_OF if tool in answers), None)
+    if submit is None:
+        return make("scheduler", "missing", "no sbatch (Slurm), bsub (LSF) or qsub (PBS) on PATH")
+    name, version = _SCHEDULER_OF[submit], answers[submit]
     return make(
         "scheduler",
-        "Scheduler",
-        "ok" if answers else "problem",
-        name if answers else f"{name}, but {submit} does not answer as it should",
+        "ok" if version else "problem",
+        name if version else f"{name}, but {submit} does not answer as it should",
         facts={"name": name},
         advice="scheduler.command",
     )
@@ -173,17 +170,11 @@ def _scheduler_item(name: str, items: Sequence[Item]) -> Item:
 
 def containers_section(host: Host) -> Section:
     """Return the container programs and what the kernel and the site allow them."""
-    items = [
-        _item("containers", tool, advice="containers.command")
-        for tool in find_tools(host, CONTAINERS)
-    ]
-    if not items:
-        names = ", ".join(tool.name for tool in CONTAINERS)
-        items = [make("containers", "Containers", "missing", f"none of {names}")]
+    items = _family("containers", host, CONTAINERS)
     if any(item.id == "containers.docker" for item in items):
         items.append(_docker_daemon(host))
     items += [_user_namespaces(host), _subordinate_ids(host), _fuse(host)]
-    return Section(id="containers", title="Containers", items=tuple(items))
+    return section("containers", items)
 
 
 def _docker_daemon(host: Host) -> Item:
@@ -192,13 +183,10 @@ def _docker_daemon(host: Host) -> Item:
     place = socket or "/var/run/docker.sock"
     usable = bool(stated and not socket) or os.access(host.at(place), os.R_OK | os.W_OK)
     found = "reachable by its address" if stated and not socket else f"{place} can be used"
-    return make(
-        "containers.docker-daemon",
-        "Docker daemon",
-        "ok" if usable else "note",
-        found if usable else f"{place} is not there or not yours: docker can build nothing",
-        facts={"usable": usable},
-    )
+    if not usable:
+        found = f"{place} is not there or not yours: docker can build nothing"
+    status: Status = "ok" if usable else "note"
+    return make("containers.docker-daemon", status, found, facts={"usable": usable})
 
 
 def _user_namespaces(host: Host) -> Item:
@@ -221,7 +209,6 @@ def _user_namespaces(host: Host) -> Item:
             refusals.append(f"trying one failed: {answer.trouble}")
     return make(
         "containers.userns",
-        "User namespaces",
         "problem" if refusals else "ok",
         "not usable" if refusals else "usable",
         details=refusals,
@@ -231,30 +218,21 @@ def _user_namespaces(host: Host) -> Item:
 
 def _subordinate_ids(host: Host) -> Item:
     if os.geteuid() == 0:
-        return make("containers.subuid", "Subordinate ids", "ok", "root needs none")
-    names = {host.environ.get("USER", ""), host.environ.get("LOGNAME", ""), str(os.geteuid())} - {
-        ""
-    }
+        return make("containers.subuid", "ok", "root needs none")
+    names = {host.environ.get(name) for name in ("USER", "LOGNAME")} | {str(os.geteuid())}
     lines = (host.read("/etc/subuid") or "").splitlines()
-    ranges = [line for line in lines if line.split(":")[0] in names]
-    mapper = host.which("newuidmap")
-    usable = bool(ranges and mapper)
-    found = "a range and newuidmap" if usable else "no range in /etc/subuid"
-    if ranges and not mapper:
-        found = "a range, but no newuidmap"
+    has_range = any(line.split(":")[0] in names - {""} for line in lines)
+    usable = has_range and host.which("newuidmap") is not None
+    without = "a range, but no newuidmap" if has_range else "no range in /etc/subuid"
     return make(
         "containers.subuid",
-        "Subordinate ids",
         "ok" if usable else "missing",
-        found,
+        "a range and newuidmap" if usable else without,
         facts={"usable": usable},
     )
 
 
 def _fuse(host: Host) -> Item:
-    device = host.at("/dev/fuse")
-    usable = is_there(device) and os.access(device, os.R_OK | os.W_OK)
+    usable = os.access(host.at("/dev/fuse"), os.R_OK | os.W_OK)
     found = "/dev/fuse can be used" if usable else "/dev/fuse is not there or not yours"
-    return make(
-        "containers.fuse", "FUSE", "ok" if usable else "missing", found, facts={"usable": usable}
-    )
+    return make("containers.fuse", "ok" if usable else "missing", found, facts={"usable": usable})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import (
@@ -51,10 +52,13 @@ def sha256_text(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-def fits(adapter: TypeAdapter[str], text: str) -> bool:
-    """Whether a document may hold *text* as that type: what a machine says need not."""
+_adapter = cache(TypeAdapter[str])
+
+
+def fits(kind: Any, text: str) -> bool:
+    """Whether a document may hold *text* as a type such as Line: what a machine says need not."""
     try:
-        adapter.validate_python(text)
+        _adapter(kind).validate_python(text)
     except ValidationError:
         return False
     return True

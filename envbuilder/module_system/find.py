@@ -29,6 +29,10 @@ TCL_HOMES = (
 )
 
 
+# What the names of Debian's folders for one architecture hold.
+_MULTIARCH = "linux-gnu"
+
+
 @dataclass(frozen=True)
 class ModuleTool:
     """A module system: its command, the file that bash sources for it, and how it was found."""
@@ -94,22 +98,17 @@ def _tcl(host: Host, home: str, found_by: str, *, active: bool = False) -> Modul
         f"{home}/modulecmd.tcl",
         f"{home}/bin/modulecmd",
         # Debian keeps it apart from its home.
-        *(f"/usr/lib/{name}/modulecmd.tcl" for name in _debian_folders(host)),
+        *(
+            f"/usr/lib/{name}/modulecmd.tcl"
+            for name in host.names("/usr/lib")
+            if _MULTIARCH in name
+        ),
     ]
     command = next((path for path in candidates if is_file(host.at(path))), None)
     init = _init(host, home)
     if command is None or init is None:
         return None
     return ModuleTool("tcl", command, init, found_by, active)
-
-
-def _debian_folders(host: Host) -> list[str]:
-    try:
-        return sorted(
-            path.name for path in host.at("/usr/lib").iterdir() if "linux-gnu" in path.name
-        )
-    except OSError:
-        return []
 
 
 def _init(host: Host, home: str) -> str | None:

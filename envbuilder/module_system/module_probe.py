@@ -8,32 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
-
-from ..errors import EnvbuildError
-from ..host import (
-    LINE_LENGTH,
-    clean,
-    first_line,
-    is_folder,
-    open_mpi_facts,
-    quiet_environment,
-    runs,
-    together,
-)
+from ..host import EVERYTHING, ask, clean, first_line, is_folder, runs, together
+from ..host.mpi import COMPONENTS, identify, open_mpi_facts
+from ..model.base import fits
 from ..model.knowledge import Component
 from ..model.module_names import stem, stems
 from ..model.site import PlainVersion, StatedModule
-from ..process import run
+from ..target_tools.names import normalize
 from .modulefile_effects import Effects
 from .shell import PATIENCE
 from .site_modules import SYSTEM_FOLDERS, SiteModules
-
-_VERSION: TypeAdapter[str] = TypeAdapter(PlainVersion)
 
 _LOAD = """
 for name in "$@"; do
@@ -44,21 +32,8 @@ env -0
 """
 
 _PYTHON = re.compile(r"Python (\d[\w.+]*)")
-_OPEN_MPI = re.compile(r"^ompi:version:full:(\d[\w.+-]*)", re.MULTILINE)
-_SPECTRUM = re.compile(r"(?:Spectrum MPI|spectrum_mpi:version:full:) ?v?:?\s*(\d[\w.+-]*)")
-_MPICH = re.compile(r"MPICH Version:\s*(\d[\w.+-]*)")
 # NAME-VERSION.dist-info, NAME-VERSION-py3.7.egg-info; hyphens of the name are written "_".
 _METADATA = re.compile(r"^([^-]+)-(\d[^-]*)(?:-.*)?\.(?:dist|egg)-info$")
-
-
-@dataclass
-class _ProbeResult:
-    """What was found out about one module."""
-
-    provides: dict[str, str] = field(default_factory=dict)
-    facts: dict[str, bool | str] = field(default_factory=dict)
-    python: str | None = None
-    trouble: str | None = None
 
 
 def probe(site_modules: SiteModules, components: Mapping[str, Component]) -> SiteModules:
@@ -67,20 +42,17 @@ def probe(site_modules: SiteModules, components: Mapping[str, Component]) -> Sit
     Modules that bring no Python, no MPI and no Python packages are not loaded. One that does not
     load is named in the notes and stays as it was.
     """
-    those = [each for each in site_modules.modules if _worth(site_modules.effects[each.name])]
+    modules = {each.name: each for each in site_modules.modules}
+    those = [each for each in modules.values() if _worth(site_modules.effects[each.name])]
     jobs = [partial(_look, site_modules, each, components) for each in those]
     answers = together(jobs, 4 * PATIENCE * max(1, len(jobs)))
-    results = {each.name: one for each, one in zip(those, answers, strict=True) if one is not None}
-    notes = [
-        f"module {name} could not be probed: {one.trouble}"
-        for name, one in results.items()
-        if one.trouble is not None
-    ]
-    modules = tuple(
-        _with(each, results[each.name], components) if each.name in results else each
-        for each in site_modules.modules
-    )
-    return replace(site_modules, modules=modules, notes=(*site_modules.notes, *notes))
+    notes = list(site_modules.notes)
+    for each, answer in zip(those, answers, strict=True):
+        if isinstance(answer, str):
+            notes.append(f"module {each.name} could not be probed: {answer}")
+        elif answer is not None:
+            modules[each.name] = answer
+    return replace(site_modules, modules=tuple(modules.values()), notes=tuple(notes))
 
 
 _SYSTEM_PACKAGES = ("/usr/lib", "/usr/local/lib")
@@ -105,111 +77,76 @@ def _worth(effects: Effects) -> bool:
 
 def _look(
     site_modules: SiteModules, module: StatedModule, components: Mapping[str, Component]
-) -> _ProbeResult:
+) -> StatedModule | str:
+    """Load a module; return it with what was found, or why it does not load."""
     before = module.parents[0] if module.parents else ()
-    code, out, err = site_modules.shell.bash(_LOAD, *before, module.name)
-    if code != 0:
-        reason = first_line(err) or "it did not load"
-        return _ProbeResult(trouble="no answer in time" if code < 0 else reason)
-    environ = dict(entry.split("=", 1) for entry in out.split("\0") if "=" in entry)
-    effects, result = site_modules.effects[module.name], _ProbeResult()
+    done = site_modules.shell.bash(_LOAD, *before, module.name)
+    if not done.ok:
+        reason = first_line(done.stderr) or "it did not load"
+        return "no answer in time" if done.code is None else reason
+    environ = dict(entry.split("=", 1) for entry in done.stdout.split("\0") if "=" in entry)
+    effects = site_modules.effects[module.name]
     named = stems(components).get(stem(module.name))
-    _look_at_python(effects, environ, result, named == "python")
+    python = _program(effects, "python3", systems=named == "python")
+    match = _PYTHON.search(_say(environ, python, "-V"))
+    provides = {"python": match[1]} if match else {}
     is_mpi = named is not None and "mpi" in components[named].fulfils
-    _look_at_mpi(effects, environ, result, is_mpi)
+    mpis, facts = _mpis(effects, environ, systems=is_mpi)
     own = (each for each in effects.folders("PYTHONPATH") if not each.startswith(_SYSTEM_PACKAGES))
     folders = [Path(folder) for folder in own]
-    if result.python is not None:
-        folders += sorted(Path(result.python).parent.parent.glob("lib*/python3*/site-packages"))
-    for folder in folders:
-        result.provides |= _packages(folder, components)
-    return result
-
-
-def _say(environ: Mapping[str, str], *command: str) -> str:
-    """Return what a program prints, empty where it fails or is for another machine."""
-    try:
-        done = run(command, env=quiet_environment(environ), timeout=PATIENCE)
-    except (EnvbuildError, OSError):
-        return ""
-    return f"{done.stdout}\n{done.stderr}" if done.ok else ""
-
-
-def _look_at_python(
-    effects: Effects, environ: Mapping[str, str], result: _ProbeResult, systems: bool
-) -> None:
-    python = _program(effects, "python3", systems)
-    match = _PYTHON.search(_say(environ, python, "-V")) if python else None
-    if match is not None:
-        result.python = python
-        result.provides["python"] = match[1]
-
-
-def _look_at_mpi(
-    effects: Effects, environ: Mapping[str, str], result: _ProbeResult, systems: bool
-) -> None:
-    info = _program(effects, "ompi_info", systems)
-    if info is not None:
-        text = _say(environ, info, "--parsable", "--all")
-        spectrum, open_mpi = (pattern.search(text) for pattern in (_SPECTRUM, _OPEN_MPI))
-        # Spectrum MPI is made from Open MPI's code and says that version too.
-        if spectrum is not None:
-            result.provides["spectrum-mpi"] = spectrum[1]
-        elif open_mpi is not None:
-            result.provides["openmpi"] = open_mpi[1]
-        result.facts |= open_mpi_facts(text)
-    mpich = _program(effects, "mpichversion", systems)
-    match = _MPICH.search(_say(environ, mpich)) if mpich else None
-    if match is not None:
-        result.provides["mpich"] = match[1]
-    wrapper = _program(effects, "mpicxx", systems)
-    shown = _say(environ, wrapper, "-show").split() if wrapper else []
-    if shown:
-        # The compiler behind the wrapper: IBM's xlC_r is not what builds for Python's extensions.
-        result.facts["cxx"] = clean(Path(shown[0]).name, LINE_LENGTH)
-
-
-def _packages(folder: Path, components: Mapping[str, Component]) -> dict[str, str]:
-    """Return the components whose metadata lie in a folder of Python packages."""
-    names = {_folded(each.pip): name for name, each in components.items() if each.pip}
-    try:
-        entries = sorted(path.name for path in folder.iterdir())
-    except OSError:
-        return {}
-    versions = {}
-    for entry in entries:
-        match = _METADATA.match(entry)
-        component = names.get(_folded(match[1])) if match else None
-        if match is not None and component is not None:
-            versions[component] = match[2]
-    return versions
-
-
-def _folded(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _with(
-    module: StatedModule, result: _ProbeResult, components: Mapping[str, Component]
-) -> StatedModule:
-    """Return the module with what was found. What its name says stays said."""
-    provides = {name: text for name, text in result.provides.items() if _is_version(text)}
-    named = stems(components).get(stem(module.name))
+    if python and match:
+        folders += sorted(Path(python).parent.parent.glob("lib*/python3*/site-packages"))
+    for found in (mpis, *(_packages(folder, components) for folder in folders)):
+        provides |= {
+            name: version for name, version in found.items() if fits(PlainVersion, version)
+        }
+    # What its name says stays said.
     version = module.name.rpartition("/")[2].split("-", 1)[0]
-    if provides and named is not None and named not in provides and _is_version(version):
+    if provides and named is not None and named not in provides and fits(PlainVersion, version):
         provides[named] = version
     return module.model_copy(
         update={
             "provides": dict(sorted({**module.provides, **provides}.items())),
-            "facts": dict(sorted({**module.facts, **result.facts}.items())),
-            "python": result.python or module.python,
+            "facts": dict(sorted({**module.facts, **facts}.items())),
+            "python": python if match else module.python,
         }
     )
 
 
-def _is_version(text: str) -> bool:
+def _say(environ: Mapping[str, str], program: str | None, *words: str) -> str:
+    """Return what a program prints, empty where it fails or is for another machine."""
+    if program is None:
+        return ""
+    answer = ask((program, *words), environ, patience=PATIENCE, enough=EVERYTHING)
+    return answer.text if answer.trouble is None else ""
+
+
+def _mpis(
+    effects: Effects, environ: Mapping[str, str], *, systems: bool
+) -> tuple[dict[str, str], dict[str, bool | str]]:
+    """Return the versions of the MPIs that a module brings, and what conditions ask of them."""
+    versions: dict[str, str] = {}
+    facts: dict[str, bool | str] = {}
+    for name, words in (("ompi_info", ("--parsable", "--all")), ("mpichversion", ())):
+        text = _say(environ, _program(effects, name, systems), *words)
+        mpi, version = identify(name, text)
+        if mpi in COMPONENTS and version is not None:
+            versions[COMPONENTS[mpi]] = version
+        facts |= open_mpi_facts(text)
+    shown = _say(environ, _program(effects, "mpicxx", systems), "-show").split()
+    if shown:
+        # The compiler behind the wrapper: IBM's xlC_r is not what builds for Python's extensions.
+        facts["cxx"] = clean(Path(shown[0]).name)
+    return versions, facts
+
+
+def _packages(folder: Path, components: Mapping[str, Component]) -> dict[str, str]:
+    """Return the components whose metadata lie in a folder of Python packages."""
+    names = {normalize(each.pip): name for name, each in components.items() if each.pip}
     try:
-        _VERSION.validate_python(text)
-    except ValidationError:
-        return False
-    return True
+        entries = sorted(path.name for path in folder.iterdir())
+    except OSError:
+        return {}
+    matches = [match for entry in entries if (match := _METADATA.match(entry))]
+    found = {names.get(normalize(match[1])): match[2] for match in matches}
+    return {component: version for component, version in found.items() if component}

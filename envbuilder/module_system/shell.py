@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import MissingToolError, UsageError
 from ..host import clean, first_line, is_file, is_folder, quiet_environment
 from ..model.site import Site
-from ..process import run
+from ..process import Finished, run
 from .modulefile_effects import Effects, of_lmod, of_tcl
 
 # Seconds for a question about one or a few modules, and for one about all of a site: thousands of
@@ -83,28 +83,33 @@ class Modulefile:
 
     @property
     def key(self) -> str:
-        return self.name.rpartition("/")[0] or self.name
+        return key(self.name)
+
+
+def key(name: str) -> str:
+    """Return a module's name without its version."""
+    return name.rpartition("/")[0] or name
 
 
 @dataclass(frozen=True)
 class ModuleShell:
-    """A started module system. ``version``: its name and version. ``trees``: where it looks."""
+    """The module system of a site, started. ``version``: its name and version; Lmod's program and
+    folder. ``trees``: where it looks.
+    """
 
-    system: str
-    init: str
-    version: str
-    command: str
-    folder: str
-    given: tuple[str, ...]
-    preload: tuple[str, ...]
-    trees: tuple[str, ...]
+    site: Site
     environ: Mapping[str, str]
+    version: str = ""
+    command: str = ""
+    folder: str = ""
+    trees: tuple[str, ...] = ()
 
-    def bash(self, script: str, *words: str, patience: float = PATIENCE) -> tuple[int, str, str]:
+    def bash(self, script: str, *words: str) -> Finished:
         """Run *script* where the trees are in use and the preloads loaded; its words are ``$@``."""
-        command = _command(script, self.init, self.given, self.preload, words)
-        done = run(command, env=self.environ, timeout=patience)
-        return (-1 if done.code is None else done.code), done.stdout, done.stderr
+        site, bash = self.site, ("bash", "--noprofile", "--norc", "-c")
+        given = (str(site.module_init), *site.module_trees, "--", *site.preload, "--", *words)
+        command = [*bash, f"{_START}{script}", "envbuild", *given]
+        return run(command, env=self.environ, timeout=PATIENCE)
 
 
 def start(
@@ -126,21 +131,23 @@ def start(
             f"there is no {site.module_init}",
             "take the snapshot on a login node of the site",
         )
-    trees_in_use = tuple(site.module_trees if trees is None else trees)
-    gone = [tree for tree in trees_in_use if not is_folder(tree)]
+    if trees is not None:
+        site = site.model_copy(update={"module_trees": tuple(trees)})
+    gone = [tree for tree in site.module_trees if not is_folder(tree)]
     if gone:
         raise UsageError(
             f"the module tree {gone[0]} of site {site.name} is not on this machine",
             "take the snapshot on a login node of the site, or name another folder with --tree",
         )
-    clean_environ = {**_without_state(environ, keep_trees=not trees_in_use), **_PLAIN}
-    command = _command(_TELL, site.module_init, trees_in_use, site.preload, ())
-    done = run(command, env=clean_environ, timeout=PATIENCE)
-    if done.code != 0:
-        raise UsageError(_why_not(site, done.code, done.stdout, done.stderr))
+    dropped = (*_STATE, "MODULEPATH") if site.module_trees else _STATE
+    kept = {name: value for name, value in environ.items() if not name.startswith(dropped)}
+    shell = ModuleShell(site, {**quiet_environment(kept), **_PLAIN})
+    done = shell.bash(_TELL)
+    if not done.ok:
+        raise UsageError(_why_not(site, done))
     lmod, folder, version, path, output = done.stdout.split("\0", 4)
     module_path = tuple(dict.fromkeys(tree for tree in path.split(":") if tree.startswith("/")))
-    if not module_path and trees_in_use:
+    if not module_path and site.module_trees:
         # `module` itself is broken, and says so without an exit code.
         words = first_line(f"{done.stderr}\n{output}") or "it says nothing"
         raise MissingToolError(
@@ -152,45 +159,22 @@ def start(
             f"no module tree of site {site.name} is known: MODULEPATH is empty here",
             "name them in the site file, module-trees: [/path], or with --tree",
         )
-    return ModuleShell(
-        system=site.module_system,
-        init=site.module_init,
-        version=f"Lmod {version}" if version else clean(first_line(output), 60),
-        command=lmod,
-        folder=folder,
-        given=trees_in_use,
-        preload=site.preload,
-        trees=module_path,
-        environ=clean_environ,
-    )
+    version = f"Lmod {version}" if version else clean(first_line(output), 60)
+    return replace(shell, version=version, command=lmod, folder=folder, trees=module_path)
 
 
-def _command(
-    script: str, init: str, trees: Sequence[str], preload: Sequence[str], words: Sequence[str]
-) -> list[str]:
-    text = f"{_START}{script}"
-    first = ["bash", "--noprofile", "--norc", "-c", text, "envbuild"]
-    return [*first, init, *trees, "--", *preload, "--", *words]
-
-
-def _without_state(environ: Mapping[str, str], *, keep_trees: bool) -> dict[str, str]:
-    dropped = _STATE if keep_trees else (*_STATE, "MODULEPATH")
-    kept = {name: value for name, value in environ.items() if not name.startswith(dropped)}
-    return quiet_environment(kept)
-
-
-def _why_not(site: Site, code: int | None, out: str, err: str) -> str:
-    output = clean(err or out, 300)
-    if code is None:
-        return f"the module system of site {site.name} did not answer within {PATIENCE:.0f} s"
-    if code == 73:
-        return f"the preload {out} of site {site.name} cannot be loaded: {clean(err, 300)}"
-    return f"the module system of site {site.name} cannot be started: {output}"
+def _why_not(site: Site, done: Finished) -> str:
+    name, error = f"of site {site.name}", clean(done.stderr, 300)
+    if done.code is None:
+        return f"the module system {name} did not answer within {PATIENCE:.0f} s"
+    if done.code == 73:
+        return f"the preload {done.stdout} {name} cannot be loaded: {error}"
+    return f"the module system {name} cannot be started: {clean(done.stderr or done.stdout, 300)}"
 
 
 def modulefiles(shell: ModuleShell) -> tuple[Modulefile, ...]:
     """Return all modulefiles of the trees, and of the trees that these open, sorted."""
-    files = _spider(shell) if shell.system == "lmod" else _avail(shell)
+    files = _spider(shell) if shell.site.module_system == "lmod" else _avail(shell)
     return tuple(sorted(files, key=lambda each: (each.name, each.path)))
 
 
@@ -230,29 +214,27 @@ def _json_line(text: str) -> str:
 
 def _avail(shell: ModuleShell) -> Iterator[Modulefile]:
     """Yield the modulefiles that Environment Modules finds, those behind other modules included."""
-    waiting: list[tuple[str, tuple[tuple[str, ...], ...]]] = [(tree, ()) for tree in shell.trees]
+    opened: dict[str, tuple[tuple[str, ...], ...]] = dict.fromkeys(shell.trees, ())
     seen: set[str] = set()
-    while waiting:
-        tree, parents = waiting.pop(0)
-        if tree in seen:
-            continue
+    while waiting := [tree for tree in opened if tree not in seen]:
+        tree = waiting[0]
         seen.add(tree)
-        those = list(_of_tree(shell, tree, parents))
-        yield from those
-        for path, effects in show(shell, those).items():
-            opener = next(each for each in those if each.path == path)
-            before = opener.parents or ((),)
-            opened = tuple((*alternative, opener.name) for alternative in before)
-            waiting += [(folder, opened) for folder in effects.folders("MODULEPATH")]
+        those = {each.path: each for each in _of_tree(shell, tree, opened[tree])}
+        yield from those.values()
+        for path, effects in show(shell, tuple(those.values())).items():
+            before = those[path].parents or ((),)
+            parents = tuple((*alternative, those[path].name) for alternative in before)
+            for folder in effects.folders("MODULEPATH"):
+                opened.setdefault(folder, parents)
 
 
 def _of_tree(
     shell: ModuleShell, tree: str, parents: tuple[tuple[str, ...], ...]
 ) -> Iterator[Modulefile]:
-    code, out, _ = shell.bash('MODULEPATH="$1" module avail -t --all 2>&1', tree)
-    if code < 0:
+    done = shell.bash('MODULEPATH="$1" module avail -t --all 2>&1', tree)
+    if done.code is None:
         raise UsageError(f"{shell.version}: module avail did not answer for {tree}")
-    for line in out.splitlines():
+    for line in done.stdout.splitlines():
         word, _, mark = line.partition(" ")
         name = word.removesuffix("(default)")
         path = Path(tree) / name
@@ -270,10 +252,8 @@ def padded(name: str) -> str:
 def show(shell: ModuleShell, files: Sequence[Modulefile]) -> dict[str, Effects]:
     """Return what loading each does, by its path. What cannot be shown says why in ``broken``."""
     shown: dict[str, Effects] = {}
-    by_tree: dict[str, list[Modulefile]] = {}
-    for each in files:
-        by_tree.setdefault(each.tree, []).append(each)
-    for tree, those in by_tree.items():
+    for tree in dict.fromkeys(each.tree for each in files):
+        those = [each for each in files if each.tree == tree]
         for begin in range(0, len(those), BATCH):
             shown |= _show(shell, tree, those[begin : begin + BATCH])
     return shown
@@ -282,25 +262,23 @@ def show(shell: ModuleShell, files: Sequence[Modulefile]) -> dict[str, Effects]:
 def _show(shell: ModuleShell, tree: str, files: Sequence[Modulefile]) -> dict[str, Effects]:
     """Show modules of one tree together; where one fails all answers are lost: halve the batch."""
     names = [each.name for each in files]
-    if shell.system == "lmod":
+    if shell.site.module_system == "lmod":
         env = {**shell.environ, "MODULEPATH": tree}
         done = run([shell.command, "bash", "show", *names], env=env, timeout=PATIENCE)
-        code, output = done.code, done.stderr
+        output = done.stderr
         effects = of_lmod(output)
     else:
         script = 'tree=$1; shift; MODULEPATH="$tree" module show "$@" 2>&1'
-        code, output, _ = shell.bash(script, tree, *names)
+        done = shell.bash(script, tree, *names)
+        output = done.stdout
         effects = of_tcl(output)
     shown = {each.path: effects[each.path] for each in files if each.path in effects}
     missing = [each for each in files if each.path not in shown]
-    if not missing:
-        return shown
-    if len(files) == 1:
-        return {files[0].path: Effects(broken=_trouble(code, output))}
+    if missing and len(files) == 1:
+        return {files[0].path: Effects(broken=_trouble(done.code, output))}
     middle = (len(missing) + 1) // 2
-    for part in (missing[:middle], missing[middle:]):
-        if part:
-            shown |= _show(shell, tree, part)
+    for part in filter(None, (missing[:middle], missing[middle:])):
+        shown |= _show(shell, tree, part)
     return shown
 
 

@@ -6,19 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from ..host import clean, runs
 from ..model.base import Line, ModuleName, fits
 from ..model.module_names import stem
 from ..model.site import Site, SitePath, StatedModule, Tree
 from .modulefile_effects import Effects, Load
-from .shell import Modulefile, ModuleShell, modulefiles, padded, show, start
+from .shell import Modulefile, ModuleShell, key, modulefiles, padded, show, start
 from .trees import tree_sha256
-
-_PATH: TypeAdapter[str] = TypeAdapter(SitePath)
-_NAME: TypeAdapter[str] = TypeAdapter(ModuleName)
-_LINE: TypeAdapter[str] = TypeAdapter(Line)
 
 # So many modules of one kind are named in a note; the others are counted.
 _NAMED = 5
@@ -81,7 +75,7 @@ def _sort_in(look: _Look, files: Sequence[Modulefile]) -> None:
         reached = _reached(each, look.preload)
         if reached is not None:
             several.setdefault(each.name, []).append(reached)
-    unwritable = [name for name in several if not fits(_NAME, name)]
+    unwritable = [name for name in several if not fits(ModuleName, name)]
     _note(look, "has a name that envbuild cannot write and is left out", unwritable)
     ambiguous = []
     for name in sorted(set(several) - set(unwritable)):
@@ -101,18 +95,17 @@ def _reached(each: Modulefile, preload: Sequence[str]) -> Modulefile | None:
     What another module of a preload's name opens (modenv/scs5 beside modenv/ml) is out of reach,
     and so is that module itself.
     """
-    keys = {name.rpartition("/")[0] or name: name for name in preload}
+    keys = {key(name): name for name in preload}
     if keys.get(each.key, each.name) != each.name:
         return None
-    alternatives = []
-    for alternative in each.parents:
-        if all(keys.get(name.rpartition("/")[0] or name, name) == name for name in alternative):
-            alternatives.append(tuple(name for name in alternative if name not in preload))
+    alternatives = {
+        tuple(name for name in alternative if name not in preload)
+        for alternative in each.parents
+        if all(keys.get(key(name), name) == name for name in alternative)
+    }
     if each.parents and not alternatives:
         return None
-    if () in alternatives:
-        alternatives = []
-    ordered = sorted(set(alternatives), key=lambda one: (len(one), one))
+    ordered = () if () in alternatives else sorted(alternatives, key=lambda one: (len(one), one))
     return replace(each, parents=tuple(ordered))
 
 
@@ -176,8 +169,8 @@ def _module(look: _Look, each: Modulefile) -> StatedModule:
         home=_home(each, effects),
         loads=tuple(dict.fromkeys(loads)),
         parents=tuple(_parents(look, each, effects)),
-        conflicts=tuple(one for one in dict.fromkeys(conflicts) if fits(_LINE, one)),
-        families=tuple(one for one in effects.families if fits(_LINE, one)),
+        conflicts=tuple(one for one in dict.fromkeys(conflicts) if fits(Line, one)),
+        families=tuple(one for one in effects.families if fits(Line, one)),
         default=each.default,
     )
 
@@ -219,7 +212,7 @@ def _home(each: Modulefile, effects: Effects) -> str | None:
     names = [name for name in variables if name.startswith("EBROOT")]
     names += [f"{bare}_HOME", f"{bare}_ROOT", f"{bare}_DIR", f"OLCF_{bare}_ROOT", f"{bare}HOME"]
     homes = (variables[name].rstrip("/") for name in names if name in variables)
-    return next((path for path in homes if fits(_PATH, path)), None)
+    return next((path for path in homes if fits(SitePath, path)), None)
 
 
 # Where the system's own programs lie. A module whose home is /usr puts them on PATH as well, and
@@ -232,14 +225,14 @@ def _python(name: str, effects: Effects) -> str | None:
     folders = [folder.rstrip("/") for folder in effects.folders("PATH")]
     named = "python" in stem(name)
     paths = (f"{each}/python3" for each in folders if named or each not in SYSTEM_FOLDERS)
-    return next((path for path in paths if fits(_PATH, path) and runs(path)), None)
+    return next((path for path in paths if fits(SitePath, path) and runs(path)), None)
 
 
 def _trees(shell: ModuleShell, look: _Look) -> tuple[Tree, ...]:
     """Return the trees that modules were found in, those in use first, each with its hash."""
     used = {each.tree for each in look.by_name.values()}
     ordered = [*(tree for tree in shell.trees if tree in used), *sorted(used)]
-    unique = [tree for tree in dict.fromkeys(ordered) if fits(_PATH, tree)]
+    unique = [tree for tree in dict.fromkeys(ordered) if fits(SitePath, tree)]
     return tuple(Tree(path=tree, sha256=tree_sha256(Path(tree))) for tree in unique)
 
 

@@ -9,7 +9,9 @@ import pytest
 
 from envbuilder import data
 from envbuilder.doctor.examine import examine as doctor
+from envbuilder.doctor.items import texts
 from envbuilder.documents.knowledge import load_knowledge
+from envbuilder.host import clean
 from envbuilder.model.doctor import DoctorReport
 from envbuilder.model.site import Site
 
@@ -98,6 +100,13 @@ def test_what_is_missing_or_wrong_says_for_what_and_how(machine: Machine) -> Non
     for item in bad:
         assert item.needed_for, item.id
         assert item.without_root, item.id
+
+
+def test_what_is_kept_of_items_is_title_and_advice_in_lines() -> None:
+    for item_id, words in texts().items():
+        assert set(words) <= {"title", "needed-for", "without-root", "debian"}, item_id
+        assert "needed-for" in words or "without-root" not in words, item_id
+        assert all(text == clean(text) for text in words.values()), item_id
 
 
 def broken_machine(machine: Machine) -> None:

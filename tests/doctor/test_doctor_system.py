@@ -12,7 +12,8 @@ import pytest
 
 from envbuilder.doctor.detection import snapshot
 from envbuilder.doctor.system import system_components
-from envbuilder.host import Host, machine_arch, open_mpi_facts
+from envbuilder.host import Host, machine_arch
+from envbuilder.host.mpi import open_mpi_facts
 from envbuilder.model.site import Site, StatedModule, SystemComponent
 
 from .conftest import Machine, host

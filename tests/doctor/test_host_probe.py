@@ -9,13 +9,13 @@ import pytest
 from envbuilder.host import (
     LINE_LENGTH,
     Host,
+    ask,
     clean,
     first_line,
     quiet_environment,
     search_path,
     together,
 )
-from envbuilder.host.probe import ask
 
 from .conftest import Machine
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 from pydantic import ValidationError
 
-from ..host import (
+from .host import (
     ENDING,
     WORKERS,
     Host,
@@ -23,9 +23,10 @@ from ..host import (
     clean,
     is_file,
     runs,
+    text_of,
     together,
 )
-from ..model.site import Interpreter, StatedModule
+from .model.site import Interpreter, StatedModule
 
 # Virtualenvs made from virtualenvs, at most this many deep.
 NESTED = 4
@@ -62,45 +63,30 @@ print(json.dumps({
 """
 
 
-@dataclass(frozen=True)
-class InterpreterSearch:
-    """The interpreters of a machine, the newest first, and what was skipped or is odd, in words."""
-
-    interpreters: tuple[Interpreter, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _InterpreterProbe:
-    """One interpreter: what it is, or why it cannot be used; and what else to tell."""
-
-    interpreter: Interpreter | None
-    notes: tuple[str, ...] = ()
+class _UnusableError(Exception):
+    """Why an interpreter is skipped."""
 
 
 def find_interpreters(
     host: Host, pythons: Sequence[str], modules: Sequence[StatedModule]
-) -> InterpreterSearch:
-    """Return the interpreters that the modules name and the others; no *pythons*: those on PATH.
+) -> tuple[tuple[Interpreter, ...], tuple[str, ...]]:
+    """Return the interpreters of a machine, the newest first, and what was skipped or is odd.
 
-    Starts each program, for at most the host's patience; writes nothing and never raises for what
-    it finds: what is broken is skipped and named in the notes.
+    Those that the modules name and the others; no *pythons*: those on PATH. Starts each program,
+    for at most the host's patience; writes nothing and never raises for what it finds: what is
+    broken is skipped and named in the notes.
     """
     of_modules, notes = _of_modules(host, modules)
     claimed = {os.path.realpath(interpreter.path) for interpreter in of_modules}
     by_path = {interpreter.path: interpreter for interpreter in of_modules}
     if not pythons:
         notes += host.path.notes
-    for _, result in _ask_all(host, pythons or on_path(host)):
-        notes += result.notes
-        interpreter = result.interpreter
+    for _, interpreter in _ask_all(host, pythons or on_path(host), notes):
         # A module's interpreter needs its module: it must not pass for the system's.
-        if interpreter is not None and interpreter.path not in claimed:
+        if interpreter.path not in claimed:
             by_path.setdefault(interpreter.path, interpreter)
     ordered = sorted(by_path.values(), key=lambda interpreter: interpreter.path)
-    return InterpreterSearch(
-        interpreters=tuple(sorted(ordered, key=_version, reverse=True)), notes=tuple(notes)
-    )
+    return tuple(sorted(ordered, key=version_of, reverse=True)), tuple(notes)
 
 
 def _of_modules(host: Host, modules: Sequence[StatedModule]) -> tuple[list[Interpreter], list[str]]:
@@ -111,18 +97,14 @@ def _of_modules(host: Host, modules: Sequence[StatedModule]) -> tuple[list[Inter
     stated = {m.python: m for m in modules if m.python is not None and is_file(m.python)}
     interpreters: list[Interpreter] = []
     notes: list[str] = []
-    for paths, result in _ask_all(host, list(stated)):
-        notes += result.notes
-        if result.interpreter is None:
-            continue
-        actual = result.interpreter.version
+    for paths, interpreter in _ask_all(host, list(stated), notes):
         for path in paths:
-            interpreters.append(result.interpreter.model_copy(update={"path": path}))
+            interpreters.append(interpreter.model_copy(update={"path": path}))
             version = stated[path].provides.get("python")
-            if version is None or not f"{actual}.".startswith(f"{version}."):
+            if version is None or not f"{interpreter.version}.".startswith(f"{version}."):
                 notes.append(
                     f"module {stated[path].name} is stated to provide python {version}, "
-                    f"but {path} is {actual}: the statement is used"
+                    f"but {path} is {interpreter.version}: the statement is used"
                 )
     return interpreters, notes
 
@@ -142,7 +124,8 @@ def on_path(host: Host) -> list[str]:
     return paths
 
 
-def _version(interpreter: Interpreter) -> Version:
+def version_of(interpreter: Interpreter) -> Version:
+    """Return an interpreter's version; 0 for what is none."""
     try:
         return Version(interpreter.version)
     except InvalidVersion:
@@ -159,56 +142,54 @@ def _command(path: str) -> str:
     return real if re.match(r"^python[0-9.]*$", Path(real).name) else path
 
 
-def _ask_all(host: Host, paths: Sequence[str]) -> list[tuple[list[str], _InterpreterProbe]]:
-    """Ask the program behind each path, each once; return it with all the paths that lead to it."""
+def _ask_all(
+    host: Host, paths: Sequence[str], notes: list[str]
+) -> Iterator[tuple[list[str], Interpreter]]:
+    """Ask the program behind each path, each once; yield it with all the paths that lead to it.
+
+    What is skipped or odd is put to *notes*.
+    """
     sources: dict[str, list[str]] = {}
     for path in paths:
         sources.setdefault(_command(path), []).append(path)
     jobs = [partial(_ask_one, host, command, first[0]) for command, first in sources.items()]
     rounds = -(-len(jobs) // WORKERS)
     answers = together(jobs, rounds * 2 * (host.patience + ENDING))
-    return [
-        (
-            names,
-            result
-            or _InterpreterProbe(None, (f"skipped {clean(names[0], 200)}: no answer in time",)),
-        )
-        for names, result in zip(sources.values(), answers, strict=True)
-    ]
+    for names, answer in zip(sources.values(), answers, strict=True):
+        interpreter, note = answer or (None, f"skipped {clean(names[0], 200)}: no answer in time")
+        notes += [note] if note else []
+        if interpreter is not None:
+            yield names, interpreter
 
 
-def _ask_one(host: Host, command: str, shown: str) -> _InterpreterProbe:
-    """Ask *command* and, where it belongs to a virtualenv, the interpreter that made it."""
-    for _ in range(NESTED):
-        answer = host.ask(command, "-I", "-S", "-B", "-c", QUESTION)
-        facts = _facts(answer)
-        if facts is None:
-            return _InterpreterProbe(None, (f"skipped {clean(shown, 200)}: {_trouble(answer)}",))
-        executable = str(facts.get("executable") or command)
-        if _configuration(executable) is None:
-            return _interpreter(facts, executable)
-        base = _base(executable, str(facts["version"]))
-        if base is None:
-            return _InterpreterProbe(
-                None,
-                (f"skipped {clean(shown, 200)}: a virtualenv whose base interpreter is gone",),
-            )
-        command = base
-    return _InterpreterProbe(None, (f"skipped {clean(shown, 200)}: virtualenvs nested too deeply",))
+def _ask_one(host: Host, command: str, shown: str) -> tuple[Interpreter | None, str | None]:
+    """Ask *command* and, where it belongs to a virtualenv, the interpreter that made it.
+
+    Return what it is, None where it cannot be used, and what else to tell.
+    """
+    reason = "virtualenvs nested too deeply"
+    try:
+        for _ in range(NESTED):
+            facts = _facts(host.ask(command, "-I", "-S", "-B", "-c", QUESTION))
+            executable = str(facts.get("executable") or command)
+            configuration = _configuration(executable)
+            if configuration is None:
+                shown = os.path.realpath(executable)
+                return _interpreter(facts, shown), _without_ssl(facts, shown)
+            command = _base(configuration, executable, str(facts["version"]))
+    except _UnusableError as error:
+        reason = str(error)
+    return None, f"skipped {clean(shown, 200)}: {reason}"
 
 
-def _facts(answer: ProgramOutput) -> dict[str, Any] | None:
+def _facts(answer: ProgramOutput) -> dict[str, Any]:
     """Return what the interpreter said. A wrapper script may print a greeting before it."""
-    if answer.trouble is not None:
-        return None
-    for line in reversed(answer.stdout.splitlines()):
-        try:
+    for line in reversed(answer.stdout.splitlines() if answer.trouble is None else ()):
+        with contextlib.suppress(ValueError):
             facts = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(facts, dict) and isinstance(facts.get("version"), str):
-            return facts
-    return None
+            if isinstance(facts, dict) and isinstance(facts.get("version"), str):
+                return facts
+    raise _UnusableError(_trouble(answer))
 
 
 def _trouble(answer: ProgramOutput) -> str:
@@ -226,26 +207,22 @@ def _trouble(answer: ProgramOutput) -> str:
     return answer.trouble
 
 
-def _interpreter(facts: Mapping[str, Any], executable: str) -> _InterpreterProbe:
-    real = os.path.realpath(executable)
-    shown = clean(real, 200)
+def _interpreter(facts: Mapping[str, Any], path: str) -> Interpreter:
     if facts.get("implementation") != "cpython":
-        return _InterpreterProbe(
-            None, (f"skipped {shown}: {facts.get('implementation')}, not CPython",)
-        )
+        raise _UnusableError(f"{facts.get('implementation')}, not CPython")
     try:
-        interpreter = Interpreter(
-            path=real,
+        return Interpreter(
+            path=path,
             version=f"{facts['version']}{_stage(facts)}",
             arch=_arch(facts),
             can_make_venv=bool(facts.get("venv")),
         )
     except ValidationError:
-        return _InterpreterProbe(
-            None, (f"skipped {shown}: its path or version has odd characters",)
-        )
-    notes = () if facts.get("ssl") else (f"{shown} has no ssl: pip cannot fetch with it",)
-    return _InterpreterProbe(interpreter, notes)
+        raise _UnusableError("its path or version has odd characters") from None
+
+
+def _without_ssl(facts: Mapping[str, Any], path: str) -> str | None:
+    return None if facts.get("ssl") else f"{clean(path, 200)} has no ssl: pip cannot fetch with it"
 
 
 def _stage(facts: Mapping[str, Any]) -> str:
@@ -266,25 +243,24 @@ def _configuration(executable: str) -> dict[str, str] | None:
     """Return the pyvenv.cfg that makes *executable* part of a virtualenv, None: there is none."""
     folder = Path(executable).parent
     for place in (folder / "pyvenv.cfg", folder.parent / "pyvenv.cfg"):
-        try:
-            text = place.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            continue
-        pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
-        return {key.strip().lower(): value.strip() for key, _, value in pairs}
+        text = text_of(place)
+        if text is not None:
+            pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
+            return {key.strip().lower(): value.strip() for key, _, value in pairs}
     return None
 
 
-def _base(executable: str, version: str) -> str | None:
-    """Return the interpreter that a virtualenv was made from, None when it is gone."""
-    configuration = _configuration(executable) or {}
+def _base(configuration: Mapping[str, str], executable: str, version: str) -> str:
+    """Return the interpreter that a virtualenv was made from."""
     home = configuration.get("home", "")
-    short = ".".join(version.split(".")[:2])
     candidates = [
-        f"{home}/python{short}",
+        f"{home}/python{'.'.join(version.split('.')[:2])}",
         f"{home}/{Path(executable).name}",
         configuration.get("executable", ""),
         configuration.get("base-executable", ""),
         f"{home}/python3",
     ]
-    return next((path for path in candidates if path.startswith("/") and runs(path)), None)
+    for path in candidates:
+        if path.startswith("/") and runs(path):
+            return path
+    raise _UnusableError("a virtualenv whose base interpreter is gone")
