@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ..host import Host, glibc_version, together
@@ -15,8 +14,6 @@ from ..model.base import canonical_json
 from ..model.site import Site, Snapshot, StatedModule
 from ..module_system.site_modules import SiteModules
 from .system import system_components
-
-SOURCE = "envbuild sites snapshot"
 
 # Seconds an interpreter gets to answer: a cold one on a parallel file system needs several.
 PYTHON_PATIENCE = 10.0
@@ -36,7 +33,6 @@ class DetectionResult:
 def snapshot(
     site: Site,
     environ: Mapping[str, str],
-    cwd: Path | None = None,
     patience: float = PYTHON_PATIENCE,
     components: Collection[str] | None = None,
 ) -> DetectionResult:
@@ -48,7 +44,7 @@ def snapshot(
     notes.
     """
     wanted = components if "system" in site.origins else ()
-    return detect(Host(environ, cwd, patience=patience), site.pythons, site.modules, wanted)
+    return detect(Host(environ, patience=patience), site.pythons, site.modules, wanted)
 
 
 def live_snapshot(
@@ -61,7 +57,7 @@ def live_snapshot(
     ).snapshot
     found = {
         "taken": today.isoformat(),
-        "source": SOURCE,
+        "source": "envbuild sites snapshot",
         "module_system": site_modules.shell.version or None,
         "preload": site.preload,
         "trees": site_modules.trees,

@@ -100,7 +100,6 @@ def _item(item_id: str, mpi: MpiInstallation, rows: Sequence[Advisory], *, first
         item_id,
         "problem" if trouble and first else ("note" if trouble else "ok"),
         f"{name} {mpi.version or ''}".strip() + (", known to be bad" if bad else ""),
-        title=mpi.command,
         details=[
             mpi.path,
             None if first else f"hidden by the {mpi.command} that stands earlier on PATH",

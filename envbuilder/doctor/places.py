@@ -11,8 +11,7 @@ from pathlib import Path
 from ..host import Host, cache_folder, is_folder, is_there, temp_folder
 from ..model.doctor import Item, Section, Status
 from .items import make, section
-
-GIB = 2**30
+from .machine import GIB
 
 # A small environment with its MPI takes a quarter of this, a framework several times as much.
 LITTLE_SPACE = GIB

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -68,7 +68,7 @@ def system_components(
     the modules'. Starts programs, writes nothing, never raises for what it finds.
     """
     own = _own(host, module_folders)
-    looks: dict[tuple[str, ...], Callable[[Host], Sequence[SystemComponent]]] = {
+    looks: dict[tuple[str, ...], Callable[[Host], SystemComponent | None]] = {
         ("gcc",): partial(_tool, "gcc", "g++", GNU),
         ("cmake",): partial(_tool, "cmake", "cmake", _CMAKE),
         tuple(COMPONENTS.values()): partial(_mpi, components),
@@ -81,8 +81,7 @@ def system_components(
         if components is None or any(name in components for name in names)
     ]
     results = together(of_use, _IN_A_ROW * (host.patience + ENDING))
-    every = [each for those in results for each in those or ()]
-    return tuple(sorted(every, key=lambda each: each.component))
+    return tuple(sorted(filter(None, results), key=lambda each: each.component))
 
 
 def _own(host: Host, module_folders: Iterable[str]) -> Host:
@@ -109,21 +108,13 @@ def _own(host: Host, module_folders: Iterable[str]) -> Host:
     return replace(host, environ={**kept, "PATH": path})
 
 
-def _component(
-    component: str, version: str, locator: str, facts: Facts
-) -> tuple[SystemComponent, ...]:
-    """Return the component; nothing where version or path has what no document admits."""
+def _component(component: str, version: str, locator: str, facts: Facts) -> SystemComponent | None:
+    """Return the component; None where version or path has what no document admits."""
+    every = dict(sorted({"arch": machine_arch(), **facts}.items()))
     try:
-        return (
-            SystemComponent(
-                component=component,
-                version=version,
-                locator=locator,
-                facts=dict(sorted({"arch": machine_arch(), **facts}.items())),
-            ),
-        )
+        return SystemComponent(component=component, version=version, locator=locator, facts=every)
     except ValidationError:
-        return ()
+        return None
 
 
 def _answering(
@@ -140,19 +131,19 @@ def _answering(
 
 def _tool(
     component: str, program: str, pattern: re.Pattern[str], host: Host
-) -> Sequence[SystemComponent]:
+) -> SystemComponent | None:
     found = _answering(host, host.every(program), pattern)
-    return _component(component, found[1], found[0], {}) if found else ()
+    return _component(component, found[1], found[0], {}) if found else None
 
 
-def _mpi(wanted: Collection[str] | None, host: Host) -> Sequence[SystemComponent]:
+def _mpi(wanted: Collection[str] | None, host: Host) -> SystemComponent | None:
     """Return the MPI whose launcher a shell runs. One without a launcher starts no ranks."""
     launcher = next(filter(None, (_first_mpi(host, name) for name in _LAUNCHERS)), None)
     if launcher is None or launcher.implementation is None or launcher.version is None:
-        return ()
+        return None
     component = COMPONENTS[launcher.implementation]
     if wanted is not None and component not in wanted:
-        return ()
+        return None
     facts = _building(host, launcher)
     info = host.which("ompi_info")
     if info and launcher.implementation in _HAVE_OMPI_INFO:
@@ -189,13 +180,13 @@ def _same(one: MpiInstallation, other: MpiInstallation) -> bool:
     return (one.implementation, one.version) == (other.implementation, other.version)
 
 
-def _cuda(host: Host) -> Sequence[SystemComponent]:
+def _cuda(host: Host) -> SystemComponent | None:
     """Return the CUDA toolkit of the first nvcc that answers."""
     folders = [*_variables(host, _CUDA_VARIABLES), str(host.at(_CUDA_FOLDER))]
     beside = [path for folder in folders if runs(path := f"{folder}/bin/nvcc")]
     found = _answering(host, dict.fromkeys([*host.every("nvcc"), *beside]), NVCC)
     if found is None:
-        return ()
+        return None
     path, version = found
     # The program may be a script that calls another one: the header decides.
     homes = [str(Path(os.path.realpath(path)).parent.parent), *folders]
@@ -211,7 +202,7 @@ def _is_cuda(home: str, version: str) -> bool:
     return version.split(".")[:2] == [str(number // 1000), str(number % 1000 // 10)]
 
 
-def _nccl(host: Host) -> Sequence[SystemComponent]:
+def _nccl(host: Host) -> SystemComponent | None:
     """Return the NCCL that programs can be compiled with: header and library in one folder."""
     homes = [
         *_variables(host, _NCCL_VARIABLES),
@@ -228,7 +219,7 @@ def _nccl(host: Host) -> Sequence[SystemComponent]:
             return _component(
                 "nccl", version, str(header), {"home": home, "static_library": static}
             )
-    return ()
+    return None
 
 
 def _library_folders(home: str) -> Iterator[str]:

@@ -104,7 +104,6 @@ def _item(section_id: str, found: ToolLocation, *, advice: str | None = None) ->
         f"{section_id}.{found.tool.name}",
         "ok" if found.version else "problem",
         found.version or "does not answer as it should",
-        title=found.tool.name,
         details=[found.path, found.trouble],
         facts={"path": found.path, "version": found.version},
         advice=advice,
@@ -177,29 +176,39 @@ def containers_section(host: Host) -> Section:
     return section("containers", items)
 
 
+def _usable(item_id: str, usable: bool, yes: str, no: str, otherwise: Status) -> Item:
+    facts = {"usable": usable}
+    return make(item_id, "ok" if usable else otherwise, yes if usable else no, facts=facts)
+
+
 def _docker_daemon(host: Host) -> Item:
     stated = host.environ.get("DOCKER_HOST", "")
     socket = stated.removeprefix("unix://") if stated.startswith("unix://") else ""
-    place = socket or "/var/run/docker.sock"
-    usable = bool(stated and not socket) or os.access(host.at(place), os.R_OK | os.W_OK)
-    found = "reachable by its address" if stated and not socket else f"{place} can be used"
-    if not usable:
-        found = f"{place} is not there or not yours: docker can build nothing"
-    status: Status = "ok" if usable else "note"
-    return make("containers.docker-daemon", status, found, facts={"usable": usable})
+    place, remote = socket or "/var/run/docker.sock", bool(stated and not socket)
+    return _usable(
+        "containers.docker-daemon",
+        remote or os.access(host.at(place), os.R_OK | os.W_OK),
+        "reachable by its address" if remote else f"{place} can be used",
+        f"{place} is not there or not yours: docker can build nothing",
+        "note",
+    )
 
 
 def _user_namespaces(host: Host) -> Item:
-    refusals = []
-    maximum = (host.read("/proc/sys/user/max_user_namespaces") or "").strip()
-    if not maximum:
-        refusals.append("the kernel has none")
-    elif maximum == "0":
+    maximum, clone, restricted = (
+        (host.read(f"/proc/sys/{name}") or "").strip()
+        for name in (
+            "user/max_user_namespaces",
+            "kernel/unprivileged_userns_clone",
+            "kernel/apparmor_restrict_unprivileged_userns",
+        )
+    )
+    refusals = [] if maximum else ["the kernel has none"]
+    if maximum == "0":
         refusals.append("user.max_user_namespaces is 0")
-    if (host.read("/proc/sys/kernel/unprivileged_userns_clone") or "").strip() == "0":
+    if clone == "0":
         refusals.append("kernel.unprivileged_userns_clone is 0")
-    restricted = host.read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
-    if (restricted or "").strip() == "1":
+    if restricted == "1":
         refusals.append("AppArmor restricts them (apparmor_restrict_unprivileged_userns is 1)")
     unshare = host.which("unshare")
     if unshare and not refusals:
@@ -224,15 +233,10 @@ def _subordinate_ids(host: Host) -> Item:
     has_range = any(line.split(":")[0] in names - {""} for line in lines)
     usable = has_range and host.which("newuidmap") is not None
     without = "a range, but no newuidmap" if has_range else "no range in /etc/subuid"
-    return make(
-        "containers.subuid",
-        "ok" if usable else "missing",
-        "a range and newuidmap" if usable else without,
-        facts={"usable": usable},
-    )
+    return _usable("containers.subuid", usable, "a range and newuidmap", without, "missing")
 
 
 def _fuse(host: Host) -> Item:
     usable = os.access(host.at("/dev/fuse"), os.R_OK | os.W_OK)
-    found = "/dev/fuse can be used" if usable else "/dev/fuse is not there or not yours"
-    return make("containers.fuse", "ok" if usable else "missing", found, facts={"usable": usable})
+    no = "/dev/fuse is not there or not yours"
+    return _usable("containers.fuse", usable, "/dev/fuse can be used", no, "missing")

@@ -87,16 +87,15 @@ def ask(
     except (EnvbuildError, OSError, ValueError) as error:
         return ProgramOutput("", "", clean(f"cannot be started: {error}", 200))
     out, err = finished.stdout[:enough], finished.stderr[:enough]
+    trouble = None
     if finished.code is None:
-        return ProgramOutput(out, err, f"did not answer within {patience:g} s")
-    if finished.code < 0:
-        return ProgramOutput(out, err, f"was ended by signal {-finished.code}")
-    if finished.code:
+        trouble = f"did not answer within {patience:g} s"
+    elif finished.code < 0:
+        trouble = f"was ended by signal {-finished.code}"
+    elif finished.code:
         reason = first_line(err) or first_line(out)
-        return ProgramOutput(
-            out, err, clean(f"exit code {finished.code}" + (f": {reason}" if reason else ""))
-        )
-    return ProgramOutput(out, err, None)
+        trouble = clean(f"exit code {finished.code}" + (f": {reason}" if reason else ""))
+    return ProgramOutput(out, err, trouble)
 
 
 def together(jobs: Sequence[Callable[[], T]], limit: float) -> list[T | None]:

@@ -55,15 +55,3 @@ class DoctorReport(Document):
     schema_: Literal[1] = Field(default=1, alias="schema")
     sections: tuple[Section, ...]
     abilities: tuple[Capability, ...]
-
-    def items(self) -> tuple[Item, ...]:
-        """Return the items of all sections in their order."""
-        return tuple(item for section in self.sections for item in section.items)
-
-    def item(self, item_id: str) -> Item | None:
-        """Return the item with this id, or None."""
-        return next((item for item in self.items() if item.id == item_id), None)
-
-    def ability(self, ability_id: str) -> Capability | None:
-        """Return the ability with this id, or None."""
-        return next((a for a in self.abilities if a.id == ability_id), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,10 +30,6 @@ TCL_HOMES = (
 )
 
 
-# What the names of Debian's folders for one architecture hold.
-_MULTIARCH = "linux-gnu"
-
-
 @dataclass(frozen=True)
 class ModuleTool:
     """A module system: its command, the file that bash sources for it, and how it was found."""
@@ -52,65 +49,50 @@ class ModuleSystems:
     notes: tuple[str, ...] = ()
 
 
+# Whose home, or program two folders below it, a variable of the shell names.
+_VARIABLES: Mapping[str, tuple[ModuleSystem, ...]] = {
+    "LMOD_CMD": ("lmod",),
+    "MODULESHOME": ("lmod", "tcl"),
+    "MODULES_CMD": ("tcl",),
+}
+
+
 def find_modules(host: Host) -> ModuleSystems:
     """Find the module system: what this shell uses first, then what the machine has."""
     notes: list[str] = []
-    for name in ("LMOD_CMD", "MODULESHOME", "MODULES_CMD"):
+    for name, systems in _VARIABLES.items():
         value = host.environ.get(name, "")
-        if not value:
-            continue
-        tool = _of_variable(host, name, value)
-        if tool is not None:
-            return ModuleSystems(tool, tuple(notes))
-        notes.append(f"{name}={value} names no module system that exists")
-    for system, homes in (("lmod", LMOD_HOMES), ("tcl", TCL_HOMES)):
-        for home in homes:
-            tool = _lmod(host, home, home) if system == "lmod" else _tcl(host, home, home)
+        home = value if name == "MODULESHOME" else str(Path(value).parent.parent)
+        for system in systems if value.startswith("/") else ():
+            tool = _tool(host, system, home, name, active=True)
             if tool is not None:
                 return ModuleSystems(tool, tuple(notes))
-    return ModuleSystems(None, tuple(notes))
+        if value:
+            notes.append(f"{name}={value} names no module system that exists")
+    usual: Mapping[ModuleSystem, tuple[str, ...]] = {"lmod": LMOD_HOMES, "tcl": TCL_HOMES}
+    tools = (_tool(host, system, home, home) for system in usual for home in usual[system])
+    return ModuleSystems(next(filter(None, tools), None), tuple(notes))
 
 
-def _of_variable(host: Host, name: str, value: str) -> ModuleTool | None:
-    if not value.startswith("/"):
-        return None
-    if name == "LMOD_CMD":
-        return _lmod(host, str(Path(value).parent.parent), name, active=True)
-    if name == "MODULESHOME":
-        return _lmod(host, value, name, active=True) or _tcl(host, value, name, active=True)
-    return _tcl(host, str(Path(value).parent.parent), name, active=True)
-
-
-def _lmod(host: Host, home: str, found_by: str, *, active: bool = False) -> ModuleTool | None:
+def _tool(
+    host: Host, system: ModuleSystem, home: str, found_by: str, *, active: bool = False
+) -> ModuleTool | None:
     home = os.path.normpath(home)
-    command = f"{home}/libexec/lmod"
-    if not is_file(host.at(command)):
-        return None
-    return ModuleTool("lmod", command, _init(host, home), found_by, active)
-
-
-def _tcl(host: Host, home: str, found_by: str, *, active: bool = False) -> ModuleTool | None:
-    home = os.path.normpath(home)
-    stated = host.environ.get("MODULES_CMD", "")
-    candidates = [
-        *([stated] if stated.startswith("/") else []),
-        f"{home}/libexec/modulecmd.tcl",
-        f"{home}/modulecmd.tcl",
-        f"{home}/bin/modulecmd",
+    candidates = [f"{home}/libexec/lmod"]
+    if system == "tcl":
+        stated = host.environ.get("MODULES_CMD", "")
         # Debian keeps it apart from its home.
-        *(
-            f"/usr/lib/{name}/modulecmd.tcl"
-            for name in host.names("/usr/lib")
-            if _MULTIARCH in name
-        ),
-    ]
+        folders = [name for name in host.names("/usr/lib") if "linux-gnu" in name]
+        candidates = [
+            *([stated] if stated.startswith("/") else []),
+            f"{home}/libexec/modulecmd.tcl",
+            f"{home}/modulecmd.tcl",
+            f"{home}/bin/modulecmd",
+            *(f"/usr/lib/{name}/modulecmd.tcl" for name in folders),
+        ]
     command = next((path for path in candidates if is_file(host.at(path))), None)
-    init = _init(host, home)
-    if command is None or init is None:
-        return None
-    return ModuleTool("tcl", command, init, found_by, active)
-
-
-def _init(host: Host, home: str) -> str | None:
     init = f"{home}/init/bash"
-    return init if is_file(host.at(init)) else None
+    has_init = is_file(host.at(init))
+    if command is None or (system == "tcl" and not has_init):
+        return None
+    return ModuleTool(system, command, init if has_init else None, found_by, active)

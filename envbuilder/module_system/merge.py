@@ -22,22 +22,16 @@ def merged(site: Site, snapshot: Snapshot) -> tuple[tuple[StatedModule, ...], tu
     notes: list[str] = []
     for stated in site.modules:
         there = recorded.get(stated.name)
-        if there is None:
-            notes += _absent(site, snapshot, stated)
-            recorded[stated.name] = stated
-        else:
+        recorded[stated.name] = _over(stated, there) if there else stated
+        if there:
             notes += _disagreements(site, stated, there)
-            recorded[stated.name] = _over(stated, there)
+        elif snapshot.kind == "live":
+            # Documentation seldom lists everything; what looked at the trees has seen all of them.
+            notes.append(
+                f"site {site.name} states module {stated.name}, which its snapshot does not hold: "
+                "the statement is used"
+            )
     return tuple(recorded[name] for name in sorted(recorded)), tuple(notes)
-
-
-def _absent(site: Site, snapshot: Snapshot, stated: StatedModule) -> Iterator[str]:
-    # Documentation seldom lists everything; what looked at the trees has seen all of them.
-    if snapshot.kind == "live":
-        yield (
-            f"site {site.name} states module {stated.name}, which its snapshot does not hold: "
-            "the statement is used"
-        )
 
 
 def _filled(module: StatedModule) -> dict[str, Any]:
@@ -54,21 +48,24 @@ def _over(stated: StatedModule, there: StatedModule) -> StatedModule:
 
 
 def _disagreements(site: Site, stated: StatedModule, there: StatedModule) -> Iterator[str]:
-    mine, theirs = _filled(stated), _filled(there)
-    for name in sorted(set(mine) & set(theirs)):
-        for label, own, recorded in _pairs(name, mine[name], theirs[name]):
-            if own != recorded:
-                yield (
-                    f"module {stated.name}: site {site.name} states {label} {_words(own)}, "
-                    f"its snapshot has {_words(recorded)}: the statement is used"
-                )
+    mine, theirs = _entries(stated), _entries(there)
+    for label in sorted(set(mine) & set(theirs)):
+        if mine[label] != theirs[label]:
+            yield (
+                f"module {stated.name}: site {site.name} states {label} {_words(mine[label])}, "
+                f"its snapshot has {_words(theirs[label])}: the statement is used"
+            )
 
 
-def _pairs(name: str, one: Any, other: Any) -> list[tuple[str, Any, Any]]:
-    """Return what is to be compared of a field: label, stated, found."""
-    if name not in _BY_ENTRY:
-        return [(name, one, other)]
-    return [(f"{name}.{key}", one[key], other[key]) for key in sorted(set(one) & set(other))]
+def _entries(module: StatedModule) -> dict[str, Any]:
+    """Return what is compared of a module, by what a note calls it."""
+    entries: dict[str, Any] = {}
+    for name, value in _filled(module).items():
+        if name in _BY_ENTRY:
+            entries |= {f"{name}.{key}": each for key, each in value.items()}
+        else:
+            entries[name] = value
+    return entries
 
 
 def _words(value: object) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ..host import EVERYTHING, ask, clean, first_line, is_folder, runs, together
+from ..host import EVERYTHING, ask, clean, first_line, is_folder, together
 from ..host.mpi import COMPONENTS, identify, open_mpi_facts
 from ..model.base import fits
 from ..model.knowledge import Component
@@ -21,7 +21,7 @@ from ..model.site import PlainVersion, StatedModule
 from ..target_tools.names import normalize
 from .modulefile_effects import Effects
 from .shell import PATIENCE
-from .site_modules import SYSTEM_FOLDERS, SiteModules
+from .site_modules import SiteModules, program
 
 _LOAD = """
 for name in "$@"; do
@@ -58,19 +58,9 @@ def probe(site_modules: SiteModules, components: Mapping[str, Component]) -> Sit
 _SYSTEM_PACKAGES = ("/usr/lib", "/usr/local/lib")
 
 
-def _program(effects: Effects, name: str, systems: bool = False) -> str | None:
-    """Return the program *name* in the folders that the module itself puts on PATH.
-
-    ``systems``: the system's folders count too.
-    """
-    folders = (folder.rstrip("/") for folder in effects.folders("PATH"))
-    places = (f"{folder}/{name}" for folder in folders if systems or folder not in SYSTEM_FOLDERS)
-    return next((path for path in places if runs(path)), None)
-
-
 def _worth(effects: Effects) -> bool:
     programs = ("python3", "ompi_info", "mpichversion", "mpicxx")
-    if any(_program(effects, name, systems=True) for name in programs):
+    if any(program(effects, name, systems=True) for name in programs):
         return True
     return any(is_folder(folder) for folder in effects.folders("PYTHONPATH"))
 
@@ -87,7 +77,7 @@ def _look(
     environ = dict(entry.split("=", 1) for entry in done.stdout.split("\0") if "=" in entry)
     effects = site_modules.effects[module.name]
     named = stems(components).get(stem(module.name))
-    python = _program(effects, "python3", systems=named == "python")
+    python = program(effects, "python3", systems=named == "python")
     match = _PYTHON.search(_say(environ, python, "-V"))
     provides = {"python": match[1]} if match else {}
     is_mpi = named is not None and "mpi" in components[named].fulfils
@@ -113,11 +103,11 @@ def _look(
     )
 
 
-def _say(environ: Mapping[str, str], program: str | None, *words: str) -> str:
+def _say(environ: Mapping[str, str], path: str | None, *words: str) -> str:
     """Return what a program prints, empty where it fails or is for another machine."""
-    if program is None:
+    if path is None:
         return ""
-    answer = ask((program, *words), environ, patience=PATIENCE, enough=EVERYTHING)
+    answer = ask((path, *words), environ, patience=PATIENCE, enough=EVERYTHING)
     return answer.text if answer.trouble is None else ""
 
 
@@ -128,12 +118,12 @@ def _mpis(
     versions: dict[str, str] = {}
     facts: dict[str, bool | str] = {}
     for name, words in (("ompi_info", ("--parsable", "--all")), ("mpichversion", ())):
-        text = _say(environ, _program(effects, name, systems), *words)
+        text = _say(environ, program(effects, name, systems=systems), *words)
         mpi, version = identify(name, text)
         if mpi in COMPONENTS and version is not None:
             versions[COMPONENTS[mpi]] = version
         facts |= open_mpi_facts(text)
-    shown = _say(environ, _program(effects, "mpicxx", systems), "-show").split()
+    shown = _say(environ, program(effects, "mpicxx", systems=systems), "-show").split()
     if shown:
         # The compiler behind the wrapper: IBM's xlC_r is not what builds for Python's extensions.
         facts["cxx"] = clean(Path(shown[0]).name)

@@ -81,10 +81,6 @@ class Modulefile:
     default: bool = False
     order: str = ""
 
-    @property
-    def key(self) -> str:
-        return key(self.name)
-
 
 def key(name: str) -> str:
     """Return a module's name without its version."""
@@ -214,18 +210,18 @@ def _json_line(text: str) -> str:
 
 def _avail(shell: ModuleShell) -> Iterator[Modulefile]:
     """Yield the modulefiles that Environment Modules finds, those behind other modules included."""
-    opened: dict[str, tuple[tuple[str, ...], ...]] = dict.fromkeys(shell.trees, ())
+    waiting: list[tuple[str, tuple[tuple[str, ...], ...]]] = [(tree, ()) for tree in shell.trees]
     seen: set[str] = set()
-    while waiting := [tree for tree in opened if tree not in seen]:
-        tree = waiting[0]
+    for tree, parents in waiting:  # it grows on the way
+        if tree in seen:
+            continue
         seen.add(tree)
-        those = {each.path: each for each in _of_tree(shell, tree, opened[tree])}
+        those = {each.path: each for each in _of_tree(shell, tree, parents)}
         yield from those.values()
         for path, effects in show(shell, tuple(those.values())).items():
             before = those[path].parents or ((),)
-            parents = tuple((*alternative, those[path].name) for alternative in before)
-            for folder in effects.folders("MODULEPATH"):
-                opened.setdefault(folder, parents)
+            opened = tuple((*alternative, those[path].name) for alternative in before)
+            waiting += [(folder, opened) for folder in effects.folders("MODULEPATH")]
 
 
 def _of_tree(

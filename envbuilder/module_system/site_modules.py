@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -85,7 +86,7 @@ def _sort_in(look: _Look, files: Sequence[Modulefile]) -> None:
         if len({each.parents for each in those}) > 1:
             ambiguous.append(name)
         look.by_name[name] = chosen
-        look.by_key.setdefault(chosen.key, []).append(chosen)
+        look.by_key.setdefault(key(name), []).append(chosen)
     _note(look, "is there behind several modules: only one of them is known", ambiguous)
 
 
@@ -96,7 +97,7 @@ def _reached(each: Modulefile, preload: Sequence[str]) -> Modulefile | None:
     and so is that module itself.
     """
     keys = {key(name): name for name in preload}
-    if keys.get(each.key, each.name) != each.name:
+    if keys.get(key(each.name), each.name) != each.name:
         return None
     alternatives = {
         tuple(name for name in alternative if name not in preload)
@@ -127,23 +128,19 @@ def _modules(look: _Look) -> Iterator[StatedModule]:
 def _leave_out(look: _Look, each: Modulefile, why: str) -> None:
     look.notes.append(f"module {each.name} is left out: {why}")
     del look.by_name[each.name]
-    look.by_key[each.key].remove(each)
+    look.by_key[key(each.name)].remove(each)
 
 
 def _that_cannot_be_loaded(look: _Look) -> list[tuple[Modulefile, str]]:
     lost = []
     for each in look.by_name.values():
         effects = look.effects[each.path]
-        missing = [
-            load.names for load in effects.loads if not load.optional and not _found(look, load)
-        ]
-        missing += [
-            tuple(name for load in need for name in load.names)
-            for need in effects.needs
-            if not any(_found(look, load) for load in need)
-        ]
-        if missing:
-            lost.append((each, f"it loads or needs {' or '.join(missing[0])}, which is not there"))
+        groups = [*((load,) for load in effects.loads if not load.optional), *effects.needs]
+        for group in groups:
+            if not any(_found(look, load) for load in group):
+                missing = " or ".join(name for load in group for name in load.names)
+                lost.append((each, f"it loads or needs {missing}, which is not there"))
+                break
     return lost
 
 
@@ -165,7 +162,7 @@ def _module(look: _Look, each: Modulefile) -> StatedModule:
     conflicts = [*effects.conflicts, *effects.unloads]
     return StatedModule(
         name=each.name,
-        python=_python(each.name, effects),
+        python=program(effects, "python3", systems="python" in stem(each.name)),
         home=_home(each, effects),
         loads=tuple(dict.fromkeys(loads)),
         parents=tuple(_parents(look, each, effects)),
@@ -208,7 +205,7 @@ def _parents(look: _Look, each: Modulefile, effects: Effects) -> list[tuple[str,
 def _home(each: Modulefile, effects: Effects) -> str | None:
     """Return the folder of its software: EasyBuild's variable, else one that sites use."""
     variables = effects.variables
-    bare = "".join(char if char.isalnum() else "_" for char in each.key.rpartition("/")[2]).upper()
+    bare = re.sub(r"[\W_]", "_", key(each.name).rpartition("/")[2]).upper()
     names = [name for name in variables if name.startswith("EBROOT")]
     names += [f"{bare}_HOME", f"{bare}_ROOT", f"{bare}_DIR", f"OLCF_{bare}_ROOT", f"{bare}HOME"]
     homes = (variables[name].rstrip("/") for name in names if name in variables)
@@ -220,12 +217,14 @@ def _home(each: Modulefile, effects: Effects) -> str | None:
 SYSTEM_FOLDERS = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"})
 
 
-def _python(name: str, effects: Effects) -> str | None:
-    """Return the interpreter in the folders that the module puts on PATH."""
-    folders = [folder.rstrip("/") for folder in effects.folders("PATH")]
-    named = "python" in stem(name)
-    paths = (f"{each}/python3" for each in folders if named or each not in SYSTEM_FOLDERS)
-    return next((path for path in paths if fits(SitePath, path) and runs(path)), None)
+def program(effects: Effects, name: str, *, systems: bool) -> str | None:
+    """Return the program *name* in the folders that the module itself puts on PATH.
+
+    ``systems``: the system's folders count too.
+    """
+    folders = (folder.rstrip("/") for folder in effects.folders("PATH"))
+    places = (f"{folder}/{name}" for folder in folders if systems or folder not in SYSTEM_FOLDERS)
+    return next((path for path in places if fits(SitePath, path) and runs(path)), None)
 
 
 def _trees(shell: ModuleShell, look: _Look) -> tuple[Tree, ...]:
