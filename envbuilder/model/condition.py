@@ -11,10 +11,11 @@ Operators: ``and  or  not  ==  !=  <  <=  >  >=  in  not in`` and brackets. Valu
 from __future__ import annotations
 
 import ast
+import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal
 
 from packaging.version import InvalidVersion, Version
@@ -64,17 +65,12 @@ FACTS: Mapping[str, FactKind] = {
 OPERATIONS = ("allreduce", "allgather", "broadcast", "alltoall", "reducescatter")
 """What ``ops.`` may be followed by."""
 
-_COMPARISONS: Mapping[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.In: "in",
-    ast.NotIn: "not in",
+_ORDERS: Mapping[type[ast.cmpop], Callable[[Version, Version], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
 }
-_ORDERS = frozenset({"<", "<=", ">", ">="})
 _LONGEST = 500
 
 
@@ -86,11 +82,11 @@ class Condition:
 
     def names(self) -> frozenset[str]:
         """Return the full names of all facts that it looks at."""
-        return frozenset(_names(_tree(self.text)))
+        return _parsed(self.text).names
 
     def evaluate(self, lookup: Lookup) -> bool | None:
         """Return whether it holds; None: that hangs on a fact that nobody stated."""
-        return _truth(_evaluate(_tree(self.text), lookup))
+        return _truth(_parsed(self.text).value(lookup))
 
     def unknown(self, lookup: Lookup) -> tuple[str, ...]:
         """Return the facts that nobody stated and on which the answer hangs, sorted."""
@@ -103,50 +99,58 @@ def parse(text: str) -> Condition:
     """Return the condition. Raises ValueError that says what is wrong, and at which character."""
     if len(text) > _LONGEST:
         raise ValueError(f"a condition of more than {_LONGEST} characters: split the row in two")
-    _tree(text)
+    _parsed(text)
     return Condition(text)
 
 
+@dataclass(frozen=True)
+class _Term:
+    """A part of a condition: the facts that it looks at, and what gives its value."""
+
+    names: frozenset[str]
+    value: Callable[[Lookup], Value | None]
+
+
 @lru_cache(maxsize=4096)
-def _tree(text: str) -> ast.expr:
+def _parsed(text: str) -> _Term:
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         at = getattr(error, "offset", None) or 1
         raise ValueError(f"not a condition, at character {at}: {text!r}") from error
-    _check(tree, text)
-    return tree
+    return _term(tree, text)
 
 
-def _check(node: ast.expr, text: str) -> None:
-    """Raise ValueError at the first part that is none of the language's."""
+def _term(node: ast.expr, text: str) -> _Term:
+    """Return the meaning of a part; ValueError at the first one that is none of the language's."""
     if isinstance(node, ast.BoolOp):
-        for part in node.values:
-            _check(part, text)
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        _check(node.operand, text)
-    elif isinstance(node, ast.Compare):
-        _check_comparison(node, text)
-    elif _literal(node) is None:
-        _check_name(node, text)
+        parts = [_term(part, text) for part in node.values]
+        names = frozenset().union(*(part.names for part in parts))
+        return _Term(names, partial(_combine, parts, isinstance(node.op, ast.Or)))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        part = _term(node.operand, text)
+        return _Term(part.names, partial(_negate, part))
+    if isinstance(node, ast.Compare):
+        return _comparison(node, text)
+    return _operand(node, text)
 
 
-def _check_comparison(node: ast.Compare, text: str) -> None:
-    if len(node.ops) != 1 or type(node.ops[0]) not in _COMPARISONS:
+def _comparison(node: ast.Compare, text: str) -> _Term:
+    if len(node.ops) != 1 or isinstance(node.ops[0], ast.Is | ast.IsNot):
         raise _wrong(node, text, "one comparison at a time, with == != < <= > >= in")
-    operator = _COMPARISONS[type(node.ops[0])]
-    left, right = node.left, node.comparators[0]
-    for side in (left, right):
-        if _literal(side) is None:
-            _check_name(side, text)
-    if operator in _ORDERS:
-        for side in (left, right):
-            literal = _literal(side)
-            if literal is not None and not (isinstance(literal, str) and _version(literal)):
-                raise _wrong(side, text, "an order is that of versions, such as '2.28'")
+    sides = (node.left, node.comparators[0])
+    left, right = (_operand(side, text) for side in sides)
+    for side in sides if type(node.ops[0]) in _ORDERS else ():
+        literal = _literal(side)
+        if literal is not None and not (isinstance(literal, str) and _version(literal)):
+            raise _wrong(side, text, "an order is that of versions, such as '2.28'")
+    return _Term(left.names | right.names, partial(_compare, left, node.ops[0], right))
 
 
-def _check_name(node: ast.expr, text: str) -> None:
+def _operand(node: ast.expr, text: str) -> _Term:
+    literal = _literal(node)
+    if literal is not None:
+        return _Term(frozenset(), lambda _: literal)
     name = _name(node)
     if name is None:
         raise _wrong(node, text, "a fact, a text in quotes, true, false or a list of texts")
@@ -155,6 +159,7 @@ def _check_name(node: ast.expr, text: str) -> None:
         raise _wrong(node, text, f"no fact is called {name}; there are {', '.join(FACTS)}")
     if dot and (not rest or "." in rest):
         raise _wrong(node, text, f"{name} is neither flags.X, ops.X nor COMPONENT.fact")
+    return _Term(frozenset({name}), lambda lookup: lookup(name))
 
 
 def _wrong(node: ast.expr, text: str, why: str) -> ValueError:
@@ -167,8 +172,8 @@ _LITERALS: Mapping[str, bool] = {"true": True, "false": False}
 def _literal(node: ast.expr) -> Value | None:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
-    if isinstance(node, ast.Name) and node.id in _LITERALS:
-        return _LITERALS[node.id]
+    if isinstance(node, ast.Name):
+        return _LITERALS.get(node.id)
     if isinstance(node, ast.List | ast.Tuple):
         parts = [part.value for part in node.elts if isinstance(part, ast.Constant)]
         if len(parts) == len(node.elts) and all(isinstance(part, str) for part in parts):
@@ -186,62 +191,38 @@ def _name(node: ast.expr) -> str | None:
     return None
 
 
-def _names(node: ast.expr) -> Iterator[str]:
-    if isinstance(node, ast.BoolOp):
-        for part in node.values:
-            yield from _names(part)
-    elif isinstance(node, ast.UnaryOp):
-        yield from _names(node.operand)
-    elif isinstance(node, ast.Compare):
-        yield from _names(node.left)
-        yield from _names(node.comparators[0])
-    elif _literal(node) is None:
-        name = _name(node)
-        if name is not None:
-            yield name
+def _truth(value: Value | None) -> bool | None:
+    return None if value is None else bool(value)
 
 
-def _evaluate(node: ast.expr, lookup: Lookup) -> Value | None:
-    if isinstance(node, ast.BoolOp):
-        return _combine(node, lookup)
-    if isinstance(node, ast.UnaryOp):
-        truth = _truth(_evaluate(node.operand, lookup))
-        return None if truth is None else not truth
-    if isinstance(node, ast.Compare):
-        left = _evaluate(node.left, lookup)
-        right = _evaluate(node.comparators[0], lookup)
-        if left is None or right is None:
-            return None
-        return _compare(left, _COMPARISONS[type(node.ops[0])], right)
-    literal = _literal(node)
-    return lookup(_name(node) or "") if literal is None else literal
+def _negate(part: _Term, lookup: Lookup) -> bool | None:
+    truth = _truth(part.value(lookup))
+    return None if truth is None else not truth
 
 
-def _combine(node: ast.BoolOp, lookup: Lookup) -> bool | None:
-    decisive = isinstance(node.op, ast.Or)
+def _combine(parts: Sequence[_Term], decisive: bool, lookup: Lookup) -> bool | None:
+    """Return ``or`` of the parts where True decides, ``and`` where False does."""
     unknown = False
-    for part in node.values:
-        truth = _truth(_evaluate(part, lookup))
+    for part in parts:
+        truth = _truth(part.value(lookup))
         if truth is decisive:
             return decisive
         unknown = unknown or truth is None
     return None if unknown else not decisive
 
 
-def _truth(value: Value | None) -> bool | None:
-    return None if value is None else bool(value)
-
-
-def _compare(left: Value, operator: str, right: Value) -> bool | None:
-    if operator in ("==", "!="):
-        return (left == right) is (operator == "==")
-    if operator in ("in", "not in"):
+def _compare(one: _Term, by: ast.cmpop, other: _Term, lookup: Lookup) -> bool | None:
+    left, right = one.value(lookup), other.value(lookup)
+    if left is None or right is None:
+        return None
+    if isinstance(by, ast.Eq | ast.NotEq):
+        return (left == right) is isinstance(by, ast.Eq)
+    if isinstance(by, ast.In | ast.NotIn):
         if isinstance(left, bool) or isinstance(right, bool):
             return None
-        return _contained(left, right) is (operator == "in")
-    if not isinstance(left, str) or not isinstance(right, str):
-        return None
-    return _ordered(left, operator, right)
+        return _contained(left, right) is isinstance(by, ast.In)
+    low, high = (_version(each) if isinstance(each, str) else None for each in (left, right))
+    return None if low is None or high is None else _ORDERS[type(by)](low, high)
 
 
 def _contained(left: str | frozenset[str], right: str | frozenset[str]) -> bool:
@@ -249,13 +230,6 @@ def _contained(left: str | frozenset[str], right: str | frozenset[str]) -> bool:
         return left in right
     # A set in a set: do they share anything ("gpu in ['sm_35', 'sm_37']").
     return isinstance(right, frozenset) and not left.isdisjoint(right)
-
-
-def _ordered(left: str, operator: str, right: str) -> bool | None:
-    one, other = _version(left), _version(right)
-    if one is None or other is None:
-        return None
-    return {"<": one < other, "<=": one <= other, ">": one > other, ">=": one >= other}[operator]
 
 
 _LEADING = re.compile(r"\d+(\.\d+)*")
