@@ -9,8 +9,8 @@ from pathlib import Path
 from .. import data, sources
 from ..backends import backend, prefix_parts
 from ..backends.protocol import Backend
-from ..documents.knowledge import LoadedKnowledge, load_knowledge
-from ..documents.knowledge_cache import knowledge_folder
+from ..documents.knowledge import load_knowledge
+from ..documents.knowledge_cache import LoadedKnowledge, knowledge_folder
 from ..documents.library import find, search_path
 from ..documents.load import LoadedDocument, load_recipe
 from ..documents.patches import patches_of

@@ -19,17 +19,11 @@ from ..errors import DocumentError, Problem
 from ..model.entries import Entries
 from ..text import shown
 from .json_nodes import nodes
-from .messages import problem
+from .messages import all_of, problems
 from .source import Source, place_of, read
 from .tree import Node, Pairs
 
 M = TypeVar("M", bound=BaseModel)
-
-# More would push the first ones off the screen.
-MAX_PROBLEMS = 20
-
-# So many of pydantic's findings are put into words, and sorted.
-_ENOUGH = 500
 
 
 @dataclass(frozen=True)
@@ -61,13 +55,20 @@ class JsonFile(Generic[M]):
                 context=self.entries and self.entries(),
             )
         except ValidationError as error:
-            self._refuse_broken(source)
-            self._refuse_wrong(source, error)
+            root = self._root(source)
+            if not isinstance(root, Pairs):
+                self._refuse(source, 0, f"a {self.called} must be keys with values")
+            found = problems(error, root, self.model)
+            if not found:
+                first = error.errors(include_url=False, include_input=False)[0]
+                self._refuse(source, 0, f"no {self.called}: {shown(first['msg'])}")
+            raise all_of(found) from None
 
-    def _refuse_broken(self, source: Source) -> None:
-        """Raise DocumentError if the text is no JSON."""
+    def _root(self, source: Source) -> Node:
+        """Return what was written. Raises DocumentError if the text is no JSON."""
         try:
             json.loads(source.text)
+            return nodes(source)
         except JSONDecodeError as error:
             end = len(source.text.rstrip())
             cut_off = error.pos >= end or error.msg.startswith("Unterminated string")
@@ -78,32 +79,6 @@ class JsonFile(Generic[M]):
             else:
                 message = f"not JSON: {shown(error.msg)}"
             self._refuse(source, end if cut_off else error.pos, message)
-        except RecursionError:
-            self._refuse(source, 0, f"nested too deeply for a {self.called}")
-
-    def _refuse_wrong(self, source: Source, error: ValidationError) -> NoReturn:
-        """Raise DocumentError with what the model says of text that is JSON."""
-        root = self._nodes(source)
-        if not isinstance(root, Pairs):
-            self._refuse(source, 0, f"a {self.called} must be keys with values")
-        details = error.errors(include_url=False, include_input=False)[:_ENOUGH]
-        problems = [each for one in details if (each := problem(one, root, self.model))]
-        if not problems:
-            self._refuse(source, 0, f"no {self.called}: {shown(details[0]['msg'])}")
-        problems.sort(
-            key=lambda each: (each.place.line, each.place.column) if each.place else (0, 0)
-        )
-        first = problems[:MAX_PROBLEMS]
-        if len(problems) > MAX_PROBLEMS:
-            rest = len(problems) - MAX_PROBLEMS
-            first.append(
-                Problem(f"and at least {rest} more problems", problems[MAX_PROBLEMS].place)
-            )
-        raise DocumentError(tuple(first))
-
-    def _nodes(self, source: Source) -> Node:
-        try:
-            return nodes(source)
         except RecursionError:
             self._refuse(source, 0, f"nested too deeply for a {self.called}")
 

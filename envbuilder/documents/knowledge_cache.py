@@ -7,26 +7,15 @@ read them, so that neither an edited file nor another envbuild is ever overlooke
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from .. import __version__, files
 from ..host import Host, cache_folder
 from ..model.base import CHECKED, Document, Sha256, canonical_json, sha256_text
-from ..model.knowledge import Knowledge
+from ..model.knowledge import FILES, Knowledge
 from ..target_tools.files import sha256_of
-
-NAMES = (
-    "components.yaml",
-    "versions.yaml",
-    "symptoms.yaml",
-    "advisories.yaml",
-    "couplings.yaml",
-    "toolchains.yaml",
-    "flags.yaml",
-)
-"""The files of a folder of knowledge, in the order in which they are read and hashed."""
 
 # What turns YAML into knowledge, and what knowledge is.
 _CODE = (Path(__file__).parent, Path(__file__).parent.parent / "model")
@@ -40,11 +29,21 @@ class _File(Document):
 
 
 @dataclass(frozen=True)
-class Cached:
-    """Knowledge as it was read, with the sha256 of each file that it came from."""
+class LoadedKnowledge:
+    """All knowledge that was found. ``hashes``: the sha256 of each file, 64 digits."""
 
     value: Knowledge
     hashes: Mapping[Path, str]
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files, in the order in which they were read."""
+        return tuple(self.hashes)
+
+    @property
+    def sha256(self) -> str:
+        """The sha256 of all names and hashes; not of paths: elsewhere it is the same knowledge."""
+        return sha256_text("".join(f"{path.name} {one}\n" for path, one in self.hashes.items()))
 
 
 def knowledge_folder(environ: Mapping[str, str], cwd: Path) -> Path | None:
@@ -56,14 +55,15 @@ def knowledge_folder(environ: Mapping[str, str], cwd: Path) -> Path | None:
     return caches / "knowledge" if caches else None
 
 
-def find(cache: Path, folder: Path) -> Cached | None:
+def find(cache: Path, folder: Path) -> LoadedKnowledge | None:
     """Return what is cached of a folder of knowledge.
 
     None: nothing is, or not of these files; or others can write it: who chooses what is known to
     be bad chooses what is built.
     """
     try:
-        hashes = {path: sha256_of(path) for name in NAMES if (path := folder / name).is_file()}
+        paths = [folder / f"{stem}.yaml" for stem in FILES]
+        hashes = {path: sha256_of(path) for path in paths if path.is_file()}
     except OSError:
         return None
     text = files.read_own(_file(cache, hashes))
@@ -73,7 +73,7 @@ def find(cache: Path, folder: Path) -> Cached | None:
         return None  # cut off
 
 
-def store(cache: Path | None, value: Knowledge, hashes: Mapping[Path, str]) -> Cached:
+def store(cache: Path | None, value: Knowledge, hashes: Mapping[Path, str]) -> LoadedKnowledge:
     """Keep knowledge that was read and checked, where that is possible.
 
     Returns it as ``find`` will: with the names of each mapping in order, not as they were written.
@@ -87,39 +87,30 @@ def store(cache: Path | None, value: Knowledge, hashes: Mapping[Path, str]) -> C
     return _parse(text.encode(), hashes)
 
 
-def _parse(text: bytes, hashes: Mapping[Path, str]) -> Cached:
+def _parse(text: bytes, hashes: Mapping[Path, str]) -> LoadedKnowledge:
     """Raises ValueError for what is not the knowledge of these files."""
     read = _File.model_validate_json(
         text, strict=True, by_alias=True, by_name=False, context=CHECKED
     )
     if read.sources != _by_name(hashes):
         raise ValueError("it is the knowledge of other files")
-    return Cached(read.knowledge, hashes)
+    return LoadedKnowledge(read.knowledge, hashes)
 
 
 def _write(file: Path, text: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     files.write_atomically(file, text, mode=0o600)
-    for path in _old_ones(file):
-        path.unlink(missing_ok=True)
-
-
-def _old_ones(file: Path) -> Iterator[Path]:
     made = file.stat().st_mtime
     for path in file.parent.glob("knowledge-*.json"):
         if path.stat().st_mtime < made - _OLD:
-            yield path
+            path.unlink(missing_ok=True)
 
 
 def _file(cache: Path, hashes: Mapping[Path, str]) -> Path:
-    state = [(path.name, *_state(path)) for folder in _CODE for path in sorted(folder.glob("*.py"))]
+    code = [path for folder in _CODE for path in sorted(folder.glob("*.py"))]
+    state = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in code]
     key = sha256_text(canonical_json([__version__, state, _by_name(hashes)]))
     return cache / f"knowledge-{key}.json"
-
-
-def _state(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
 
 
 def _by_name(hashes: Mapping[Path, str]) -> dict[str, str]:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from ..errors import Place, Problem
+from ..errors import DocumentError, Place, Problem
 from ..model.base import kebab
 from ..text import LONG, nearest, shown, unknown
 from .scalars import in_words, kind
-from .tree import Items, Keys, Node, Pairs, Scalar, find, key_place
+from .tree import KEY, Items, Keys, Node, Pairs, Scalar, find, key_place
+
+# More would push the first ones off the screen.
+MAX_PROBLEMS = 20
+
+# So many of pydantic's findings are put into words, and sorted; the search for near names takes
+# time, and a hostile document has tens of thousands of wrong ones.
+_ENOUGH = 500
 
 # What a version looks like that YAML takes for a number.
 _SERIES = re.compile(r"[0-9]+(\.[0-9]+)?")
-
-# Behind a mapping's key in the position that pydantic reports: the fault is in the key itself.
-_KEY = "[key]"
 
 PATTERNS = {
     r"^[a-z0-9]+(?:[._+-][a-z0-9]+)*$": (
@@ -53,70 +57,109 @@ _TYPES = {
 }
 
 
-def problems(errors: Sequence[ErrorDetails], root: Pairs, model: type[BaseModel]) -> list[Problem]:
+# What is wrong with a value of the right type, by pydantic's name for it.
+_FAULTS = {
+    "value_error": "{error}",
+    "string_too_short": "must not be empty",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_unicode": "has half a character (a lone surrogate)",
+    "too_short": "must have at least {min_length} entry",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+}
+
+
+def problems(error: ValidationError, root: Pairs, model: type[BaseModel]) -> list[Problem]:
     """Put pydantic's findings into words; of the ways to read one value, the likeliest counts."""
-    messages = [problem(each, root, model) for each in _likeliest(errors, root)]
+    details = error.errors(include_url=False, include_input=False)[:_ENOUGH]
+    messages = [_problem(keys, each, root, model) for keys, each in _likeliest(details, root)]
     return [each for each in messages if each]
 
 
-def problem(error: ErrorDetails, root: Pairs, model: type[BaseModel]) -> Problem | None:
+def all_of(problems: Sequence[Problem]) -> DocumentError:
+    """Return the error that says them all, in the order of the text; of very many the first."""
+    ordered = sorted(problems, key=_position)
+    first = ordered[:MAX_PROBLEMS]
+    if len(ordered) > MAX_PROBLEMS:
+        rest = len(ordered) - MAX_PROBLEMS
+        first.append(Problem(f"and at least {rest} more problems", ordered[MAX_PROBLEMS].place))
+    return DocumentError(tuple(first))
+
+
+def _position(problem: Problem) -> tuple[str, int, int]:
+    place = problem.place or Place("")
+    return place.file, place.line, place.column
+
+
+def _problem(
+    keys: Keys, error: ErrorDetails, root: Pairs, model: type[BaseModel]
+) -> Problem | None:
     """Put one of pydantic's findings into words; None: it follows from what is reported already."""
-    keys: Keys = tuple(error["loc"])
-    in_key = keys[-1:] == (_KEY,)
-    if in_key:
-        keys = keys[:-1]
-    keys = _written(keys, root, missing=error["type"] == "missing")
-    if error["type"] == "missing":
+    what = error["type"]
+    if what == "missing":
         return _missing(keys, root)
+    in_key = keys[-1:] == (KEY,)
+    keys = keys[:-1] if in_key else keys
     node = find(root, keys)
     if node is None:
         return None
-    if error["type"] == "extra_forbidden" or (in_key and error["type"] == "literal_error"):
-        return _unknown_key(error, keys, root, model)
-    if error["type"] == "too_short" and _length(node) >= error["ctx"]["min_length"]:
+    if what == "extra_forbidden" or (in_key and what == "literal_error"):
+        names = _choices(error) if "ctx" in error else field_names(model, keys[:-1])
+        return _unknown("key", str(keys[-1]), names, key_place(root, keys))
+    length = len(node.items if isinstance(node, Items) else getattr(node, "pairs", ()))
+    if what == "too_short" and length >= error["ctx"]["min_length"]:
         return None  # pydantic counts what is left when the wrong items are gone
     if in_key:
-        return Problem(f"{_label(keys[:-1])}: {_name(error, _last(keys))}", key_place(root, keys))
-    if error["type"] in _TYPES:
-        return _type(error["type"], keys, node)
-    if error["type"] == "literal_error":
+        name = "" if what == "value_error" else f"the name '{_last(keys)}' "
+        return Problem(f"{_label(keys[:-1])}: {name}{_fault(error)}", key_place(root, keys))
+    if what in _TYPES:
+        return _type(what, keys, node)
+    if what == "literal_error":
         return _literal(error, keys, node)
-    return Problem(f"{_label(keys)}{_value(error, _text(node))}", node.place)
+    colon = ":" if what == "value_error" else ""
+    found = f", not '{_text(node)}'" if what == "string_pattern_mismatch" else ""
+    return Problem(f"{_label(keys)}{colon} {_fault(error)}{found}", node.place)
 
 
-def _written(keys: Keys, root: Pairs, missing: bool) -> Keys:
-    """Leave out what pydantic puts among the keys where a value may be read in several ways.
-
-    ``missing``: the last one is a key that the document lacks.
-    """
-    kept: list[str | int] = []
-    node: Node | None = root
-    for n, key in enumerate(keys):
-        if isinstance(node, Pairs):
-            if key not in node.index and not (missing and n == len(keys) - 1):
-                continue
-        elif not (isinstance(node, Items) and isinstance(key, int)):
-            continue
-        kept.append(key)
-        node = find(root, tuple(kept))
-    return tuple(kept)
+def _fault(error: ErrorDetails) -> str:
+    context = error.get("ctx", {})
+    if error["type"] == "string_pattern_mismatch":
+        return PATTERNS[context["pattern"]]
+    words = _FAULTS.get(error["type"], "is wrong: {msg}")
+    return shown(words.format(msg=error["msg"], **context), LONG)
 
 
-def _likeliest(errors: Sequence[ErrorDetails], root: Pairs) -> list[ErrorDetails]:
+def _likeliest(errors: Sequence[ErrorDetails], root: Pairs) -> list[tuple[Keys, ErrorDetails]]:
     """Where a value may be read in several ways, keep what is said of the one that fits its form.
 
     ``affected: ">=x"`` is a bad range, and besides no list: the second is no news.
     """
     best: dict[Keys, ErrorDetails] = {}
     for error in errors:
-        loc: Keys = tuple(error["loc"])
-        keys = _written(loc, root, missing=error["type"] == "missing")
-        place = (*keys, _KEY) if loc[-1:] == (_KEY,) else keys
-        if place not in best or (error["type"] not in _TYPES and best[place]["type"] in _TYPES):
-            best[place] = error
+        keys = _written(error, root)
+        if keys not in best or (error["type"] not in _TYPES and best[keys]["type"] in _TYPES):
+            best[keys] = error
     below = {keys[:n] for keys in best for n in range(len(keys))}
     # No list, says one reading of a mapping; the other one looked into it and found a fault there.
-    return [e for keys, e in best.items() if not (keys in below and e["type"] in _TYPES)]
+    return [each for each in best.items() if each[0] not in below or each[1]["type"] not in _TYPES]
+
+
+def _written(error: ErrorDetails, root: Pairs) -> Keys:
+    """Return where the fault is, without what pydantic puts among the keys that is not written.
+
+    That is the way in which it reads a value that may be read in several. The last key of what is
+    missing is not written either, and KEY stays.
+    """
+    kept: Keys = ()
+    node: Node | None = root
+    loc: Keys = error["loc"]
+    written = len(loc) - (error["type"] == "missing" or loc[-1:] == (KEY,))
+    for key in loc[:written]:
+        there = key in node.index if isinstance(node, Pairs) else isinstance(key, int)
+        if there and isinstance(node, Pairs | Items):
+            kept = (*kept, key)
+            node = find(root, kept)
+    return (*kept, *loc[written:])
 
 
 def _label(keys: Keys) -> str:
@@ -130,13 +173,7 @@ def _last(keys: Keys) -> str:
 
 
 def _text(node: Node) -> str:
-    return node.text if isinstance(node, Scalar) else ""
-
-
-def _length(node: Node) -> int:
-    if isinstance(node, Items):
-        return len(node.items)
-    return len(node.pairs) if isinstance(node, Pairs) else 0
+    return shown(node.text) if isinstance(node, Scalar) else ""
 
 
 def _missing(keys: Keys, root: Pairs) -> Problem | None:
@@ -148,13 +185,6 @@ def _missing(keys: Keys, root: Pairs) -> Problem | None:
     return Problem(f"the key '{_last(keys)}' is missing{of}", around.place, hints)
 
 
-def _unknown_key(
-    error: ErrorDetails, keys: Keys, root: Pairs, model: type[BaseModel]
-) -> Problem | None:
-    names = _choices(error) if "ctx" in error else field_names(model, keys[:-1])
-    return _unknown("key", str(keys[-1]), names, key_place(root, keys))
-
-
 def _unknown(what: str, word: str, names: list[str], place: Place) -> Problem:
     hints = () if nearest(word, names) else (f"there are: {', '.join(names)}",)
     return Problem(unknown(what, word, names), place, hints)
@@ -162,32 +192,26 @@ def _unknown(what: str, word: str, names: list[str], place: Place) -> Problem:
 
 def field_names(model: type[BaseModel], keys: Keys) -> list[str]:
     """Return the keys that the mapping at *keys* of a document of *model* may have."""
-    annotation: Any = model
+    part: Any = model
     for key in keys:
-        annotation = _inner(annotation, key)
-    return [kebab(name) for name in annotation.model_fields] if _is_model(annotation) else []
+        inside = get_args(part)
+        if _is_model(part):
+            part = _fields(part).get(str(key))
+        else:
+            part = inside[-1 if get_origin(part) is dict else 0] if inside else None
+        if get_origin(part) in (Union, types.UnionType):
+            readings = [each for each in get_args(part) if each is not type(None)]
+            part = next(filter(_is_model, readings), readings[0])
+    return [*_fields(part)] if _is_model(part) else []
 
 
 def _is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
-def _inner(annotation: Any, key: str | int) -> Any:
-    """Return the type of what stands at *key* of a value of type *annotation*."""
-    if _is_model(annotation):
-        fields = {kebab(name): field.annotation for name, field in annotation.model_fields.items()}
-        return _not_none(fields.get(str(key)))
-    arguments = get_args(annotation)
-    if get_origin(annotation) is dict:
-        return _not_none(arguments[1])
-    return _not_none(arguments[0]) if arguments else None
-
-
-def _not_none(annotation: Any) -> Any:
-    if get_origin(annotation) not in (Union, types.UnionType):
-        return annotation
-    parts = [part for part in get_args(annotation) if part is not type(None)]
-    return next((part for part in parts if _is_model(part)), parts[0])
+def _fields(model: type[BaseModel]) -> dict[str, Any]:
+    fields = model.model_fields.items()
+    return {each.alias or kebab(name): each.annotation for name, each in fields}
 
 
 def _type(error: str, keys: Keys, node: Node) -> Problem:
@@ -236,43 +260,3 @@ def _literal(error: ErrorDetails, keys: Keys, node: Node) -> Problem:
     if isinstance(keys[-1], int):
         what = what.removesuffix("s")
     return _unknown(what, node.text, choices, node.place)
-
-
-def _name(error: ErrorDetails, name: str) -> str:
-    """Say what is wrong with a name that stands as a key."""
-    if error["type"] == "value_error":
-        return _fault(error)
-    return f"the name '{name}' {_fault(error)}"
-
-
-def _value(error: ErrorDetails, text: str) -> str:
-    """Say what is wrong with a value of the right type, to be read after its label."""
-    if error["type"] == "value_error":
-        return f": {_fault(error)}"
-    if error["type"] == "string_pattern_mismatch":
-        return f" {_fault(error)}, not '{shown(text)}'"
-    return f" {_fault(error)}"
-
-
-def _fault(error: ErrorDetails) -> str:
-    context: Mapping[str, Any] = error.get("ctx", {})
-    say = _FAULTS.get(error["type"])
-    return shown(say(context) if say else f"is wrong: {error['msg']}", LONG)
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
-_FAULTS: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "value_error": lambda context: str(context["error"]),
-    "string_pattern_mismatch": lambda context: PATTERNS[context["pattern"]],
-    "string_too_short": lambda _: "must not be empty",
-    "string_too_long": lambda context: (
-        f"must have at most {_count(context['max_length'], 'character')}"
-    ),
-    "string_unicode": lambda _: "has half a character (a lone surrogate)",
-    "too_short": lambda context: f"must have at least {_count(context['min_length'], 'entry')}",
-    "greater_than_equal": lambda context: f"must be at least {context['ge']}",
-    "less_than_equal": lambda context: f"must be at most {context['le']}",
-}

@@ -1,18 +1,13 @@
-"""What a row of knowledge must agree with: known names, releases that exist, facts that there are.
-
-Every check yields problems with the place of the word that is wrong.
-"""
+"""What rows of knowledge must agree with: known names, releases that exist, facts there are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
 from packaging.version import Version
 
-from ..errors import Place, Problem
 from ..model.condition import OPERATIONS, Condition
 from ..model.knowledge import (
     Advisories,
@@ -21,7 +16,6 @@ from ..model.knowledge import (
     Flags,
     Knowledge,
     Ranges,
-    Remedy,
     Row,
     Selection,
     Selector,
@@ -30,342 +24,202 @@ from ..model.knowledge import (
 )
 from ..model.ranges import ANY_VERSION, check_range, matches, version
 from ..text import nearest, shown, unknown
-from .checks import OWN_COMPONENTS_HINT
-from .tree import Keys, Pairs, find, key_place
+from .checks import OWN_COMPONENTS_HINT, component_fault
+from .tree import KEY, Keys
 
 _NOTHING = Version("0")
 
 _MORE_HINT = "releases that it lacks go into versions.yaml, under 'existing'"
 _ALL_HINT = "write '*' for all releases, also those to come"
 
-
-@dataclass(frozen=True)
-class KnowledgeFile:
-    """One file of knowledge: its kind (components, versions, ...), its value, what is written."""
-
-    kind: str
-    value: Any
-    root: Pairs
-
-    def at(self, *keys: str | int) -> Location:
-        """Return the spot that *keys* lead to."""
-        return Location(self.root, keys)
+Faults = Iterator[tuple[Any, ...]]
+"""Of each thing that is wrong the keys that lead to it, the message, and hints."""
 
 
-@dataclass(frozen=True)
-class Location:
-    """A spot in a document; places are looked up only where something is wrong."""
+class RowChecks:
+    """Checks of files of knowledge against *known*, the whole of it."""
 
-    root: Pairs
-    keys: Keys
-
-    def at(self, *keys: str | int) -> Location:
-        """Return a spot below this one."""
-        return Location(self.root, (*self.keys, *keys))
-
-    @property
-    def place(self) -> Place:
-        """Where the value stands; of one that is not written, what is around it."""
-        keys = self.keys
-        while (node := find(self.root, keys)) is None:
-            keys = keys[:-1]
-        return node.place
-
-    @property
-    def key(self) -> Place:
-        """Where the last key stands."""
-        return key_place(self.root, self.keys)
-
-
-class Catalogue:
-    """The releases that exist of each component and of all that fulfil a virtual."""
-
-    def __init__(self, knowledge: Knowledge) -> None:
-        self._known = knowledge
-        self._found: dict[str, tuple[str, ...]] = {}
+    def __init__(self, known: Knowledge) -> None:
+        self.known = known
+        virtuals = (each for component in known.components.values() for each in component.fulfils)
+        self.roles = [*known.components, *sorted(set(virtuals))]
 
     @cached_property
-    def virtuals(self) -> frozenset[str]:
-        """The names of all virtuals."""
-        components = self._known.components.values()
-        return frozenset(virtual for each in components for virtual in each.fulfils)
+    def releases(self) -> dict[str, tuple[str, ...]]:
+        """The releases that are recorded of each component, and of all that fulfil a virtual."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name, component in self.known.components.items():
+            versions = tuple(each.version for each in self.known.releases.get(name, ()))
+            existing = self.known.existing.get(name)
+            more = (*existing.versions, *existing.announced) if existing else ()
+            for role in (name, *component.fulfils):
+                found[role] = (*found.get(role, ()), *versions, *more)
+        return found
 
-    def of(self, name: str) -> tuple[str, ...]:
-        """Return the versions; none where nothing is recorded."""
-        if name not in self._found:
-            members = self._known.fulfilling(name) if name in self.virtuals else (name,)
-            self._found[name] = tuple(v for each in members for v in self._versions(each))
-        return self._found[name]
+    def faults(self, value: Any) -> Faults:
+        """Yield everything in one file that the whole of the knowledge belies."""
+        check = _CHECKS.get(type(value))
+        if check is not None:
+            yield from check(self, value)
 
-    def _versions(self, component: str) -> list[str]:
-        versions = [each.version for each in self._known.releases.get(component, ())]
-        existing = self._known.existing.get(component)
-        return [*versions, *existing.versions, *existing.announced] if existing else versions
-
-
-def duplicates(sheets: Sequence[KnowledgeFile], others: Sequence[Knowledge]) -> Iterator[Problem]:
-    """Yield a problem for every id that two rows have.
-
-    A row of another folder and of the same kind is replaced, which is what its id is for.
-    """
-    elsewhere = {(kind, name) for knowledge in others for kind, name in _all_ids(knowledge)}
-    kinds = {name: kind for kind, name in elsewhere}
-    first: dict[str, tuple[str, Place]] = {}
-    for sheet in sheets:
-        for spot, name in _ids(sheet):
-            kind = _kind(spot)
-            if name in first and (first[name][0] != kind or first[name][1].file == spot.place.file):
-                message = f"the id '{shown(name)}' is taken: it stands at {first[name][1]}"
-                yield Problem(message, spot.place, ("give the row an id of its own",))
-            elif name in kinds and (kind, name) not in elsewhere:
-                message = f"the id '{shown(name)}' is taken: it is one of the {kinds[name]}"
-                yield Problem(message, spot.place, ("give the row an id of its own",))
-            first.setdefault(name, (kind, spot.place))
-
-
-_ROWS = {"symptoms": "symptoms", "advisories": "advisories", "couplings": "couplings"}
-
-
-def _ids(sheet: KnowledgeFile) -> Iterator[tuple[Location, str]]:
-    key = "rules" if sheet.kind == "flags" else _ROWS.get(sheet.kind)
-    if key is not None:
-        for n, row in enumerate(getattr(sheet.value, key)):
-            yield sheet.at(key, n, "id"), row.id
-
-
-def _kind(spot: Location) -> str:
-    key = str(spot.keys[0])
-    return "flag rules" if key == "rules" else key
-
-
-def _all_ids(knowledge: Knowledge) -> Iterator[tuple[str, str]]:
-    for kind, rows in (
-        ("symptoms", knowledge.symptoms),
-        ("advisories", knowledge.advisories),
-        ("couplings", knowledge.couplings),
-        ("flag rules", knowledge.flag_rules),
-    ):
-        for row in rows:
-            yield kind, row.id
-
-
-def faults(sheet: KnowledgeFile, knowledge: Knowledge, catalogue: Catalogue) -> Iterator[Problem]:
-    """Yield a problem for everything in one file that the whole of the knowledge belies."""
-    check = _CHECKS.get(sheet.kind)
-    if check is not None:
-        yield from check(_Checks(knowledge, catalogue), sheet)
-
-
-@dataclass(frozen=True)
-class _Checks:
-    """Checks of single words, against the whole of the knowledge."""
-
-    known: Knowledge
-    catalogue: Catalogue
-
-    def component(self, name: str, place: Place) -> Iterator[Problem]:
+    def component(self, name: str, at: Keys) -> Faults:
         """Check the name of a component."""
-        if name in self.known.components:
-            return
-        if name in self.catalogue.virtuals:
-            fulfil = ", ".join(self.known.fulfilling(name))
-            message = f"'{shown(name)}' is not a component: {fulfil} fulfil it"
-            yield Problem(message, place, ("name one of them",))
-        else:
-            message = unknown("component", name, self.known.components)
-            yield Problem(message, place, (OWN_COMPONENTS_HINT,))
+        fault = component_fault(name, self.known, OWN_COMPONENTS_HINT)
+        if fault:
+            yield at, *fault
 
-    def role(self, name: str, place: Place) -> Iterator[Problem]:
+    def role(self, name: str, at: Keys) -> Faults:
         """Check the name of a component or virtual."""
-        if name not in self.known.components and name not in self.catalogue.virtuals:
-            names = [*self.known.components, *self.catalogue.virtuals]
-            yield Problem(unknown("component", name, names), place, (OWN_COMPONENTS_HINT,))
+        if name not in self.roles:
+            yield at, unknown("component", name, self.roles), OWN_COMPONENTS_HINT
 
-    def range(self, name: str, constraint: str, spot: Location) -> Iterator[Problem]:
-        """Check that some, and not all, of the releases that exist lie in a range."""
-        versions = self.catalogue.of(name)
-        if constraint == ANY_VERSION or not versions:
+    def ranges(self, name: str, ranges: Ranges, at: Keys) -> Faults:
+        """Check that some, and not all, of the releases that exist lie in each range."""
+        for n, constraint in enumerate(() if isinstance(ranges, str) else ranges):
+            yield from self.ranges(name, constraint, (*at, n))
+        versions = self.releases.get(name)
+        if not isinstance(ranges, str) or ranges == ANY_VERSION or not versions:
             return
-        inside = sum(matches(each, constraint) for each in versions)
-        text = f"release of {name} lies in '{shown(constraint)}'"
+        inside = sum(matches(each, ranges) for each in versions)
+        text = f"release of {name} lies in '{shown(ranges)}'"
         if inside == 0:
-            oldest, newest = _ends(versions)
-            message = f"no {text}: known are {oldest} to {newest}"
-            yield Problem(message, spot.place, (_MORE_HINT,))
+            ordered = sorted(versions, key=lambda each: version(each) or _NOTHING)
+            yield at, f"no {text}: known are {ordered[0]} to {ordered[-1]}", _MORE_HINT
         elif inside == len(versions):
-            yield Problem(f"every {text}", spot.place, (_ALL_HINT,))
+            yield at, f"every {text}", _ALL_HINT
 
-    def ranges(self, name: str, ranges: Ranges, spot: Location) -> Iterator[Problem]:
-        """Check one range, or each of several."""
-        if isinstance(ranges, str):
-            yield from self.range(name, ranges, spot)
-        else:
-            for n, each in enumerate(ranges):
-                yield from self.range(name, each, spot.at(n))
-
-    def selections(self, chosen: Mapping[str, Selection], spot: Location) -> Iterator[Problem]:
+    def selections(self, chosen: Mapping[str, Selection], at: Keys) -> Faults:
         """Check what stands under beside, given or needs."""
         for name, selection in chosen.items():
-            here = spot.at(name)
-            yield from self.role(name, here.key)
+            yield from self.role(name, (*at, name, KEY))
             if isinstance(selection, Selector):
-                yield from self.range(name, selection.range, here.at("range"))
+                yield from self.ranges(name, selection.range, (*at, name, "range"))
             else:
-                yield from self.range(name, selection, here)
+                yield from self.ranges(name, selection, (*at, name))
 
-    def condition(self, text: str | None, spot: Location) -> Iterator[Problem]:
+    def condition(self, text: str | None, at: Keys) -> Faults:
         """Check the names of the facts that a condition looks at."""
         for name in sorted(Condition(text).names()) if text else ():
             owner, dot, rest = name.partition(".")
-            if not dot:
-                continue  # of the facts without an owner, only those that there are can be parsed
-            message = self._fact(owner, rest)
-            if message is not None:
-                yield Problem(message, spot.place)
+            # Of the facts without an owner, only those that there are can be parsed.
+            message = self._unknown_fact(owner, rest) if dot else None
+            if message:
+                yield at, message
 
-    def _fact(self, owner: str, rest: str) -> str | None:
-        if owner == "flags":
-            names = self.known.flags
-            return None if rest in names else _in_condition("flags", "flag", rest, names)
-        if owner == "ops":
-            fine = rest in OPERATIONS
-            return None if fine else _in_condition("ops", "operation", rest, OPERATIONS)
-        if owner in self.known.components or owner in self.catalogue.virtuals:
+    def _unknown_fact(self, owner: str, rest: str) -> str | None:
+        of_owner = {"flags": ("flag", [*self.known.flags]), "ops": ("operation", [*OPERATIONS])}
+        what, names = of_owner.get(owner, ("fact", [*of_owner, *self.roles]))
+        word = rest if owner in of_owner else owner
+        if word in names:
             return None
-        owners = ["flags", "ops", *self.known.components, *self.catalogue.virtuals]
-        near = nearest(owner, owners)
-        message = f"unknown fact '{shown(owner)}.{shown(rest)}'"
-        return f"{message}: did you mean '{near}.{shown(rest)}'?" if near else message
+        message = f"unknown {what} '{shown(owner)}.{shown(rest)}'"
+        near = nearest(word, names)
+        meant = f"{owner}.{near}" if owner in of_owner else f"{near}.{shown(rest)}"
+        return f"{message}: did you mean '{meant}'?" if near else message
 
-    def row(self, row: Row, spot: Location, owner: str | None) -> Iterator[Problem]:
+    def row(self, row: Row, at: Keys, owner: str | None = None) -> Faults:
         """Check what all rows have. *owner*: the component that remedies speak of."""
-        yield from self.condition(row.when, spot.at("when"))
+        yield from self.condition(row.when, (*at, "when"))
         for n, remedy in enumerate(row.remedies):
-            yield from self._remedy(remedy, spot.at("remedies", n), owner)
+            here = (*at, "remedies", n)
+            yield from self.condition(remedy.when, (*here, "when"))
+            if remedy.affected is not None and owner is not None:
+                yield from self.ranges(owner, remedy.affected, (*here, "affected"))
+            if remedy.kind == "flag" and remedy.name not in self.known.flags:
+                yield (*here, "name"), unknown("flag", remedy.name, self.known.flags)
+            if remedy.kind in ("component", "build-version"):
+                yield from self.role(remedy.name, (*here, "name"))
+                yield from self._remedy_range(remedy.name, remedy.value, (*here, "value"))
 
-    def _remedy(self, remedy: Remedy, spot: Location, owner: str | None) -> Iterator[Problem]:
-        yield from self.condition(remedy.when, spot.at("when"))
-        if remedy.affected is not None and owner is not None:
-            yield from self.ranges(owner, remedy.affected, spot.at("affected"))
-        if remedy.kind == "flag" and remedy.name not in self.known.flags:
-            message = unknown("flag", remedy.name, self.known.flags)
-            yield Problem(message, spot.at("name").place)
-        if remedy.kind in ("component", "build-version"):
-            yield from self.role(remedy.name, spot.at("name").place)
-            yield from self._remedy_range(remedy, spot.at("value"))
-
-    def _remedy_range(self, remedy: Remedy, spot: Location) -> Iterator[Problem]:
-        if remedy.value is None:
-            return
+    def _remedy_range(self, name: str, value: str | None, at: Keys) -> Faults:
         try:
-            check_range(remedy.value)
+            yield from self.ranges(name, check_range(value or ANY_VERSION), at)
         except ValueError as error:
-            yield Problem(str(error), spot.place)
-        else:
-            yield from self.range(remedy.name, remedy.value, spot)
+            yield at, str(error)
+
+    def owners(self, words: str, section: str, what: str, value: Any, *hints: str) -> Faults:
+        """Check that the names in a list (the field *words*) are those of one entry alone."""
+        known = getattr(self.known, section)
+        owners: dict[str, str] = {}
+        for name, each in known.items():
+            for word in getattr(each, words):
+                owners.setdefault(word, name)
+        for name, each in getattr(value, section).items():
+            for n, word in enumerate(getattr(each, words)):
+                if owners[word] != name and known[name] == each:
+                    message = f"the {what} '{shown(word)}' is that of {owners[word]}"
+                    yield (section, name, words, n), message, *hints
 
 
-def _in_condition(owner: str, what: str, word: str, names: Iterable[str]) -> str:
-    message = f"unknown {what} '{owner}.{shown(word)}'"
-    near = nearest(word, names)
-    return f"{message}: did you mean '{owner}.{near}'?" if near else message
+def _components(checks: RowChecks, value: Components) -> Faults:
+    hint = "a module's version is that of one component"
+    yield from checks.owners("modules", "components", "module name", value, hint)
 
 
-def _ends(versions: Sequence[str]) -> tuple[str, str]:
-    """Return the oldest and the newest."""
-    ordered = sorted(versions, key=lambda each: version(each) or _NOTHING)
-    return ordered[0], ordered[-1]
-
-
-def _components(checks: _Checks, sheet: KnowledgeFile) -> Iterator[Problem]:
-    value: Components = sheet.value
-    owners: dict[str, str] = {}
-    for name, each in checks.known.components.items():
-        for module in each.modules:
-            owners.setdefault(module, name)
-    for name, each in value.components.items():
-        for n, module in enumerate(each.modules):
-            if owners[module] != name and checks.known.components[name] == each:
-                message = f"the module name '{shown(module)}' is that of {owners[module]}"
-                place = sheet.at("components", name, "modules", n).place
-                yield Problem(message, place, ("a module's version is that of one component",))
-
-
-def _versions(checks: _Checks, sheet: KnowledgeFile) -> Iterator[Problem]:
-    value: Versions = sheet.value
-    for name in value.releases:
-        yield from checks.component(name, sheet.at("releases", name).key)
-    for name in value.existing:
-        yield from checks.component(name, sheet.at("existing", name).key)
-    for name in value.source_trees:
-        yield from checks.component(name, sheet.at("source-trees", name).key)
+def _versions(checks: RowChecks, value: Versions) -> Faults:
+    for key, names in (
+        ("releases", value.releases),
+        ("existing", value.existing),
+        ("source-trees", value.source_trees),
+    ):
+        for name in names:
+            yield from checks.component(name, (key, name, KEY))
     for channel, held in value.channels.items():
         for name in held.packages:
-            yield from checks.component(name, sheet.at("channels", channel, "packages", name).key)
+            yield from checks.component(name, ("channels", channel, "packages", name, KEY))
 
 
-def _advisories(checks: _Checks, sheet: KnowledgeFile) -> Iterator[Problem]:
-    value: Advisories = sheet.value
+def _advisories(checks: RowChecks, value: Advisories) -> Faults:
     for n, row in enumerate(value.advisories):
-        spot = sheet.at("advisories", n)
-        yield from checks.role(row.component, spot.at("component").place)
-        yield from checks.ranges(row.component, row.affected, spot.at("affected"))
-        yield from checks.selections(row.beside, spot.at("beside"))
-        yield from checks.row(row, spot, row.component)
+        at = ("advisories", n)
+        yield from checks.role(row.component, (*at, "component"))
+        yield from checks.ranges(row.component, row.affected, (*at, "affected"))
+        yield from checks.selections(row.beside, (*at, "beside"))
+        yield from checks.row(row, at, row.component)
 
 
-def _couplings(checks: _Checks, sheet: KnowledgeFile) -> Iterator[Problem]:
-    value: Couplings = sheet.value
+def _couplings(checks: RowChecks, value: Couplings) -> Faults:
     for n, row in enumerate(value.couplings):
-        spot = sheet.at("couplings", n)
-        yield from checks.selections(row.given, spot.at("given"))
-        yield from checks.selections(row.needs, spot.at("needs"))
-        yield from checks.row(row, spot, None)
+        at = ("couplings", n)
+        yield from checks.selections(row.given, (*at, "given"))
+        yield from checks.selections(row.needs, (*at, "needs"))
+        yield from checks.row(row, at)
 
 
-def _toolchains(checks: _Checks, sheet: KnowledgeFile) -> Iterator[Problem]:
-    value: Toolchains = sheet.value
+def _toolchains(checks: RowChecks, value: Toolchains) -> Faults:
     for kind, each in value.kinds.items():
         for n, below in enumerate(each.on):
             if below not in checks.known.kinds:
-                message = unknown("kind of toolchain", below, checks.known.kinds)
-                yield Problem(message, sheet.at("kinds", kind, "on", n).place)
-    owners: dict[str, str] = {}
-    for generation, held in checks.known.generations.items():
-        for compiler in held.compilers:
-            owners.setdefault(compiler, generation)
+                yield (
+                    ("kinds", kind, "on", n),
+                    unknown("kind of toolchain", below, checks.known.kinds),
+                )
     for generation, held in value.generations.items():
-        spot = sheet.at("generations", generation)
         for name in held.components:
-            yield from checks.component(name, spot.at("components", name).key)
-        for n, compiler in enumerate(held.compilers):
-            if owners[compiler] != generation and checks.known.generations[generation] == held:
-                message = f"the compiler '{shown(compiler)}' is that of {owners[compiler]}"
-                yield Problem(message, spot.at("compilers", n).place)
+            yield from checks.component(name, ("generations", generation, "components", name, KEY))
+    yield from checks.owners("compilers", "generations", "compiler", value)
 
 
-def _flags(checks: _Checks, sheet: KnowledgeFile) -> Iterator[Problem]:
-    value: Flags = sheet.value
+def _flags(checks: RowChecks, value: Flags) -> Faults:
     for name, flag in value.flags.items():
-        spot = sheet.at("flags", name)
-        yield from checks.component(flag.runtime, spot.at("runtime").place)
+        at = ("flags", name)
+        yield from checks.component(flag.runtime, (*at, "runtime"))
         if flag.home_of is not None:
-            yield from checks.component(flag.home_of, spot.at("home-of").place)
-        yield from checks.condition(flag.derived, spot.at("derived"))
+            yield from checks.component(flag.home_of, (*at, "home-of"))
+        yield from checks.condition(flag.derived, (*at, "derived"))
         for n, choice in enumerate(flag.values):
-            yield from checks.range(flag.runtime, choice.range, spot.at("values", n, "range"))
-    for n, rule in enumerate(value.rules):
-        spot = sheet.at("rules", n)
-        yield from checks.component(rule.runtime, spot.at("runtime").place)
-        yield from checks.ranges(rule.runtime, rule.range, spot.at("range"))
-        yield from checks.row(rule, spot, rule.runtime)
+            yield from checks.ranges(flag.runtime, choice.range, (*at, "values", n, "range"))
+    for n, rule in enumerate(value.flag_rules):
+        yield from checks.component(rule.runtime, ("rules", n, "runtime"))
+        yield from checks.ranges(rule.runtime, rule.range, ("rules", n, "range"))
+        yield from checks.row(rule, ("rules", n), rule.runtime)
 
 
-_CHECKS: Mapping[str, Callable[[_Checks, KnowledgeFile], Iterator[Problem]]] = {
-    "components": _components,
-    "versions": _versions,
-    "advisories": _advisories,
-    "couplings": _couplings,
-    "toolchains": _toolchains,
-    "flags": _flags,
+_CHECKS: Mapping[type, Callable[[RowChecks, Any], Faults]] = {
+    Components: _components,
+    Versions: _versions,
+    Advisories: _advisories,
+    Couplings: _couplings,
+    Toolchains: _toolchains,
+    Flags: _flags,
 }

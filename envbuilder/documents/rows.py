@@ -2,79 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from ..errors import Place, Problem
+from ..model.knowledge import FILES, Knowledge
+from ..text import shown
+from .load import LoadedDocument, read_document
+from .row_checks import RowChecks
+from .tree import KEY, key_place, value_place
 
-from ..errors import Problem
-from ..model.knowledge import (
-    Advisories,
-    Components,
-    Couplings,
-    Flags,
-    Knowledge,
-    Symptoms,
-    Toolchains,
-    Versions,
-)
-from .knowledge_cache import NAMES
-from .load import Document, read_document
-from .row_checks import Catalogue, KnowledgeFile, duplicates, faults
+Sheet = LoadedDocument[Any]
+"""One file of knowledge; its value is one of the models of FILES."""
 
-_MODELS: Mapping[str, type[BaseModel]] = dict(
-    zip(
-        NAMES,
-        (Components, Versions, Symptoms, Advisories, Couplings, Toolchains, Flags),
-        strict=True,
-    )
-)
-
-# Of each section of the knowledge: the file that says it, and under which key.
-_SECTIONS = {
-    "components": ("components.yaml", "components"),
-    "releases": ("versions.yaml", "releases"),
-    "existing": ("versions.yaml", "existing"),
-    "source_trees": ("versions.yaml", "source_trees"),
-    "channels": ("versions.yaml", "channels"),
-    "symptoms": ("symptoms.yaml", "symptoms"),
-    "advisories": ("advisories.yaml", "advisories"),
-    "couplings": ("couplings.yaml", "couplings"),
-    "kinds": ("toolchains.yaml", "kinds"),
-    "generations": ("toolchains.yaml", "generations"),
-    "flags": ("flags.yaml", "flags"),
-    "flag_rules": ("flags.yaml", "rules"),
+# Where rows have ids: the sections by what messages call them, and their keys.
+_ROWS = {
+    "symptoms": "symptoms",
+    "advisories": "advisories",
+    "couplings": "couplings",
+    "flag rules": "rules",
 }
 
 
-def read_sheets(folder: Path) -> tuple[Document[Any], ...]:
+def read_sheets(folder: Path) -> tuple[Sheet, ...]:
     """Read those files of knowledge that the folder has, each checked by itself."""
-    paths = [folder / name for name in NAMES]
-    return tuple(read_document(path, _MODELS[path.name]) for path in paths if path.exists())
+    files = {folder / f"{stem}.yaml": model for stem, model in FILES.items()}
+    return tuple(read_document(path, model) for path, model in files.items() if path.exists())
 
 
-def as_knowledge(sheets: Sequence[Document[Any]]) -> Knowledge:
+def as_knowledge(sheets: Sequence[Sheet]) -> Knowledge:
     """Return what the files of one folder say together."""
-    values = {each.loaded.path.name: each.loaded.value for each in sheets}
-    fields = {
-        section: getattr(values[name], key)
-        for section, (name, key) in _SECTIONS.items()
-        if name in values
-    }
-    return Knowledge(**{"components": {}, "releases": {}, **fields})
+    values = [each.value for each in sheets]
+    sections = Knowledge.model_fields
+    return Knowledge(
+        **{n: getattr(v, n) for v in values for n in type(v).model_fields.keys() & sections}
+    )
 
 
 def problems(
-    sheets: Sequence[Document[Any]], others: Sequence[Knowledge], merged: Knowledge
+    sheets: Sequence[Sheet], others: Sequence[Knowledge], merged: Knowledge
 ) -> list[Problem]:
     """Return what in the files does not agree with *merged*, the whole of the knowledge.
 
     *others*: knowledge that is part of the whole and was checked before.
     """
-    read = [KnowledgeFile(each.loaded.path.stem, each.loaded.value, each.root) for each in sheets]
-    catalogue = Catalogue(merged)
-    problems = [*duplicates(read, others)]
-    for sheet in read:
-        problems += faults(sheet, merged, catalogue)
+    problems = [*_duplicates(sheets, others)]
+    checks = RowChecks(merged)
+    for sheet in sheets:
+        for keys, message, *hints in checks.faults(sheet.value):
+            in_key = keys[-1:] == (KEY,)
+            place = key_place(sheet.root, keys[:-1]) if in_key else value_place(sheet.root, keys)
+            problems.append(Problem(message, place, tuple(hints)))
     return problems
+
+
+def _duplicates(sheets: Sequence[Sheet], others: Sequence[Knowledge]) -> Iterator[Problem]:
+    """Yield a problem for every id that two rows have.
+
+    A row of another folder and of the same kind is replaced, which is what its id is for.
+    """
+    elsewhere = {row.id: kind for each in others for kind, row in _rows(each)}
+    first: dict[str, tuple[str, Place]] = {}
+    for sheet in sheets:
+        count = dict.fromkeys(_ROWS, 0)
+        for kind, row in _rows(sheet.value):
+            place = value_place(sheet.root, (_ROWS[kind], count[kind], "id"))
+            count[kind] += 1
+            before, at = first.setdefault(row.id, (kind, place))
+            taken = ""
+            if at is not place and (before != kind or at.file == place.file):
+                taken = f"it stands at {at}"
+            elif elsewhere.get(row.id, kind) != kind:
+                taken = f"it is one of the {elsewhere[row.id]}"
+            if taken:
+                message = f"the id '{shown(row.id)}' is taken: {taken}"
+                yield Problem(message, place, ("give the row an id of its own",))
+
+
+def _rows(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the rows of all the knowledge, or of one file, each with its kind."""
+    for kind in _ROWS:
+        for row in getattr(value, kind.replace(" ", "_"), ()):
+            yield kind, row

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -52,39 +51,44 @@ class RefusedValue:
 Node = Scalar | Items | Pairs | RefusedValue
 
 
-def key_places(root: Pairs) -> Iterator[tuple[Keys, Place]]:
-    """Yield the place of every key and list item, by the keys that lead to it."""
-    waiting: list[tuple[Keys, Node]] = [((), root)]
-    while waiting:
-        keys, node = waiting.pop()
-        if not keys:
-            yield keys, node.place
-        if isinstance(node, Pairs):
-            for key, value in node.pairs:
-                yield (*keys, key.text), key.place
-                waiting.append(((*keys, key.text), value))
-        elif isinstance(node, Items):
-            for position, item in enumerate(node.items):
-                yield (*keys, position), item.place
-                waiting.append(((*keys, position), item))
+KEY = "[key]"
+"""Behind the key of a mapping, as pydantic has it: what is meant is the key itself."""
 
 
 def find(root: Pairs, keys: Keys) -> Node | None:
     """Return the node at *keys*, or None if it, or what it is in, was refused or left out."""
     node: Node = root
     for key in keys:
-        if isinstance(node, Pairs):
-            if str(key) not in node.index:
-                return None
+        if isinstance(node, Pairs) and str(key) in node.index:
             node = node.index[str(key)][1]
         elif isinstance(node, Items) and isinstance(key, int):
             node = node.items[key]
+        else:
+            return None
     return None if isinstance(node, RefusedValue) else node
 
 
 def key_place(root: Pairs, keys: Keys) -> Place:
-    """Return where the last of *keys* is written, as a key."""
-    around = find(root, keys[:-1])
-    if not isinstance(around, Pairs):
-        return root.place
-    return around.index[str(keys[-1])][0].place
+    """Return where the last of *keys* is written, as a key or as a list's item.
+
+    What is not written (a default) has the place of the nearest thing around it that is.
+    """
+    node: Node = root
+    place = root.place
+    for key in keys:
+        if isinstance(node, Pairs) and str(key) in node.index:
+            written, node = node.index[str(key)]
+            place = written.place
+        elif isinstance(node, Items) and isinstance(key, int):
+            node = node.items[key]
+            place = node.place
+        else:
+            break
+    return place
+
+
+def value_place(root: Pairs, keys: Keys) -> Place:
+    """Return where the value at *keys* stands; of one that is not written, what is around it."""
+    while (node := find(root, keys)) is None:
+        keys = keys[:-1]
+    return node.place

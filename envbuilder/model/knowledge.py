@@ -6,6 +6,7 @@ Every row has a source. Nothing of it is in code: the resolver knows only the sh
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
@@ -371,14 +372,29 @@ class FlagRule(Row):
 class Flags(Document):
     schema_: Literal[1] = Field(alias="schema")
     flags: dict[VariableName, Flag]
-    rules: tuple[FlagRule, ...]
+    flag_rules: tuple[FlagRule, ...] = Field(alias="rules")
+
+
+FILES: Mapping[str, type[Document]] = {
+    "components": Components,
+    "versions": Versions,
+    "symptoms": Symptoms,
+    "advisories": Advisories,
+    "couplings": Couplings,
+    "toolchains": Toolchains,
+    "flags": Flags,
+}
+"""The files of a folder of knowledge by their stems, in the order of reading and hashing.
+
+A field that Knowledge has too is a section of it.
+"""
 
 
 class Knowledge(Document):
     """All of it, merged over the folders that were searched."""
 
-    components: dict[Name, Component]
-    releases: dict[Name, tuple[Release, ...]]
+    components: dict[Name, Component] = Field(default_factory=dict)
+    releases: dict[Name, tuple[Release, ...]] = Field(default_factory=dict)
     existing: dict[Name, Existing] = Field(default_factory=dict)
     source_trees: dict[Name, SourceTrees] = Field(default_factory=dict)
     channels: dict[Name, Channel] = Field(default_factory=dict)

@@ -12,8 +12,8 @@ import pytest
 from envbuilder import data
 from envbuilder.commands.entries import entries
 from envbuilder.documents.knowledge import load_knowledge
-from envbuilder.documents.load import MAX_PROBLEMS, load_recipe, load_site
-from envbuilder.documents.messages import field_names
+from envbuilder.documents.load import load_recipe, load_site
+from envbuilder.documents.messages import MAX_PROBLEMS, field_names
 from envbuilder.errors import DocumentError, EnvbuildError, Place, UsageError
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.site import Site

@@ -21,7 +21,7 @@ from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.library import catalogue
 from envbuilder.documents.load import load_recipe, load_site
 from envbuilder.documents.messages import PATTERNS
-from envbuilder.documents.row_checks import Catalogue
+from envbuilder.documents.row_checks import RowChecks
 from envbuilder.documents.schema import schemas
 from envbuilder.model.knowledge import Knowledge, Ranges, Selection, Selector
 from envbuilder.model.plan import Pin
@@ -198,10 +198,10 @@ def ranges(known: Knowledge) -> Iterator[tuple[str, str]]:
 
 
 def test_every_range_is_tested_against_a_catalogue(known: Knowledge) -> None:
-    catalogue = Catalogue(known)
+    releases = RowChecks(known).releases
     limited = {name for name, constraint in ranges(known) if constraint != "*"}
     assert len(limited) > 20
-    assert {name for name in limited if not catalogue.of(name)} == set()
+    assert {name for name in limited if not releases.get(name)} == set()
 
 
 def test_the_releases_of_horovod(known: Knowledge) -> None:

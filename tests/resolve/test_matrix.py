@@ -19,7 +19,8 @@ import yaml
 from envbuilder import data
 from envbuilder.commands.entries import entries
 from envbuilder.commands.load import PlanInputs, plan
-from envbuilder.documents.knowledge import LoadedKnowledge, load_knowledge
+from envbuilder.documents.knowledge import load_knowledge
+from envbuilder.documents.knowledge_cache import LoadedKnowledge
 from envbuilder.documents.library import catalogue
 from envbuilder.documents.load import load_recipe, load_site
 from envbuilder.documents.site_choice import ChosenSite, choose_arch
