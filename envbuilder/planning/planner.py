@@ -10,7 +10,6 @@ from ..model.artifact import Patch
 from ..model.backend import BackendTraits
 from ..model.knowledge import Knowledge
 from ..model.plan import (
-    Api,
     Edit,
     Input,
     Modules,
@@ -24,7 +23,7 @@ from ..model.profiles import build_variables
 from ..model.recipe import Arch, Profile, Recipe
 from ..model.resolution import Resolution
 from ..model.site import Launcher, Site
-from .proofs import ProofRequest, horovod_parts, proofs
+from .proofs import ApiLauncher, horovod_parts, proofs
 
 
 @dataclass(frozen=True)
@@ -44,15 +43,16 @@ class PlanRequest:
     runtime: RuntimePlan
     inputs: tuple[Input, ...]
     own_launcher: Callable[[str], Launcher | None]
-    api_launcher: Callable[[Api], Launcher | None]
+    api_launcher: ApiLauncher
     patches: tuple[Patch, ...] = ()
     profile: Profile | None = None
 
 
 def make_plan(request: PlanRequest) -> Plan:
     """Return the plan. Raises UsageError for what no plan can be made of."""
-    recipe, site = request.recipe, request.site
+    recipe, site, decided = request.recipe, request.site, request.resolution
     _check_aliases(request)
+    verified = _verified(request)
     launcher = site.launcher or _launcher(request)
     return Plan(
         recipe=recipe.name,
@@ -61,27 +61,28 @@ def make_plan(request: PlanRequest) -> Plan:
         arch=request.arch,
         backend=recipe.backend,
         system_site_packages=recipe.system_site_packages,
-        python=request.resolution.python,
-        pins=request.resolution.pins,
-        build_pins=request.resolution.build_pins,
-        brought=request.resolution.brought,
+        python=decided.python,
+        pins=decided.pins,
+        build_pins=decided.build_pins,
+        brought=decided.brought,
         packages=recipe.packages,
         modules=_modules(request),
-        builds=_builds(request),
-        verified=_verified(request),
-        findings=request.resolution.findings,
+        builds=tuple(_build(each, request) for each in decided.builds),
+        verified=verified,
+        findings=decided.findings,
         environment=_environment(request),
         runtime=request.runtime,
         patches=request.patches,
         launcher=launcher,
-        proofs=proofs(
-            ProofRequest(
+        proofs=tuple(
+            proofs(
                 recipe,
                 request.knowledge,
-                request.resolution.pins,
-                request.resolution.builds,
+                decided.pins,
+                decided.builds,
                 launcher,
-                request.api_launcher if site.launcher is None else _no_launcher,
+                # A site's own launcher starts everything.
+                (lambda _: None) if site.launcher else request.api_launcher,
             )
         ),
         smoke=recipe.smoke,
@@ -89,32 +90,21 @@ def make_plan(request: PlanRequest) -> Plan:
         find_links=(*recipe.find_links, *site.find_links),
         channels=tuple(_channels(request)),
         profile=request.profile,
-        steps=_steps(request),
+        steps=tuple(_steps(request, verified)),
         inputs=request.inputs,
     )
 
 
-def _no_launcher(_api: Api) -> None:
-    """Stand for the launchers that programs bring, where the site's own starts everything."""
-
-
-def _builds(request: PlanRequest) -> tuple[SourceBuild, ...]:
-    """Return the builds, Horovod's with the frameworks that it is built for.
+def _build(build: SourceBuild, request: PlanRequest) -> SourceBuild:
+    """Return a build, Horovod's with the frameworks that it is built for.
 
     A profile's compilers compile it, and nothing else: what it stands on is the same as ever.
     """
-    variables = build_variables(request.profile)
-    return tuple(
-        build.model_copy(
-            update={
-                "frameworks": _parts(build.flags, request),
-                "environment": {**build.environment, **variables},
-            }
-        )
-        if build.component == "horovod"
-        else build
-        for build in request.resolution.builds
-    )
+    if build.component != "horovod":
+        return build
+    environment = {**build.environment, **build_variables(request.profile)}
+    update = {"frameworks": _parts(build.flags, request), "environment": environment}
+    return build.model_copy(update=update)
 
 
 def _parts(flags: Mapping[str, str], request: PlanRequest) -> tuple[str, ...]:
@@ -128,16 +118,14 @@ def _verified(request: PlanRequest) -> tuple[SourceBuild, ...]:
     if pin is None or pin.origin != "module":
         return ()
     flags = request.recipe.runtime.flags
-    without_mpi = flags.get("HOROVOD_WITHOUT_MPI") == "1"
-    nccl = "NCCL" in flags.values()
-    links = (*(() if without_mpi else ("mpi",)), *(("nccl",) if nccl else ()))
+    links = {"mpi": flags.get("HOROVOD_WITHOUT_MPI") != "1", "nccl": "NCCL" in flags.values()}
     return (
         SourceBuild(
             component=pin.component,
             version=pin.version,
             flags=flags,
             frameworks=_parts(flags, request),
-            links=links,
+            links=tuple(name for name, linked in links.items() if linked),
         ),
     )
 
@@ -197,24 +185,24 @@ def _launcher(request: PlanRequest) -> Launcher:
     return launcher
 
 
-def _steps(request: PlanRequest) -> tuple[Step, ...]:
-    load = (Step(id="modules", title="load the site's modules and compare"),)
-    return (
-        *(load if request.resolution.loads else ()),
-        *request.backend.steps,
-        Step(id="fetch", title="fetch the locked packages"),
-        Step(id="install", title="install them"),
-        Step(id="tools", title="unpack the build tools"),
-        *_source_steps(request.resolution.builds, _verified(request)),
-        Step(id="runtime", title="build the collective runtime"),
-        *_alias_steps(request.runtime),
-        Step(id="check", title="import every package and compare"),
-    )
-
-
-def _alias_steps(runtime: RuntimePlan) -> Iterator[Step]:
-    if runtime.aliases:
-        yield Step(id="alias", title=f"let it answer to {', '.join(runtime.aliases)}")
+def _steps(request: PlanRequest, verified: Sequence[SourceBuild]) -> Iterator[Step]:
+    builds, aliases = request.resolution.builds, request.runtime.aliases
+    if request.resolution.loads:
+        yield Step(id="modules", title="load the site's modules and compare")
+    yield from request.backend.steps
+    yield Step(id="fetch", title="fetch the locked packages")
+    yield Step(id="install", title="install them")
+    yield Step(id="tools", title="unpack the build tools")
+    for build in builds:
+        name = build.component
+        yield Step(id=f"build-{name}", title=f"build {name} {build.version}")
+    if builds or verified:
+        whose = "were built" if builds else "the module brings"
+        yield Step(id="verify", title=f"look at the libraries that {whose}")
+    yield Step(id="runtime", title="build the collective runtime")
+    if aliases:
+        yield Step(id="alias", title=f"let it answer to {', '.join(aliases)}")
+    yield Step(id="check", title="import every package and compare")
 
 
 def _check_aliases(request: PlanRequest) -> None:
@@ -226,14 +214,3 @@ def _check_aliases(request: PlanRequest) -> None:
                 f"but its stack brings a real one: {pin}",
                 "leave out runtime: aliases, or what brings it",
             )
-
-
-def _source_steps(builds: Sequence[SourceBuild], brought: Sequence[SourceBuild]) -> Iterator[Step]:
-    for build in builds:
-        yield Step(
-            id=f"build-{build.component}",
-            title=f"build {build.component} {build.version}",
-        )
-    if builds or brought:
-        whose = "were built" if builds else "the module brings"
-        yield Step(id="verify", title=f"look at the libraries that {whose}")

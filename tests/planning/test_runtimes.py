@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.library import search_path
 from envbuilder.launchers import api_launcher
-from envbuilder.model.plan import Pin, Proof, SourceBuild
+from envbuilder.model.plan import Pin, SourceBuild
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.site import Launcher, Origin
-from envbuilder.planning.proofs import ProofRequest, proofs
+from envbuilder.planning.proofs import proofs
 
 KNOWLEDGE = load_knowledge(search_path({}, ())).value
 
@@ -53,15 +53,13 @@ def told(
         if horovod == "build"
         else []
     )
-    found: tuple[Proof, ...] = proofs(
-        ProofRequest(
-            wanted,
-            KNOWLEDGE,
-            pins,
-            builds,
-            launcher,
-            api_launcher if launcher is HYDRA else lambda _: None,
-        )
+    found = proofs(
+        wanted,
+        KNOWLEDGE,
+        pins,
+        builds,
+        launcher,
+        api_launcher if launcher is HYDRA else lambda _: None,
     )
     return [(each.api, each.transport, each.launcher.kind) for each in found]
 
