@@ -64,17 +64,15 @@ def place_of(text: str, index: int, file: str) -> Place:
 def _bytes(path: Path, file: str, limit: int) -> bytes:
     place = Place(file)
     try:
-        # Without O_NONBLOCK the open itself would wait for a writer when the path is a FIFO.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        try:
-            mode = os.fstat(descriptor).st_mode
+        with open(path, "rb", opener=_without_waiting) as opened:
+            mode = os.fstat(opened.fileno()).st_mode
             if not stat.S_ISREG(mode):
-                raise UsageError(f"not a file but {_kind(mode)}", place=place)
+                what = "a pipe" if stat.S_ISFIFO(mode) else "a device or socket"
+                raise UsageError(f"not a file but {what}", place=place)
             # The size that the file claims is not to be trusted: some under /proc say 0.
-            with os.fdopen(descriptor, "rb", closefd=False) as opened:
-                data = opened.read(limit + 1)
-        finally:
-            os.close(descriptor)
+            data = opened.read(limit + 1)
+    except IsADirectoryError:
+        raise UsageError("not a file but a folder", place=place) from None
     except FileNotFoundError:
         raise UsageError("no such file", place=place) from None
     except OSError as error:
@@ -90,12 +88,9 @@ def _bytes(path: Path, file: str, limit: int) -> bytes:
     return data
 
 
-def _kind(mode: int) -> str:
-    if stat.S_ISDIR(mode):
-        return "a folder"
-    if stat.S_ISFIFO(mode):
-        return "a pipe"
-    return "a device or socket"
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a path; without O_NONBLOCK the open of a FIFO would wait for a writer."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def _text(data: bytes, file: str) -> str:

@@ -27,7 +27,7 @@ from .base import canonical_json, sha256_text
 
 if TYPE_CHECKING:
     from .artifact import Artifact
-    from .plan import Edit, Lock, Modules, Pin, Plan, RuntimePlan, SourceBuild
+    from .plan import Lock, Modules, Pin, Plan, RuntimePlan, SourceBuild
 
 SCHEMA = 1
 """Another number makes another id of every lock, and every environment is built anew."""
@@ -64,7 +64,10 @@ def plan_decisions(plan: Plan) -> dict[str, Any]:
         modules=_modules(plan.modules),
         builds=[_build(each, patches) for each in plan.builds],
         verified=[_build(each, patches) for each in plan.verified],
-        environment=[_edit(each) for each in plan.environment],
+        environment=[
+            _given(kind=each.kind, name=each.name, value=each.value, in_prefix=each.in_prefix)
+            for each in plan.environment
+        ],
         runtime=_runtime(plan.runtime),
         profile=plan.profile,
         launcher={"kind": plan.launcher.kind, "command": list(plan.launcher.command)},
@@ -94,16 +97,8 @@ def _given(**fields: Any) -> dict[str, Any]:
 
 def _pins(pins: Iterable[Pin]) -> list[dict[str, Any]]:
     """Return the pins sorted: the order in which a recipe names components decides nothing."""
-    found = [
-        {
-            "component": each.component,
-            "version": each.version,
-            "origin": each.origin,
-            "locator": each.locator,
-        }
-        for each in pins
-    ]
-    return sorted(found, key=canonical_json)
+    names = ("component", "version", "origin", "locator")
+    return sorted(({n: getattr(each, n) for n in names} for each in pins), key=canonical_json)
 
 
 def _modules(modules: Modules) -> dict[str, Any]:
@@ -129,10 +124,6 @@ def _build(build: SourceBuild, patches: dict[str, str]) -> dict[str, Any]:
         # In the order in which they are applied.
         patches=[patches.get(each, each) for each in build.patches],
     )
-
-
-def _edit(edit: Edit) -> dict[str, Any]:
-    return _given(kind=edit.kind, name=edit.name, value=edit.value, in_prefix=edit.in_prefix)
 
 
 def _runtime(runtime: RuntimePlan) -> dict[str, Any]:

@@ -16,34 +16,20 @@ from .base import Document
 from .decisions import decisions, plan_decisions
 from .plan import Lock, Plan
 
-# What tells the entries of a list apart, by the list's key.
-_IDENTITY: Mapping[str, tuple[str, ...]] = {
-    "pins": ("component",),
-    "build-pins": ("component",),
-    "brought": ("component", "version"),
-    "builds": ("component",),
-    "findings": ("id",),
-    "environment": ("kind", "name"),
-    "steps": ("id",),
-    "replaced": ("module",),
-    "inputs": ("kind", "name"),
-    "artifacts": ("name",),
-    "channels": ("name",),
-}
-
-# What an entry is in a few words; the other fields are told only where they alone differ.
-_WORDS: Mapping[str, str] = {
-    "pins": "{version} <- {origin}:{locator}",
-    "build-pins": "{version} <- {origin}:{locator}",
-    "brought": "{version} <- {origin}:{locator}",
-    "builds": "{version}",
-    "findings": "{status}: {summary} {remedy}{reason}",
-    "environment": "{value}",
-    "steps": "{title}",
-    "replaced": "by {by}",
-    "inputs": "{sha256}",
-    "artifacts": "{filename}",
-    "channels": "{url}",
+# Of the lists with entries that have names: the fields that tell the entries apart, and what an
+# entry is in a few words; its other fields are told only where they alone differ.
+_LISTS: Mapping[str, tuple[str, str]] = {
+    "pins": ("component", "{version} <- {origin}:{locator}"),
+    "build-pins": ("component", "{version} <- {origin}:{locator}"),
+    "brought": ("component version", "{version} <- {origin}:{locator}"),
+    "builds": ("component", "{version}"),
+    "findings": ("id", "{status}: {summary} {remedy}{reason}"),
+    "environment": ("kind name", "{value}"),
+    "steps": ("id", "{title}"),
+    "replaced": ("module", "by {by}"),
+    "inputs": ("kind name", "{sha256}"),
+    "artifacts": ("name", "{filename}"),
+    "channels": ("name", "{url}"),
 }
 
 # Their fields are told even where the words differ: a flag that changed with the release.
@@ -62,6 +48,8 @@ _SECTIONS: Mapping[str, str] = {
 }
 
 INPUTS = "inputs"
+
+_ORDER = "(order)"
 
 
 class Difference(Document):
@@ -93,27 +81,27 @@ def diff(before: Lock | Plan, after: Lock | Plan, names: tuple[str, str]) -> Dif
     differences = [_difference(path, one, other) for path in _changed(one, other)]
     sections = list(dict.fromkeys(each.section for each in differences))
     differences.sort(key=lambda each: (sections.index(each.section), each.name))
+    decided = [
+        decisions(each) if both and isinstance(each, Lock) else plan_decisions(_plan_of(each))
+        for each in (before, after)
+    ]
     return Diff(
         before=names[0],
         after=names[1],
-        same=_decides_the_same(before, after),
+        same=decided[0] == decided[1],
         differences=tuple(differences),
     )
 
 
-def _decides_the_same(before: Lock | Plan, after: Lock | Plan) -> bool:
-    if isinstance(before, Lock) and isinstance(after, Lock):
-        return decisions(before) == decisions(after)
-    one, other = (each.plan if isinstance(each, Lock) else each for each in (before, after))
-    return plan_decisions(one) == plan_decisions(other)
+def _plan_of(value: Lock | Plan) -> Plan:
+    return value.plan if isinstance(value, Lock) else value
 
 
 Path = tuple[str, ...]
 
 
 def _leaves_of(value: Lock | Plan, *, with_files: bool) -> dict[Path, str]:
-    plan = value.plan if isinstance(value, Lock) else value
-    plain = plan.plain()
+    plain = _plan_of(value).plain()
     for pin in (*plain["pins"], *plain["build-pins"], *plain["brought"]):
         # Which virtuals a component fulfils follows from its name; earlier locks do not say it.
         del pin["fulfils"]
@@ -129,7 +117,7 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
     if isinstance(value, dict):
         for key, below in value.items():
             yield from _leaves(below, (*path, key))
-    elif isinstance(value, list) and path and path[-1] in _IDENTITY:
+    elif isinstance(value, list) and path and path[-1] in _LISTS:
         yield from _entries(value, path)
     elif isinstance(value, list):
         yield from _items(value, path)
@@ -138,13 +126,14 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _entries(entries: Sequence[dict[str, Any]], path: Path) -> Iterator[tuple[Path, str]]:
-    keys, template = _IDENTITY[path[-1]], _WORDS[path[-1]]
+    keys, template = _LISTS[path[-1]]
     # Once where kind and name are the same word: "knowledge".
-    names = _distinct([" ".join(dict.fromkeys(str(each[key]) for key in keys)) for each in entries])
-    yield from _order(names, path)
+    words = [dict.fromkeys(str(each[key]) for key in keys.split()) for each in entries]
+    names = _distinct([" ".join(each) for each in words])
+    yield (*path, _ORDER), ", ".join(names)
     for name, each in zip(names, entries, strict=True):
-        words = {key: "" if text is None else text for key, text in each.items()}
-        yield (*path, name), template.format_map(words).strip()
+        values = {key: "" if text is None else text for key, text in each.items()}
+        yield (*path, name), template.format_map(values).strip()
         more = each
         if path[-1] in _DETAILED:
             more = {key: below for key, below in each.items() if f"{{{key}}}" not in template}
@@ -154,16 +143,9 @@ def _entries(entries: Sequence[dict[str, Any]], path: Path) -> Iterator[tuple[Pa
 def _items(items: Sequence[Any], path: Path) -> Iterator[tuple[Path, str]]:
     texts = [each if isinstance(each, str) else json.dumps(each, sort_keys=True) for each in items]
     names = _distinct(texts)
-    yield from _order(names, path)
+    yield (*path, _ORDER), ", ".join(names)
     for name, text in zip(names, texts, strict=True):
         yield (*path, name), text
-
-
-_ORDER = "(order)"
-
-
-def _order(names: Sequence[str], path: Path) -> Iterator[tuple[Path, str]]:
-    yield (*path, _ORDER), ", ".join(names)
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
@@ -187,9 +169,7 @@ def _changed(one: Mapping[Path, str], other: Mapping[Path, str]) -> Iterator[Pat
             for above in (path[:length] for length in range(1, len(path)))
         )
         moved = path[-1] == _ORDER and any(
-            each[:-1] == path[:-1] and (each in one) != (each in other)
-            for each in changed
-            if each != path
+            each[:-1] == path[:-1] and (each in one) != (each in other) for each in changed - {path}
         )
         if not inside and not moved:
             yield path

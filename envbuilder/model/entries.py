@@ -6,12 +6,13 @@ names, and what depends on them, are checked like any other value. Without it th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
+from pydantic import GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import PydanticKnownError
+from pydantic_core.core_schema import with_info_before_validator_function
 
 if TYPE_CHECKING:
     from .backend import BackendTraits
@@ -47,36 +48,29 @@ def entries_of(info: ValidationInfo) -> Entries | None:
     return info.context if isinstance(info.context, Entries) else None
 
 
-def _check(point: str) -> Callable[[Any, ValidationInfo], Any]:
-    def check(name: Any, info: ValidationInfo) -> Any:
+@dataclass(frozen=True)
+class _EntryOf:
+    """Marks text that must be the name of an entry of a variation point."""
+
+    point: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
+        return with_info_before_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {"type": "string", ENTRIES_OF: self.point}
+
+    def _check(self, name: Any, info: ValidationInfo) -> Any:
         entries = entries_of(info)
-        if entries is not None and name not in [*entries.names(point)]:
-            listing = " or ".join(f"'{each}'" for each in entries.names(point))
+        if entries is not None and name not in [*entries.names(self.point)]:
+            listing = " or ".join(f"'{each}'" for each in entries.names(self.point))
             raise PydanticKnownError("literal_error", {"expected": listing})
         return name
 
-    return check
 
-
-BackendName = Annotated[
-    str,
-    BeforeValidator(_check("backends")),
-    WithJsonSchema({"type": "string", ENTRIES_OF: "backends"}),
-]
-"""The name of an entry of ``backends/``."""
-
-LauncherName = Annotated[
-    str,
-    BeforeValidator(_check("launchers")),
-    WithJsonSchema({"type": "string", ENTRIES_OF: "launchers"}),
-]
-"""The name of an entry of ``launchers/``."""
-
-SchedulerName = Annotated[
-    str,
-    BeforeValidator(_check("schedulers")),
-    WithJsonSchema({"type": "string", ENTRIES_OF: "schedulers"}),
-]
+BackendName = Annotated[str, _EntryOf("backends")]
+LauncherName = Annotated[str, _EntryOf("launchers")]
+SchedulerName = Annotated[str, _EntryOf("schedulers")]
 """The name of an entry of ``schedulers/``, or NO_SCHEDULER."""
 
 NO_SCHEDULER = "none"

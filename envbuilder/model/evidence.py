@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
@@ -13,14 +13,7 @@ from .plan import Api, FindingStatus, Transport
 from .recipe import AdvisoryId, Arch
 
 Tier = Literal["rendered", "built", "imported", "one rank", "several ranks", "several nodes"]
-TIERS: tuple[Tier, ...] = (
-    "rendered",
-    "built",
-    "imported",
-    "one rank",
-    "several ranks",
-    "several nodes",
-)
+TIERS: tuple[Tier, ...] = get_args(Tier)
 
 # So many lines of a stack are told; the record holds all.
 STACK_LINES = 12
