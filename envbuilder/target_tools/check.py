@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 
 from . import distributions
-from .files import entries, is_below, real
+from .files import entries, is_below, read_json, real
 from .names import normalize
 from .processes import processors, run_tool
 
@@ -81,7 +81,7 @@ def take(path):
     path = Path(path)
     if not path.is_file():
         return {}
-    imported = json.loads(path.read_text(encoding="utf-8"))
+    imported = read_json(path)
     path.unlink()
     return imported
 
@@ -150,7 +150,7 @@ def main(arguments):
     if options.name:
         print_file(options.name)
         return 0
-    expected = json.loads(Path(options.expected).read_text(encoding="utf-8"))
+    expected = read_json(options.expected)
     pins = [pin for pin in expected if not options.only or pin["name"] in options.only]
     copies = copies_on_path()
     modules = read_modules(options.modules)

@@ -73,6 +73,11 @@ def write_whole(path, text):
     temporary.replace(path)
 
 
+def read_json(path):
+    """Return what a file of JSON holds. Raises OSError, ValueError."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
 def write_json(path, value):
     """Write a file of JSON that is never there in part."""
     write_whole(path, json.dumps(value, indent=1) + "\n")

@@ -3,9 +3,9 @@
 Read from the sources of the releases 0.16.4 to 0.28.1.
 """
 
-import json
 import re
 
+from .files import read_json
 from .names import release
 
 # A framework's package -> its name in Horovod's flags, and in horovod/metadata.json.
@@ -109,7 +109,7 @@ def metadata_facts(build, package, versions):
         yield None, f"Horovod {build['version']} writes no horovod/metadata.json"
         return
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path)
     except (OSError, ValueError) as error:
         yield False, f"horovod/metadata.json cannot be read: {error}"
         return

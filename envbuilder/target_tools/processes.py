@@ -22,18 +22,23 @@ LOOKS = 3
 ASKING_FOR_THE_END = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 
 
-def output_of(words, environ=None):
+def ask(words, environ=None, timeout=SECONDS):
+    """Run a program to its end and keep what it prints. Raises OSError, TimeoutExpired."""
+    return subprocess.run(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environ,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def output_of(words):
     """Return what a program prints on stdout, stripped; None if it cannot be asked."""
     try:
-        done = subprocess.run(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environ,
-            timeout=SECONDS,
-            check=False,
-        )
+        done = ask(words)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else None
@@ -45,15 +50,7 @@ def run_tool(words, environ=None, timeout=None):
     In a process of its own, as what it imports or loads may crash or never end.
     """
     try:
-        child = subprocess.run(
-            [sys.executable, str(Path(__file__).resolve().parent), *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environ,
-            timeout=timeout,
-            check=False,
-        )
+        child = ask([sys.executable, str(Path(__file__).parent), *words], environ, timeout)
     except subprocess.TimeoutExpired:
         return None, [f"it did not end within {timeout} s"]
     if child.returncode == 0:

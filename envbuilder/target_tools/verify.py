@@ -11,7 +11,6 @@ the modules lie that were imported along with frameworks. Exit code 1 if there a
 """
 
 import argparse
-import json
 import os
 import re
 import sys
@@ -22,7 +21,7 @@ import elftools
 
 from . import distributions, horovod_build
 from .distributions import PATH, records
-from .files import is_below, real, write_json
+from .files import is_below, read_json, real, write_json
 from .ld_so import Search
 from .library_facts import (
     MPI_NAME,
@@ -52,22 +51,15 @@ TOOLS = Path(elftools.__file__).resolve().parent.parent
 # ---------------------------------------------------------------- what is installed
 
 
-def distribution(component):
-    """Return (version, metadata folder) of what Python finds first; (None, None) if nothing."""
-    each = distributions.find(component)
-    return (each.version, each.path) if each else (None, None)
-
-
-def installed_facts(build, version, metadata, place):
-    """Yield facts about which copy of a component is there."""
+def installed_facts(build, each, place):
+    """Yield facts about which copy of a component that is built is there."""
     label = f"{build['component']} {build['version']}"
-    if metadata is None:
+    if each is None:
         yield wrong(f"{label} is not installed")
-    elif not is_below(real(metadata), real(place.prefix)):
-        yield wrong(f"{label}: Python finds {version} in {metadata.parent}, not the prefix")
+    elif not is_below(real(each.path), real(place.prefix)):
+        yield wrong(f"{label}: Python finds {each.version} in {each.folder}, not the prefix")
     else:
-        fits = version.split("+")[0] == build["version"]
-        yield Fact(fits, f"{label}: {version} is installed in {metadata.parent}")
+        yield version_fact(build, label, each.version, f"is installed in {each.folder}")
 
 
 def brought_facts(build, version, location, place):
@@ -80,8 +72,12 @@ def brought_facts(build, version, location, place):
     elif version is None:
         yield unknown(f"{label} lies in {location} and does not say its version")
     else:
-        fits = version.split("+")[0] == build["version"]
-        yield Fact(fits, f"{label}: {version} lies in {location}")
+        yield version_fact(build, label, version, f"lies in {location}")
+
+
+def version_fact(build, label, version, where):
+    """Return a fact about a version, which may have a local part."""
+    return Fact(version.split("+")[0] == build["version"], f"{label}: {version} {where}")
 
 
 def location_of(package):
@@ -95,7 +91,7 @@ def location_of(package):
 def record_facts(build, metadata, place):
     """Yield facts about what the wheel says it was made of."""
     try:
-        made = json.loads((metadata / INSIDE).read_text(encoding="utf-8"))["facts"]
+        made = read_json(metadata / INSIDE)["facts"]
     except (OSError, ValueError, KeyError, TypeError):
         yield unknown(f"the wheel does not say what it was made of: no {INSIDE}")
         return
@@ -193,30 +189,28 @@ def other_facts(build, metadata, place):
 
 
 def facts_of(build, place):
-    """Return all facts about one entry of builds.json."""
-    version, metadata = distribution(build["component"])
-    if horovod_build.is_the_sites(build):
-        return sites_facts(build, version, place)
-    facts = list(installed_facts(build, version, metadata, place))
-    if build["mpi"]:
-        facts += mpicxx_facts(build, place)
-    if facts[0].passed:
-        facts += record_facts(build, metadata, place)
-        if build["component"] == "horovod":
-            facts += horovod_facts(build, metadata.parent, place)
-        else:
-            facts += other_facts(build, metadata, place)
-    return facts
+    """Return all facts about one entry of builds.json.
 
-
-def sites_facts(build, version, place):
-    """Return all facts about the Horovod that a module brings: how it was built nobody recorded."""
+    How the Horovod was built that a module brings, nobody recorded.
+    """
+    each = distributions.find(build["component"])
     location = location_of(build["component"])
-    facts = list(brought_facts(build, version, location, place))
+    sites = horovod_build.is_the_sites(build)
+    if sites:
+        facts = list(brought_facts(build, each and each.version, location, place))
+    else:
+        facts = list(installed_facts(build, each, place))
     if build["mpi"]:
         facts += mpicxx_facts(build, place)
-    if facts[0].passed is not False:
+    if facts[0].passed is False:
+        return facts
+    if not sites:
+        facts += record_facts(build, each.path, place)
+        location = each.folder / "horovod"
+    if sites or build["component"] == "horovod":
         facts += horovod_facts(build, location.parent, place)
+    else:
+        facts += other_facts(build, each.path, place)
     return facts
 
 
@@ -231,7 +225,7 @@ def main(arguments):
     names = imports_of(builds.with_name("expected.json"))
     place = Place(options.prefix, search, *mpi_of_mpicxx(sys.executable), names, imported={})
     report = []
-    for build in json.loads(builds.read_text(encoding="utf-8")):
+    for build in read_json(builds):
         for fact in facts_of(build, place):
             report.append({"component": build["component"], **fact._asdict()})
             mark = {True: "ok", False: "WRONG", None: "not judged"}[fact.passed]
@@ -244,8 +238,7 @@ def imports_of(expected):
     """Return what check.py will import, by what the plan expects; nothing where nobody said."""
     if not expected.is_file():
         return []
-    pins = json.loads(expected.read_text(encoding="utf-8"))
-    return [pin["import"] for pin in pins if pin["import"]]
+    return [pin["import"] for pin in read_json(expected) if pin["import"]]
 
 
 def finish(target, report):

@@ -25,7 +25,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from .files import ELF_MAGIC, entries, sha256_of
+from .files import ELF_MAGIC, entries, read_json, sha256_of
 from .rpaths import RpathError, relocate
 from .wheel_key import facts_of, key_of, prefixes_of
 
@@ -56,7 +56,7 @@ def bound(facts, prefixes):
 def read_record(entry):
     """Return an entry's record; raise ValueError where it is none."""
     try:
-        record = json.loads((entry / RECORD).read_text(encoding="utf-8"))
+        record = read_json(entry / RECORD)
     except OSError as error:
         raise ValueError(f"{RECORD}: {error.strerror}") from None
     except ValueError as error:
@@ -286,7 +286,7 @@ def renamed(temporary, entry):
 
 def read_build(path, component):
     """Return the entry of builds.json for a component."""
-    for build in json.loads(Path(path).read_text(encoding="utf-8")):
+    for build in read_json(path):
         if build["component"] == component:
             return build
     raise SystemExit(f"error: {path} has no build of {component}")
