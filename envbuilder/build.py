@@ -6,7 +6,6 @@ What you read is what runs: every step is ``bash build.sh STEP``.
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -91,13 +90,3 @@ def _failure(
         f"its environment: bash '{folder / 'shell.sh'}'",
         "after a repair, the same command with --resume goes on with this step",
     )
-
-
-# What the finished environment no longer needs; scripts, logs, lock and our wheel stay.
-SCAFFOLDING = ("wheelhouse", "build-tools", "runtime-build")
-
-
-def tidy(folder: Path) -> None:
-    """Remove what only the build needed, after the environment was proved."""
-    for name in SCAFFOLDING:
-        shutil.rmtree(folder / name, ignore_errors=True)

@@ -1,58 +1,33 @@
-"""Errors that a user sees, each with a place, advice and the exit code of its kind."""
+"""Errors that a user sees: those of what runs inside a target, and the tool's own."""
 
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
-from enum import IntEnum
 
+from .target_tools.errors import (
+    BuildError,
+    EnvbuildError,
+    ExitCode,
+    Place,
+    Problem,
+    SmokeError,
+    UsageError,
+)
 
-class ExitCode(IntEnum):
-    """What the exit code of every command means."""
-
-    OK = 0
-    USAGE = 2
-    NO_SOLUTION = 3
-    KNOWN_BAD = 4
-    BUILD = 5
-    SMOKE = 6
-    SPEED = 7
-    DRIFT = 8
-    MISSING_TOOL = 9
-    BUG = 70
-
-
-@dataclass(frozen=True)
-class Place:
-    """A position in a document; line and column count from 1, 0 means the file as a whole."""
-
-    file: str
-    line: int = 0
-    column: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One thing that is wrong: where, what, and what to try."""
-
-    message: str
-    place: Place | None = None
-    hints: tuple[str, ...] = ()
-
-
-class EnvbuildError(Exception):
-    """The base: every error that is not our own bug. Carries all its problems at once."""
-
-    code = ExitCode.USAGE
-
-    def __init__(self, message: str, *hints: str, place: Place | None = None) -> None:
-        super().__init__(message)
-        self.problems: tuple[Problem, ...] = (Problem(message, place, hints),)
-        # What programs may want to know beside the text; JSON types only.
-        self.details: dict[str, object] = {}
+__all__ = [
+    "BuildError",
+    "DocumentError",
+    "EnvbuildError",
+    "ExitCode",
+    "KnownBadError",
+    "MissingToolError",
+    "NoSolutionError",
+    "Place",
+    "Problem",
+    "SmokeError",
+    "UsageError",
+    "os_error",
+]
 
 
 class DocumentError(EnvbuildError):
@@ -62,10 +37,6 @@ class DocumentError(EnvbuildError):
         super().__init__(problems[0].message)
         self.problems = problems
         self.details = {}
-
-
-class UsageError(EnvbuildError):
-    """The command line, a name or a place that it gives, is wrong."""
 
 
 class NoSolutionError(EnvbuildError):
@@ -78,18 +49,6 @@ class KnownBadError(NoSolutionError):
     """A stack would be there, but what is known of it forbids it."""
 
     code = ExitCode.KNOWN_BAD
-
-
-class BuildError(EnvbuildError):
-    """A step failed, or the place for the build did."""
-
-    code = ExitCode.BUILD
-
-
-class SmokeError(EnvbuildError):
-    """The ranks did not prove that they can talk."""
-
-    code = ExitCode.SMOKE
 
 
 class MissingToolError(EnvbuildError):

@@ -18,10 +18,10 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 _GROUND: Mapping[str, frozenset[str]] = {
     "": frozenset(),
     "data": frozenset(),
-    "errors": frozenset(),
-    "files": frozenset(),
+    "errors": frozenset({"target_tools"}),
+    "files": frozenset({"target_tools"}),
     "text": frozenset(),
-    "model": frozenset({"errors", "text"}),
+    "model": frozenset({"errors", "target_tools", "text"}),
     "process": frozenset({"errors", "target_tools"}),
     "sources": frozenset({"errors"}),
     "host": frozenset({"errors", "model", "process"}),

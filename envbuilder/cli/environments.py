@@ -19,7 +19,7 @@ from .options import (
 from .session import Session
 
 if TYPE_CHECKING:
-    from ..root.store import Root
+    from ..root import Root
 
 
 app = typer.Typer()

@@ -16,10 +16,10 @@ from ..model.outcome import (
 )
 from ..model.plan import Plan
 from ..record import read_all
-from ..render.modulefile import render_default
-from ..root import locks, publish, removal, store
+from ..root import removal
 from ..root.environment_lock import read_lock
 from ..root.environments import find, number_before_default
+from ..target_tools.root import locks, publish, store
 from .context import Context
 from .environment_site import facts_at, site_of
 from .launch_requests import LaunchFacts
@@ -127,8 +127,7 @@ def rollback(root: store.Root, name: str, number: int | None, context: Context) 
         before = store.default_number(home)
         wanted = number_before_default(home) if number is None else number
         version = publish.find_version(home, wanted)
-        text = render_default(home.name, version.number, version.dialect)
-        publish.set_default(home, version.dialect, text)
+        publish.set_default(home, version)
     return DefaultChange(environment=home.name, before=before, now=version.number)
 
 

@@ -17,8 +17,8 @@ from ..model.profiles import recipe_arguments
 from ..model.site import Launcher
 from ..root.environment_lock import read_lock
 from ..root.environments import find
-from ..root.store import Home, Root, Version
 from ..schedulers import SCHEDULERS
+from ..target_tools.root.store import Home, Root, Version
 from ..text import LONG, shown, unknown
 from .context import Context
 from .environment_site import facts_at, partition_of_job, site_of

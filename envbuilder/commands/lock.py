@@ -151,7 +151,7 @@ def _planned_again(
             f"site {plan_inputs.site.name} states no glibc, so only wheels for {OLDEST_GLIBC} were "
             "taken: state facts: {glibc: ...} in the site file (ldd --version says it there)"
         )
-        error.problems = (replace(first, hints=(hint, *first.hints)), *rest)
+        error.problems = (first._replace(hints=(hint, *first.hints)), *rest)
         raise
 
 

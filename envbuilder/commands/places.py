@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..model.site import Site
 from ..root.location import default_root, named_root
-from ..root.store import Root, is_root, read_root
+from ..target_tools.root.store import Root, is_root, read_root
 from .context import Context
 
 

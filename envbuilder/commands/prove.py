@@ -18,8 +18,8 @@ from ..model.plan import Lock, Proof
 from ..model.proofs import mpi_of, proofs_of
 from ..record import append, next_run, read_build_facts
 from ..render.build import render_smoke
-from ..root.store import Home
 from ..target_tools.proving.runner import LOG, SmokeRequest, run_smoke
+from ..target_tools.root.store import Home
 from .context import Context
 from .hosts import find_smoke_hosts
 from .launch_requests import LaunchFacts, record, smoke_request, start_command

@@ -21,8 +21,9 @@ from ..render.forms import FORMS, Form, job_form
 from ..render.image import make_image
 from ..render.subject import Renderable, Subject, UnlockedPlan
 from ..root.environment_lock import find_published
-from ..root.store import Home
+from ..root.environments import places_of
 from ..schedulers import SCHEDULERS
+from ..target_tools.root.store import Home
 from ..text import unknown
 from .context import Context
 from .job import NOTHING_ASKED, JobSize, job_of, job_parts
@@ -207,7 +208,7 @@ def _about(
     job = job_of(planned, plan_inputs, options.size)
     return Subject(
         source=source,
-        places=home.places(identity),
+        places=places_of(home, identity),
         knowledge=plan_inputs.knowledge.value,
         prefix_of=plan_inputs.prefix_of,
         tree=home.modulefiles.parent,

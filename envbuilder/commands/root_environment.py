@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import files
-from ..build import build, hand_over, prepare, tidy
+from ..build import build, hand_over, prepare
 from ..documents.patches import patch_files
 from ..errors import BuildError, SmokeError
 from ..locking import lock_cache
@@ -20,8 +20,10 @@ from ..model.places import Dialect
 from ..model.plan import Lock, Plan
 from ..record import read_all
 from ..render.build import render_build
-from ..render.modulefile import render_default, render_modulefile
-from ..root import environment_lock, locks, publish, store
+from ..render.modulefile import render_modulefile
+from ..root import environment_lock
+from ..root.environments import places_of
+from ..target_tools.root import locks, publish, store
 from .buildable import check_buildable
 from .context import Context
 from .launch_requests import LaunchFacts, example, facts_of, first_start
@@ -54,7 +56,7 @@ def hold_environment(
     given = options.given
     if given:
         home = store.Home(path, given.plan.recipe)
-        render_build(given, home.places(given.id()), plan_inputs.prefix_of(given.plan))
+        render_build(given, places_of(home, given.id()), plan_inputs.prefix_of(given.plan))
     planned = given.plan if given else plan(plan_inputs)
     check_buildable(planned, plan_inputs.prefix_of(planned))
     root = store.open_root(path, plan_inputs.site.name, plan_inputs.arch)
@@ -116,8 +118,8 @@ class RootEnvironment:
         _explain_rebuild(self.home, lock, self.context)
         # What cannot be started is told before it is built.
         smoke_starts(self._facts(lock), self.context)
-        places = self.home.places(lock.id())
-        version = store.read_registry(self.home).of_id(lock.id())
+        places = places_of(self.home, lock.id())
+        version = publish.find_reserved(self.home, lock.id())
         if version and publish.is_published(self.home, version):
             # Jobs may run in it: a published prefix is never removed to be built anew.
             raise BuildError(
@@ -152,21 +154,20 @@ class RootEnvironment:
         return proofs
 
     def publish(self, lock: Lock, proofs: tuple[Evidence, ...]) -> int:
-        tidy(self.home.build(lock.id()))
+        publish.tidy(self.home.build(lock.id()))
         dialect: Dialect = "tcl" if self.plan_inputs.site.module_system == "tcl" else "lua"
         home = self.home
         version = publish.reserve(home, lock.id(), dialect)
-        places = home.places(lock.id())
+        places = places_of(home, lock.id())
         evidence, shown = _telling(proofs), example(self._facts(lock))
-        text = render_modulefile(lock, places, version.number, evidence, version.dialect, shown)
+        text = render_modulefile(lock, places, version.number, evidence, dialect, shown)
         publish.publish(home, version, text)
         return version.number
 
     def make_default(self, number: int) -> None:
         version = publish.find_version(self.home, number)
-        text = render_default(self.home.name, number, version.dialect)
         with locks.hold(self.home.default_lock, say=self.context.reporter.say):
-            publish.set_default(self.home, version.dialect, text)
+            publish.set_default(self.home, version)
 
     def result(self, lock: Lock, number: int) -> CreateResult:
         version = publish.find_version(self.home, number)

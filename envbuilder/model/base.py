@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from functools import cache
 from typing import Annotated, Any
 
@@ -16,6 +15,8 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
 )
+
+from ..target_tools.files import canonical_json as canonical_json  # noqa: PLC0414
 
 
 def kebab(name: str) -> str:
@@ -40,11 +41,6 @@ class Document(BaseModel):
     def plain(self) -> dict[str, Any]:
         """Return the value as JSON types, keys spelt as in documents."""
         return self.model_dump(mode="json", by_alias=True)
-
-
-def canonical_json(value: Any) -> str:
-    """Return the one spelling of *value* that is hashed and written: sorted, indented, UTF-8."""
-    return json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
 
 
 def sha256_text(text: str) -> str:

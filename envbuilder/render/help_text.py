@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..model.evidence import Evidence, SmokeResult
 from ..model.launch import LaunchExample
 from ..model.plan import Finding, FindingStatus, Modules
+from ..target_tools.modulefile import NUMBER, PROVED
 from .subject import Renderable
 
 # In this order; what is only information is left to ``envbuild info``.
@@ -20,13 +19,11 @@ _HEADS: Mapping[FindingStatus, str] = {
 }
 
 
-def help_lines(
-    lock: Renderable, number: int, evidence: Evidence | None, example: LaunchExample | None
-) -> tuple[str, ...]:
-    """Return the lines of the help text."""
+def help_lines(lock: Renderable, example: LaunchExample | None) -> tuple[str, ...]:
+    """Return the lines of the help text, with marks for its number and for what was proved."""
     plan = lock.plan
     return (
-        f"{plan.recipe}/{number}: {plan.summary}",
+        f"{plan.recipe}/{NUMBER}: {plan.summary}",
         f"For site {plan.site}, {plan.arch}. Environment {lock.id()}.",
         "",
         "Components:",
@@ -34,7 +31,7 @@ def help_lines(
         f"  {plan.runtime.package}@{plan.runtime.version} <- built in this environment",
         *_known(plan.findings),
         "",
-        *_proved(evidence),
+        PROVED,
         *_start(example),
         *_module_notes(plan.modules),
     )
@@ -45,30 +42,6 @@ def _start(example: LaunchExample | None) -> Iterator[str]:
         yield ""
         yield f"Start a program on {example.ranks} ranks:"
         yield f"  {shlex.join(example.words)}"
-
-
-def _proved(evidence: Evidence | None) -> tuple[str, ...]:
-    if evidence is None:
-        return ("Proved: nothing yet (tier rendered).",)
-    result = evidence.result
-    return (
-        f"Proved: {result.tier}, {evidence.execution}, {evidence.time}",
-        f"  smoke test {result.verdict}: {result.ranks} ranks in {result.seconds:.1f} s",
-        f"  site {evidence.site}, {evidence.arch}, nodes: {', '.join(result.nodes) or 'unknown'}",
-        f"  MPI: {result.mpi or 'unknown'}",
-        *_indented(
-            f"lib{library.kind}: {library.path} (from {library.owner})"
-            for library in result.libraries
-        ),
-        *_indented(_checks(result)),
-    )
-
-
-def _checks(result: SmokeResult) -> tuple[str, ...]:
-    """Return one line for each kind of check: how many passed."""
-    total = Counter(check.name for check in result.checks)
-    passed = Counter(check.name for check in result.checks if check.passed)
-    return tuple(f"{name}: {passed[name]} of {total[name]} checks passed" for name in total)
 
 
 def _known(findings: Sequence[Finding]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The modulefile of one environment and the file that says which number is the default."""
+"""The modulefile of one environment."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from ..model.evidence import Evidence
 from ..model.launch import LaunchExample
 from ..model.places import Dialect, Places
 from ..model.plan import Plan
+from ..target_tools.modulefile import NUMBER, SUMMARY, filled
 from .dialects import action_line, edit_line, edit_value
 from .help_text import help_lines
 from .subject import Renderable
@@ -25,7 +26,15 @@ def render_modulefile(
     dialect: Dialect,
     example: LaunchExample | None = None,
 ) -> str:
-    """Return the text of modulefile ``<name>/<number>``; without evidence its help says so.
+    """Return the text of modulefile ``<name>/<number>``; without evidence its help says so."""
+    told = evidence.plain() if evidence else None
+    return filled(unfilled(lock, places, dialect, example), number, told, dialect)
+
+
+def unfilled(
+    lock: Renderable, places: Places, dialect: Dialect, example: LaunchExample | None = None
+) -> str:
+    """Return the text of a modulefile, with marks for its number and for what was proved.
 
     *example*: what the help shows of starting a program.
 
@@ -46,8 +55,8 @@ def render_modulefile(
         name=plan.recipe,
         id=lock.id(),
         lock_sha256=lock.sha256(),
-        help=help_lines(lock, number, evidence, example),
-        whatis=_whatis(plan, number, evidence),
+        help=help_lines(lock, example),
+        whatis=_whatis(plan),
         actions=[action_line(dialect, each) for each in plan.modules.actions()],
         final=sorted(plan.modules.final),
         missing_messages=[missing] if modules else [],
@@ -57,21 +66,13 @@ def render_modulefile(
     )
 
 
-def render_default(name: str, number: int, dialect: Dialect) -> str:
-    """Return the text of the file that makes ``<name>/<number>`` the default."""
-    full_name = f"{name}/{number}"
-    template = f"modulefile/default.{dialect}.j2"
-    return render(template, name=name, full_name=full_name, number=str(number))
-
-
-def _whatis(plan: Plan, number: int, evidence: Evidence | None) -> tuple[str, ...]:
-    proved = f"{evidence.result.tier}, {evidence.time}" if evidence else "rendered, nothing was run"
+def _whatis(plan: Plan) -> tuple[str, ...]:
     return (
         f"Name: {plan.recipe}",
-        f"Version: {number}",
+        f"Version: {NUMBER}",
         "Category: deep learning environment",
         f"Description: {plan.summary}",
-        f"Proved: {proved}",
+        f"Proved: {SUMMARY}",
         *(f"Waived: {each.id}" for each in plan.findings if each.status == "waived"),
     )
 

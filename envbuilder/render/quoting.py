@@ -9,10 +9,8 @@ from __future__ import annotations
 import re
 import shlex
 
-_LUA_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
-# Braces too: they count where a string stands inside a braced body.
-_TCL_SPECIAL = re.compile(r'[\\"$\[\]{}]')
-_CONTROL = re.compile(r"[\x01-\x1f\x7f]")
+from ..target_tools import quoting
+
 _PLAIN = re.compile(r"[A-Za-z0-9 ._+,:/-]*")
 
 
@@ -24,7 +22,7 @@ class Quoted(str):
 
 def bash(text: str) -> Quoted:
     """Return *text* as one word of bash; text that is bash already stays as it is."""
-    return text if isinstance(text, Quoted) else Quoted(shlex.quote(_checked(text)))
+    return text if isinstance(text, Quoted) else Quoted(shlex.quote(quoting.without_nul(text)))
 
 
 def bash_value(name: str) -> Quoted:
@@ -34,14 +32,12 @@ def bash_value(name: str) -> Quoted:
 
 def lua(text: str) -> Quoted:
     """Return *text* as a string of Lua 5.1 and later."""
-    escaped = "".join(_LUA_ESCAPES.get(char, char) for char in _checked(text))
-    return Quoted('"' + _CONTROL.sub(lambda match: f"\\{ord(match[0]):03d}", escaped) + '"')
+    return Quoted(quoting.lua(text))
 
 
 def tcl(text: str) -> Quoted:
     """Return *text* as one word of Tcl 8.4 and later, also inside a braced body."""
-    escaped = _TCL_SPECIAL.sub(r"\\\g<0>", _checked(text))
-    return Quoted('"' + _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", escaped) + '"')
+    return Quoted(quoting.tcl(text))
 
 
 def comment(text: str) -> Quoted:
@@ -49,9 +45,3 @@ def comment(text: str) -> Quoted:
     if not _PLAIN.fullmatch(text):
         raise ValueError(f"not fit for a comment: {text!r}")
     return Quoted(text)
-
-
-def _checked(text: str) -> str:
-    if "\0" in text:
-        raise ValueError(f"no environment can hold a NUL character: {text!r}")
-    return text

@@ -1,1 +1,5 @@
-"""The root: where environments live. It describes itself; there is no database."""
+"""Environments of a root by name and lock, and their removal; its layout is target_tools'."""
+
+from ..target_tools.root.store import Root
+
+__all__ = ["Root"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..errors import BuildError
 from ..model.plan import Lock
-from .publish import published
-from .store import Home, Version
+from ..target_tools.root.publish import published
+from ..target_tools.root.store import Home, Version
 
 LOCK = "lock.json"
 

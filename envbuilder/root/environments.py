@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from ..errors import UsageError
-from .publish import find_version, published
-from .store import Home, Root, Version, default_number
+from ..model.places import Places
+from ..target_tools.root.publish import find_version, published
+from ..target_tools.root.store import Home, Root, Version, default_number
+
+
+def places_of(home: Home, identity: str) -> Places:
+    """Return where the environment of an id lies."""
+    return Places(prefix=home.prefix(identity), build=home.build(identity))
 
 
 def find(root: Root, environment: str) -> tuple[Home, Version]:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from ..errors import UsageError
 from ..files import remove_tree
-from . import locks, publish
-from .store import Home, Version, default_number
+from ..target_tools.root import locks, publish
+from ..target_tools.root.store import Home, Version, default_number
 from .usage import processes_using
 
 Say = Callable[[str], None]

@@ -1,9 +1,13 @@
-"""Files: hashes of them, lists of locked ones, writing them whole."""
+"""Files: hashes of them, lists of locked ones, writing them so that no reader sees half of one."""
 
+import contextlib
 import hashlib
 import json
 import os
 import re
+import shutil
+import stat
+import tempfile
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -64,20 +68,64 @@ def is_elf(path):
         return False
 
 
-def write_whole(path, text):
-    """Write a file that is never there in part."""
-    path = Path(path)
-    # The process's number alone may be another node's too.
-    temporary = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+def write_atomically(path: Path, text: str, mode: "int | None" = None) -> None:
+    """Replace *path* by *text* at once; on any failure the old file stays and no other is left.
+
+    *mode*: the file's permissions, None: those that the umask leaves. Raises OSError, which names
+    *path* also where the system's own does not.
+    """
+    mask = os.umask(0)
+    os.umask(mask)
+    number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=str(path.parent))
+    try:
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            # mkstemp makes private files; others at the site must be able to read ours.
+            os.fchmod(file.fileno(), 0o666 & ~mask if mode is None else mode)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException as error:
+        with contextlib.suppress(FileNotFoundError):
+            Path(name).unlink()
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+def make_read_only(folder: Path) -> None:
+    """Take the write permission from everything below *folder* and from itself."""
+    for here, _, names in os.walk(str(folder), topdown=False):
+        for name in names:
+            drop_write(Path(here, name))
+        drop_write(Path(here))
+
+
+def drop_write(path):
+    """Take the write permission from a file or folder; a link has none of its own."""
+    if not path.is_symlink():
+        path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove *folder*, read-only parts too; nothing there is fine."""
+    if not folder.is_dir():
+        return
+    for here, _, _ in os.walk(str(folder)):
+        Path(here).chmod(0o700)
+    shutil.rmtree(str(folder))
+
+
+def write_json(path, value):
+    """Write a file of JSON that is never there in part."""
+    write_atomically(Path(path), json.dumps(value, indent=1) + "\n")
+
+
+def canonical_json(value: object) -> str:
+    """Return the one spelling of *value* that is hashed and written: sorted, indented, UTF-8."""
+    return json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
 
 
 def read_json(path):
     """Return what a file of JSON holds. Raises OSError, ValueError."""
     return json.loads(Path(path).read_text(encoding="utf-8"))
-
-
-def write_json(path, value):
-    """Write a file of JSON that is never there in part."""
-    write_whole(path, json.dumps(value, indent=1) + "\n")

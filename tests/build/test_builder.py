@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.build import build, prepare, tidy
+from envbuilder.build import build, prepare
 from envbuilder.errors import BuildError
 from envbuilder.model.knowledge import Symptom
 from envbuilder.model.plan import Lock, Plan, RuntimePlan, Step
 from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher
+from envbuilder.target_tools.root.publish import tidy
 
 STEPS = (Step(id="one", title="the first"), Step(id="two", title="the second"))
 

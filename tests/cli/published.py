@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 
 from envbuilder.cli import app
 from envbuilder.model.plan import Lock
-from envbuilder.render.modulefile import render_default
-from envbuilder.root import publish, store
+from envbuilder.target_tools.root import publish, store
 
 # What Slurm sets in a job of two nodes, and LSF in one of Summit's: the first host takes no rank.
 SLURM = {"SLURM_JOB_ID": "17", "SLURM_JOB_NODELIST": "ml[1-2]", "SLURM_TASKS_PER_NODE": "4(x2)"}
@@ -35,5 +34,5 @@ def publish_plan(root: Path, plan: dict[str, Any]) -> store.Version:
     (home.build(lock.id()) / "lock.json").write_text(lock.text(), encoding="utf-8")
     version = publish.reserve(home, lock.id(), "lua")
     publish.publish(home, version, "-- never loaded\n")
-    publish.set_default(home, "lua", render_default(home.name, version.number, "lua"))
+    publish.set_default(home, version)
     return version

@@ -100,7 +100,7 @@ def wait_until(reached: Callable[[], bool], running: subprocess.Popen[str], what
 SUDDEN_DEATH = """
 import os, signal, sys
 from envbuilder.cli import main
-from envbuilder.root import publish
+from envbuilder.target_tools.root import publish
 
 def die(*arguments):
     os.kill(os.getpid(), signal.SIGKILL)

@@ -9,7 +9,7 @@ from pathlib import Path
 from integration_tools import Envbuild, seed, small_lock
 
 from envbuilder.model.plan import Finding, Input, Lock
-from envbuilder.root import publish, store
+from envbuilder.target_tools.root import publish, store
 
 
 def test_create_builds_just_the_lock_and_says_what_changed_since(

@@ -33,8 +33,9 @@ from envbuilder.model.proofs import proofs_of
 from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher
 from envbuilder.render.build import render_build, render_smoke
-from envbuilder.render.modulefile import render_default, render_modulefile
-from envbuilder.root.store import DEFAULT_FILES
+from envbuilder.render.modulefile import render_modulefile
+from envbuilder.target_tools.modulefile import default_text
+from envbuilder.target_tools.root.store import DEFAULT_FILES
 
 HOSTILE = (
     "$(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] "
@@ -98,7 +99,7 @@ class Case:
         for dialect in dialects:
             text = render_modulefile(self.lock, self.places, 3, self.evidence, dialect, shown)
             modulefiles[f"modulefile.{dialect}"] = text
-            default = render_default(self.lock.plan.recipe, 3, dialect)
+            default = default_text(self.lock.plan.recipe, 3, dialect)
             modulefiles[DEFAULT_FILES[dialect]] = default
         return {**build_files(self.lock, self.places), **modulefiles}
 

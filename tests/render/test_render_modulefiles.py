@@ -18,8 +18,9 @@ from render_tools import clean_env, lmod_folder, modulecmd, need, read_environme
 from envbuilder.commands.launch_requests import LaunchFacts, example
 from envbuilder.model.places import Dialect, Places
 from envbuilder.model.plan import Edit, Lock, Modules
-from envbuilder.render.modulefile import render_default, render_modulefile
-from envbuilder.root.store import DEFAULT_FILES
+from envbuilder.render.modulefile import render_modulefile
+from envbuilder.target_tools.modulefile import default_text
+from envbuilder.target_tools.root.store import DEFAULT_FILES
 
 pytestmark = pytest.mark.integration
 
@@ -50,7 +51,7 @@ def publish(tree: Path, lock: Lock, numbers: tuple[int, ...], dialect: Dialect) 
         text = render_modulefile(lock, places, number, make_evidence(lock), dialect, shown)
         suffix = ".lua" if dialect == "lua" else ""
         (folder / f"{number}{suffix}").write_text(text, encoding="utf-8")
-    text = render_default(lock.plan.recipe, numbers[0], dialect)
+    text = default_text(lock.plan.recipe, numbers[0], dialect)
     (folder / DEFAULT_FILES[dialect]).write_text(text, encoding="utf-8")
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from envbuilder.errors import BuildError
 from envbuilder.model.plan import Lock
-from envbuilder.root import environment_lock, publish, store
+from envbuilder.root import environment_lock
+from envbuilder.target_tools.root import publish, store
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "render"))
 from render_cases import CASES

@@ -14,11 +14,11 @@ import pytest
 
 from envbuilder import process
 from envbuilder.errors import BuildError
-from envbuilder.root import locks
+from envbuilder.target_tools.root import locks
 
 HOLDER = """
 import os, subprocess, sys, time, pathlib
-from envbuilder.root import locks
+from envbuilder.target_tools.root import locks
 path = pathlib.Path(sys.argv[1])
 with locks.hold(path, say=lambda line: print(line, flush=True)) as held:
     print("held", flush=True)
@@ -138,7 +138,7 @@ def test_a_lock_nobody_can_read_is_an_error_and_not_a_wait_without_end(tmp_path:
 
 CONTENDER = """
 import sys, pathlib
-from envbuilder.root import locks
+from envbuilder.target_tools.root import locks
 path, count = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 for _ in range(20):
     with locks.hold(path, say=lambda line: None, poll=0.001):

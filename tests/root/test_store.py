@@ -13,7 +13,8 @@ import pytest
 
 from envbuilder import files
 from envbuilder.errors import BuildError, UsageError
-from envbuilder.root import publish, store, usage
+from envbuilder.root import usage
+from envbuilder.target_tools.root import publish, store
 
 
 def make_home(tmp_path: Path, name: str = "demo") -> store.Home:
@@ -30,7 +31,7 @@ def publish_one(home: store.Home, identity: str) -> store.Version:
     make_prefix(home, identity)
     version = publish.reserve(home, identity, "lua")
     publish.publish(home, version, f"-- {identity}\n")
-    publish.set_default(home, "lua", f'module_version("{home.name}/{version.number}", "default")\n')
+    publish.set_default(home, version)
     return version
 
 

@@ -5,34 +5,36 @@ repeated publish of the same prefix finds its number again; nothing refers to th
 before it is whole; the old default stays until the new one is in place.
 """
 
-from __future__ import annotations
-
+import contextlib
 import os
+import shutil
 import stat
 from pathlib import Path
 
 from ..errors import UsageError
 from ..files import make_read_only, remove_tree, write_atomically
-from ..model.places import Dialect
-from .store import (
-    DEFAULT_FILES,
-    Home,
-    Registry,
-    Version,
-    default_number,
-    read_registry,
-    write_registry,
-)
+from ..modulefile import default_text
+from .store import DEFAULT_FILES, Home, Version, default_number, read_registry, write_registry
+
+# What a finished environment no longer needs of its build; scripts, logs, lock and our wheel stay.
+SCAFFOLDING = ("wheelhouse", "build-tools", "runtime-build")
 
 
-def reserve(home: Home, identity: str, dialect: Dialect) -> Version:
+def find_reserved(home: Home, identity: str) -> "Version | None":
+    """Return the number that prefix *identity* is or was going to be published as."""
+    versions = read_registry(home)
+    return next((v for v in versions if v.id == identity and not v.removed), None)
+
+
+def reserve(home: Home, identity: str, dialect: str) -> Version:
     """Return the number for a prefix, a new one where it has none. The lock must be held."""
-    registry = read_registry(home)
-    reserved = registry.of_id(identity)
+    reserved = find_reserved(home, identity)
     if reserved:
         return reserved
-    version = Version(number=registry.next_number(), id=identity, dialect=dialect)
-    write_registry(home, Registry(versions=(*registry.versions, version)))
+    versions = read_registry(home)
+    number = max([each.number for each in versions], default=0) + 1
+    version = Version(number=number, id=identity, dialect=dialect)
+    write_registry(home, (*versions, version))
     return version
 
 
@@ -42,11 +44,17 @@ def publish(home: Home, version: Version, modulefile: str) -> Path:
     home.modulefiles.mkdir(parents=True, exist_ok=True)
     path = home.modulefile(version)
     write_atomically(path, modulefile)
-    _show_root(home.modulefiles, path)
+    show_root(home.modulefiles, path)
     return path
 
 
-def _show_root(*paths: Path) -> None:
+def tidy(build: Path) -> None:
+    """Remove from a build folder what only the build needed, after the environment was proved."""
+    for name in SCAFFOLDING:
+        shutil.rmtree(str(build / name), ignore_errors=True)
+
+
+def show_root(*paths):
     """Let root see its own modules after a strict umask.
 
     Lmod shows root only those of its modulefiles that all may read (l_walk in its DirTree.lua).
@@ -60,34 +68,38 @@ def _show_root(*paths: Path) -> None:
 
 def is_published(home: Home, version: Version) -> bool:
     """Whether a number can be loaded: its modulefile and its prefix are there."""
-    return (
-        not version.removed
-        and home.modulefile(version).is_file()
-        and home.prefix(version.id).is_dir()
-    )
+    there = home.modulefile(version).is_file() and home.prefix(version.id).is_dir()
+    return there and not version.removed
 
 
-def set_default(home: Home, dialect: Dialect, text: str) -> None:
+def set_default(home: Home, version: Version) -> None:
     """Replace the one file that says what ``module load NAME`` means."""
-    path = home.modulefiles / DEFAULT_FILES[dialect]
+    path = home.modulefiles / DEFAULT_FILES[version.dialect]
+    text = default_text(home.name, version.number, version.dialect)
     if path.is_file() and path.read_text(encoding="utf-8") == text:
         return
     write_atomically(path, text)
-    _show_root(path)
+    show_root(path)
 
 
 def unset_default(home: Home) -> None:
     """Take the default away; numbers can still be loaded by name."""
     for name in DEFAULT_FILES.values():
-        (home.modulefiles / name).unlink(missing_ok=True)
+        unlink(home.modulefiles / name)
 
 
-def published(home: Home) -> tuple[Version, ...]:
+def unlink(path):
+    """Remove a file that may be gone."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+
+
+def published(home: Home) -> "tuple[Version, ...]":
     """Return the numbers that can be loaded, oldest first."""
-    return tuple(v for v in read_registry(home).versions if is_published(home, v))
+    return tuple(v for v in read_registry(home) if is_published(home, v))
 
 
-def find_version(home: Home, number: int | None) -> Version:
+def find_version(home: Home, number: "int | None") -> Version:
     """Return a published number; None: the default. Raises UsageError if it is not there."""
     wanted = default_number(home) if number is None else number
     versions = published(home)
@@ -107,13 +119,10 @@ def withdraw(home: Home, version: Version) -> None:
 
     Its prefix is left to ``remove_prefix``.
     """
-    home.modulefile(version).unlink(missing_ok=True)
-    registry = read_registry(home)
-    gone = version.model_copy(update={"removed": True})
-    write_registry(
-        home,
-        Registry(versions=tuple(gone if v.number == gone.number else v for v in registry.versions)),
-    )
+    unlink(home.modulefile(version))
+    gone = version._replace(removed=True)
+    versions = read_registry(home)
+    write_registry(home, tuple(gone if v.number == gone.number else v for v in versions))
 
 
 def remove_prefix(home: Home, identity: str) -> None:
@@ -122,7 +131,7 @@ def remove_prefix(home: Home, identity: str) -> None:
         remove_tree(folder)
 
 
-def unpublished(home: Home) -> tuple[str, ...]:
+def unpublished(home: Home) -> "tuple[str, ...]":
     """Return the ids of prefixes and builds that no number refers to."""
     numbered = {version.id for version in published(home)}
     folders = (entry for entry in home.folder.iterdir() if entry.is_dir())

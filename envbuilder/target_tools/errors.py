@@ -1,0 +1,66 @@
+"""Errors that a user sees, each with a place, advice and the exit code of its kind."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class ExitCode(IntEnum):
+    """What the exit code of every command means."""
+
+    OK = 0
+    USAGE = 2
+    NO_SOLUTION = 3
+    KNOWN_BAD = 4
+    BUILD = 5
+    SMOKE = 6
+    SPEED = 7
+    DRIFT = 8
+    MISSING_TOOL = 9
+    BUG = 70
+
+
+class Place(NamedTuple):
+    """A position in a document; line and column count from 1, 0 means the file as a whole."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong: where, what, and what to try."""
+
+    message: str
+    place: "Place | None" = None  # type: ignore[assignment, unused-ignore]
+    hints: "tuple[str, ...]" = ()
+
+
+class EnvbuildError(Exception):
+    """The base: every error that is not our own bug. Carries all its problems at once."""
+
+    code = ExitCode.USAGE
+
+    def __init__(self, message: str, *hints: str, place: "Place | None" = None) -> None:
+        super().__init__(message)
+        self.problems: "tuple[Problem, ...]" = (Problem(message, place, hints),)
+        # What programs may want to know beside the text; JSON types only.
+        self.details: "dict[str, object]" = {}
+
+
+class UsageError(EnvbuildError):
+    """The command line, a name or a place that it gives, is wrong."""
+
+
+class BuildError(EnvbuildError):
+    """A step failed, or the place for the build did."""
+
+    code = ExitCode.BUILD
+
+
+class SmokeError(EnvbuildError):
+    """The ranks did not prove that they can talk."""
+
+    code = ExitCode.SMOKE

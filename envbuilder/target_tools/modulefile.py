@@ -1,0 +1,65 @@
+"""What a modulefile says of its number and of what was proved; the file that names the default.
+
+envbuild renders a modulefile with marks in place of these: whoever publishes knows them.
+"""
+
+from collections import Counter
+
+from .quoting import QUOTED
+
+NUMBER = "@NUMBER@"
+PROVED = "@PROVED@"
+SUMMARY = "@SUMMARY@"
+
+DEFAULT = {
+    "lua": """\
+-- The version that `module load {name}` means; replaced as a whole.
+module_version({full_name}, "default")
+""",
+    "tcl": """\
+#%Module1.0
+# The version that `module load {name}` means; replaced as a whole.
+set ModulesVersion {number}
+""",
+}
+
+
+def default_text(name: str, number: int, dialect: str) -> str:
+    """Return the text of the file that makes ``<name>/<number>`` the default."""
+    quote = QUOTED[dialect]
+    full_name, number = quote(f"{name}/{number}"), quote(str(number))
+    return DEFAULT[dialect].format(name=name, full_name=full_name, number=number)
+
+
+def filled(text: str, number: int, evidence: "dict | None", dialect: str) -> str:
+    """Return a modulefile with its number and what was proved in place of the marks.
+
+    *evidence*: an Evidence as JSON; without it the help says that nothing was proved.
+    """
+    quote = QUOTED[dialect]
+    lines = []
+    for line in text.replace(NUMBER, str(number)).split("\n"):
+        each = proved_lines(evidence) if quote(PROVED) in line else [PROVED]
+        lines += [line.replace(quote(PROVED), quote(told)) for told in each]
+    summary = "rendered, nothing was run"
+    if evidence:
+        summary = f"{evidence['result']['tier']}, {evidence['time']}"
+    return "\n".join(lines).replace(SUMMARY, quote(summary)[1:-1])
+
+
+def proved_lines(evidence):
+    """Return the lines of the help on what was proved."""
+    if evidence is None:
+        return ["Proved: nothing yet (tier rendered)."]
+    result = evidence["result"]
+    nodes = ", ".join(result["nodes"]) or "unknown"
+    total = Counter(check["name"] for check in result["checks"])
+    passed = Counter(check["name"] for check in result["checks"] if check["passed"])
+    return [
+        "Proved: {}, {}, {}".format(result["tier"], evidence["execution"], evidence["time"]),
+        f"  smoke test {result['verdict']}: {result['ranks']} ranks in {result['seconds']:.1f} s",
+        f"  site {evidence['site']}, {evidence['arch']}, nodes: {nodes}",
+        f"  MPI: {result['mpi'] or 'unknown'}",
+        *("  lib{kind}: {path} (from {owner})".format(**each) for each in result["libraries"]),
+        *(f"  {name}: {passed[name]} of {total[name]} checks passed" for name in total),
+    ]

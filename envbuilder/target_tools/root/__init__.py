@@ -1,0 +1,1 @@
+"""The root: where environments live. It describes itself; there is no database."""

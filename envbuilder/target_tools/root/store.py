@@ -1,0 +1,231 @@
+"""What lies where in a root, and the stamp that says for which site and architecture it is."""
+
+import json
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import BuildError, UsageError
+from ..files import canonical_json, write_atomically
+
+STAMP = ".envbuild.json"
+SCHEMA = 1
+DEFAULT_FILES = {"lua": ".modulerc.lua", "tcl": ".version"}
+
+
+class Version(NamedTuple):
+    """One published number of an environment; a number is never given twice."""
+
+    number: int
+    id: str
+    dialect: str
+    removed: bool = False
+
+
+class Home:
+    """The places of one environment in a root: whatever lies there has its name here alone."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        self.root = root
+        self.name = name
+        self.folder: Path = root / name
+        self.registry_file: Path = self.folder / STAMP
+        self.lock_file: Path = self.folder / "in-use.lock"
+        # Held for moments, by whoever changes the default or takes a number away.
+        self.default_lock: Path = self.folder / "default.lock"
+        # The lock that the last create made.
+        self.last_lock: Path = self.folder / "lock.json"
+        # For work that leaves nothing; who holds the lock may remove what a killed one left.
+        self.scratch: Path = self.folder / ".scratch"
+        self.modulefiles: Path = root / "modulefiles" / name
+
+    def prefix(self, identity: str) -> Path:
+        """Return the prefix of an id; it is never moved."""
+        return self.folder / identity
+
+    def build(self, identity: str) -> Path:
+        """Return the folder that the prefix is built from."""
+        return self.folder / f"{identity}.build"
+
+    def evidence(self, identity: str) -> Path:
+        """Return the folder of what was proved."""
+        return self.folder / f"{identity}.evidence"
+
+    def modulefile(self, version: Version) -> Path:
+        """Return the modulefile of a number."""
+        return self.modulefiles / f"{version.number}{'.lua' if version.dialect == 'lua' else ''}"
+
+
+class Root(NamedTuple):
+    """A root that exists and is stamped."""
+
+    path: Path
+    site: str
+    arch: str
+
+    def home(self, name: str) -> Home:
+        """Return the places of an environment."""
+        return Home(self.path, name)
+
+    def homes(self) -> "list[Home]":
+        """Return every environment of the root, by name."""
+        folders = sorted(self.path.iterdir())
+        return [Home(self.path, each.name) for each in folders if (each / STAMP).is_file()]
+
+
+def is_root(path: Path) -> bool:
+    """Whether there is a root."""
+    return read_stamp(path) is not None
+
+
+def read_root(path: Path) -> Root:
+    """Open a root that must exist. Raises UsageError if it does not or is not a root."""
+    found = read_stamp(path)
+    if found is None:
+        raise UsageError(
+            f"there is no root at {path}",
+            "envbuild create makes one; --root DIR names another",
+        )
+    return found
+
+
+def open_root(path: Path, site: str, arch: str) -> Root:
+    """Open the root for *site* and *arch*, making and stamping it if it is new.
+
+    Raises UsageError when it belongs to another site or architecture, OSError when it cannot be
+    written.
+    """
+    found = read_stamp(path)
+    if found is None:
+        if path.exists() and not path.is_dir():
+            raise UsageError(
+                f"{path} is a file, not a folder", "give --root a new or an empty folder"
+            )
+        if path.is_dir() and any(path.iterdir()):
+            raise UsageError(
+                f"{path} is not empty and not a root of envbuild",
+                "give --root a new or an empty folder",
+            )
+        found = Root(path, site, arch)
+        path.mkdir(parents=True, exist_ok=True)
+        stamp = {"schema": SCHEMA, "site": site, "arch": arch}
+        write_atomically(path / STAMP, canonical_json(stamp))
+    if found.arch != arch:
+        raise UsageError(
+            f"the root {path} holds environments for {found.arch}, not for {arch}",
+            "architectures often share a file system: give each its own --root",
+        )
+    if found.site != site:
+        raise UsageError(
+            f"the root {path} belongs to site {found.site}, not to {site}",
+            f"use --site {found.site}, or another --root",
+        )
+    (path / "modulefiles").mkdir(exist_ok=True)
+    return found
+
+
+def read_stamp(path):
+    """Return the root that a folder is, None for any other folder."""
+    file = path / STAMP
+    try:
+        stamp = json.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError as error:
+        stamp, problem = {}, f"no JSON: {error}"
+    else:
+        problem = stamp_problem(stamp)
+    schema = stamp.get("schema") if isinstance(stamp, dict) else None
+    if isinstance(schema, int) and schema > SCHEMA:
+        raise UsageError(
+            f"the root {path} was made by a newer envbuild: its schema is {schema}, "
+            f"this one knows {SCHEMA}",
+            "update envbuild, or use another --root",
+        )
+    if problem:
+        raise UsageError(
+            f"{file} is damaged: {problem}",
+            'it should hold {"schema": 1, "site": "...", "arch": "..."}',
+        )
+    return Root(path, stamp["site"], stamp["arch"])
+
+
+def stamp_problem(stamp):
+    """Return what is wrong with a stamp, or None."""
+    if not isinstance(stamp, dict):
+        return "no object"
+    if set(stamp) - {"schema"} != {"site", "arch"}:
+        return "it must hold site and arch"
+    names = all(isinstance(stamp[n], str) and NAME.match(stamp[n]) for n in ("site", "arch"))
+    return None if names else "site and arch must be names"
+
+
+NAME = re.compile(r"[a-z0-9]+([._+-][a-z0-9]+)*$")
+IDENTITY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*$")
+
+
+def open_home(root: Root, name: str) -> Home:
+    """Return the places of an environment, made where they are new.
+
+    The registry is written at once, so that a build that fails is listed and can be removed.
+    """
+    home = root.home(name)
+    home.folder.mkdir(exist_ok=True)
+    if not home.registry_file.exists():
+        write_registry(home, ())
+    return home
+
+
+def read_registry(home: Home) -> "tuple[Version, ...]":
+    """Return the numbers of an environment, removed ones too; none yet is an empty registry."""
+    try:
+        registry = json.loads(home.registry_file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return ()
+    except ValueError as error:
+        raise damaged(home, f"no JSON: {error}") from error
+    if not isinstance(registry, dict) or not isinstance(registry.get("versions", []), list):
+        raise damaged(home, "it must hold a list of versions")
+    return tuple(read_version(home, each) for each in registry.get("versions", []))
+
+
+def read_version(home, value):
+    """Return a number of the registry. Raises BuildError."""
+    try:
+        version = Version(**value)
+        right = type(version.number) is int and version.number > 0
+        right = right and version.dialect in DEFAULT_FILES and isinstance(version.removed, bool)
+        right = right and bool(IDENTITY.match(version.id))
+    except TypeError:
+        right = False
+    if not right:
+        raise damaged(home, f"this is no version: {json.dumps(value)[:100]}")
+    return version
+
+
+def damaged(home, problem):
+    """Return the error for a damaged registry."""
+    return BuildError(
+        f"{home.registry_file} is damaged: {problem}",
+        "the environments beside it are untouched; restore the file from a backup",
+    )
+
+
+def write_registry(home: Home, versions: "tuple[Version, ...]") -> None:
+    """Replace the registry at once."""
+    home.folder.mkdir(exist_ok=True)
+    registry = {"schema": SCHEMA, "versions": [each._asdict() for each in versions]}
+    write_atomically(home.registry_file, canonical_json(registry))
+
+
+def default_number(home: Home) -> "int | None":
+    """Return the number that ``module load NAME`` means, read from the file that says so."""
+    for name in DEFAULT_FILES.values():
+        try:
+            text = (home.modulefiles / name).read_text(encoding="utf-8")
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        match = re.search(r'["/](\d+)"', text)
+        if match:
+            return int(match.group(1))
+    return None
