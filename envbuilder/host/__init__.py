@@ -10,7 +10,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -224,10 +225,10 @@ class Host:
     cwd: Path | None = None
     files: Path = Path("/")
     patience: float = PATIENCE
-    path: SearchPath = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "path", search_path(self.environ))
+    @cached_property
+    def path(self) -> SearchPath:
+        return search_path(self.environ)
 
     def at(self, path: str) -> Path:
         """Return where the machine's absolute *path* is."""

@@ -17,9 +17,19 @@ from .site import StatedModule
 _PREFIX = re.compile(r"^(py|python|python3|r|lib)-")
 
 
+def key(module: str) -> str:
+    """Return what makes two modules the same one to the module system: all before the version."""
+    return module.rpartition("/")[0] or module
+
+
+def version_part(module: str) -> str:
+    """Return the version with its suffixes: ``2.3.7-fosscuda-2018b``."""
+    return module.rpartition("/")[2]
+
+
 def stem(module: str) -> str:
     """Return the last word of a module's name before its version, in lower case."""
-    return (module.rpartition("/")[0] or module).rpartition("/")[2].lower()
+    return version_part(key(module)).lower()
 
 
 def stems(components: Mapping[str, Component]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from ..host import EVERYTHING, ask, clean, first_line, is_folder, together
 from ..host.mpi import COMPONENTS, identify, open_mpi_facts
 from ..model.base import fits
 from ..model.knowledge import Component
-from ..model.module_names import stem, stems
+from ..model.module_names import stem, stems, version_part
 from ..model.site import PlainVersion, StatedModule
 from ..target_tools.names import normalize
 from .modulefile_effects import Effects
@@ -91,7 +91,7 @@ def _look(
             name: version for name, version in found.items() if fits(PlainVersion, version)
         }
     # What its name says stays said.
-    version = module.name.rpartition("/")[2].split("-", 1)[0]
+    version = version_part(module.name).split("-", 1)[0]
     if provides and named is not None and named not in provides and fits(PlainVersion, version):
         provides[named] = version
     return module.model_copy(

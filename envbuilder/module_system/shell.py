@@ -82,11 +82,6 @@ class Modulefile:
     order: str = ""
 
 
-def key(name: str) -> str:
-    """Return a module's name without its version."""
-    return name.rpartition("/")[0] or name
-
-
 @dataclass(frozen=True)
 class ModuleShell:
     """The module system of a site, started. ``version``: its name and version; Lmod's program and

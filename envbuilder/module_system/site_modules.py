@@ -9,10 +9,10 @@ from pathlib import Path
 
 from ..host import clean, runs
 from ..model.base import Line, ModuleName, fits
-from ..model.module_names import stem
+from ..model.module_names import key, stem, version_part
 from ..model.site import Site, SitePath, StatedModule, Tree
 from .modulefile_effects import Effects, Load
-from .shell import Modulefile, ModuleShell, key, modulefiles, padded, show, start
+from .shell import Modulefile, ModuleShell, modulefiles, padded, show, start
 from .trees import tree_sha256
 
 # So many modules of one kind are named in a note; the others are counted.
@@ -184,7 +184,7 @@ def _found(look: _Look, load: Load) -> str | None:
 
 
 def _between(each: Modulefile, load: Load) -> bool:
-    version = padded(each.name.rpartition("/")[2])
+    version = padded(version_part(each.name))
     low, high = padded(load.lowest or ""), padded(load.highest or "")
     return low <= version and (not high or version <= high or version.startswith(high))
 
@@ -205,7 +205,7 @@ def _parents(look: _Look, each: Modulefile, effects: Effects) -> list[tuple[str,
 def _home(each: Modulefile, effects: Effects) -> str | None:
     """Return the folder of its software: EasyBuild's variable, else one that sites use."""
     variables = effects.variables
-    bare = re.sub(r"[\W_]", "_", key(each.name).rpartition("/")[2]).upper()
+    bare = re.sub(r"[\W_]", "_", version_part(key(each.name))).upper()
     names = [name for name in variables if name.startswith("EBROOT")]
     names += [f"{bare}_HOME", f"{bare}_ROOT", f"{bare}_DIR", f"OLCF_{bare}_ROOT", f"{bare}HOME"]
     homes = (variables[name].rstrip("/") for name in names if name in variables)

@@ -11,20 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..model.knowledge import Component, Generation
-from ..model.module_names import stem, stems
+from ..model.module_names import stem, stems, version_part
 from ..model.site import StatedModule
 
 _VERSION = re.compile(r"[0-9][A-Za-z0-9._]*")
-
-
-def key(module: str) -> str:
-    """Return what makes two modules the same one to the module system: all before the version."""
-    return module.rpartition("/")[0] or module
-
-
-def version_part(module: str) -> str:
-    """Return the version with its suffixes: ``2.3.7-fosscuda-2018b``."""
-    return module.rpartition("/")[2]
 
 
 @dataclass(frozen=True)

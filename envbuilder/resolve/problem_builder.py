@@ -9,12 +9,13 @@ from difflib import SequenceMatcher
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from ..model.module_names import version_part
 from ..model.ranges import ANY_VERSION, matches, series, version
 from ..model.recipe import names_module
 from ..model.site import StatedModule
 from .facts import Facts, stated_facts
 from .flag_table import flag_table
-from .names import names, version_part
+from .names import names
 from .pool import Pool, fits
 from .problem import Candidate, Problem, Want, WantKind, WantRef
 from .providers import pool

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..model.knowledge import Component
-from ..model.module_names import stem
+from ..model.module_names import key, stem
 from ..model.ranges import series
 from ..model.site import StatedModule
-from .names import Names, key
+from .names import Names
 from .problem import Module
 
 Signature = tuple[str | None, frozenset[tuple[str, str]]]
