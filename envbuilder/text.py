@@ -52,6 +52,11 @@ def unknown(what: str, word: str, names: Iterable[str]) -> str:
     return f"{message}: did you mean '{near}'?" if near else message
 
 
+def counted(number: int, thing: str) -> str:
+    """Return ``1 node``, ``2 nodes``."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def filled(begin: str, text: str, indent: int | None = None) -> list[str]:
     """Return *text* behind *begin* in lines of 80 columns; *indent*: of the later lines.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -86,7 +87,6 @@ def launch(
     """
     from ..commands.launch import LaunchOptions
     from ..commands.launch import launch as run
-    from ..views import launching as views
 
     options = LaunchOptions(
         environment=environment,
@@ -106,4 +106,4 @@ def launch(
         arch=arch,
     )
     value = run(options, session.context)
-    session.report.show(value, views.launch_line(value))
+    session.report.show(value, shlex.join(value.words))

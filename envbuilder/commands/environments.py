@@ -61,7 +61,7 @@ def _listed(home: store.Home, version: store.Version, default: int | None) -> En
         tier=tiers[-1] if tiers else None,
         proved=passed[-1].time if passed else None,
         last_failed=bool(proofs) and proofs[-1].result.verdict == "failed",
-        waived=tuple(each.id for each in plan.findings if each.status == "waived"),
+        waived=tuple(each.id for each in plan.waived),
         warnings=sum(each.status in ("warning", "unknown") for each in plan.findings),
     )
 

@@ -19,7 +19,7 @@ from ..root.environment_lock import read_lock
 from ..root.environments import find
 from ..schedulers import SCHEDULERS
 from ..target_tools.root.store import Home, Root, Version
-from ..text import LONG, shown, unknown
+from ..text import LONG, counted, shown, unknown
 from .context import Context
 from .environment_site import facts_at, partition_of_job, site_of
 from .hosts import HostList, find_hosts
@@ -147,10 +147,8 @@ def _find_hosts(facts: LaunchFacts, options: LaunchOptions, context: Context) ->
             "name the hosts: -H host:4,host2:4",
         )
     slots = math.ceil((options.ranks or facts.plan.smoke.ranks * options.nodes) / options.nodes)
-    nodes = "1 node" if options.nodes == 1 else f"{options.nodes} nodes"
-    title = SCHEDULERS[facts.scheduler].TITLE
-    job = JobHosts(options.nodes, slots)
-    return HostList(job, f"a job of {title} with {nodes}", facts.scheduler)
+    where = f"a job of {SCHEDULERS[facts.scheduler].TITLE} with {counted(options.nodes, 'node')}"
+    return HostList(JobHosts(options.nodes, slots), where, facts.scheduler)
 
 
 def _request(facts: LaunchFacts, options: LaunchOptions, hosts: HostList) -> LaunchRequest:
@@ -270,8 +268,7 @@ def _report(line: LaunchLine, environment: _Environment, context: Context) -> No
     plan = environment.facts.plan
     hosts = shown(", ".join(line.hosts), LONG)
     where = f"{hosts} ({line.hosts_from})" if hosts else line.hosts_from
-    ranks = "1 rank" if line.ranks == 1 else f"{line.ranks} ranks"
-    context.reporter.say(f"{ranks} on {where}")
+    context.reporter.say(f"{counted(line.ranks, 'rank')} on {where}")
     if environment.published:
         _report_load(plan, *environment.published, context)
     else:

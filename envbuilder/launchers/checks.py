@@ -6,7 +6,7 @@ import re
 
 from ..errors import UsageError
 from ..model.launch import JobHosts, LaunchRequest, Shape, slots_of
-from ..text import shown
+from ..text import counted, shown
 from .protocol import Traits
 
 _EXPORT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(=[^\n\0]*)?")
@@ -44,8 +44,7 @@ def _check_ranks(request: LaunchRequest) -> None:
     if hosts is not None and ranks > slots_of(hosts) and not request.oversubscribe:
         nodes = hosts.nodes if isinstance(hosts, JobHosts) else len(hosts)
         raise UsageError(
-            f"{ranks} ranks are more than the {slots_of(hosts)} slots of {nodes} "
-            f"{'host' if nodes == 1 else 'hosts'}",
+            f"{ranks} ranks are more than the {slots_of(hosts)} slots of {counted(nodes, 'host')}",
             "name more hosts, or give them more slots (host:4)",
             "ask for fewer ranks",
         )

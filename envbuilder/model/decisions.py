@@ -78,7 +78,7 @@ def plan_decisions(plan: Plan) -> dict[str, Any]:
             "max_bytes": plan.smoke.max_bytes,
             "timeout": plan.smoke.timeout,
         },
-        waived=sorted(each.id for each in plan.findings if each.status == "waived"),
+        waived=sorted(each.id for each in plan.waived),
     )
 
 

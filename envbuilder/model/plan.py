@@ -232,6 +232,10 @@ class Plan(Document):
     steps: tuple[Step, ...]
     inputs: tuple[Input, ...] = ()
 
+    @property
+    def waived(self) -> tuple[Finding, ...]:
+        return tuple(each for each in self.findings if each.status == "waived")
+
     def pin(self, component: str) -> Pin | None:
         """Return the pin of *component*, or None."""
         return next((pin for pin in self.pins if pin.component == component), None)

@@ -128,3 +128,8 @@ def series(text: str, parts: int) -> tuple[int, ...]:
     parsed = version(text)
     release = parsed.release if parsed else ()
     return (*release, *(0,) * parts)[:parts]
+
+
+def series_text(text: str, parts: int) -> str:
+    """Return the first *parts* numbers of a version: ``3.11``."""
+    return ".".join(map(str, series(text, parts)))

@@ -121,9 +121,8 @@ def _labels(lock: Renderable, base: str) -> Iterator[tuple[str, str]]:
     yield "envbuild.arch", plan.arch
     yield "envbuild.environment", lock.id()
     yield "envbuild.lock.sha256", lock.sha256()
-    waived = sorted(each.id for each in plan.findings if each.status == "waived")
-    if waived:
-        yield "envbuild.waived", ",".join(waived)
+    if plan.waived:
+        yield "envbuild.waived", ",".join(sorted(each.id for each in plan.waived))
 
 
 def _help(lock: Renderable, image: Image) -> Iterator[str]:
@@ -133,9 +132,8 @@ def _help(lock: Renderable, image: Image) -> Iterator[str]:
     yield from ("", "Components:")
     yield from (f"  {pin}" for pin in plan.pins)
     yield f"  {plan.runtime.package}@{plan.runtime.version} <- built in this image"
-    for finding in plan.findings:
-        if finding.status == "waived":
-            yield f"Waived: {finding.id}: {finding.summary} ({finding.reason})"
+    for each in plan.waived:
+        yield f"Waived: {each.id}: {each.summary} ({each.reason})"
     yield from ("", "Ranks on one machine, started inside the image:")
     yield f"  apptainer exec {plan.recipe}.sif mpiexec -n 2 python PROGRAM.py"
     yield "Ranks on several nodes, started by the MPI or scheduler of the host (hybrid model):"

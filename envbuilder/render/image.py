@@ -6,7 +6,8 @@ the package index. What can be had nowhere in the same series is named, and then
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
@@ -16,9 +17,9 @@ from .. import data
 from ..errors import UsageError
 from ..model.backend import PrefixParts
 from ..model.base import Document, Line, Name
-from ..model.knowledge import Component, Knowledge
+from ..model.knowledge import Knowledge, Release
 from ..model.plan import Modules, Pin, Plan, SourceBuild
-from ..model.ranges import matches, series
+from ..model.ranges import matches, series, series_text
 from ..model.recipe import Arch
 from ..model.releases import glibc_suffices, runs
 from ..model.site import AbsolutePath, PlainVersion
@@ -88,8 +89,8 @@ class Image:
     run_base: str
     build_packages: tuple[str, ...]
     run_packages: tuple[str, ...]
-    from_index: tuple[str, ...]
-    cuda: bool
+    from_index: tuple[str, ...] = ()
+    cuda: bool = False
 
 
 @cache
@@ -107,47 +108,43 @@ def make_image(plan: Plan, knowledge: Knowledge, prefix: PrefixParts) -> Image:
 
     Raises UsageError that names every component which no image can hold as planned.
     """
-    all_bases = bases()
+    known = bases()
     if prefix.image.base is not None:
-        return _own_image(plan, all_bases.own_bases[prefix.image.base], prefix)
-    base = _base(plan, all_bases)
+        return _own_image(plan, known.own_bases[prefix.image.base], prefix)
+    base = _base(plan, known)
     wanted = next((pin for pin in (*plan.pins, *plan.brought) if pin.component == "cuda"), None)
-    cuda = wanted if wanted and _has_cuda(plan, all_bases, base, wanted) else None
-    image_sources = _ImageSources(plan, knowledge, all_bases, base, cuda)
+    cuda = wanted if wanted and _has_cuda(plan, base, wanted) else None
+    inside = _ImageSources(plan, knowledge, base, cuda)
     if wanted and not cuda:
-        image_sources.problems.append(_no_cuda(plan, all_bases, wanted))
-    pins = [image_sources.pin(pin) for pin in plan.pins]
-    build_pins = [image_sources.pin(pin) for pin in plan.build_pins]
-    builds = tuple(image_sources.build(each) for each in plan.builds)
-    if image_sources.problems:
-        raise UsageError(
-            "\n".join(
-                [f"{plan.recipe} cannot be an image on {base.image}:"]
-                + [f"  {each}" for each in image_sources.problems]
-            ),
+        inside.problems.append(_no_cuda(plan, wanted))
+    update = {
+        "python": PYTHON,
+        "pins": tuple(inside.pin(pin) for pin in plan.pins),
+        "build_pins": tuple(inside.pin(pin) for pin in plan.build_pins),
+        "builds": tuple(inside.build(each) for each in plan.builds),
+    }
+    if inside.problems:
+        raise _refusal(
+            plan,
+            base.image,
+            inside.problems,
             "an image takes components from the package index and its own system, not from the "
             "site's modules: plan the recipe for a site without modules (--site local)",
         )
-    inside = _inside(plan).model_copy(
-        update={
-            "python": PYTHON,
-            "pins": tuple(pins),
-            "build_pins": tuple(build_pins),
-            "builds": builds,
-        }
-    )
-    build_base, run_base = _names(plan, all_bases, base, cuda)
+    build_base = run_base = f"{known.namespaces[plan.arch]}/{base.image}"
+    if cuda:
+        tag = base.cuda[series_text(cuda.version, CUDA_SERIES)]
+        start, system = f"{known.cuda_images[plan.arch].image}:{tag}", base.image.replace(":", "")
+        build_base, run_base = f"{start}-devel-{system}", f"{start}-runtime-{system}"
     # What is compiled needs a compiler, whether or not the plan had to name one.
-    compiler = ("g++", *all_bases.development["gcc"], "python3-dev") if builds else ()
+    compiler = ("g++", *known.development["gcc"], "python3-dev") if plan.builds else ()
     return Image(
-        plan=inside,
+        plan=_without_modules(plan).model_copy(update=update),
         build_base=build_base,
         run_base=run_base,
-        build_packages=tuple(
-            sorted({*_BUILD, *compiler, *image_sources.run, *image_sources.development})
-        ),
-        run_packages=tuple(sorted({*_RUN, *image_sources.run})),
-        from_index=tuple(image_sources.from_index),
+        build_packages=tuple(sorted({*_BUILD, *compiler, *inside.run, *inside.development})),
+        run_packages=tuple(sorted({*_RUN, *inside.run})),
+        from_index=tuple(inside.from_index),
         cuda=cuda is not None,
     )
 
@@ -156,54 +153,49 @@ def _own_image(plan: Plan, base: str, prefix: PrefixParts) -> Image:
     """Return the image of a plan whose backend brings the same packages everywhere."""
     elsewhere = [pin for pin in plan.pins if pin.origin in ("module", "system")]
     if elsewhere:
-        raise UsageError(
-            "\n".join(
-                [f"{plan.recipe} cannot be an image on {base}:"]
-                + [f"  {pin}: only the site has it" for pin in elsewhere]
-            ),
+        raise _refusal(
+            plan,
+            base,
+            [f"{pin}: only the site has it" for pin in elsewhere],
             f"an image of a {prefix.environment} holds what {plan.backend}, pip and the build "
             "bring",
         )
-    return Image(
-        plan=_inside(plan),
-        build_base=base,
-        run_base=base,
-        build_packages=prefix.image.build_packages,
-        run_packages=prefix.image.run_packages,
-        from_index=(),
-        cuda=False,
-    )
+    parts = prefix.image
+    return Image(_without_modules(plan), base, base, parts.build_packages, parts.run_packages)
 
 
-def _inside(plan: Plan) -> Plan:
-    """Return the plan where there are no modules."""
-    return plan.model_copy(
-        update={
-            "brought": (),
-            "modules": Modules(),
-            "steps": tuple(step for step in plan.steps if step.id != "modules"),
-        }
-    )
+def _refusal(plan: Plan, base: str, problems: Iterable[str], hint: str) -> UsageError:
+    lines = (f"{plan.recipe} cannot be an image on {base}:", *(f"  {each}" for each in problems))
+    return UsageError("\n".join(lines), hint)
 
 
-def _base(plan: Plan, all_bases: Bases) -> Base:
+def _without_modules(plan: Plan) -> Plan:
+    steps = tuple(step for step in plan.steps if step.id != "modules")
+    return plan.model_copy(update={"brought": (), "modules": Modules(), "steps": steps})
+
+
+def _base(plan: Plan, known: Bases) -> Base:
     """Return the base whose Python is of the plan's series."""
     python = plan.pin("python")
     if python is None:
         raise UsageError(f"the plan of {plan.recipe} has no python, so no image fits it")
-    wanted = _series(python.version)
-    base = next((each for each in all_bases.bases if each.python == wanted), None)
-    if base is None:
+    by_series = {each.python: each for each in known.bases}
+    wanted = series_text(python.version, 2)
+    if wanted not in by_series:
         raise UsageError(
             f"no base image has python {wanted}",
-            f"there is one for each of {', '.join(each.python for each in all_bases.bases)}: "
-            "let the recipe ask for one of these",
+            f"there is one for each of {', '.join(by_series)}: let the recipe ask for one of these",
         )
-    return base
+    return by_series[wanted]
 
 
-def _no_cuda(plan: Plan, all_bases: Bases, cuda: Pin) -> str:
-    fitting = [each.python for each in all_bases.bases if _has_cuda(plan, all_bases, each, cuda)]
+def _has_cuda(plan: Plan, base: Base, cuda: Pin) -> bool:
+    where, wanted = bases().cuda_images.get(plan.arch), series_text(cuda.version, CUDA_SERIES)
+    return where is not None and matches(wanted, where.series) and wanted in base.cuda
+
+
+def _no_cuda(plan: Plan, cuda: Pin) -> str:
+    fitting = [each.python for each in bases().bases if _has_cuda(plan, each, cuda)]
     where = f"is for python {', '.join(fitting)}" if fitting else "has it"
     return (
         f"cuda {cuda.version} ({cuda.origin} {cuda.locator}): "
@@ -211,40 +203,29 @@ def _no_cuda(plan: Plan, all_bases: Bases, cuda: Pin) -> str:
     )
 
 
-def _has_cuda(plan: Plan, all_bases: Bases, base: Base, cuda: Pin) -> bool:
-    where = all_bases.cuda_images.get(plan.arch)
-    wanted = _series(cuda.version)
-    return where is not None and matches(wanted, where.series) and wanted in base.cuda
-
-
-def _names(plan: Plan, all_bases: Bases, base: Base, cuda: Pin | None) -> tuple[str, str]:
-    """Return the images to build on and to run on."""
-    if cuda is None:
-        name = f"{all_bases.namespaces[plan.arch]}/{base.image}"
-        return name, name
-    start = f"{all_bases.cuda_images[plan.arch].image}:{base.cuda[_series(cuda.version)]}"
-    system = base.image.replace(":", "")
-    return f"{start}-devel-{system}", f"{start}-runtime-{system}"
-
-
+@dataclass
 class _ImageSources:
-    """Where the components of one plan come from in an image; gathers what can be had nowhere."""
+    """Where the components of one plan come from in an image; gathers what can be had nowhere.
 
-    def __init__(
-        self, plan: Plan, knowledge: Knowledge, known: Bases, base: Base, cuda: Pin | None
-    ) -> None:
-        self.plan = plan
-        self.knowledge = knowledge
-        self.known = known
-        self.base = base
-        self.cuda = cuda
-        self.problems: list[str] = []
-        self.run: set[str] = set()
-        self.development: set[str] = set()
-        self.from_index: list[str] = []
-        # Components that have their problem already.
-        self.missing: set[str] = {"cuda"} - {pin.component for pin in (cuda,) if pin}
-        self.homes: dict[str, str] = {} if cuda is None else {"cuda": CUDA_HOME}
+    ``missing``: components that have their problem already.
+    """
+
+    plan: Plan
+    knowledge: Knowledge
+    base: Base
+    cuda: Pin | None
+    problems: list[str] = field(default_factory=list)
+    run: set[str] = field(default_factory=set)
+    development: set[str] = field(default_factory=set)
+    from_index: list[str] = field(default_factory=list)
+    missing: set[str] = field(default_factory=set)
+    homes: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.cuda:
+            self.homes["cuda"] = CUDA_HOME
+        else:
+            self.missing.add("cuda")
 
     def pin(self, pin: Pin) -> Pin:
         """Return the pin as it is in the image; itself, and a problem, where it cannot be there."""
@@ -253,9 +234,9 @@ class _ImageSources:
         if pin.origin in ("pip", "build"):
             self._check_glibc(pin)
             return pin
-        if pin.component == "cuda" and self.cuda is not None:
+        if self.cuda and pin.component == "cuda":
             return _of_system(pin, self.cuda.version, CUDA_HOME)
-        if self.cuda is not None and pin.component in self.known.cuda_packages:
+        if self.cuda and pin.component in bases().cuda_packages:
             return self._from_nvidia(pin, self.cuda)
         return self._packaged(pin) or self._indexed(pin) or self._nowhere(pin)
 
@@ -275,8 +256,8 @@ class _ImageSources:
         return self.homes.get(flag.home_of, value)
 
     def _from_nvidia(self, pin: Pin, cuda: Pin) -> Pin:
-        packages = self.known.cuda_packages[pin.component]
-        which = f"={pin.version}-1+cuda{_series(cuda.version)}"
+        packages = bases().cuda_packages[pin.component]
+        which = f"={pin.version}-1+cuda{series_text(cuda.version, CUDA_SERIES)}"
         self.run |= {f"{name}{which}" for name in packages.run}
         self.development |= {f"{name}{which}" for name in packages.build}
         self.homes[pin.component] = SYSTEM_HOME
@@ -288,32 +269,32 @@ class _ImageSources:
         version = self.base.versions.get(pin.component)
         if component is None or component.debian is None or version is None:
             return None
-        if not _same_series(pin.version, version, component):
+        if not _same_series(pin.version, version, component.series):
             return None
         # A compiler or a build tool is no part of what runs.
-        (self.development if _builds_only(pin, component) else self.run).add(component.debian)
-        self.development |= set(self.known.development.get(pin.component, ()))
+        builds_only = component.build_only or pin.component == "gcc"
+        (self.development if builds_only else self.run).add(component.debian)
+        self.development |= {*bases().development.get(pin.component, ())}
         self.homes[pin.component] = SYSTEM_HOME
-        return _of_system(pin, version, self.known.programs[pin.component])
+        return _of_system(pin, version, bases().programs[pin.component])
 
     def _indexed(self, pin: Pin) -> Pin | None:
         """Return it as a wheel of just this version, if the index has one for the image."""
         component = self.knowledge.components.get(pin.component)
         if component is None or component.pip is None:
             return None
-        arch, base = self.plan.arch, self.base
-        releases = self.knowledge.releases.get(pin.component, ())
-        those = (each for each in releases if each.version == pin.version)
-        if not any(runs(each, arch, base.glibc, f"{base.python}.0") for each in those):
+        place = (self.plan.arch, self.base.glibc, f"{self.base.python}.0")
+        if not any(runs(each, *place) for each in self._releases(pin)):
             return None
         self.from_index.append(pin.component)
         return pin.model_copy(update={"origin": "pip", "locator": component.pip})
 
+    def _releases(self, pin: Pin) -> Iterator[Release]:
+        every = self.knowledge.releases.get(pin.component, ())
+        return (each for each in every if each.version == pin.version)
+
     def _check_glibc(self, pin: Pin) -> None:
-        releases = self.knowledge.releases.get(pin.component, ())
-        for each in releases:
-            if pin.origin != "pip" or each.version != pin.version:
-                continue
+        for each in self._releases(pin) if pin.origin == "pip" else ():
             if not glibc_suffices(each, self.base.glibc):
                 self.problems.append(
                     f"{pin.component} {pin.version} (pip): its wheels need glibc {each.glibc}, "
@@ -321,15 +302,14 @@ class _ImageSources:
                 )
 
     def _nowhere(self, pin: Pin) -> Pin:
-        if pin.component in self.missing:
-            return pin
-        self.missing.add(pin.component)
-        version = self.base.versions.get(pin.component)
-        packaged = f"the image's system has {version}" if version else "no package of its system"
-        self.problems.append(
-            f"{pin.component} {pin.version} ({pin.origin} {pin.locator}): {packaged}, and no "
-            f"wheel of it is known for {self.plan.arch} and python {self.base.python}"
-        )
+        if pin.component not in self.missing:
+            self.missing.add(pin.component)
+            version = self.base.versions.get(pin.component)
+            has = f"the image's system has {version}" if version else "no package of its system"
+            self.problems.append(
+                f"{pin.component} {pin.version} ({pin.origin} {pin.locator}): {has}, and no "
+                f"wheel of it is known for {self.plan.arch} and python {self.base.python}"
+            )
         return pin
 
 
@@ -337,16 +317,8 @@ def _of_system(pin: Pin, version: str, locator: str) -> Pin:
     return pin.model_copy(update={"version": version, "origin": "system", "locator": locator})
 
 
-def _builds_only(pin: Pin, component: Component) -> bool:
-    return component.build_only or pin.component == "gcc"
-
-
-def _same_series(one: str, other: str, component: Component) -> bool:
+def _same_series(one: str, other: str, parts: int | None) -> bool:
     """Whether one release may stand in for the other; without a series none may."""
-    if component.series is None:
+    if parts is None:
         return matches(one, f"=={other}")
-    return series(one, component.series) == series(other, component.series)
-
-
-def _series(version: str) -> str:
-    return ".".join(str(number) for number in series(version, CUDA_SERIES))
+    return series(one, parts) == series(other, parts)

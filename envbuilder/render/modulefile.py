@@ -73,7 +73,7 @@ def _whatis(plan: Plan) -> tuple[str, ...]:
         "Category: deep learning environment",
         f"Description: {plan.summary}",
         f"Proved: {SUMMARY}",
-        *(f"Waived: {each.id}" for each in plan.findings if each.status == "waived"),
+        *(f"Waived: {each.id}" for each in plan.waived),
     )
 
 

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from ..errors import UsageError
 from ..model.artifact import IndexFile
 from ..model.base import canonical_json
 from ..model.plan import Lock, Plan, RuntimePlan
-
-if TYPE_CHECKING:
-    from packaging.version import Version
 
 # RFC 3986 without what a requirements file gives a meaning of its own: '#', ';', '$', quotes,
 # spaces, backslashes.
@@ -43,6 +39,13 @@ def requirement_files(lock: Lock) -> Mapping[str, str]:
     sources = [artifact for artifact in artifacts if artifact.kind == "sdist"]
     installed = [artifact for artifact in wheels if not artifact.build_only]
     tools = [artifact for artifact in wheels if artifact.build_only and artifact not in pip]
+    expected = [
+        {"name": each.name, "version": each.version, "import": each.imports}
+        for each in artifacts
+        if not each.build_only
+    ]
+    own = lock.plan.runtime
+    runtime = {"name": own.package, "version": own.version, "import": import_name(own)}
     return {
         # The plain URL: "NAME @ URL" is taken for a file name by pip 18.1 and 19.0.
         "fetch.txt": _urls(artifact for artifact in wheels if artifact not in pip),
@@ -52,9 +55,7 @@ def requirement_files(lock: Lock) -> Mapping[str, str]:
         "build-requirements.txt": _pins(tools),
         # Two spaces and no star: checked as binary or text alike, as sha256sum writes it.
         "SHA256SUMS": _lines(f"{each.sha256}  wheelhouse/{each.filename}" for each in artifacts),
-        "expected.json": _expected(
-            [artifact for artifact in artifacts if not artifact.build_only], lock.plan.runtime
-        ),
+        "expected.json": canonical_json([*expected, runtime]),
     }
 
 
@@ -82,51 +83,32 @@ def _lines(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _expected(installed: Iterable[IndexFile], runtime: RuntimePlan) -> str:
-    rows = [
-        {"name": each.name, "version": each.version, "import": each.imports} for each in installed
-    ]
-    own = {
-        "name": runtime.package,
-        "version": runtime.version,
-        "import": import_name(runtime),
-    }
-    return canonical_json([*rows, own])
-
-
 def _check(artifact: IndexFile) -> None:
     # lazy import: 25 ms
-    from packaging.utils import canonicalize_name
-    from packaging.version import Version
+    from packaging.utils import (
+        InvalidSdistFilename,
+        InvalidWheelFilename,
+        canonicalize_name,
+        parse_sdist_filename,
+        parse_wheel_filename,
+    )
+    from packaging.version import InvalidVersion, Version
 
-    name, version = _named_by_file(artifact)
-    if (name, version) != (canonicalize_name(artifact.name), Version(artifact.version)):
+    sdist = artifact.kind == "sdist"
+    parse = parse_sdist_filename if sdist else parse_wheel_filename
+    try:
+        stated = (canonicalize_name(artifact.name), Version(artifact.version))
+        named = parse(artifact.filename)[:2]
+    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion) as error:
+        what = "sources" if sdist else "a wheel"
+        raise _refusal(artifact, f"{artifact.filename!r} is not the name of {what}") from error
+    if named != stated:
         raise _refusal(artifact, f"its file {artifact.filename!r} is another name or version")
     if not re.fullmatch(r"[A-Za-z0-9._+!-]+", artifact.filename):
         raise _refusal(artifact, f"the file name {artifact.filename!r} is not safe")
     _check_url(artifact)
     if artifact.imports is not None and not _IMPORT.fullmatch(artifact.imports):
         raise _refusal(artifact, f"{artifact.imports!r} is nothing that Python can import")
-
-
-def _named_by_file(artifact: IndexFile) -> tuple[str, Version]:
-    """Return name and version that the name of the artifact's file tells."""
-    from packaging.utils import (
-        InvalidSdistFilename,
-        InvalidWheelFilename,
-        parse_sdist_filename,
-        parse_wheel_filename,
-    )
-    from packaging.version import InvalidVersion, Version
-
-    what = {"wheel": "a wheel", "sdist": "sources"}[artifact.kind]
-    try:
-        Version(artifact.version)
-        if artifact.kind == "sdist":
-            return parse_sdist_filename(artifact.filename)
-        return parse_wheel_filename(artifact.filename)[:2]
-    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion) as error:
-        raise _refusal(artifact, f"{artifact.filename!r} is not the name of {what}") from error
 
 
 def _check_url(artifact: IndexFile) -> None:

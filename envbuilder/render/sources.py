@@ -27,13 +27,19 @@ def source_values(lock: Renderable, component: str) -> dict[str, Any]:
             f"the lock has a step that builds {component} but does not say how",
             "make the lock anew: envbuild lock",
         )
+    sources = sources_of(lock, build) if isinstance(lock, Lock) else None
+    # A wheel's folder has libraries to run with and no names to link by: those are made beside it.
+    homes = {
+        name: Quoted('"$PREFIX"' if each == _PREFIX else f'"$HERE"/linked/{name}')
+        for name, each in build.homes.items()
+    }
     return {
         "component": component,
         "title": f"{component} {build.version}",
-        "archive": _archive_name(lock, build),
+        "archive": sources.filename if sources else f"{component}-{build.version}.tar.gz",
         "tree": build.tree and build.tree.plain(),
         "patches": build.patches,
-        "variables": sorted({**build.environment, **build.flags, **_homes(build)}.items()),
+        "variables": sorted({**build.environment, **build.flags, **homes}.items()),
         "linked": [
             {"name": name, "folder": Quoted(f'"$PREFIX"/{bash(folder)}')}
             for name, folder in sorted(build.homes.items())
@@ -43,46 +49,32 @@ def source_values(lock: Renderable, component: str) -> dict[str, Any]:
     }
 
 
-def _homes(build: SourceBuild) -> dict[str, Quoted]:
-    """Return the flags that are folders of the prefix, as the script's words.
-
-    A wheel's folder has libraries to run with and no names to link by: those are made beside it.
-    """
-    return {
-        name: Quoted('"$PREFIX"' if each == _PREFIX else f'"$HERE"/linked/{name}')
-        for name, each in build.homes.items()
-    }
-
-
-def _archive_name(lock: Renderable, build: SourceBuild) -> str:
-    sources = sources_of(lock, build) if isinstance(lock, Lock) else None
-    return sources.filename if sources else f"{build.component}-{build.version}.tar.gz"
-
-
 def sources_of(lock: Lock, build: SourceBuild) -> Sdist | None:
     """Return the artifact that holds the sources of *build*."""
     pin = lock.plan.pin(build.component)
     locator = pin.locator.lower() if pin else build.component
-    for each in lock.artifacts:
-        if isinstance(each, Sdist) and each.name == locator and each.version == build.version:
-            return each
-    return None
+    sdists = (each for each in lock.artifacts if isinstance(each, Sdist))
+    wanted = (locator, build.version)
+    return next((each for each in sdists if (each.name, each.version) == wanted), None)
 
 
 def builds_text(lock: Lock) -> str:
     """Return builds.json: what the target tools wheel-cache and verify must know of each build."""
-    return canonical_json(
-        [_described(lock, build) for build in (*lock.plan.builds, *lock.plan.verified)]
-    )
+    builds = [_described(lock, build, None) for build in lock.plan.builds]
+    verified = [
+        _described(lock, each, lock.plan.pin(each.component)) for each in lock.plan.verified
+    ]
+    return canonical_json([*builds, *verified])
 
 
-def _described(lock: Lock, build: SourceBuild) -> dict[str, Any]:
+def _described(lock: Lock, build: SourceBuild, module: Pin | None) -> dict[str, Any]:
+    """*module*: brings what is verified; None for what is built here."""
     sources = sources_of(lock, build)
     patches = {patch.name: patch.sha256 for patch in lock.plan.patches}
     return {
         "component": build.component,
         "version": build.version,
-        **_module(lock, build),
+        **({"module": module.locator} if module else {}),
         "sdist": sources.filename if sources else None,
         # Of a git tree the commit says what the sources are.
         "sha256": sources.sha256 if sources else build.tree and build.tree.commit,
@@ -97,16 +89,8 @@ def _described(lock: Lock, build: SourceBuild) -> dict[str, Any]:
     }
 
 
-def _module(lock: Lock, build: SourceBuild) -> dict[str, str]:
-    """Return the module that brings what is verified; nothing for what is built here."""
-    pin = lock.plan.pin(build.component) if build in lock.plan.verified else None
-    return {"module": pin.locator} if pin else {}
-
-
 def _pin(lock: Lock, wanted: Callable[[Pin], bool]) -> dict[str, Any] | None:
     # What comes along with the modules nobody has asked for; what was asked for goes before it.
-    for pin in (*lock.plan.pins, *lock.plan.brought):
-        if wanted(pin):
-            keys = ("component", "version", "origin", "locator")
-            return {key: getattr(pin, key) for key in keys}
-    return None
+    pin = next(filter(wanted, (*lock.plan.pins, *lock.plan.brought)), None)
+    keys = ("component", "version", "origin", "locator")
+    return {key: getattr(pin, key) for key in keys} if pin else None

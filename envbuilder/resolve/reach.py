@@ -14,7 +14,7 @@ from functools import cached_property
 
 from ..model.knowledge import Component
 from ..model.module_names import key, stem
-from ..model.ranges import series
+from ..model.ranges import series_text
 from ..model.site import StatedModule
 from .names import Names
 from .problem import Module
@@ -166,7 +166,7 @@ class ModuleIndex:
         known = self.components.get(component)
         if known is None or known.series is None:
             return version
-        return ".".join(map(str, series(version, known.series)))
+        return series_text(version, known.series)
 
 
 def reachable(index: ModuleIndex, seeds: Iterable[str]) -> frozenset[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..model.knowledge import Advisory, Coupling, FlagRule, Remedy, Row
+from ..model.knowledge import Advisory, Coupling, FlagRule, Row, Selection
 from ..model.matching import Verdict, kind, selection_words, subjects
 from ..model.outcome import CheckResult, RowMatch
-from ..text import WIDTH, filled, shown
+from ..text import WIDTH, counted, filled, shown
+from .layout import joined
 
 
 def listing(rows: Sequence[Row]) -> str:
@@ -27,14 +28,22 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else shown(text, max(width - 3, 1))
 
 
-def row(value: Row) -> str:
+@joined
+def row(value: Row) -> Iterator[str]:
     """Return everything that a row says."""
-    lines = [*filled("", f"{value.id}: {value.summary}"), ""]
+    yield from filled("", f"{value.id}: {value.summary}")
+    yield ""
     for label, text in _fields(value):
-        lines += filled(f"{label:<11}", text)
+        yield from filled(f"{label:<11}", text)
     for each in value.remedies:
-        lines += ["", *_remedy(each)]
-    return "\n".join(lines)
+        amount = f" = {each.value}" if each.value else ""
+        yield from ("", *filled("remedy     ", f"{each.id}: {each.kind} {each.name}{amount}"))
+        if each.affected:
+            ranges = (each.affected,) if isinstance(each.affected, str) else each.affected
+            yield from filled("  for      ", " or ".join(ranges))
+        if each.when:
+            yield from filled("  where    ", each.when)
+        yield from filled("  source   ", each.source)
 
 
 def _fields(value: Row) -> Iterator[tuple[str, str]]:
@@ -50,23 +59,24 @@ def _fields(value: Row) -> Iterator[tuple[str, str]]:
     if value.demoted:
         yield "demoted", value.demoted
     yield "evidence", value.evidence
-    for number, source in enumerate(value.sources):
-        yield "" if number else "sources", source
+    yield from _labelled("sources", value.sources)
 
 
 def _affected(value: Row) -> Iterator[tuple[str, str]]:
     ranges = subjects(value)
     if isinstance(value, Advisory):
         yield "affected", f"{value.component} {ranges[value.component]}"
-        yield from _labelled(
-            "beside", (f"{n} {selection_words(s)}" for n, s in value.beside.items())
-        )
+        yield from _selections("beside", value.beside)
     elif isinstance(value, Coupling):
-        yield from _labelled("given", (f"{n} {selection_words(s)}" for n, s in value.given.items()))
-        yield from _labelled("needs", (f"{n} {selection_words(s)}" for n, s in value.needs.items()))
+        yield from _selections("given", value.given)
+        yield from _selections("needs", value.needs)
         yield "absent", f"what is needed and not there is {value.absent}"
     elif isinstance(value, FlagRule):
         yield "runtime", f"{value.runtime} {ranges[value.runtime]}"
+
+
+def _selections(label: str, selections: Mapping[str, Selection]) -> Iterator[tuple[str, str]]:
+    return _labelled(label, (f"{n} {selection_words(s)}" for n, s in selections.items()))
 
 
 def _labelled(label: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -74,32 +84,23 @@ def _labelled(label: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
         yield "" if number else label, text
 
 
-def _remedy(each: Remedy) -> list[str]:
-    value = f" = {each.value}" if each.value else ""
-    lines = filled("remedy     ", f"{each.id}: {each.kind} {each.name}{value}")
-    if each.affected:
-        ranges = (each.affected,) if isinstance(each.affected, str) else each.affected
-        lines += filled("  for      ", " or ".join(ranges))
-    if each.when:
-        lines += filled("  where    ", each.when)
-    return [*lines, *filled("  source   ", each.source)]
-
-
-def checked(value: CheckResult) -> str:
+@joined
+def checked(value: CheckResult) -> Iterator[str]:
     """Return what is known of versions together, what holds first: a screen where that is good."""
     by_verdict: dict[Verdict, list[RowMatch]] = {}
     for each in value.rows:
         by_verdict.setdefault(each.verdict, []).append(each)
-    lines = filled("", " and ".join(value.asked))
+    yield from filled("", " and ".join(value.asked))
     holding, lifted = by_verdict.get("holds", []), by_verdict.get("lifted", [])
-    lines += ["", "known:"] if holding else ["no advisory applies"]
-    lines += [line for each in holding for line in _match(each)]
-    lines += ["", "lifted by a remedy, which envbuild applies where it builds:"] if lifted else []
+    yield from ("", "known:") if holding else ("no advisory applies",)
+    for each in holding:
+        yield from _match(each)
+    if lifted:
+        yield from ("", "lifted by a remedy, which envbuild applies where it builds:")
     for each in lifted:
-        lines += filled(f"  {each.id}  ", f"{each.remedy}: {each.summary}", 6)
-    lines += _undecided(by_verdict.get("unknown", []))
-    lines += _beside(by_verdict.get("beside", []))
-    return "\n".join(lines)
+        yield from filled(f"  {each.id}  ", f"{each.remedy}: {each.summary}", 6)
+    yield from _undecided(by_verdict.get("unknown", []))
+    yield from _beside(by_verdict.get("beside", []))
 
 
 def _match(each: RowMatch) -> Iterator[str]:
@@ -113,18 +114,15 @@ def _match(each: RowMatch) -> Iterator[str]:
 
 def _undecided(rows: Sequence[RowMatch]) -> Iterator[str]:
     """Yield what depends on facts, grouped by the fact to state; errors are told in full."""
-    if not rows:
-        return
-    yield ""
-    yield "undecided: depends on facts that were not given (--fact NAME=VALUE, --arch):"
+    if rows:
+        yield ""
+        yield "undecided: depends on facts that were not given (--fact NAME=VALUE, --arch):"
     for each in rows:
         if each.severity == "error":
             yield from _match(each)
-    yield from _groups(
-        {each.id: [_fact(name) for name in each.open] for each in rows if each.severity != "error"},
-        "state",
-        "depends on it",
-    )
+    others = (each for each in rows if each.severity != "error")
+    facts = {each.id: [_fact(name) for name in each.open] for each in others}
+    yield from _groups(facts, "state", "depends on it")
 
 
 # So many ids of a group are told; --json has them all.
@@ -152,8 +150,7 @@ def _groups(hanging: Mapping[str, Sequence[str]], verb: str, what: str) -> Itera
         most = min(names, key=lambda name: (-counts[name], name))
         groups.setdefault(most, []).append(row_id)
     for name, ids in sorted(groups.items(), key=lambda one: (-len(one[1]), one[0])):
-        number = f"{len(ids)} row{'' if len(ids) == 1 else 's'}"
         does = what.replace("depends", "depend") if len(ids) > 1 else what
-        head = f"{verb} {name}: {number}{' ' if does else ''}{does}: "
+        head = f"{verb} {name}: {counted(len(ids), 'row')}{' ' if does else ''}{does}: "
         more = f" and {len(ids) - _MOST_IDS} more" if len(ids) > _MOST_IDS else ""
         yield from filled("  ", head + ", ".join(sorted(ids)[:_MOST_IDS]) + more, 6)

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from ..model.diff import INPUTS, Diff, Difference
 from ..text import LONG, filled, shown
+from .layout import joined
 
 
-def diff(value: Diff) -> str:
+@joined
+def diff(value: Diff) -> Iterator[str]:
     """Return every difference below the title of its section, before with -, after with +."""
-    lines = [
-        *filled("- ", shown(value.before, LONG), 4),
-        *filled("+ ", shown(value.after, LONG), 4),
-    ]
-    section = None
-    for each in value.differences:
-        if each.section != section:
-            lines += ["", each.section]
-            section = each.section
-        lines += _difference(each)
+    yield from filled("- ", shown(value.before, LONG), 4)
+    yield from filled("+ ", shown(value.after, LONG), 4)
+    for section, differences in groupby(value.differences, key=lambda each: each.section):
+        yield from ("", section)
+        for each in differences:
+            yield from _difference(each)
     if value.same:
-        summary = (
-            "both decide the same: one environment" if value.differences else "nothing differs"
-        )
-        lines += ["", summary]
-    return "\n".join(lines)
+        yield ""
+        yield "both decide the same: one environment" if value.differences else "nothing differs"
 
 
 def _difference(each: Difference) -> Iterator[str]:

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..model.doctor import DoctorReport, Item
 from ..text import filled
+from .layout import joined
 
 MARKS = {"ok": "ok", "missing": "--", "problem": "!!", "note": ".."}
 
 
-def doctor(report: DoctorReport) -> str:
+@joined
+def doctor(report: DoctorReport) -> Iterator[str]:
     """Return what a machine has; for what is missing, what it is for and how to get it."""
-    parts: list[str] = []
     for section in report.sections:
-        parts += [section.title, *(line for item in section.items for line in _item(item)), ""]
-    parts.append("What this machine can do now")
-    for ability in report.abilities:
-        parts += filled(f"{'yes' if ability.can else 'no':>5}  ", f"{ability.title}: {ability.why}")
-    return "\n".join(parts)
+        yield section.title
+        for item in section.items:
+            yield from _item(item)
+        yield ""
+    yield "What this machine can do now"
+    for each in report.abilities:
+        yield from filled(f"{'yes' if each.can else 'no':>5}  ", f"{each.title}: {each.why}")
 
 
-def _item(item: Item) -> list[str]:
-    lines = filled(f"   {MARKS[item.status]}  ", f"{item.title}: {item.found}")
+def _item(item: Item) -> Iterator[str]:
+    yield from filled(f"   {MARKS[item.status]}  ", f"{item.title}: {item.found}")
     for detail in item.details:
-        lines += filled("         ", detail)
+        yield from filled("         ", detail)
     if item.status in {"missing", "problem"}:
         for label, text in (("for", item.needed_for), ("get", item.without_root)):
-            lines += filled(f"         {label}: ", text) if text else []
+            yield from filled(f"         {label}: ", text) if text else ()
         if item.debian:
-            lines += filled("         as root on Debian: ", f"apt-get install {item.debian}")
-    return lines
+            yield from filled("         as root on Debian: ", f"apt-get install {item.debian}")

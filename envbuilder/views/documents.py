@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..model.outcome import DocumentEntry
 from ..model.site import Snapshot
-from .layout import columns
+from ..text import counted
+from .layout import columns, joined
 
 
-def snapshot(path: str, value: Snapshot, notes: int) -> str:
+@joined
+def snapshot(path: str, value: Snapshot, notes: int) -> Iterator[str]:
     """Return what was recorded, and in which file."""
-    modules, trees = _count(len(value.modules), "module"), _count(len(value.trees), "tree")
-    interpreters = _count(len(value.interpreters), "interpreter")
-    lines = [
-        f"{value.module_system}: {modules} in {trees}",
-        *(f"  {tree.path}" for tree in value.trees),
-        f"{interpreters} outside the modules, glibc {value.glibc or 'unknown'}",
-    ]
+    modules, trees = counted(len(value.modules), "module"), counted(len(value.trees), "tree")
+    yield f"{value.module_system}: {modules} in {trees}"
+    yield from (f"  {tree.path}" for tree in value.trees)
+    interpreters = counted(len(value.interpreters), "interpreter")
+    yield f"{interpreters} outside the modules, glibc {value.glibc or 'unknown'}"
     if value.preload:
-        lines.append(f"with {', '.join(value.preload)} loaded")
+        yield f"with {', '.join(value.preload)} loaded"
     if notes:
-        lines.append(f"{_count(notes, 'warning')} about it above")
-    return "\n".join([*lines, f"wrote {path}"])
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+        yield f"{counted(notes, 'warning')} about it above"
+    yield f"wrote {path}"
 
 
 def documents(entries: Sequence[DocumentEntry]) -> str:

@@ -1,74 +1,71 @@
-"""The environments of a root as text for people."""
+"""The environments of a root, and their smoke tests, as text for people."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ..model.evidence import Evidence, FactTopic, SmokeReport
+from ..model.evidence import Evidence, FactTopic, SmokeReport, SmokeResult, Timing
 from ..model.outcome import DefaultChange, EnvironmentEntry, Info, Listing, RemoveResult
-from ..text import filled
-from .layout import columns, moment
+from ..text import counted, filled
+from .layout import columns, joined, moment, size
 from .plan import finding_lines
-from .proof import proof, timings
 
 
-def listing(value: Listing) -> str:
+@joined
+def listing(value: Listing) -> Iterator[str]:
     """Return the environments of a root."""
-    parts = [f"root {value.root} (site {value.site}, {value.arch})"]
+    yield f"root {value.root} (site {value.site}, {value.arch})"
     rows = [("environment", "proved", "last proof", "")]
     for item in value.environments:
+        notes = {"default": item.default, "newest test FAILED": item.last_failed}
+        note = " ".join(each for each, holds in notes.items() if holds)
         name = f"{item.environment}/{item.number}"
-        note = "default" if item.default else ""
-        if item.last_failed:
-            note = f"{note} newest test FAILED".strip()
         rows.append((name, item.tier or "-", moment(item.proved), note))
     head, *lines = columns(rows).split("\n")
-    parts.append(head if lines else "  no environment is published here yet")
+    yield head if lines else "  no environment is published here yet"
     for item, line in zip(value.environments, lines, strict=True):
-        parts += [line, *_known(item)]
+        yield line
+        yield from _known(item)
     if value.unfinished:
-        parts.append("not published (failed, interrupted, or being built):")
-        parts += [f"  {item.environment} {item.id}" for item in value.unfinished]
-    return "\n".join(parts)
+        yield "not published (failed, interrupted, or being built):"
+        yield from (f"  {item.environment} {item.id}" for item in value.unfinished)
 
 
 def _known(item: EnvironmentEntry) -> list[str]:
     """Return the mark of an environment of which something is known, waived risks by their ids."""
     marks = [f"waived: {', '.join(item.waived)}"] if item.waived else []
     if item.warnings:
-        marks.append(f"{item.warnings} warning{'s' * (item.warnings > 1)}: envbuild info tells")
+        marks.append(f"{counted(item.warnings, 'warning')}: envbuild info tells")
     return filled("    ! ", "; ".join(marks)) if marks else []
 
 
-def info(value: Info) -> str:
+@joined
+def info(value: Info) -> Iterator[str]:
     """Return all about one environment."""
+    plan = value.lock.plan
     default = " (default)" if value.default else ""
-    parts = [
-        f"{value.environment}/{value.number}{default}: {value.lock.plan.summary}",
-        columns(
-            [
-                ("id", value.id),
-                ("prefix", value.prefix),
-                ("modulefile", value.modulefile),
-                ("site", f"{value.lock.plan.site}, {value.lock.plan.arch}"),
-            ]
-        ),
-        "",
-        "components",
-        columns((p.component, p.version, f"{p.origin}:{p.locator}") for p in value.lock.plan.pins),
-    ]
-    findings = value.lock.plan.findings
-    if findings:
-        parts += ["", "advisories"]
-        parts += [line for each in findings for line in finding_lines(each)]
-    parts += _build_facts(value.evidence)
+    yield f"{value.environment}/{value.number}{default}: {plan.summary}"
+    yield columns(
+        [
+            ("id", value.id),
+            ("prefix", value.prefix),
+            ("modulefile", value.modulefile),
+            ("site", f"{plan.site}, {plan.arch}"),
+        ]
+    )
+    yield from ("", "components")
+    yield columns((pin.component, pin.version, f"{pin.origin}:{pin.locator}") for pin in plan.pins)
+    if plan.findings:
+        yield from ("", "advisories")
+    for finding in plan.findings:
+        yield from finding_lines(finding)
+    yield from _build_facts(value.evidence)
     for evidence in value.evidence:
-        parts += ["", f"smoke test of {moment(evidence.time)}"]
-        parts += [f"  {line}" for line in proof(evidence.result)]
-    passed = [e for e in value.evidence if e.result.verdict == "passed"]
-    if passed and passed[-1].result.timings:
-        parts += ["", "allreduce of float32, newest test", timings(passed[-1].result.timings)]
-    return "\n".join(parts)
+        yield from ("", f"smoke test of {moment(evidence.time)}")
+        yield from (f"  {line}" for line in _proof(evidence.result))
+    passed = [each.result for each in value.evidence if each.result.verdict == "passed"]
+    if passed and passed[-1].timings:
+        yield from ("", "allreduce of float32, newest test", _timings(passed[-1].timings))
 
 
 # The order in which a reader asks.
@@ -76,23 +73,48 @@ _TOPICS: tuple[FactTopic | None, ...] = ("mpi", "nccl", "linkage", "flags", "ins
 _MARKS: Mapping[bool | None, str] = {True: "ok", False: "WRONG", None: "not judged"}
 
 
-def _build_facts(records: Sequence[Evidence]) -> list[str]:
-    """Return what was found in the libraries that were built, as the newest record has it."""
+def _build_facts(records: Sequence[Evidence]) -> Iterator[str]:
+    """Yield what was found in the libraries that were built, as the newest record has it."""
     facts = next((each.build_facts for each in reversed(records) if each.build_facts), ())
-    lines = ["", "found in the built libraries"] if facts else []
+    if facts:
+        yield from ("", "found in the built libraries")
     for component in dict.fromkeys(each.component for each in facts):
-        lines.append(f"  {component}")
+        yield f"  {component}"
         own = [each for each in facts if each.component == component]
         for each in sorted(own, key=lambda fact: _TOPICS.index(fact.topic)):
             about = f"{each.topic}: " if each.topic else ""
-            lines += filled(f"    {_MARKS[each.passed]}: ", f"{about}{each.text}", 8)
-    return lines
+            yield from filled(f"    {_MARKS[each.passed]}: ", f"{about}{each.text}", 8)
+
+
+def _proof(result: SmokeResult) -> Iterator[str]:
+    where = ", ".join(result.nodes) or "no node"
+    ranks = f"{result.ranks} ranks on {where} in {result.seconds:.1f} s"
+    yield f"{result.verdict}: {result.tier}, {ranks}"
+    yield f"launched by: {result.launch}"
+    yield f"talked through: {result.api}" + (f" ({result.framework})" if result.framework else "")
+    for carried in result.carried:
+        yield f"{carried.operation} carried by: {carried.transport} ({carried.source})"
+    yield from (f"{library.kind} library: {library.path}" for library in result.libraries)
+    good = sum(check.passed for check in result.checks)
+    yield f"{good} of {len(result.checks)} checks passed"
+    for each in result.left_out:
+        yield f"left out: {each.name}{f' {each.dtype}' if each.dtype else ''}: {each.why}"
+    yield from result.failure_lines()
+
+
+def _timings(values: Sequence[Timing]) -> str:
+    """Return the speeds per size as a table."""
+    head = ("size", "latency", "bus bandwidth")
+    rows = [
+        (size(t.bytes), f"{t.latency_us:.1f} us", f"{t.bus_bandwidth:.2f} GB/s") for t in values
+    ]
+    return columns([head, *rows]) if rows else ""
 
 
 def smoke(value: SmokeReport) -> str:
     """Return one round of smoke tests."""
     results = [evidence.result for evidence in value.evidence]
-    return "\n\n".join("\n".join([*proof(each), timings(each.timings)]) for each in results)
+    return "\n\n".join("\n".join([*_proof(each), _timings(each.timings)]) for each in results)
 
 
 def changed(value: DefaultChange) -> str:

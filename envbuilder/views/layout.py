@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import wraps
+from typing import ParamSpec
+
+_P = ParamSpec("_P")
+
+
+def joined(view: Callable[_P, Iterable[str]]) -> Callable[_P, str]:
+    """Make a view of the lines that *view* yields."""
+
+    @wraps(view)
+    def text(*args: _P.args, **kwargs: _P.kwargs) -> str:
+        return "\n".join(view(*args, **kwargs))
+
+    return text
 
 
 def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:

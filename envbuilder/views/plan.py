@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..model.plan import Edit, Finding, Pin, Plan, SourceBuild
+from ..model.plan import Edit, Finding, Pin, Plan
 from ..model.why import Why, WhyNot
 from ..text import WIDTH, filled
+from .layout import joined
 
 # So many findings fit beside the rest of a plan on a screen; --verbose shows all.
 _MOST_FINDINGS = 8
 
 
-def plan(value: Plan, verbose: bool = False) -> str:
+@joined
+def plan(value: Plan, verbose: bool = False) -> Iterator[str]:
     """Return a plan: components, what is known of them, modules, environment, steps."""
-    return "\n".join(_plan_lines(value, verbose))
-
-
-def _plan_lines(value: Plan, verbose: bool) -> Iterator[str]:
     yield f"{value.recipe}: {value.summary}"
     yield f"site {value.site}, {value.arch}, {value.backend}"
-    yield ""
-    yield "components"
+    yield from ("", "components")
     yield from _pins(value)
     if value.brought:
         along = ", ".join(f"{pin.component} {pin.version}" for pin in value.brought)
@@ -32,50 +29,41 @@ def _plan_lines(value: Plan, verbose: bool) -> Iterator[str]:
     if value.modules.loads:
         yield from ("", "modules, in this order")
         yield from (f"  module {action} {name}" for action, name in value.modules.actions())
-    yield from ("", "environment", *(f"  {edit_line(edit)}" for edit in value.environment))
+    yield from ("", "environment", *(f"  {_edit_line(edit)}" for edit in value.environment))
     yield from ("", "steps")
     yield from (f"  {n}. {step.title}" for n, step in enumerate(value.steps, start=1))
     yield from ("", *_costs(value))
 
 
 def _pins(value: Plan) -> Iterator[str]:
-    pins = value.pins
-    names = max((len(pin.component) for pin in pins), default=0)
-    versions = max((len(pin.version) for pin in pins), default=0)
-    for pin in pins:
+    names = max((len(pin.component) for pin in value.pins), default=0)
+    versions = max((len(pin.version) for pin in value.pins), default=0)
+    for pin in value.pins:
         head = f"  {pin.component.ljust(names)}  {pin.version.ljust(versions)}  "
-        rest = f"{pin.origin}:{pin.locator}"
+        # The recipe stands at the head of the plan.
+        why = pin.why.replace(f" (recipe {value.recipe})", "")
+        why = why.replace(f"(runtime {value.runtime.package})", "(runtime)")
         about = ", ".join(_about(pin, value.findings))
-        yield from _wrapped_after(head, [rest, _asked(pin.why, value), about])
-
-
-def _asked(why: str, value: Plan) -> str:
-    """Return who asks for what, without naming the recipe at the head of the plan once more."""
-    own = why.replace(f" (recipe {value.recipe})", "")
-    return own.replace(f"(runtime {value.runtime.package})", "(runtime)")
+        yield from _wrapped_after(head, [f"{pin.origin}:{pin.locator}", why, about])
 
 
 def _about(pin: Pin, findings: Iterable[Finding]) -> Iterator[str]:
     """Yield the ids of what is known of a pin, each with what came of it."""
     for each in findings:
         if each.status != "info" and f"{pin.component}@{pin.version}" in each.components:
-            yield f"{each.id} {_outcome(each)}"
-
-
-def _outcome(finding: Finding) -> str:
-    return f"lifted by {finding.remedy}" if finding.status == "lifted" else finding.status
+            outcome = f"lifted by {each.remedy}" if each.status == "lifted" else each.status
+            yield f"{each.id} {outcome}"
 
 
 def _known(findings: Sequence[Finding], verbose: bool) -> Iterator[str]:
     visible = [each for each in findings if verbose or each.status != "info"]
-    if not visible:
-        return
-    yield from ("", "advisories")
-    shown = visible if verbose else visible[:_MOST_FINDINGS]
-    for each in shown:
+    most = len(visible) if verbose else _MOST_FINDINGS
+    if visible:
+        yield from ("", "advisories")
+    for each in visible[:most]:
         yield from finding_lines(each)
-    if len(shown) < len(visible):
-        yield f"  and {len(visible) - len(shown)} more: --verbose shows them"
+    if len(visible) > most:
+        yield f"  and {len(visible) - most} more: --verbose shows them"
 
 
 def finding_lines(each: Finding) -> Iterator[str]:
@@ -95,27 +83,22 @@ def finding_lines(each: Finding) -> Iterator[str]:
 
 def _costs(value: Plan) -> Iterator[str]:
     fetched = [pin for pin in (*value.pins, *value.build_pins) if pin.origin in ("pip", "build")]
-    compiled = [f"{each.component} {each.version}" for each in value.builds]
-    names = ", ".join(f"{pin.component} {pin.version}" for pin in fetched)
-    yield from filled("", f"to fetch: {names or 'nothing'}", 2)
-    yield from filled("", f"to compile: {', '.join(compiled) or 'nothing'}", 2)
-    for each in value.builds:
-        yield from _build(each)
-
-
-def _build(each: SourceBuild) -> Iterator[str]:
-    homes = {name: _in_prefix(value) for name, value in each.homes.items()}
-    settings = {**each.flags, **homes, **each.environment}
-    yield from (f"  {name}={value}" for name, value in settings.items())
-    yield from (f"  patch {name}" for name in each.patches)
-    yield from (f"  pip option {name}" for name in each.pip_options)
+    for what, each in (("fetch", fetched), ("compile", value.builds)):
+        names = ", ".join(f"{one.component} {one.version}" for one in each)
+        yield from filled("", f"to {what}: {names or 'nothing'}", 2)
+    for build in value.builds:
+        homes = {name: _in_prefix(folder) for name, folder in build.homes.items()}
+        settings = {**build.flags, **homes, **build.environment}
+        yield from (f"  {name}={setting}" for name, setting in settings.items())
+        yield from (f"  patch {name}" for name in build.patches)
+        yield from (f"  pip option {name}" for name in build.pip_options)
 
 
 def _in_prefix(relative: str) -> str:
     return "/".join(["<prefix>", relative]).rstrip("/.")
 
 
-def edit_line(edit: Edit) -> str:
+def _edit_line(edit: Edit) -> str:
     """Return one environment edit in words."""
     value = _in_prefix(edit.value) if edit.in_prefix else edit.value
     return {
@@ -126,25 +109,25 @@ def edit_line(edit: Edit) -> str:
     }[edit.kind]
 
 
-def why(value: Why) -> str:
+@joined
+def why(value: Why) -> Iterator[str]:
     """Return what a component is, who asks for it, and what is not there in its place."""
-    lines = [f"{value.component} {value.version} <- {value.provider}"]
+    yield f"{value.component} {value.version} <- {value.provider}"
     for each in value.asked:
-        lines += filled("  ", each, 4)
-    if value.findings:
-        lines += ["", "advisories"]
-        lines += [line for each in value.findings for line in finding_lines(each)]
+        yield from filled("  ", each, 4)
+    yield from _known(value.findings, verbose=True)
     if value.instead_of:
-        lines += ["", "rather than"]
-        lines += [line for each in value.instead_of for line in _why_not_lines(each, "  ")]
+        yield from ("", "rather than")
+    for other in value.instead_of:
+        yield from _why_not_lines(other, "  ")
     if value.further:
-        lines.append(f"  and {value.further} more that rank before it")
-    return "\n".join(lines)
+        yield f"  and {value.further} more that rank before it"
 
 
-def why_not(value: WhyNot) -> str:
+@joined
+def why_not(value: WhyNot) -> Iterator[str]:
     """Return what stands against a version."""
-    return "\n".join(_why_not_lines(value, ""))
+    yield from _why_not_lines(value, "")
 
 
 def _why_not_lines(value: WhyNot, indent: str) -> Iterator[str]:

@@ -9,14 +9,13 @@ python itself is in both, in the same series, because the modules' PYTHONPATH is
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...errors import UsageError
 from ...model.channels import CHANNEL_ORIGINS, match_spec
 from ...model.knowledge import Component
 from ...model.plan import Edit, Pin, Plan, SourceBuild
-from ...model.ranges import series
+from ...model.ranges import series_text
 from ..form_quoting import has_control, line, yaml
 from ..quoting import Quoted
 from ..requirements import pip_options
@@ -31,73 +30,60 @@ _NOT_IN_QUOTES = frozenset("'\"`$\\!")
 _FEATURE = 2
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """The lines of the file: each dependency with a remark, or none."""
-
-    conda: tuple[tuple[str, str], ...]
-    pip: tuple[str, ...]
-    outside: tuple[str, ...]
-
-
 def render(subject: Subject) -> str:
     """Return the environment file of a plan.
 
     Raises UsageError for a variable that conda cannot set without a shell running what it says.
     """
     plan = subject.plan
-    parts = _parts(plan, subject.knowledge.components)
+    conda, pip, outside = _sort_pins(plan, subject.knowledge.components)
+    # Without nodefaults conda puts its own channels behind these.
+    channels = [*(each.url for each in plan.channels), "nodefaults"] if plan.channels else CHANNELS
     return render_template(
         "conda/environment.yml.j2",
         name=yaml(plan.recipe),
-        comments=[Quoted(f"# {line(each)}" if each else "#") for each in _comments(plan, parts)],
-        channels=[yaml(each) for each in _channels(plan)],
-        dependencies=[_item(text, remark) for text, remark in parts.conda],
-        pip=[yaml(each) for each in parts.pip],
+        comments=[Quoted(f"# {line(each)}" if each else "#") for each in _comments(plan, outside)],
+        channels=[yaml(each) for each in channels],
+        dependencies=[
+            Quoted(f"{yaml(text)}  # {line(remark)}") if remark else yaml(text)
+            for text, remark in conda
+        ],
+        pip=[yaml(each) for each in pip],
         variables=[(yaml(name), yaml(value)) for name, value in _variables(plan.environment)],
     )
 
 
-def _channels(plan: Plan) -> tuple[str, ...]:
-    if not plan.channels:
-        return CHANNELS
-    # Without it conda puts its own channels behind these.
-    return (*(each.url for each in plan.channels), "nodefaults")
-
-
-def _item(text: str, remark: str) -> Quoted:
-    return Quoted(f"{yaml(text)}  # {line(remark)}") if remark else yaml(text)
-
-
-def _parts(plan: Plan, known: Mapping[str, Component]) -> _Parts:
-    """Sort the pins: conda's, pip's, and what neither installs."""
+def _sort_pins(
+    plan: Plan, known: Mapping[str, Component]
+) -> tuple[list[tuple[str, str]], list[str], list[str]]:
+    """Return conda's lines, each with a remark or none, pip's, and what neither installs."""
     conda: list[tuple[str, str]] = []
     pip: list[str] = []
     outside: list[str] = []
     for pin in (*plan.pins, *plan.build_pins):
         remark = "to build with" if pin in plan.build_pins else ""
         component = known.get(pin.component)
+        name = component.conda if component else None
         if pin.origin in CHANNEL_ORIGINS:
             conda.append((match_spec(pin.locator, pin.version), remark))
         elif pin.component == "python":
-            conda.insert(0, (_spec("python", pin, component), _python_remark(pin)))
-        elif pin.origin in ("module", "build"):
-            outside += [str(pin)] if pin.origin == "module" else []
-        elif pin.origin == "pip" and (_stays_with_pip(plan) or _conda_name(component) is None):
+            remark = f"of the series of {pin.locator}" if pin.origin == "module" else ""
+            conda.insert(0, (_spec("python", pin, component), remark))
+        elif pin.origin == "module":
+            outside.append(str(pin))
+        elif pin.origin == "build":
+            continue
+        elif pin.origin == "pip" and (_stays_with_pip(plan) or name is None):
             pip.append(f"{pin.locator}=={pin.version}")
-        elif _conda_name(component) is None:
+        elif name is None:
             outside.append(str(pin))
         else:
-            conda.append((_spec(_conda_name(component) or "", pin, component), remark))
+            conda.append((_spec(name, pin, component), remark))
     pip += plan.packages
     if pip:
         conda.append(("pip", ""))
         pip = [*pip_options(plan), *pip]
-    return _Parts(tuple(conda), tuple(pip), tuple(outside))
-
-
-def _conda_name(component: Component | None) -> str | None:
-    return component.conda if component else None
+    return conda, pip, outside
 
 
 def _stays_with_pip(plan: Plan) -> bool:
@@ -119,11 +105,7 @@ def _spec(name: str, pin: Pin, component: Component | None) -> str:
     if pin.origin == "pip":
         return f"{name}=={pin.version.partition('+')[0].replace('-', '_')}"
     parts = component.series if component and component.series else _FEATURE
-    return f"{name}={'.'.join(str(number) for number in series(pin.version, parts))}"
-
-
-def _python_remark(pin: Pin) -> str:
-    return f"of the series of {pin.locator}" if pin.origin == "module" else ""
+    return f"{name}={series_text(pin.version, parts)}"
 
 
 def _variables(edits: tuple[Edit, ...]) -> Iterator[tuple[str, str]]:
@@ -142,7 +124,7 @@ def _variables(edits: tuple[Edit, ...]) -> Iterator[tuple[str, str]]:
         yield edit.name, edit.value
 
 
-def _comments(plan: Plan, parts: _Parts) -> Iterator[str]:
+def _comments(plan: Plan, outside: Sequence[str]) -> Iterator[str]:
     yield f"{plan.recipe}: {plan.summary}"
     yield f"For {plan.site}, {plan.arch}. conda solves what is not named here, without hashes."
     if plan.channels:
@@ -151,37 +133,37 @@ def _comments(plan: Plan, parts: _Parts) -> Iterator[str]:
         for name, value in channel.accept.items():
             yield f"It stops to ask for {channel.licence or channel.name};"
             yield f"  who accepts that sets {name}={value} before."
-    if plan.modules.loads:
-        yield from ("", "Before conda, and before every activation, load the site's modules:")
-        if plan.modules.trees:
-            yield f"  module use {shlex.join(plan.modules.trees)}"
-        yield from (f"  module {what} {name}" for what, name in plan.modules.actions())
-    if parts.outside:
-        yield from ("", "What this file leaves to them, or to the machine:")
-        yield from (f"  {each}" for each in parts.outside)
-    yield from _left_edits(plan)
-    yield from (
-        "",
-        "Built from source, which conda does not do. In the active environment, after it:",
+    modules = plan.modules
+    use = [f"module use {shlex.join(modules.trees)}"] if modules.trees and modules.loads else []
+    yield from _listed(
+        "Before conda, and before every activation, load the site's modules:",
+        [*use, *(f"module {what} {name}" for what, name in modules.actions())],
     )
+    yield from _listed("What this file leaves to them, or to the machine:", outside)
+    yield from _listed(
+        "Not in conda's power; by hand after activation:",
+        [
+            f"{edit.kind} {edit.name} {shlex.quote(edit.value)}".rstrip()
+            for edit in plan.environment
+            # A folder of the prefix is PATH, conda's own.
+            if edit.kind != "set" and not edit.in_prefix
+        ],
+    )
+    yield ""
+    yield "Built from source, which conda does not do. In the active environment, after it:"
     for build in plan.builds:
         yield f"  {_pip_command(build)}"
         yield from (f"    with the patch {name}" for name in build.patches)
     yield f"  pip install --no-deps --no-build-isolation runtime/   # {plan.runtime.package}"
     where = "import envbuilder.data as data; print(data.RUNTIME)"
     yield f'  (envbuild has that folder: python -c "{where}")'
-    for finding in plan.findings:
-        if finding.status == "waived":
-            yield from ("", f"Waived: {finding.id}: {finding.summary} ({finding.reason})")
+    for finding in plan.waived:
+        yield from ("", f"Waived: {finding.id}: {finding.summary} ({finding.reason})")
 
 
-def _left_edits(plan: Plan) -> Iterator[str]:
-    """Yield what conda's variables cannot express; a folder of the prefix is PATH, conda's own."""
-    left = [edit for edit in plan.environment if edit.kind != "set" and not edit.in_prefix]
-    if left:
-        yield from ("", "Not in conda's power; by hand after activation:")
-    for edit in left:
-        yield f"  {edit.kind} {edit.name} {shlex.quote(edit.value)}".rstrip()
+def _listed(title: str, lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield from ("", title, *(f"  {each}" for each in lines))
 
 
 def _pip_command(build: SourceBuild) -> str:
@@ -193,12 +175,10 @@ def _pip_command(build: SourceBuild) -> str:
     else:
         command += [f"--no-binary={build.component}", *build.pip_options]
         command.append(f"{build.component}=={build.version}")
-    homes = [_home(name, folder) for name, folder in build.homes.items()]
-    if not words and not homes:
-        return shlex.join(command)
-    return " ".join([shlex.join(["env", *words]), *homes, shlex.join(command)])
-
-
-def _home(name: str, folder: str) -> str:
-    inside = "" if folder == "." else f"/{shlex.quote(folder)}"
-    return f'{name}="$CONDA_PREFIX"{inside}'
+    # The prefix itself, or a folder in it.
+    homes = [
+        f'{name}="$CONDA_PREFIX"' + ("" if folder == "." else f"/{shlex.quote(folder)}")
+        for name, folder in build.homes.items()
+    ]
+    env = [shlex.join(["env", *words])] if words or homes else []
+    return " ".join([*env, *homes, shlex.join(command)])
