@@ -12,8 +12,6 @@ from ..host import Host, glibc_version, is_folder
 from ..model.base import fits
 from ..model.site import Launcher, PlainVersion, Site, SitePath
 from ..module_system.shell import start
-from .gpu import capabilities, driver_version
-from .gpudirect import gpudirect
 from .machine import os_release
 from .tools import scheduler_name
 
@@ -38,10 +36,10 @@ def draft(
     What is found on this node may differ on others: the text says so where it does most often.
     """
     host = Host(environ)
-    state = gpudirect(host)
-    gpus = ", ".join(capabilities(host)) or "sm_70"
-    peers = "nvidia_peermem" if state.peer_memory is None else ", ".join(state.peer_memory)
-    direct = {True: "true", False: "false", None: None}[state.usable]
+    found = site.facts
+    gpus, networks = ", ".join(found.gpu or ("sm_70",)), ", ".join(found.network or ())
+    peers = "nvidia_peermem" if found.peer_memory is None else ", ".join(found.peer_memory)
+    direct = {True: "true", False: "false", None: None}[found.gpudirect]
     lines = [
         _entry("schema", 1),
         _entry("name", name),
@@ -49,9 +47,9 @@ def draft(
         _entry("arch", list(site.arch)),
         *_modules(site, environ, name),
         "# of this node; the compute nodes may have another system\n",
-        _entry("facts", _facts(host)),
+        _entry("facts", _facts(site, host)),
         f"#   gpu: [{gpus}]  # of the compute nodes; [] for none\n",
-        f"#   network: [{', '.join(state.networks)}]  # between the compute nodes; [] for none\n",
+        f"#   network: [{networks}]  # between the compute nodes; [] for none\n",
         f"#   peer-memory: [{peers}]  # {_PEERS}\n",
         f"#   gpudirect: {direct}  # as on this node; by DMA-BUF too\n" if direct else "",
         *_scheduler(host, scheduler),
@@ -80,14 +78,14 @@ def _trees(site: Site, environ: Mapping[str, str]) -> Sequence[str]:
         return [tree for tree in environ.get("MODULEPATH", "").split(":") if is_folder(tree)]
 
 
-def _facts(host: Host) -> dict[str, str]:
+def _facts(site: Site, host: Host) -> dict[str, str]:
     release = os_release(host)
     system = " ".join(part for part in (release.get("ID"), release.get("VERSION_ID")) if part)
     facts = {
         "os": system or None,
         "glibc": glibc_version(),
         "kernel": os.uname().release,
-        "driver": driver_version(host),
+        "driver": site.facts.driver,
     }
     return {
         name: text

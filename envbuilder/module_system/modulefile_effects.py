@@ -215,10 +215,7 @@ _TCL_WORD = re.compile(r"\{((?:[^{}]|\{[^{}]*\})*)\}|\"((?:[^\"\\]|\\.)*)\"|((?:
 
 def _tcl_words(call: str) -> list[str]:
     """Return the words of a Tcl list."""
-    words = []
-    for match in _TCL_WORD.finditer(call):
-        braced, quoted, plain = match.groups()
-        words.append(
-            braced if braced is not None else re.sub(r"\\(.)", r"\1", quoted or plain or "")
-        )
-    return words
+    return [
+        match[1] if match[1] is not None else re.sub(r"\\(.)", r"\1", match[2] or match[3] or "")
+        for match in _TCL_WORD.finditer(call)
+    ]

@@ -119,7 +119,8 @@ def test_networks_by_their_link_layer(machine: Machine) -> None:
 
 def drafted(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> SiteFacts:
     """Return the facts of the draft of a recorded node, once its comments are keys."""
-    monkeypatch.setattr("envbuilder.doctor.draft.Host", lambda _: host(machine))
+    for module in ("draft", "local"):
+        monkeypatch.setattr(f"envbuilder.doctor.{module}.Host", lambda _: host(machine))
     text = draft(local_site(machine.environ), machine.environ, "ours")
     lines = [
         line.removeprefix("# ") if line.startswith("#   ") else line for line in text.splitlines()
