@@ -25,6 +25,7 @@ from ..model.knowledge import Knowledge
 from ..model.plan import Input, Plan, RuntimePlan
 from ..model.profiles import base_name
 from ..model.recipe import Arch, Profile, Recipe
+from ..model.resolution import Resolution
 from ..model.site import Site, Snapshot
 from ..planning import PlanRequest, make_plan
 from ..resolve import TABLE_ROWS, Request, resolve
@@ -209,8 +210,12 @@ def plan(
     verbose: bool = False,
 ) -> Plan:
     """Resolve and plan; pure from here on, *refused* holds the pins that the index lacks."""
+    return plan_of(loaded, resolve(request(loaded, refused), verbose))
+
+
+def plan_of(loaded: PlanInputs, resolution: Resolution) -> Plan:
+    """Return the plan of components that are decided."""
     runtime = runtime_plan(loaded)
-    resolution = resolve(request(loaded, refused), verbose)
     return make_plan(
         PlanRequest(
             recipe=loaded.recipe.value,

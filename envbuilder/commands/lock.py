@@ -6,6 +6,7 @@ for it; what it refuses is barred.
 
 from __future__ import annotations
 
+import json
 import platform
 import tempfile
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from .. import files, process
 from ..documents.json_file import JsonFile
-from ..errors import NoSolutionError
+from ..errors import DocumentError, NoSolutionError, Place, Problem
 from ..host import glibc_version
 from ..locking.checks import changed_inputs, check_is_for, check_runtime
 from ..locking.failures import Refusal
@@ -23,16 +24,19 @@ from ..locking.locker import Distributions, LockEnvironment, distributions_of, m
 from ..locking.target import OLDEST_GLIBC
 from ..locking.virtualenv import Run
 from ..model.backend import PrefixParts
+from ..model.decisions import plan_decisions
+from ..model.lock_check import contradictions
 from ..model.outcome import LockCheck
 from ..model.places import Places
 from ..model.plan import Input, Lock, Modules, Plan
+from ..model.resolution import decided
 from ..model.site import glibc_of
 from ..render.build import render_shell
 from ..render.subject import UnlockedPlan
 from .buildable import check_buildable
 from .context import Context
 from .entries import entries
-from .load import PlanInputs, PlanOptions, inputs, load, plan, runtime_plan
+from .load import PlanInputs, PlanOptions, inputs, load, plan, plan_of, runtime_plan
 
 # How often pip may refuse a pin before the stack is given up.
 _MAX_REFUSALS = 8
@@ -80,6 +84,22 @@ def check_fits(
     check_is_for(lock, file, plan_inputs.recipe.value.name, site, arch)
     if with_runtime:
         check_runtime(lock, file, runtime_plan(plan_inputs), plan_inputs.runtime_source)
+
+
+def check_derived(lock: Lock, file: Path, plan_inputs: PlanInputs) -> None:
+    """Raise DocumentError unless what follows from unchanged documents is in a lock as it follows.
+
+    The components are taken as they were decided: nothing is solved again.
+    """
+    follows = plan_of(plan_inputs, decided(lock.plan))
+    wrong = []
+    for key in ("proofs", "smoke"):
+        said, now = (plan_decisions(each)[key] for each in (lock.plan, follows))
+        if said != now:
+            wrong.append(f"{key}: the lock says {json.dumps(said)}, its recipe {json.dumps(now)}")
+    if wrong:
+        place = Place(str(file))
+        raise DocumentError(tuple(Problem(each, place, (LOCKS.again,)) for each in wrong))
 
 
 def obtain_lock(
@@ -216,4 +236,5 @@ LOCKS = JsonFile(
     again="locks are made, not written by hand: envbuild lock RECIPE --output FILE",
     max_bytes=64 * 1024 * 1024,
     entries=entries,
+    faults=lambda lock: contradictions(lock, entries().backends),
 )

@@ -15,6 +15,7 @@ from ..locking import lock_cache
 from ..model.decisions import asks_the_same
 from ..model.evidence import TIERS, Evidence, Tier
 from ..model.launch import LaunchExample
+from ..model.lock_check import contradictions
 from ..model.outcome import CreateResult
 from ..model.places import Dialect
 from ..model.plan import Lock, Plan
@@ -86,8 +87,12 @@ class RootEnvironment:
         home, context, relock = self.home, self.context, self.options.relock
         last = None if relock else _last_lock(home)
         if last and asks_the_same(last.plan, self.planned):
-            context.reporter.say("reusing the existing lock (use --relock to resolve again)")
-            return Lock(plan=self.planned, artifacts=last.artifacts)
+            again = Lock(plan=self.planned, artifacts=last.artifacts)
+            wrong = contradictions(again)
+            if not wrong:
+                context.reporter.say("reusing the existing lock (use --relock to resolve again)")
+                return again
+            context.reporter.warn(f"{home.last_lock} is left out: {'; '.join(wrong)}")
         scratch = home.scratch / "asking"
         request = fingerprint(self.planned, self.plan_inputs, context, scratch)
         file = lock_cache.cache_file(request, context.environ, context.cwd)

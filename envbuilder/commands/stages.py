@@ -28,7 +28,7 @@ from .context import Context
 from .job import job_of, job_parts
 from .launch_requests import example, facts_of, script_start
 from .load import PlanInputs, plan
-from .lock import LOCKS, check_fits, current_inputs, obtain_lock
+from .lock import LOCKS, check_derived, check_fits, current_inputs, obtain_lock
 from .root_environment import EnvironmentOptions, RootEnvironment, hold_environment
 
 if TYPE_CHECKING:
@@ -132,6 +132,8 @@ def _given_lock(options: CreateOptions, plan_inputs: PlanInputs, context: Contex
         context.reporter.warn(
             f"changed since {file} was locked: {', '.join(changed)}; built as locked"
         )
+    else:
+        check_derived(lock, file, plan_inputs)
     return lock
 
 

@@ -7,7 +7,7 @@ their lines, so that its problems have places and words like those of any other 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from json.decoder import JSONDecodeError
 from pathlib import Path
@@ -30,7 +30,8 @@ M = TypeVar("M", bound=BaseModel)
 class JsonFile(Generic[M]):
     """A kind of file: what it is read as, what messages call it, and how to get a good one.
 
-    ``entries``: what says which entries it may name.
+    ``entries``: what says which entries it may name. ``faults``: what is wrong with a value whose
+    parts are right, a line each.
     """
 
     model: type[M]
@@ -38,6 +39,7 @@ class JsonFile(Generic[M]):
     again: str
     max_bytes: int
     entries: Callable[[], Entries] | None = None
+    faults: Callable[[M], Sequence[str]] = lambda _: ()
 
     def load(self, path: Path) -> M:
         """Read and check a file.
@@ -47,7 +49,7 @@ class JsonFile(Generic[M]):
         """
         source = read(path, self.max_bytes)
         try:
-            return self.model.model_validate_json(
+            value = self.model.model_validate_json(
                 source.text,
                 strict=True,
                 by_alias=True,
@@ -63,6 +65,11 @@ class JsonFile(Generic[M]):
                 first = error.errors(include_url=False, include_input=False)[0]
                 self._refuse(source, 0, f"no {self.called}: {shown(first['msg'])}")
             raise all_of(found) from None
+        place = place_of(source.text, 0, source.file)
+        wrong = [Problem(each, place, (self.again,)) for each in self.faults(value)]
+        if wrong:
+            raise all_of(wrong)
+        return value
 
     def _root(self, source: Source) -> Node:
         """Return what was written. Raises DocumentError if the text is no JSON."""

@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BuildError
+from ..target_tools.names import normalize
 from .target import Target
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 
-def check_closure(
-    installs: Sequence[Mapping[str, Any]], roots: Sequence[str], target: Target
-) -> None:
-    """Raise BuildError unless a report's entries are all that *roots* need on *target*.
+@dataclass(frozen=True)
+class Closure:
+    """What *roots* need of a report's entries, followed from one to the next.
 
-    *roots* are requirements as pip takes them. Every requirement whose marker holds there must be
-    met by an entry, every entry must take that Python, and none may be there for nothing.
+    ``needs``: of each entry that something needs, the names that it needs itself. ``wrong``: what
+    is missing or of another version than is wanted.
+    """
+
+    needs: Mapping[str, tuple[str, ...]]
+    wrong: tuple[str, ...]
+
+
+def closure_of(
+    installs: Sequence[Mapping[str, Any]], roots: Sequence[str], markers: Mapping[str, str]
+) -> Closure:
+    """Follow the requirements whose markers hold. *roots* are requirements as pip takes them.
+
+    *markers*: the environment that they are evaluated in, as in PEP 508.
     """
     # lazy import: 36 ms
     from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
 
-    entries = {str(canonicalize_name(each["metadata"]["name"])): each for each in installs}
-    wrong = [*_unfit(entries, target)]
+    entries = _by_name(installs)
+    wrong = []
     todo = [Requirement(each) for each in roots]
-    seen: set[tuple[str, str]] = set()
+    seen: dict[str, set[str]] = {}
+    needs: dict[str, set[str]] = {}
     while todo:
         wanted = todo.pop()
-        name = str(canonicalize_name(wanted.name))
+        name = normalize(wanted.name)
         entry = entries.get(name)
         if entry is None:
             wrong.append(f"{wanted} is missing")
@@ -38,10 +51,23 @@ def check_closure(
         version = entry["metadata"]["version"]
         if not wanted.url and not wanted.specifier.contains(version, prereleases=True):
             wrong.append(f"{wanted} is wanted, {name} {version} was chosen")
-        for extra in {"", *wanted.extras} - {extra for each, extra in seen if each == name}:
-            seen.add((name, extra))
-            todo += _needs(entry, extra, target)
-    wrong += [f"{name} is needed by nothing" for name in entries.keys() - {n for n, _ in seen}]
+        for extra in {"", *wanted.extras} - seen.setdefault(name, set()):
+            seen[name].add(extra)
+            found = [*_needs(entry, {**markers, "extra": extra})]
+            needs.setdefault(name, set()).update(normalize(each.name) for each in found)
+            todo += found
+    return Closure({name: tuple(sorted(each)) for name, each in needs.items()}, tuple(wrong))
+
+
+def check_closure(installs: Sequence[Mapping[str, Any]], closure: Closure, target: Target) -> None:
+    """Raise BuildError unless a report's entries are all that is needed on *target*.
+
+    Every requirement whose marker holds there must be met by an entry, every entry must take that
+    Python, and none may be there for nothing.
+    """
+    entries = _by_name(installs)
+    wrong = [*_unfit(entries, target), *closure.wrong]
+    wrong += [f"{name} is needed by nothing" for name in entries.keys() - closure.needs.keys()]
     if wrong:
         raise BuildError(
             "pip chose files that are not right for Python "
@@ -49,6 +75,10 @@ def check_closure(
             "make the lock on a machine of that architecture that has this Python, or with "
             "another pip: python -m pip install --upgrade pip",
         )
+
+
+def _by_name(installs: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {normalize(each["metadata"]["name"]): each for each in installs}
 
 
 def _unfit(entries: Mapping[str, Mapping[str, Any]], target: Target) -> Iterator[str]:
@@ -61,10 +91,9 @@ def _unfit(entries: Mapping[str, Mapping[str, Any]], target: Target) -> Iterator
             yield f"{name} {entry['metadata']['version']} wants Python {requirement}"
 
 
-def _needs(entry: Mapping[str, Any], extra: str, target: Target) -> Iterator[Requirement]:
+def _needs(entry: Mapping[str, Any], environment: dict[str, str]) -> Iterator[Requirement]:
     from packaging.requirements import Requirement
 
-    environment = {**target.markers(), "extra": extra}
     for text in entry["metadata"].get("requires_dist", ()):
         need = Requirement(text)
         if need.marker is None or need.marker.evaluate(environment):

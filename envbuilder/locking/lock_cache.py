@@ -13,6 +13,7 @@ from pathlib import Path
 from .. import __version__, files
 from ..host import Host, cache_folder
 from ..model.base import sha256_text
+from ..model.lock_check import contradictions
 from ..model.plan import Lock
 
 # An index has something new at any time. A day later is late to hear of it, and who builds the
@@ -59,7 +60,7 @@ def find(file: Path, now: datetime) -> CachedLock | None:
         lock = Lock.model_validate_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, OverflowError):
         return None  # there is none, or one of another schema: the next one takes its place
-    return CachedLock(lock, abs(age)) if _is_young(age) else None
+    return CachedLock(lock, abs(age)) if _is_young(age) and not contradictions(lock) else None
 
 
 def store(file: Path, lock: Lock, now: datetime) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from ..errors import BuildError
 from ..model.artifact import IndexFile, Sdist, Wheel
 from ..model.knowledge import Component
+from ..model.lock_check import only_built_with
 from ..model.plan import Lock, Plan, SourceBuild
 from ..model.recipe import Recipe
 from ..target_tools.files import file_name, sha256_of
@@ -117,14 +118,17 @@ def make_lock(
                 f"{name} {build.version} is yanked ({found.yanked}); taken, as it is asked for"
             )
         files.append(_sdist(plan, build, name, found))
-    only_built_with = _tools(plan)
-    files += [_wheel(entry, only_built_with) for entry in report.installs]
+    tools = only_built_with(plan)
+    files += [_wheel(entry, tools) for entry in report.installs]
     imports = {normalize(name): module for name, module in known.imports.items()}
     sizes = _sizes(files, sources, environment.downloads)
-    whole = (
-        each.model_copy(update={"size": sizes[each.url], "imports": imports.get(each.name)})
-        for each in files
-    )
+    needs = {each.name: report.needs.get(each.name, ()) for each in files}
+    whole = []
+    for each in files:
+        said: dict[str, object] = {"size": sizes[each.url], "imports": imports.get(each.name)}
+        if each.kind == "wheel":
+            said["needs"] = tuple(name for name in needs[each.name] if name in needs)
+        whole.append(each.model_copy(update=said))
     return Lock(
         plan=plan, artifacts=tuple(sorted(whole, key=lambda each: (each.name, each.version)))
     )
@@ -205,7 +209,7 @@ def _sdist(plan: Plan, build: SourceBuild, name: str, file: SourceFile) -> Sdist
     )
 
 
-def _wheel(entry: Mapping[str, Any], only_built_with: set[str]) -> Wheel:
+def _wheel(entry: Mapping[str, Any], tools: set[str]) -> Wheel:
     name = normalize(entry["metadata"]["name"])
     url = without_credentials(entry["download_info"]["url"])
     return Wheel(
@@ -214,17 +218,8 @@ def _wheel(entry: Mapping[str, Any], only_built_with: set[str]) -> Wheel:
         filename=file_name(url),
         url=url,
         sha256=_sha256(url, entry["download_info"]),
-        build_only=name in only_built_with,
+        build_only=name in tools,
     )
-
-
-def _tools(plan: Plan) -> set[str]:
-    """Return the distributions that only the build uses; pip, where the plan does not want it."""
-    from packaging.requirements import Requirement
-
-    wanted = {normalize(pin.locator) for pin in plan.pins}
-    wanted |= {normalize(Requirement(each).name) for each in plan.packages}
-    return {"pip", *(normalize(pin.locator) for pin in plan.build_pins)} - wanted
 
 
 def _sizes(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..model.plan import Pin, Plan
 from ..process import Finished
-from .closure import check_closure
+from .closure import Closure, check_closure, closure_of
 from .failures import LACKING, pip_failure, pip_is_missing
 from .settings import PipSettings, read_settings
 from .stub_wheels import is_present, write_present
@@ -36,9 +36,13 @@ class InstalledDistributions(NamedTuple):
 
 
 class PipReport(NamedTuple):
-    """Entries of pip's report, of what must be fetched, and the settings pip found them with."""
+    """Entries of pip's report, of what must be fetched, and the settings pip found them with.
+
+    ``needs``: the names that each of them requires.
+    """
 
     installs: tuple[dict[str, Any], ...]
+    needs: Mapping[str, tuple[str, ...]]
     settings: PipSettings
 
 
@@ -56,7 +60,9 @@ def ask_own(
     options = [*ignore, *write_present(scratch, firm)]
     pip = [python, _RUN_PIP, "keep", str(downloads)] if downloads else [python, "-m", "pip"]
     answer = _asked(plan, run, pip, options, scratch)
-    return _report(plan, run, python, scratch, _installs(plan, answer, scratch))
+    installs, markers = _installs(plan, answer, scratch)
+    closure = closure_of(installs, _requirements(plan), markers)
+    return _report(plan, run, python, scratch, installs, closure)
 
 
 def ask_for_target(
@@ -88,9 +94,10 @@ def ask_for_target(
         if answer.ok or not in_the_way:
             break
         loose = {name: found for name, found in loose.items() if name not in in_the_way}
-    installs = _installs(plan, answer, scratch)
-    check_closure(installs, [*_requirements(plan), *own], target)
-    return _report(plan, run, sys.executable, scratch, installs)
+    installs, _ = _installs(plan, answer, scratch)
+    closure = closure_of(installs, [*_requirements(plan), *own], target.markers())
+    check_closure(installs, closure, target)
+    return _report(plan, run, sys.executable, scratch, installs, closure)
 
 
 def pip_pins(plan: Plan) -> tuple[Pin, ...]:
@@ -127,19 +134,28 @@ def _asked(
     return answer
 
 
-def _installs(plan: Plan, answer: Finished, scratch: Path) -> list[dict[str, Any]]:
-    """Return the entries of pip's report, also of what is there. Raises what its failure means."""
+def _installs(
+    plan: Plan, answer: Finished, scratch: Path
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Return the entries of pip's report, also of what is there, and what it evaluated markers in.
+
+    Raises what its failure means.
+    """
     if not answer.ok:
         raise pip_failure(plan, pip_pins(plan), answer)
-    text = (scratch / _REPORT).read_text(encoding="utf-8")
-    installs: list[dict[str, Any]] = json.loads(text)["install"]
-    return installs
+    report = json.loads((scratch / _REPORT).read_text(encoding="utf-8"))
+    return report["install"], report.get("environment", {})
 
 
 def _report(
-    plan: Plan, run: Run, python: str, scratch: Path, installs: Sequence[dict[str, Any]]
+    plan: Plan,
+    run: Run,
+    python: str,
+    scratch: Path,
+    installs: Sequence[dict[str, Any]],
+    closure: Closure,
 ) -> PipReport:
     finished = run([python, "-m", "pip", "config", "list"])
     settings = read_settings(finished.stdout if finished.ok else "", plan)
     to_fetch = (each for each in installs if not is_present(scratch, each["download_info"]["url"]))
-    return PipReport(tuple(to_fetch), settings)
+    return PipReport(tuple(to_fetch), closure.needs, settings)

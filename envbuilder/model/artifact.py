@@ -23,6 +23,10 @@ class _IndexFile(Document):
     size: int | None = Field(default=None, description="Bytes, where the index says so.")
     build_only: bool = Field(default=False, description="Used to build, not installed.")
     imports: Line | None = Field(default=None, description="What Python imports it as.")
+    needs: tuple[Name, ...] | None = Field(
+        default=None,
+        description="What a wheel requires of the other files; None: locked before that was kept.",
+    )
 
 
 class Wheel(_IndexFile):

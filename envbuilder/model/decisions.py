@@ -20,6 +20,7 @@ holds locks of every schema with their ids.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +81,26 @@ def plan_decisions(plan: Plan) -> dict[str, Any]:
         },
         waived=sorted(each.id for each in plan.waived),
     )
+
+
+def earlier_sha256(text: str) -> str:
+    """Return the sha256 by which the release before there were decisions named a lock's folder.
+
+    *text*: the lock as that release wrote it. All that it says was hashed, without its inputs, the
+    files' sizes, and what was then empty and newer than most locks.
+    """
+    lock = json.loads(text)
+    plan = lock["plan"]
+    plan.pop("inputs", None)
+    parts = [(plan, ("channels", "profile", "verified")), (plan["runtime"], ("aliases", "beside"))]
+    parts += [(each, ("homes", "tree")) for each in plan["builds"]]
+    for part, keys in parts:
+        for key in keys:
+            if not part.get(key):
+                part.pop(key, None)
+    for artifact in lock["artifacts"]:
+        artifact.pop("size", None)
+    return sha256_text(canonical_json(lock))
 
 
 def asks_the_same(one: Plan, other: Plan) -> bool:

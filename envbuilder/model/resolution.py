@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .plan import Finding, Pin, Replacement, SourceBuild
+from .plan import Finding, Pin, Plan, Replacement, SourceBuild
 
 
 @dataclass(frozen=True)
@@ -23,3 +23,18 @@ class Resolution:
     replaced: tuple[Replacement, ...] = ()
     builds: tuple[SourceBuild, ...] = ()
     findings: tuple[Finding, ...] = ()
+
+
+def decided(plan: Plan) -> Resolution:
+    """Return what was decided for a plan."""
+    return Resolution(
+        pins=plan.pins,
+        build_pins=plan.build_pins,
+        brought=plan.brought,
+        python=plan.python,
+        loads=plan.modules.loads,
+        final=plan.modules.final,
+        replaced=plan.modules.replaced,
+        builds=plan.builds,
+        findings=plan.findings,
+    )

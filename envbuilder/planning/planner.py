@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..errors import UsageError
@@ -17,12 +17,12 @@ from ..model.plan import (
     PlanChannel,
     RuntimePlan,
     SourceBuild,
-    Step,
 )
 from ..model.profiles import build_variables
 from ..model.recipe import Arch, Profile, Recipe
 from ..model.resolution import Resolution
 from ..model.site import Launcher, Site
+from ..model.steps import steps_of
 from .proofs import ApiLauncher, horovod_parts, proofs
 
 
@@ -54,7 +54,7 @@ def make_plan(request: PlanRequest) -> Plan:
     _check_aliases(request)
     verified = _verified(request)
     launcher = site.launcher or _launcher(request)
-    return Plan(
+    plan = Plan(
         recipe=recipe.name,
         summary=recipe.summary,
         site=site.name,
@@ -90,9 +90,10 @@ def make_plan(request: PlanRequest) -> Plan:
         find_links=(*recipe.find_links, *site.find_links),
         channels=tuple(_channels(request)),
         profile=request.profile,
-        steps=tuple(_steps(request, verified)),
+        steps=(),
         inputs=request.inputs,
     )
+    return plan.model_copy(update={"steps": steps_of(plan, request.backend.steps)})
 
 
 def _build(build: SourceBuild, request: PlanRequest) -> SourceBuild:
@@ -183,26 +184,6 @@ def _launcher(request: PlanRequest) -> Launcher:
             "name the command in the site file: launcher: {command: [srun, --mpi=pmix]}",
         )
     return launcher
-
-
-def _steps(request: PlanRequest, verified: Sequence[SourceBuild]) -> Iterator[Step]:
-    builds, aliases = request.resolution.builds, request.runtime.aliases
-    if request.resolution.loads:
-        yield Step(id="modules", title="load the site's modules and compare")
-    yield from request.backend.steps
-    yield Step(id="fetch", title="fetch the locked packages")
-    yield Step(id="install", title="install them")
-    yield Step(id="tools", title="unpack the build tools")
-    for build in builds:
-        name = build.component
-        yield Step(id=f"build-{name}", title=f"build {name} {build.version}")
-    if builds or verified:
-        whose = "were built" if builds else "the module brings"
-        yield Step(id="verify", title=f"look at the libraries that {whose}")
-    yield Step(id="runtime", title="build the collective runtime")
-    if aliases:
-        yield Step(id="alias", title=f"let it answer to {', '.join(aliases)}")
-    yield Step(id="check", title="import every package and compare")
 
 
 def _check_aliases(request: PlanRequest) -> None:

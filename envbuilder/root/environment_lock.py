@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ..errors import BuildError
+from ..model.decisions import earlier_sha256
+from ..model.lock_check import contradictions
 from ..model.plan import Lock
 from ..target_tools.root.publish import published
 from ..target_tools.root.store import Home, Version
@@ -11,15 +13,24 @@ LOCK = "lock.json"
 
 
 def read_lock(home: Home, version: Version) -> Lock:
-    """Return the lock a published environment was built from. Raises BuildError without one."""
+    """Return the lock a published environment was built from, checked.
+
+    Raises BuildError where there is none, it contradicts itself, or is not that of the folder.
+    """
     path = home.build(version.id) / LOCK
+    said = f"the lock of {home.name}/{version.number} is missing or damaged: {path}"
+    hint = "the environment itself may still work; create it anew to have a record of it"
     try:
-        return Lock.model_validate_json(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        lock = Lock.model_validate_json(text)
     except (FileNotFoundError, ValueError) as error:
-        raise BuildError(
-            f"the lock of {home.name}/{version.number} is missing or damaged: {path}",
-            "the environment itself may still work; create it anew to have a record of it",
-        ) from error
+        raise BuildError(said, hint) from error
+    wrong = list(contradictions(lock))
+    if version.id not in (lock.id(), earlier_sha256(text)[: len(version.id)]):
+        wrong.insert(0, f"it is the lock of {lock.id()}, not of {version.id}")
+    if wrong:
+        raise BuildError("\n".join([said, *(f"  {line}" for line in wrong)]), hint)
+    return lock
 
 
 def find_published(home: Home, lock: Lock) -> Version | None:

@@ -9,8 +9,9 @@ from typing import Any
 from typer.testing import CliRunner
 
 from envbuilder.cli import app
-from envbuilder.model.plan import Lock
+from envbuilder.model.plan import Plan
 from envbuilder.target_tools.root import publish, store
+from tests.made_up_files import locked
 
 # What Slurm sets in a job of two nodes, and LSF in one of Summit's: the first host takes no rank.
 SLURM = {"SLURM_JOB_ID": "17", "SLURM_JOB_NODELIST": "ml[1-2]", "SLURM_TASKS_PER_NODE": "4(x2)"}
@@ -27,7 +28,7 @@ def planned(recipe: str, *words: str) -> dict[str, Any]:
 
 def publish_plan(root: Path, plan: dict[str, Any]) -> store.Version:
     """Publish an environment of *plan* in *root*, by the functions of ``create``; the default."""
-    lock = Lock.model_validate_json(json.dumps({"schema": 1, "plan": plan, "artifacts": []}))
+    lock = locked(Plan.model_validate_json(json.dumps(plan)))
     home = store.open_home(store.open_root(root, lock.plan.site, lock.plan.arch), lock.plan.recipe)
     for folder in (home.prefix(lock.id()), home.build(lock.id())):
         folder.mkdir()

@@ -12,6 +12,8 @@ from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
 from envbuilder.model.base import canonical_json
+from envbuilder.model.plan import Plan
+from tests.made_up_files import locked, wheel
 
 Edit = Callable[[dict[str, Any]], None]
 
@@ -26,10 +28,10 @@ def run(*words: str | Path, **env: str) -> Result:
 
 @pytest.fixture(scope="module")
 def plain() -> dict[str, Any]:
-    """Return a lock of recipe allreduce as it would be planned now, without files."""
+    """Return a lock of recipe allreduce as it would be planned now, with files that are made up."""
     answer = run("plan", "allreduce", "--json")
     assert answer.exit_code == 0, answer.stderr
-    return {"schema": 1, "plan": json.loads(answer.stdout), "artifacts": []}
+    return locked(Plan.model_validate_json(answer.stdout)).plain()
 
 
 @pytest.fixture
@@ -69,6 +71,8 @@ def newer_numpy(lock: dict[str, Any]) -> None:
     for pin in lock["plan"]["pins"]:
         if pin["component"] == "numpy":
             pin["version"] = "99.1"
+    newer = wheel("numpy", "99.1").plain()
+    lock["artifacts"] = [newer if each["name"] == "numpy" else each for each in lock["artifacts"]]
 
 
 Write = Callable[..., Path]
@@ -90,7 +94,8 @@ def test_another_version_is_drift(lock: Write, plain: dict[str, Any]) -> None:
     told = json.loads(run("diff", lock("one"), lock("two", newer_numpy), "--json").stdout)
     assert told["same"] is False
     assert [(each["section"], each["name"]) for each in told["differences"]] == [
-        ("components", "numpy")
+        ("components", "numpy"),
+        ("files", "numpy"),
     ]
 
 
@@ -191,7 +196,7 @@ INTO = pytest.mark.parametrize("into", [("--root",), ("--bundle", "--output")])
         ),
         (
             lambda lock: lock["plan"]["steps"].append({"id": "evil", "title": "x"}),
-            "a step that this envbuild does not know: evil",
+            "the steps are not those of its plan: with evil",
         ),
     ],
 )

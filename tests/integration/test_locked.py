@@ -8,6 +8,7 @@ from pathlib import Path
 
 from integration_tools import Envbuild, seed, small_lock
 
+from envbuilder.model.decisions import earlier_sha256
 from envbuilder.model.plan import Finding, Input, Lock
 from envbuilder.target_tools.root import publish, store
 
@@ -70,7 +71,7 @@ def published_by_an_earlier_release(root: Path, built_root: Path, lock: Lock) ->
     """
     seed(root, built_root)
     home = store.open_home(store.read_root(root), lock.plan.recipe)
-    identity = "0123456789ab"
+    identity = earlier_sha256(lock.text())[:12]
     home.prefix(identity).mkdir()
     home.build(identity).mkdir()
     (home.build(identity) / "lock.json").write_text(lock.text(), encoding="utf-8")

@@ -206,10 +206,10 @@ def test_a_pip_that_reads_markers_somewhere_else_gives_no_lock(
     """Without the other Python's markers the answer is this Python's, and is found out."""
     plain = tmp_path / "plain.py"
     plain.write_text(
-        "import runpy, sys\ndel sys.path[0]\nsys.argv = ['pip', *sys.argv[2:]]\n"
+        "import runpy, sys\ndel sys.path[0]\nsys.argv = ['pip', *sys.argv[3:]]\n"
         "runpy.run_module('pip', run_name='__main__', alter_sys=True)\n"
     )
-    monkeypatch.setattr("envbuilder.locking.pip_report._PROGRAM", plain)
+    monkeypatch.setattr("envbuilder.locking.pip_report._RUN_PIP", str(plain))
     plan = make_plan("/p", "3.7", arch="ppc64le", packages=("click==8.1.3",))
     with pytest.raises(Exception, match="importlib-metadata.* is missing"):
         locked(plan, tmp_path, here=False)

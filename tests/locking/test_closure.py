@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 
 from envbuilder.errors import BuildError
-from envbuilder.locking.closure import check_closure
+from envbuilder.locking import closure
 from envbuilder.locking.target import Target
 
 PYTHON36 = Target("3.6.15", "ppc64le")
+
+
+def check_closure(installs: list[dict[str, object]], roots: list[str], target: Target) -> None:
+    found = closure.closure_of(installs, roots, target.markers())
+    closure.check_closure(installs, found, target)
 
 
 def entry(name: str, version: str, *needs: str, python: str | None = None) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from envbuilder.locking.lock_cache import LIFETIME, cache_file, find, store
-from envbuilder.model.plan import Lock
+from envbuilder.model.plan import Lock, Plan
 from tests.cli.published import planned
+from tests.made_up_files import locked
 
 # What is written has the machine's own time.
 NOW = datetime.now(timezone.utc)
@@ -19,7 +21,7 @@ NAME = f"lock-{'0123456789abcdef' * 4}.json"
 
 @pytest.fixture(scope="module")
 def lock() -> Lock:
-    return Lock(plan=planned("allreduce"), artifacts=())
+    return locked(Plan.model_validate_json(json.dumps(planned("allreduce"))))
 
 
 def aged(path: Path, age: timedelta) -> Path:

@@ -113,7 +113,7 @@ SAYS_NOTHING = re.compile(
     | plan\.findings\.0\.(?!id$|status$).*
     | plan\.findings\.1\..*
     | plan\.proofs\.\d+\.launcher\..*
-    | artifacts\.\d+\.(url|filename|size|imports)
+    | artifacts\.\d+\.(url|filename|size|imports|needs)(\..*)?
     """,
     re.VERBOSE,
 )

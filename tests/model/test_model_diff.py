@@ -48,8 +48,8 @@ FIXED = {("schema",), ("plan", "schema"), ("plan", "builds", 0, "tree", "kind")}
 
 @pytest.mark.parametrize(
     "path",
-    # Neither is decided: a file's size, and which virtuals a component fulfils.
-    [path for path in leaves(LOCK.plain()) if path[-1] not in {"size", "fulfils"}],
+    # None is decided: a file's size, what it needs, and which virtuals a component fulfils.
+    [path for path in leaves(LOCK.plain()) if path[-1] not in {"size", "needs", "fulfils"}],
     ids=lambda path: ".".join(map(str, path)),
 )
 def test_whatever_changes_is_told(path: tuple[Any, ...]) -> None:

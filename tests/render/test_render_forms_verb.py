@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 from envbuilder.cli import app
 from envbuilder.commands.render import forms
 from envbuilder.model.plan import Lock, Plan
+from tests.made_up_files import locked
 
 SITE = ("--site", "taurus-ml", "--root", "/projects/envbuild")
 
@@ -26,8 +27,7 @@ def render(*words: object) -> Result:
 @pytest.fixture(scope="module")
 def lock() -> Lock:
     planned = run("plan", "horovod-nccl", "--site", "taurus-ml", "--json").stdout
-    # No wheel is needed for what is tested here.
-    return Lock(plan=Plan.model_validate_json(planned), artifacts=())
+    return locked(Plan.model_validate_json(planned))
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_a_lock_gives_the_id_of_its_environment(lock: Lock, lock_file: Path) -> 
 def test_a_lock_of_another_recipe_is_refused(lock: Lock, tmp_path: Path) -> None:
     other = lock.plan.model_copy(update={"recipe": "other"})
     file = tmp_path / "other.json"
-    file.write_text(Lock(plan=other, artifacts=()).text(), encoding="utf-8")
+    file.write_text(locked(other).text(), encoding="utf-8")
     done = render("--as", "lua", "--locked", file)
     assert done.exit_code == 2
     assert "the lock is for recipe other, not for horovod-nccl" in done.stderr

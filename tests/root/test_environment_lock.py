@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from envbuilder.errors import BuildError
+from envbuilder.model.decisions import earlier_sha256
 from envbuilder.model.plan import Lock
 from envbuilder.root import environment_lock
 from envbuilder.target_tools.root import publish, store
+from tests.made_up_files import locked
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "render"))
 from render_cases import CASES
 
-LOCK = CASES[0].lock
+LOCK = locked(CASES[0].lock.plan)
 
 
 def publish_as(home: store.Home, identity: str, lock: Lock) -> store.Version:
@@ -25,6 +27,11 @@ def publish_as(home: store.Home, identity: str, lock: Lock) -> store.Version:
     version = publish.reserve(home, identity, "lua")
     publish.publish(home, version, "-- never loaded\n")
     return version
+
+
+def publish_earlier(home: store.Home, lock: Lock) -> store.Version:
+    """Publish under the id of a release that hashed all that a lock says."""
+    return publish_as(home, earlier_sha256(lock.text())[:12], lock)
 
 
 @pytest.fixture
@@ -37,24 +44,25 @@ def reworded(lock: Lock, words: str) -> Lock:
     return lock.model_copy(update={"plan": lock.plan.model_copy(update={"summary": words})})
 
 
-def with_python(lock: Lock, path: str) -> Lock:
-    return lock.model_copy(update={"plan": lock.plan.model_copy(update={"python": path})})
+def with_message_size(lock: Lock, size: int) -> Lock:
+    smoke = lock.plan.smoke.model_copy(update={"max_bytes": size})
+    return lock.model_copy(update={"plan": lock.plan.model_copy(update={"smoke": smoke})})
 
 
 def test_the_newest_of_the_same_decisions_is_found_whatever_it_is_called(home: store.Home) -> None:
     assert environment_lock.find_published(home, LOCK) is None
-    first = publish_as(home, "0123456789ab", reworded(LOCK, "first"))
+    first = publish_earlier(home, reworded(LOCK, "first"))
     assert environment_lock.find_published(home, LOCK) == first
-    second = publish_as(home, "ba9876543210", reworded(LOCK, "second"))
-    publish_as(home, "other", with_python(LOCK, "/usr/bin/python3.12"))
+    second = publish_earlier(home, reworded(LOCK, "second"))
+    publish_earlier(home, reworded(with_message_size(LOCK, 1024), "third"))
     assert environment_lock.find_published(home, LOCK) == second
     publish.withdraw(home, second)
     assert environment_lock.find_published(home, LOCK) == first
 
 
 def test_what_cannot_be_read_is_not_what_is_looked_for(home: store.Home) -> None:
-    first = publish_as(home, "0123456789ab", LOCK)
-    second = publish_as(home, "ba9876543210", LOCK)
+    first = publish_earlier(home, reworded(LOCK, "first"))
+    second = publish_earlier(home, reworded(LOCK, "second"))
     (home.build(second.id) / environment_lock.LOCK).write_text('{"schema": 1', encoding="utf-8")
     assert environment_lock.find_published(home, LOCK) == first
     with pytest.raises(BuildError, match="the lock of allreduce/2 is missing or damaged"):
@@ -63,7 +71,7 @@ def test_what_cannot_be_read_is_not_what_is_looked_for(home: store.Home) -> None
     assert environment_lock.find_published(home, LOCK) is None
 
 
-@pytest.mark.parametrize("text", [None, '{"schema": 1', with_python(LOCK, "/usr/bin/other").text()])
+@pytest.mark.parametrize("text", [None, '{"schema": 1', with_message_size(LOCK, 1024).text()])
 def test_what_is_called_by_the_id_is_it_whatever_became_of_its_lock(
     home: store.Home, text: str | None
 ) -> None:
@@ -72,3 +80,10 @@ def test_what_is_called_by_the_id_is_it_whatever_became_of_its_lock(
     stored = home.build(version.id) / environment_lock.LOCK
     stored.unlink() if text is None else stored.write_text(text, encoding="utf-8")
     assert environment_lock.find_published(home, LOCK) == version
+
+
+def test_a_lock_that_is_not_its_folders_is_refused_and_named(home: store.Home) -> None:
+    """A smaller smoke test, as every other decision, makes another id."""
+    version = publish_as(home, LOCK.id(), with_message_size(LOCK, 1024))
+    with pytest.raises(BuildError, match=f"it is the lock of [0-9a-f]{{12}}, not of {LOCK.id()}"):
+        environment_lock.read_lock(home, version)

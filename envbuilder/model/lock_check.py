@@ -1,0 +1,197 @@
+"""A lock held against itself: what it says twice, or what follows from the rest, must agree.
+
+Whoever reads a lock asks here before using it. That finds a lock that was edited or mixed up, not
+one that was made for the purpose: a whole lock with other files is another lock, with another id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, get_args
+
+from ..target_tools.files import file_name
+from ..target_tools.names import normalize
+from .artifact import IndexFile
+from .backend import BackendTraits
+from .plan import Api, Lock, Pin, Plan, SourceBuild
+from .steps import steps_of
+
+if TYPE_CHECKING:
+    from packaging.version import Version
+
+
+def contradictions(
+    lock: Lock, backends: Mapping[str, BackendTraits] | None = None
+) -> tuple[str, ...]:
+    """Return what in a lock cannot be so, a line each; nothing of one that is whole.
+
+    *backends*: which steps of a prefix there are; None: that is not known, and some are enough.
+    """
+    found = (_of_interpreter(lock.plan), _of_steps(lock.plan, backends), _of_proofs(lock.plan))
+    files = (_of_names(lock), _of_pins(lock), _of_builds(lock), _of_closure(lock))
+    return tuple(line for lines in (*found, *files) for line in lines)
+
+
+def only_built_with(plan: Plan) -> set[str]:
+    """Return the distributions that only the build uses; pip, where the plan does not want it."""
+    wanted = {normalize(pin.locator) for pin in plan.pins} | _asked_for(plan)
+    return {"pip", *(normalize(pin.locator) for pin in plan.build_pins)} - wanted
+
+
+def _asked_for(plan: Plan) -> set[str]:
+    # lazy import: 36 ms
+    from packaging.requirements import Requirement
+
+    return {normalize(Requirement(each).name) for each in plan.packages}
+
+
+def _of_interpreter(plan: Plan) -> Iterator[str]:
+    pin = plan.pin("python")
+    if pin and pin.origin == "system" and plan.python != pin.locator:
+        yield f"the virtualenv is made with {plan.python}, and the pin is {pin}"
+
+
+def _of_steps(plan: Plan, backends: Mapping[str, BackendTraits] | None) -> Iterator[str]:
+    there = [each.id for each in plan.steps]
+    start, end = bool(plan.modules.loads), there.index("fetch") if "fetch" in there else 0
+    own = plan.steps[start : max(end, start)]
+    if backends is not None and plan.backend in backends:
+        own = backends[plan.backend].steps
+    follow = [each.id for each in steps_of(plan, own)]
+    if there != follow or not own:
+        less = [each for each in follow if each not in there] or ["one of the prefix"][bool(own) :]
+        more = [each for each in there if each not in follow]
+        said = [f"without {each}" for each in less] + [f"with {each}" for each in more]
+        yield f"the steps are not those of its plan: {', '.join(said) or 'in another order'}"
+
+
+def _of_proofs(plan: Plan) -> Iterator[str]:
+    """Yield what must be proved and is not. The first plans named no proof: see ``proofs_of``."""
+    there = [(each.api, each.transport) for each in plan.proofs]
+    if not there:
+        return
+    builds = (each for each in (*plan.builds, *plan.verified) if each.component == "horovod")
+    follow = [("numpy", "mpi"), *(proof for build in builds for proof in _proofs_of(build))]
+    for api, transport in follow:
+        if (api, transport) not in there:
+            yield f"the smoke test of {api} over {transport} is left out"
+    strangers = {each.launcher.kind for each in plan.proofs if each.api == "numpy"}
+    if strangers - {plan.launcher.kind}:
+        yield f"the smoke test is started by {', '.join(sorted(strangers))}, not by the launcher"
+
+
+def _proofs_of(build: SourceBuild) -> Iterator[tuple[str, str]]:
+    """Yield what proves a Horovod over MPI; whether Gloo can be tried is the site's to say."""
+    if build.flags.get("HOROVOD_WITHOUT_MPI") == "1":
+        return
+    operation = build.flags.get("HOROVOD_GPU_ALLREDUCE") or build.flags.get(
+        "HOROVOD_GPU_OPERATIONS"
+    )
+    for framework in build.frameworks:
+        if f"horovod.{framework}" in get_args(Api):
+            yield f"horovod.{framework}", "nccl" if operation == "NCCL" else "mpi"
+
+
+def _of_names(lock: Lock) -> Iterator[str]:
+    """Yield files that are not what they are said to be, and those that are there twice."""
+    names: set[str] = set()
+    tools = only_built_with(lock.plan)
+    for each in lock.index_files:
+        if each.name in names:
+            yield f"there are two files of {each.name}"
+        names.add(each.name)
+        if file_name(each.url) != each.filename:
+            yield f"{each.filename} is fetched as {file_name(each.url)}"
+        if _named(each) != (each.name, _version(each.version)):
+            yield f"{each.name} {each.version} is the file {each.filename}"
+        if each.kind == "wheel" and each.build_only != (each.name in tools):
+            used = "only to build with" if each.build_only else "to be installed"
+            yield f"{each.filename} is locked {used}"
+
+
+def _named(file: IndexFile) -> tuple[str, Version | None] | None:
+    """Return name and version that a file's own name says."""
+    # lazy import: 25 ms
+    from packaging.utils import parse_sdist_filename, parse_wheel_filename
+
+    try:
+        if file.kind == "wheel":
+            return parse_wheel_filename(file.filename)[:2]
+        return parse_sdist_filename(file.filename)
+    except ValueError:
+        return None
+
+
+def _version(text: str) -> Version | None:
+    from packaging.version import Version
+
+    try:
+        return Version(text)
+    except ValueError:
+        return None
+
+
+def _of_pins(lock: Lock) -> Iterator[str]:
+    files = {each.name: each for each in lock.index_files}
+    for pin in _by_pip(lock.plan):
+        file = files.get(normalize(pin.locator))
+        if file is None and not lock.plan.system_site_packages:
+            yield f"{pin} has no file"
+        elif file is not None and not _is_of(pin, file):
+            yield f"{pin}, and its file is {file.filename}"
+
+
+def _by_pip(plan: Plan) -> Iterator[Pin]:
+    return (pin for pin in (*plan.pins, *plan.build_pins) if pin.origin == "pip")
+
+
+def _is_of(pin: Pin, file: IndexFile) -> bool:
+    """Whether a file is of the pin's release; 2.13.0+cpu is one of 2.13.0, as pip has it."""
+    wanted, found = _version(pin.version), _version(file.version)
+    if wanted is None or found is None or file.kind != "wheel":
+        return False
+    return found == wanted or (wanted.local is None and str(wanted) == found.public)
+
+
+def _of_builds(lock: Lock) -> Iterator[str]:
+    """Yield what is built without sources, sources that nothing is built from, and patches."""
+    plan = lock.plan
+    sources = {each.name: each for each in lock.index_files if each.kind == "sdist"}
+    locators = {
+        pin.component: normalize(pin.locator)
+        for pin in (*plan.pins, *plan.build_pins)
+        if pin.origin == "build"
+    }
+    for build in plan.builds:
+        if build.tree is not None:
+            continue
+        names = (locators.get(build.component, build.component), normalize(build.component))
+        file = next((sources.pop(name) for name in names if name in sources), None)
+        if file is None:
+            yield f"{build.component} {build.version} is built, and has no sources"
+        elif _version(file.version) != _version(build.version):
+            yield f"{build.component} {build.version} is built from {file.filename}"
+    for file in sources.values():
+        yield f"nothing is built from {file.filename}"
+    applied = {name for build in plan.builds for name in build.patches}
+    for name in sorted(applied ^ {each.name for each in plan.patches}):
+        yield f"the patch {name} is {'not there' if name in applied else 'applied to nothing'}"
+
+
+def _of_closure(lock: Lock) -> Iterator[str]:
+    """Yield wheels that nothing needs. Locks of before do not say what a wheel needs."""
+    wheels = {each.name: each for each in lock.index_files if each.kind == "wheel"}
+    if all(each.needs is None for each in wheels.values()):
+        return
+    names = {each.name for each in lock.index_files}
+    todo = {"pip", *(normalize(pin.locator) for pin in _by_pip(lock.plan)), *_asked_for(lock.plan)}
+    needed: set[str] = set()
+    while todo:
+        name = todo.pop()
+        needed.add(name)
+        needs = set((wheels[name].needs or ()) if name in wheels else ())
+        for each in sorted(needs - names):
+            yield f"{name} needs {each}, which has no file"
+        todo |= needs - needed
+    for name in sorted(wheels.keys() - needed):
+        yield f"{wheels[name].filename} is needed by nothing"
