@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import clingo
 
-from .assumptions import changes
-from .encoding import EncodedProblem
-from .problem import LEVELS, Problem, Stack, WantRef
+from .dominance import Vector
+from .encoding import EncodedProblem, roles
+from .problem import LEVELS, Assumption, Change, ChangeKind, Problem, Stack
 
-# Levels that are not "newest" stand at these priorities in engine.lp.
-_PRIORITIES = {
-    "changes": 1010,
-    "distance": 1009,
-    "additions": 1008,
-    "preference": 1007,
-    "origins": 1006,
-    "warnings": 1005,
-    "remedies": 1004,
-    "generations": 1003,
-    "loads": 2,
-    "names": 1,
-}
-_NEWEST = 1000
+# The priorities of the levels in engine.lp: downwards from the first; "newest" has one for each
+# want, and those after it are the last.
+_FIRST, _NEWEST = 1010, 1000
+
+Numbers = Mapping[str, list[tuple[int, ...]]]
+"""The arguments of all atoms that are numbers, by the atoms' names."""
+
+_OF_WANTS: dict[ChangeKind, str] = {"widen": "wide", "drop": "dropped", "add": "added"}
+"""What says of a want that it is changed like that; a flag or a row is simply not on."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +34,7 @@ def read(encoded: EncodedProblem, answer: DecodedAnswer) -> Stack:
     """Return the stack that an answer means; its loads are not ordered yet."""
     of = _numbers(answer.atoms)
     problem = encoded.problem
-    names, candidates = tuple(encoded.numbers.modules), tuple(encoded.numbers.candidates)
+    names, candidates = tuple(encoded.numbers["module"]), tuple(encoded.numbers["candidate"])
     used = frozenset(candidates[k] for (k,) in of.get("use", ()))
     active = tuple(sorted(names[m] for (m,) in of.get("active", ())))
     taken = {q: d for q, d in of.get("take", ())}  # noqa: C416 - tuples of any length to pairs
@@ -48,16 +43,15 @@ def read(encoded: EncodedProblem, answer: DecodedAnswer) -> Stack:
         loads=tuple(sorted(names[m] for (m,) in of.get("load", ()))),
         final=active,
         replaced=_replaced(encoded, (names[r] for (r,) in of.get("replaced", ())), active),
-        used=_used(encoded, used, _asked(encoded, of)),
+        used=_used(encoded, used, of),
         effective=tuple(sorted(candidates[k] for (k,) in of.get("effective", ()))),
         violated=tuple(sorted(violated)),
-        costs=_by_level(problem, answer.costs),
-        changes=changes(problem, encoded.atoms, answer.atoms),
+        costs=tuple(_by_level(encoded, answer.costs)),
+        changes=_changes(encoded, of, frozenset(answer.atoms)),
     )
 
 
-def _numbers(atoms: Iterable[clingo.Symbol]) -> dict[str, list[tuple[int, ...]]]:
-    """Return the arguments of all atoms that are numbers, by the atoms' names."""
+def _numbers(atoms: Iterable[clingo.Symbol]) -> Numbers:
     found: dict[str, list[tuple[int, ...]]] = {}
     for atom in atoms:
         arguments = (each for each in atom.arguments if each.type == clingo.SymbolType.Number)
@@ -74,26 +68,45 @@ def _replaced(
     return tuple(sorted((name, winners[modules[name].key]) for name in replaced))
 
 
-def _asked(encoded: EncodedProblem, of: Mapping[str, list[tuple[int, ...]]]) -> frozenset[int]:
-    """Return the numbers of the wants that are met: those not dropped, and those added."""
-    dropped = {s for (s,) in of.get("dropped", ())}
-    added = {s for (s,) in of.get("added", ())}
-    return frozenset(range(len(encoded.problem.wants))) - dropped | added
-
-
 def _used(
-    encoded: EncodedProblem, candidates: frozenset[str], asked: frozenset[int]
-) -> tuple[tuple[WantRef, str], ...]:
-    """Return which candidate each want uses."""
+    encoded: EncodedProblem, candidates: frozenset[str], of: Numbers
+) -> tuple[tuple[Assumption, str], ...]:
+    """Return which candidate each want uses that is met: not dropped, or added."""
     by_role = {
         role: each.id
         for each in encoded.kept.candidates
         if each.id in candidates
-        for role in each.roles | {each.component}
+        for role in roles(each)
     }
+    asked = len(encoded.problem.wants)
     return tuple(
-        (want.ref, by_role[want.component]) for s, want in enumerate(encoded.wants) if s in asked
+        (want.ref, by_role[want.component])
+        for s, want in enumerate(encoded.wants)
+        if ((s,) not in of.get("dropped", ()) if s < asked else (s,) in of.get("added", ()))
     )
+
+
+def _changes(
+    encoded: EncodedProblem, of: Numbers, there: frozenset[clingo.Symbol]
+) -> tuple[Change, ...]:
+    """Return what is changed of what was asked: of wants, additions, flags and rows."""
+    wants = [
+        Change(kind, want.ref)
+        for s, want in enumerate(encoded.wants)
+        for kind, atom in _OF_WANTS.items()
+        if (s,) in of.get(atom, ())
+    ]
+    kinds: dict[str, ChangeKind] = {"flag": "flag", "row": "waive"}
+    off = [each for each, atom in encoded.atoms.items() if each.kind in kinds and atom not in there]
+    return (*wants, *(Change(kinds[each.kind], each) for each in off))
+
+
+def changed(encoded: EncodedProblem, change: Change) -> str:
+    """Return the literal of the logic program that says that this is changed."""
+    if change.kind not in _OF_WANTS:
+        return f"not {encoded.atoms[change.of]}"
+    place = [want.ref for want in encoded.wants].index(change.of)
+    return f"{_OF_WANTS[change.kind]}({place})"
 
 
 def _violated(problem: Problem, rule: int, remedy: int | None) -> tuple[str, str | None]:
@@ -102,10 +115,10 @@ def _violated(problem: Problem, rule: int, remedy: int | None) -> tuple[str, str
     return found.key, None if remedy is None else found.remedies[remedy].id
 
 
-def _by_level(problem: Problem, costs: dict[int, int]) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    wants = len(problem.wants) + len(problem.addable)
-    newest = tuple(costs.get(_NEWEST - place, 0) for place in range(wants))
-    return tuple(
-        (level, newest if level == "newest" else (costs.get(_PRIORITIES[level], 0),))
-        for level in LEVELS
-    )
+def _by_level(encoded: EncodedProblem, costs: dict[int, int]) -> Iterator[tuple[str, Vector]]:
+    newest = LEVELS.index("newest")
+    for n, level in enumerate(LEVELS):
+        first, count = (_FIRST if n < newest else len(LEVELS)) - n, 1
+        if n == newest:
+            first, count = _NEWEST, len(encoded.wants)
+        yield level, tuple(costs.get(first - place, 0) for place in range(count))

@@ -15,23 +15,16 @@ from itertools import product
 import clingo
 
 from .. import data
-from .assumptions import changed, unrelaxed
-from .decode import DecodedAnswer, read
+from .decode import DecodedAnswer, changed, read
 from .dominance import keep
-from .encoding import EncodedProblem, bar, facts
+from .encoding import EncodedProblem, bar, facts, roles
 from .loading import order
 from .problem import (
     CHANGE_COSTS,
     Assumption,
     Change,
-    FlagRef,
-    Law,
-    OneProvider,
     Problem,
-    PythonFit,
-    RowRef,
     Stack,
-    WantRef,
 )
 
 # How many sets of loads that end otherwise than planned are barred before giving up. Each bar is
@@ -40,7 +33,7 @@ _MOST_BARS = 60
 
 _OPTIONS = ("-t1", "--seed=1", "--opt-strategy=usc", "--warn=none")
 
-_LOADING = Law("loading")
+_LOADING = Assumption("law", "loading")
 
 
 class LimitError(Exception):
@@ -116,7 +109,7 @@ def conflicts(problem: Problem, limits: Limits | None = None) -> Iterator[tuple[
         yield one
         if not one:
             return
-        laws = {each for each in one if isinstance(each, Law | OneProvider)}
+        laws = {each for each in one if each.is_law}
         shared = laws if laws < set(one) else set()
         left = [each for each in left if each not in one or each in shared]
 
@@ -150,7 +143,7 @@ class _Cores:
             return None
         best = self._smaller(core, _ORDERS[0])
         others: list[tuple[list[Assumption], tuple[str, ...]]] = [
-            ([each for each in among if not isinstance(each, RowRef)], _ORDERS[1])
+            ([each for each in among if each.kind != "row"], _ORDERS[1])
         ]
         others += [([each for each in among if each != one], _ORDERS[0]) for one in best]
         for rest, kinds in others:
@@ -161,7 +154,7 @@ class _Cores:
 
     def _weight(self, those: Sequence[Assumption]) -> tuple[object, ...]:
         written = sum(_kind(each) in ("line", "flag") for each in those)
-        rows = sum(isinstance(each, RowRef) for each in those)
+        rows = sum(each.kind == "row" for each in those)
         return not written, written, rows, len(those), [self._places[each] for each in those]
 
     def _smaller(self, core: list[Assumption], kinds: Sequence[str]) -> tuple[Assumption, ...]:
@@ -211,10 +204,9 @@ _ORDERS = (
 
 
 def _kind(each: Assumption) -> str:
-    if isinstance(each, WantRef):
-        return "implied" if each.source == "implied" else "line"
-    kinds = {FlagRef: "flag", RowRef: "row", PythonFit: "fit"}
-    return kinds.get(type(each), "law")
+    if each.is_law:
+        return "law"
+    return "line" if each.is_want and each.kind != "implied" else each.kind
 
 
 def _best(
@@ -256,7 +248,7 @@ def _behind(encoded: EncodedProblem, stack: Stack) -> dict[str, frozenset[str]]:
     for one, other in product(there, there):
         if one.id in stack.effective or other.id not in stack.effective:
             continue
-        if not (one.roles | {one.component}) & (other.roles | {other.component}):
+        if not roles(one) & roles(other):
             continue
         first = frozenset(name for name in stack.loads if one.module in brings[name])
         for later in stack.loads:
@@ -287,7 +279,8 @@ def _optimum(
     more = ["relaxing." if relaxing else "", *(_block(encoded, each) for each in blocked)]
     limits.check()
     control = _grounded(encoded, objective=True, more="\n".join(more))
-    held = unrelaxed(encoded.problem, encoded.atoms) if relaxing else encoded.atoms
+    free = _changeable(encoded.problem) if relaxing else set()
+    held = [each for each in encoded.atoms if each not in free]
     best: list[DecodedAnswer] = []
 
     def better(model: clingo.Model) -> bool:
@@ -330,7 +323,16 @@ def _run(
                 return []
 
 
+def _changeable(problem: Problem) -> set[Assumption]:
+    """Return the assumptions that a closest stack may give up."""
+    return {
+        *(want.ref for want in problem.wants if want.distance or want.can_drop),
+        *(Assumption("flag", flag) for flag in problem.flags),
+        *(Assumption("row", rule.row) for rule in problem.rules if rule.can_waive),
+    }
+
+
 def _block(encoded: EncodedProblem, changes: Sequence[Change]) -> str:
     """Return a constraint against all of *changes* together."""
-    literals = (changed(encoded.problem, encoded.atoms, each) for each in changes)
+    literals = (changed(encoded, each) for each in changes)
     return f":- {', '.join(literals)}."

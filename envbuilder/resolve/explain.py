@@ -14,20 +14,9 @@ from ..model.recipe import names_module
 from ..text import filled, nearest
 from .engine import LimitError, Limits, closest, conflicts, solve
 from .problem import (
-    CHANGE_COSTS,
     Assumption,
-    Change,
-    ChangeKind,
-    FlagCase,
-    FlagRef,
-    LawName,
-    OneProvider,
-    PythonFit,
-    RowRef,
-    Rule,
     Stack,
     Want,
-    WantRef,
 )
 from .problem import Problem as StackProblem
 from .problem_builder import ProblemInputs, problem_inputs
@@ -43,7 +32,7 @@ ALL_CONFLICTS = 20
 
 _SECONDS = 20.0
 
-_LAWS: dict[LawName, str] = {
+_LAWS = {
     "generations": "what runs together is of one toolchain generation",
     "replaces": "a release takes another's place only within its ABI series and generation",
     "loading": "modules that exclude each other, or need others first, are not loaded together",
@@ -83,7 +72,7 @@ def no_solution(request: Request, verbose: bool = False) -> NoSolutionError:
     stacks = _rechecked(inputs, stacks)
     message = "\n".join(_lines(inputs, shown, found[len(shown) :], stacks, late))
     members = [each for one in shown for each in one]
-    known_bad = any(isinstance(each.of, RowRef) for one in found for each in one)
+    known_bad = any(each.of.kind == "row" for one in found for each in one)
     error = (KnownBadError if known_bad else NoSolutionError)(message)
     place = next((each.place for each in members if each.place), None)
     error.problems = (Problem(message, place, tuple(_hints(inputs, members))),)
@@ -168,7 +157,7 @@ def _verb(inputs: ProblemInputs, member: Member) -> str:
 
 def _name(members: Conflict) -> str:
     """Return a conflict in a few words: its rows, or the first that a user wrote."""
-    rows = [each.of.id for each in members if isinstance(each.of, RowRef)]
+    rows = [each.of.name for each in members if each.of.kind == "row"]
     return ", ".join(rows) or members[0].text
 
 
@@ -183,7 +172,7 @@ def _listed(members: Sequence[Member]) -> Iterator[str]:
 
 
 def _hints(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator[str]:
-    python = WantRef("line", "python")
+    python = Assumption("line", "python")
     if python in _without_candidates(inputs) and any(each.of == python for each in members):
         if inputs.request.backend.channels:
             yield from _recorded_pythons(inputs)
@@ -191,7 +180,7 @@ def _hints(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator[str]:
             yield "envbuild doctor lists the interpreters and what each lacks"
     # What the table of flags says has no row of its own to show.
     known = {each.id for each in matching.rows(inputs.request.knowledge)}
-    rows = [each.of.id for each in members if isinstance(each.of, RowRef) and each.of.id in known]
+    rows = [each.of.name for each in members if each.of.kind == "row" and each.of.name in known]
     if rows:
         yield f"envbuild advisories show {rows[0]} says more"
 
@@ -206,27 +195,24 @@ def _recorded_pythons(inputs: ProblemInputs) -> Iterator[str]:
 
 def member(inputs: ProblemInputs, of: Assumption) -> Member:
     """Return one of those that cannot hold together, in words."""
-    if isinstance(of, WantRef):
+    if of.is_want:
         return _want_member(inputs, of)
-    if isinstance(of, RowRef):
-        row = next(each.row for each in inputs.grounded if each.row.id == of.id)
+    name = of.name
+    if of.kind == "row":
+        row = next(each.row for each in inputs.grounded if each.row.id == name)
         about = f" ({_subject(row)})" if _subject(row) else ""
-        return Member(of, f"{of.id}{about}: {row.summary}", link=row.sources[0], fix=row.fix)
-    if isinstance(of, FlagRef):
-        value = inputs.request.recipe.runtime.flags[of.name]
-        return Member(of, f"{of.name}={value}", inputs.request.places.get(f"flags.{of.name}"))
-    if isinstance(of, PythonFit):
-        return Member(of, f"each release of {of.component} is for certain Pythons only")
-    if isinstance(of, OneProvider):
-        return Member(of, _one_provider(inputs, of.role))
-    return Member(of, _LAWS[of.name])
-
-
-def _one_provider(inputs: ProblemInputs, role: str) -> str:
-    if role in inputs.request.knowledge.components:
-        return f"an environment has one {role}, in one version"
-    fulfilling = inputs.request.knowledge.fulfilling(role)
-    return f"an environment has one {role}: {' or '.join(fulfilling)}"
+        return Member(of, f"{name}{about}: {row.summary}", link=row.sources[0], fix=row.fix)
+    if of.kind == "flag":
+        value = inputs.request.recipe.runtime.flags[name]
+        return Member(of, f"{name}={value}", inputs.request.places.get(f"flags.{name}"))
+    if of.kind == "fit":
+        return Member(of, f"each release of {name} is for certain Pythons only")
+    if of.kind == "provider":
+        one_version = name in inputs.request.knowledge.components
+        fulfilling = " or ".join(inputs.request.knowledge.fulfilling(name))
+        which = ", in one version" if one_version else f": {fulfilling}"
+        return Member(of, f"an environment has one {name}{which}")
+    return Member(of, _LAWS[name])
 
 
 def _subject(row: Row) -> str:
@@ -237,7 +223,7 @@ def _subject(row: Row) -> str:
     return row.component if ranges == ("*",) else f"{row.component} {' or '.join(ranges)}"
 
 
-def _want_member(inputs: ProblemInputs, of: WantRef) -> Member:
+def _want_member(inputs: ProblemInputs, of: Assumption) -> Member:
     required = inputs.requirements[of]
     what = required.component
     what += "" if required.constraint == ANY_VERSION else f" {required.constraint}"
@@ -250,7 +236,7 @@ def _nothing_there(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator
     """Say of each line that nothing fulfils what there is instead."""
     wants = _without_candidates(inputs)
     for member in members:
-        if not isinstance(member.of, WantRef) or member.of not in wants:
+        if not member.of.is_want or member.of not in wants:
             continue
         want = wants[member.of]
         constraint = inputs.requirements[member.of].constraint
@@ -278,18 +264,15 @@ def _without_candidates(inputs: ProblemInputs) -> dict[Assumption, Want]:
 def _changes(inputs: ProblemInputs, stack: Stack) -> Iterator[str]:
     used = dict(stack.used)
     for change in stack.changes:
-        of = change.of
-        if isinstance(of, WantRef) and change.kind in ("widen", "add"):
-            candidate = inputs.candidate(used[of])
+        if change.kind in ("widen", "add"):
+            candidate = inputs.candidate(used[change.of])
             source = candidate.locator if candidate.module else candidate.origin
             also = "with " if change.kind == "add" else ""
             yield f"{also}{candidate.component} {candidate.version} ({source})"
-        elif isinstance(of, WantRef):
-            yield f"without {of.component}"
-        elif isinstance(of, FlagRef):
-            yield f"without {of.name}"
-        elif isinstance(of, RowRef):
-            yield f"as it is, with the risk: --allow {of.id}=REASON"
+        elif change.kind == "waive":
+            yield f"as it is, with the risk: --allow {change.of.name}=REASON"
+        else:
+            yield f"without {change.of.name}"
 
 
 def _rechecked(inputs: ProblemInputs, stacks: Sequence[Stack]) -> tuple[Stack, ...]:
@@ -300,38 +283,23 @@ def _rechecked(inputs: ProblemInputs, stacks: Sequence[Stack]) -> tuple[Stack, .
 def _applied(problem: StackProblem, stack: Stack) -> StackProblem:
     """Return the problem as it is when the recipe is changed like that."""
     used = dict(stack.used)
-    changed = _by_kind(stack.changes)
+    kinds = {change.of: change.kind for change in stack.changes}
     wants = [
         replace(want, allowed=frozenset({used[want.ref]}), distance=())
-        if want.ref in changed["widen"]
+        if kinds.get(want.ref) == "widen"
         else want
-        for want in problem.wants
-        if want.ref not in changed["drop"]
+        for want in (*problem.wants, *problem.addable)
+        if kinds.get(want.ref) != "drop" and (want.ref.kind != "addition" or want.ref in kinds)
     ]
-    wants += [want for want in problem.addable if want.ref in changed["add"]]
-    gone = frozenset(each.name for each in changed["flag"] if isinstance(each, FlagRef))
-    rules = [
-        _without(rule, gone) for rule in problem.rules if RowRef(rule.row) not in changed["waive"]
-    ]
+    gone = frozenset(of.name for of, kind in kinds.items() if kind == "flag")
     return replace(
         problem,
-        wants=tuple(replace(want, order=n) for n, want in enumerate(wants)),
+        wants=tuple(wants),
         addable=(),
-        rules=tuple(rules),
+        rules=tuple(
+            replace(rule, cases=tuple(case for case in rule.cases if not case.kept & gone))
+            for rule in problem.rules
+            if Assumption("row", rule.row) not in kinds
+        ),
         flags=tuple(flag for flag in problem.flags if flag not in gone),
     )
-
-
-def _by_kind(changes: Sequence[Change]) -> dict[ChangeKind, set[Assumption]]:
-    found: dict[ChangeKind, set[Assumption]] = {kind: set() for kind in CHANGE_COSTS}
-    for change in changes:
-        found[change.kind].add(change.of)
-    return found
-
-
-def _without(rule: Rule, gone: frozenset[str]) -> Rule:
-    """Return the rule where these flags are not set any more."""
-    cases = tuple(
-        FlagCase(case.kept, case.dropped - gone) for case in rule.cases if not case.kept & gone
-    )
-    return replace(rule, cases=cases)

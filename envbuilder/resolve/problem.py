@@ -30,11 +30,11 @@ where a remedy of it is taken that helps; a soft one costs a warning unless one 
 
 Assumptions. Whatever may be given up to find out what cannot hold together is an ``Assumption``:
 that a want is met by what it allows, that a flag is set, that a row of knowledge counts, that the
-releases of a component fit the Python (``PythonFit``), that a role has one provider
-(``OneProvider``), and the laws: generations, replaces (who may take whose place), loading
-(families, conflicts, parents, order). A *conflict* is a set of assumptions that do not hold
-together, each of which is needed for that: given up, it may hold or not. A want that is given up is
-also met by any other candidate of its component, or thought to be met by one that is not there.
+releases of a component fit the Python, that a role has one provider, and the laws: generations,
+replaces (who may take whose place), loading (families, conflicts, parents, order). A *conflict* is
+a set of assumptions that do not hold together, each of which is needed for that: given up, it may
+hold or not. A want that is given up is also met by any other candidate of its component, or thought
+to be met by one that is not there.
 Conflicts are *independent*: of each later one nothing is resolved by giving up the earlier ones.
 
 Closest. What may be changed of what was asked: ``Change``. A want is widened (to what it names in
@@ -100,76 +100,37 @@ class Candidate:
     pythons: frozenset[CandidateId] | None = None
 
 
-WantSource = Literal["line", "implied", "question", "addition"]
-"""A line of the recipe, the runtime or a build, a question of the user, a possible addition."""
+LAWS = ("generations", "replaces", "loading")
+"""What holds whatever a user asks."""
 
 
 @dataclass(frozen=True)
-class WantRef:
-    """That a want is met by what it allows."""
+class Assumption:
+    """What may be given up, by its name. ``kind``:
 
-    source: WantSource
-    component: str
+    - that a want of a component (or virtual) is met by what it allows: a "line" of the recipe, what
+      the runtime or a build needs ("implied"), a user's "question", a possible "addition";
+    - that a "flag" is set as the recipe sets it, that a "row" of knowledge counts;
+    - that a release of a component is for the Python that is used ("fit");
+    - that a component or virtual has one "provider" (an environment has one MPI), and each "law".
+    """
 
-    def __str__(self) -> str:
-        return f"{self.source}:{self.component}"
-
-
-@dataclass(frozen=True)
-class FlagRef:
-    """That a flag is set as the recipe sets it."""
-
+    kind: Literal[
+        "line", "implied", "question", "addition", "flag", "row", "fit", "provider", "law"
+    ]
     name: str
 
     def __str__(self) -> str:
-        return f"flag:{self.name}"
+        return f"{'law:' if self.kind == 'provider' else ''}{self.kind}:{self.name}"
 
+    @property
+    def is_want(self) -> bool:
+        return self.kind in ("line", "implied", "question", "addition")
 
-@dataclass(frozen=True)
-class RowRef:
-    """That a row of knowledge counts."""
+    @property
+    def is_law(self) -> bool:
+        return self.kind in ("provider", "law")
 
-    id: str
-
-    def __str__(self) -> str:
-        return f"row:{self.id}"
-
-
-@dataclass(frozen=True)
-class PythonFit:
-    """That a release of a component is for the Python that is used."""
-
-    component: str
-
-    def __str__(self) -> str:
-        return f"fit:{self.component}"
-
-
-@dataclass(frozen=True)
-class OneProvider:
-    """That a component or virtual has one provider: an environment has one MPI."""
-
-    role: str
-
-    def __str__(self) -> str:
-        return f"law:provider:{self.role}"
-
-
-LawName = Literal["generations", "replaces", "loading"]
-LAWS: tuple[LawName, ...] = ("generations", "replaces", "loading")
-
-
-@dataclass(frozen=True)
-class Law:
-    """What holds whatever a user asks."""
-
-    name: LawName
-
-    def __str__(self) -> str:
-        return f"law:{self.name}"
-
-
-Assumption = WantRef | FlagRef | RowRef | PythonFit | OneProvider | Law
 
 WantKind = Literal["line", "role", "implied"]
 """Who wants it: a line of the recipe; the runtime, any provider of a role such as mpi; the runtime,
@@ -181,14 +142,12 @@ class Want:
     """Something that must be in the stack. ``ref`` names it in conflicts.
 
     ``distance``: for each candidate that it does not allow, how far that is from what was asked,
-    from 1 on; those not named cannot stand in at all. ``order``: its place in the recipe, which is
-    its weight in *newest*. ``can_drop``: a user could do without.
+    from 1 on; those not named cannot stand in at all. ``can_drop``: a user could do without.
     """
 
-    ref: WantRef
+    ref: Assumption
     component: str
     allowed: frozenset[CandidateId]
-    order: int
     kind: WantKind = "line"
     distance: tuple[tuple[CandidateId, int], ...] = ()
     can_drop: bool = False
@@ -301,7 +260,7 @@ class Stack:
     loads: tuple[str, ...]
     final: tuple[str, ...]
     replaced: tuple[tuple[str, str], ...]
-    used: tuple[tuple[WantRef, CandidateId], ...]
+    used: tuple[tuple[Assumption, CandidateId], ...]
     effective: tuple[CandidateId, ...]
     violated: tuple[tuple[str, str | None], ...]
     costs: tuple[tuple[str, tuple[int, ...]], ...] = field(default=(), compare=False)

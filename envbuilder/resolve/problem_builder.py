@@ -17,7 +17,7 @@ from .facts import Facts, stated_facts
 from .flag_table import flag_table
 from .names import names
 from .pool import Pool, fits
-from .problem import Candidate, Problem, Want, WantKind, WantRef
+from .problem import Assumption, Candidate, Problem, Want, WantKind
 from .providers import pool
 from .reach import ModuleIndex, reachable, solver_modules
 from .request import Request, Requirement
@@ -29,7 +29,7 @@ _SERIES = 2
 
 _NOTHING = Version("0")
 
-Requirements = Mapping[WantRef, Requirement]
+Requirements = Mapping[Assumption, Requirement]
 """Who asks for what, by the want that it becomes."""
 
 
@@ -108,7 +108,7 @@ def _with_extras(
         modules=solver_modules(index, modules),
         candidates=all_of_them.candidates,
         wants=tuple(_wants(request, index, requirements, all_of_them, strict)),
-        addable=tuple(_additions(extras.addable, len(requirements), all_of_them)),
+        addable=tuple(_additions(extras.addable, all_of_them)),
         rules=tuple(each.rule for each in grounded if each.binds),
         preload=request.preload,
         preferred=request.recipe.toolchain or request.site.toolchain,
@@ -130,7 +130,7 @@ def _module_index(request: Request) -> ModuleIndex:
     return ModuleIndex(modules, found, knowledge.components)
 
 
-def _requirements(request: Request) -> Iterator[tuple[WantRef, Requirement]]:
+def _requirements(request: Request) -> Iterator[tuple[Assumption, Requirement]]:
     """Yield what is required: the recipe's lines first, build-only components last."""
     recipe = request.recipe
     stack = list(recipe.stack)
@@ -138,17 +138,17 @@ def _requirements(request: Request) -> Iterator[tuple[WantRef, Requirement]]:
     for name in stack:
         place = request.places.get(name)
         line = Requirement(name, recipe.stack[name], f"recipe {recipe.name}", place)
-        yield WantRef("line", name), line
+        yield Assumption("line", name), line
     if recipe.runtime.package in request.knowledge.releases:
         place = request.places.get("runtime")
         yield (
-            WantRef("line", recipe.runtime.package),
+            Assumption("line", recipe.runtime.package),
             Requirement(
                 recipe.runtime.package, recipe.runtime.version, f"recipe {recipe.name}", place
             ),
         )
     for each in (*request.implied, *request.build_only):
-        yield WantRef("implied", each.component), each
+        yield Assumption("implied", each.component), each
 
 
 def _is_build_only(request: Request, component: str) -> bool:
@@ -176,11 +176,11 @@ def _addable(inputs: ProblemInputs) -> frozenset[str]:
     return frozenset(lacking & set(inputs.request.knowledge.components) - wanted)
 
 
-def _additions(components: frozenset[str], first: int, found: Pool) -> Iterator[Want]:
-    for place, name in enumerate(sorted(components), start=first):
+def _additions(components: frozenset[str], found: Pool) -> Iterator[Want]:
+    for name in sorted(components):
         # A line of the recipe would ask for it like that.
         allowed = frozenset(each.id for each in found.of(name) if each.component == name)
-        yield Want(WantRef("addition", name), name, allowed, place)
+        yield Want(Assumption("addition", name), name, allowed)
 
 
 def _constraints(requirements: Requirements, component: str) -> list[str]:
@@ -232,7 +232,7 @@ def _wants(
     found: Pool,
     strict: bool,
 ) -> Iterator[Want]:
-    for place, (ref, each) in enumerate(requirements.items()):
+    for ref, each in requirements.items():
         candidates = of_origin(request, index, each.component, found.of(each.component))
         allowed = frozenset(c.id for c in candidates if admits(each.constraint, c))
         kind = _kind(ref, each, request)
@@ -243,15 +243,14 @@ def _wants(
             ref=ref,
             component=each.component,
             allowed=allowed,
-            order=place,
             kind=kind,
             distance=_distances(candidates, allowed, each.constraint, parts) if line else (),
             can_drop=line and each.component not in ("python", request.recipe.runtime.package),
         )
 
 
-def _kind(ref: WantRef, requirement: Requirement, request: Request) -> WantKind:
-    if ref.source == "line":
+def _kind(ref: Assumption, requirement: Requirement, request: Request) -> WantKind:
+    if ref.kind == "line":
         return "line"
     return "implied" if requirement.component in request.knowledge.components else "role"
 

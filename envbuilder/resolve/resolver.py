@@ -19,7 +19,7 @@ from .engine import LimitError, solve
 from .explain import no_solution, too_hard
 from .findings import findings
 from .flag_table import reads
-from .problem import Candidate, Stack, WantRef
+from .problem import Assumption, Candidate, Stack
 from .problem_builder import ProblemInputs, problem_inputs
 from .providers import SITE_PACKAGES
 from .request import Request, Requirement
@@ -45,7 +45,7 @@ def resolve(request: Request, verbose: bool = False) -> Resolution:
 
 
 def _resolution(inputs: ProblemInputs, stack: Stack) -> Resolution:
-    build_only = {WantRef("implied", each.component) for each in inputs.request.build_only}
+    build_only = {Assumption("implied", each.component) for each in inputs.request.build_only}
     pins = {ref: inputs.candidate(name) for ref, name in stack.used}
     # A remedy's component is for the environment, also where builds want the same.
     remedial = set(_remedies(inputs, stack))
@@ -80,7 +80,7 @@ def _resolution(inputs: ProblemInputs, stack: Stack) -> Resolution:
 
 
 def _only_builds(
-    inputs: ProblemInputs, ref: WantRef, candidate: Candidate, build_only: set[WantRef]
+    inputs: ProblemInputs, ref: Assumption, candidate: Candidate, build_only: set[Assumption]
 ) -> bool:
     """Whether a candidate is not part of the environment: CMake as a wheel, wherever it is asked.
 
@@ -91,7 +91,7 @@ def _only_builds(
     return tool or ref in build_only
 
 
-def _pins(inputs: ProblemInputs, used: list[tuple[WantRef, Candidate]]) -> Iterator[Pin]:
+def _pins(inputs: ProblemInputs, used: list[tuple[Assumption, Candidate]]) -> Iterator[Pin]:
     """Yield one pin for each component, with all that ask for it."""
     asking: dict[str, list[Requirement]] = {}
     chosen: dict[str, Candidate] = {}
@@ -158,7 +158,7 @@ def _lifted_by(inputs: ProblemInputs, stack: Stack, candidate: str) -> Iterator[
                 yield rules[key].row.id
 
 
-def _python(inputs: ProblemInputs, pins: dict[WantRef, Candidate]) -> str | None:
+def _python(inputs: ProblemInputs, pins: dict[Assumption, Candidate]) -> str | None:
     """Return the path of the interpreter, None for conda's, which lies in the prefix.
 
     Raises UsageError where nobody says where it lies.
@@ -181,7 +181,7 @@ def _python(inputs: ProblemInputs, pins: dict[WantRef, Candidate]) -> str | None
 
 
 def _builds(
-    inputs: ProblemInputs, stack: Stack, pins: dict[WantRef, Candidate]
+    inputs: ProblemInputs, stack: Stack, pins: dict[Assumption, Candidate]
 ) -> Iterator[SourceBuild]:
     for candidate in {each.component: each for each in pins.values()}.values():
         if candidate.origin != "build":
@@ -257,7 +257,7 @@ def _homes(
     stack: Stack,
     runtime: Candidate,
     flags: dict[str, str],
-    pins: dict[WantRef, Candidate],
+    pins: dict[Assumption, Candidate],
 ) -> dict[str, str]:
     """Return the derived flags whose folder lies in the prefix, relative to it."""
     python = next(each.version for each in pins.values() if each.component == "python")

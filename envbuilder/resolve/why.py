@@ -14,14 +14,14 @@ from .engine import conflict, solve
 from .explain import member, no_solution
 from .findings import findings
 from .pool import describe
-from .problem import LEVELS, Candidate, Stack, Want, WantRef
+from .problem import LEVELS, Assumption, Candidate, Stack, Want
 from .problem_builder import ProblemInputs, allows, problem_inputs
 from .request import Request, Requirement
 
 # So many better-ranked alternatives are looked into; each takes a solve or two.
 _ALTERNATIVES = 3
 
-_ASKED = WantRef("question", "question")
+_ASKED = Assumption("question", "question")
 
 _LEVEL_WORDS = {
     "additions": "it would load modules that nobody asked for",
@@ -152,8 +152,7 @@ def _what(candidate: Candidate) -> str:
 
 def _with_want(inputs: ProblemInputs, candidate: Candidate) -> ProblemInputs:
     """Return the inputs where exactly this candidate is asked for, behind all other wants."""
-    order = len(inputs.problem.wants)
-    want = Want(_ASKED, candidate.component, frozenset({candidate.id}), order)
+    want = Want(_ASKED, candidate.component, frozenset({candidate.id}))
     constraint = candidate.module or f"=={candidate.version}"
     requirements = {
         **inputs.requirements,

@@ -13,6 +13,7 @@ from random import Random
 from hypothesis import strategies as st
 
 from envbuilder.resolve.problem import (
+    Assumption,
     Candidate,
     FlagCase,
     Module,
@@ -20,7 +21,6 @@ from envbuilder.resolve.problem import (
     RemedyOption,
     Rule,
     Want,
-    WantRef,
 )
 
 # What modules of a name provide, and which virtual that fulfils.
@@ -267,7 +267,7 @@ def random_wants(random: Random, candidates: Sequence[Candidate]) -> tuple[Want,
     roles = sorted({role for each in candidates for role in (each.component, *each.roles)})
     chosen = random.sample(roles, min(len(roles), random.choice([1, 1, 2, 2, 3, 4])))
     wants = []
-    for order, role in enumerate(chosen):
+    for role in chosen:
         filling = [each.id for each in candidates if role in (each.component, *each.roles)]
         allowed = frozenset(name for name in filling if random.random() < 0.75)
         rest = [name for name in filling if name not in allowed and random.random() < 0.8]
@@ -275,10 +275,9 @@ def random_wants(random: Random, candidates: Sequence[Candidate]) -> tuple[Want,
         asked = kind == "line"
         wants.append(
             Want(
-                ref=WantRef("line" if asked else "implied", role),
+                ref=Assumption("line" if asked else "implied", role),
                 component=role,
                 allowed=allowed,
-                order=order,
                 kind=kind,  # type: ignore[arg-type]
                 distance=tuple((name, n) for n, name in enumerate(rest, 1)) if asked else (),
                 can_drop=asked and random.random() < 0.3,
@@ -300,7 +299,7 @@ def random_addable(
         return ()
     role = random.choice(left)
     filling = [each.id for each in candidates if role in (each.component, *each.roles)]
-    return (Want(WantRef("addition", role), role, frozenset(filling), len(wants)),)
+    return (Want(Assumption("addition", role), role, frozenset(filling)),)
 
 
 # --- Rules ---------------------------------------------------------------------------------------

@@ -23,20 +23,14 @@ from itertools import product
 from typing import Literal
 
 from oracle_loads import World
-from oracle_stacks import Asked, price, roles, stacks
+from oracle_stacks import Asked, price, roles, rule_row, stacks
 
 from envbuilder.resolve.problem import (
     LAWS,
     Assumption,
     Change,
-    FlagRef,
-    Law,
-    OneProvider,
     Problem,
-    PythonFit,
-    RowRef,
     Stack,
-    WantRef,
 )
 
 Costs = tuple[tuple[str, tuple[int, ...]], ...]
@@ -59,7 +53,7 @@ def solvable(problem: Problem, given_up: frozenset[Assumption] = frozenset()) ->
     that adds what another one lacks. A want may also be met by any other candidate of its
     component, or be thought to be met: then no rule lacks its component.
     """
-    lawless = frozenset(each for each in given_up if isinstance(each, Law | OneProvider))
+    lawless = frozenset(each for each in given_up if each.is_law)
     either = sorted(given_up & _reinstated(problem), key=str)
     return any(
         True
@@ -74,7 +68,7 @@ State = Literal["holds", "gone", "wide", "supposed"]
 
 
 def _states(problem: Problem, of: Assumption) -> tuple[State, ...]:
-    if not isinstance(of, WantRef):
+    if not of.is_want:
         return "gone", "holds"
     role = next(want.component for want in problem.wants if want.ref == of)
     lacked = any(role in rule.lack_of for rule in problem.rules)
@@ -115,8 +109,12 @@ def _reinstated(problem: Problem) -> frozenset[Assumption]:
     return frozenset(
         [
             *(want.ref for want in problem.wants),
-            *(FlagRef(flag) for flag in flagged if flag in problem.flags),
-            *(RowRef(rule.row) for rule in problem.rules if any(r.needs for r in rule.remedies)),
+            *(Assumption("flag", flag) for flag in flagged if flag in problem.flags),
+            *(
+                Assumption("row", rule.row)
+                for rule in problem.rules
+                if any(r.needs for r in rule.remedies)
+            ),
         ]
     )
 
@@ -181,11 +179,15 @@ def assumptions(problem: Problem) -> frozenset[Assumption]:
     return frozenset(
         [
             *(want.ref for want in problem.wants),
-            *(RowRef(rule.row) for rule in problem.rules),
-            *(FlagRef(flag) for flag in problem.flags),
-            *(PythonFit(each.component) for each in problem.candidates if each.pythons is not None),
-            *(OneProvider(role) for each in problem.candidates for role in roles(each)),
-            *(Law(law) for law in LAWS),
+            *(rule_row(rule) for rule in problem.rules),
+            *(Assumption("flag", flag) for flag in problem.flags),
+            *(
+                Assumption("fit", each.component)
+                for each in problem.candidates
+                if each.pythons is not None
+            ),
+            *(Assumption("provider", role) for each in problem.candidates for role in roles(each)),
+            *(Assumption("law", law) for law in LAWS),
         ]
     )
 
@@ -195,10 +197,10 @@ def without(problem: Problem, off: frozenset[Assumption]) -> Problem:
     return replace(
         problem,
         wants=tuple(want for want in problem.wants if want.ref not in off),
-        rules=tuple(rule for rule in problem.rules if RowRef(rule.row) not in off),
-        flags=tuple(flag for flag in problem.flags if FlagRef(flag) not in off),
+        rules=tuple(rule for rule in problem.rules if rule_row(rule) not in off),
+        flags=tuple(flag for flag in problem.flags if Assumption("flag", flag) not in off),
         candidates=tuple(
-            replace(each, pythons=None) if PythonFit(each.component) in off else each
+            replace(each, pythons=None) if Assumption("fit", each.component) in off else each
             for each in problem.candidates
         ),
     )
@@ -212,9 +214,9 @@ def changes(problem: Problem) -> list[frozenset[Change]]:
         drop = [Change("drop", want.ref)] if want.can_drop else []
         choices.append([None, *widen, *drop])
     choices += [[None, Change("add", want.ref)] for want in problem.addable]
-    choices += [[None, Change("flag", FlagRef(flag))] for flag in problem.flags]
+    choices += [[None, Change("flag", Assumption("flag", flag))] for flag in problem.flags]
     rows = sorted({rule.row for rule in problem.rules if rule.can_waive})
-    choices += [[None, Change("waive", RowRef(row))] for row in rows]
+    choices += [[None, Change("waive", Assumption("row", row))] for row in rows]
     every = [frozenset(each for each in chosen if each) for chosen in product(*choices)]
     return sorted(every, key=price)
 

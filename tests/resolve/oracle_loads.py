@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import combinations, permutations
 
 from envbuilder.resolve.loading import Action, LoadError
-from envbuilder.resolve.problem import Assumption, Law, Module, Problem
+from envbuilder.resolve.problem import Assumption, Module, Problem
 from tests.module_simulator import simulate
 
 
@@ -71,7 +71,7 @@ class World:
             self.modules[old].replaced_as not in self.modules[new].replaces
             for old, new in loaded.replaced.items()
         ):
-            broken.add(Law("replaces"))
+            broken.add(Assumption("law", "replaces"))
         apart = any(
             set(one.families) & set(other.families)
             or {other.name, other.key} & set(one.conflicts)
@@ -84,9 +84,9 @@ class World:
             for module in (self.modules[name] for name in touched)
         )
         if apart or orphan or loaded.loads in self.problem.barred or not self.ordered(loaded):
-            broken.add(Law("loading"))
+            broken.add(Assumption("law", "loading"))
         if len(self.run_time_generations(loaded)) > 1:
-            broken.add(Law("generations"))
+            broken.add(Assumption("law", "generations"))
         return frozenset(broken)
 
     def run_time_generations(self, loaded: Loaded) -> frozenset[str]:

@@ -15,16 +15,11 @@ from envbuilder.resolve.problem import (
     Assumption,
     Candidate,
     Change,
-    FlagRef,
-    Law,
-    OneProvider,
     Problem,
     RemedyOption,
-    RowRef,
     Rule,
     Stack,
     Want,
-    WantRef,
 )
 
 
@@ -57,15 +52,17 @@ class Asked:
         """The order in which changes are named: wants, additions, flags, rows."""
         return [
             *(want.ref for want in (*self.problem.wants, *self.problem.addable)),
-            *(FlagRef(flag) for flag in self.problem.flags),
-            *(RowRef(row) for row in sorted({rule.row for rule in self.problem.rules})),
+            *(Assumption("flag", flag) for flag in self.problem.flags),
+            *(Assumption("row", row) for row in sorted({rule.row for rule in self.problem.rules})),
         ]
 
     @cached_property
     def kept(self) -> frozenset[str]:
         """The flags that are kept."""
         return frozenset(
-            flag for flag in self.problem.flags if not self.is_changed("flag", FlagRef(flag))
+            flag
+            for flag in self.problem.flags
+            if not self.is_changed("flag", Assumption("flag", flag))
         )
 
     @cached_property
@@ -84,6 +81,10 @@ class Asked:
 
     def fills(self, candidate: str, role: str) -> bool:
         return role in roles(self.candidates[candidate])
+
+
+def rule_row(rule: Rule) -> Assumption:
+    return Assumption("row", rule.row)
 
 
 def roles(candidate: Candidate) -> frozenset[str]:
@@ -109,7 +110,7 @@ class PlanOptions:
     """All that is decided of a stack."""
 
     loaded: Loaded
-    by_want: Mapping[WantRef, str]
+    by_want: Mapping[Assumption, str]
     used: frozenset[str]
     effective: frozenset[str]
     violated: Sequence[tuple[Rule, RemedyOption | None]]
@@ -126,7 +127,7 @@ def _choices(asked: Asked, loaded: Loaded) -> Iterator[PlanOptions]:
                 yield PlanOptions(loaded, by_want, used, effective, violated)
 
 
-def _uses(asked: Asked, loaded: Loaded) -> Iterator[dict[WantRef, str]]:
+def _uses(asked: Asked, loaded: Loaded) -> Iterator[dict[Assumption, str]]:
     """Yield what each want uses: among what is there or comes from no module."""
     choices = [
         [
@@ -176,7 +177,7 @@ def _firm(active: Sequence[Candidate]) -> frozenset[str]:
 def _lawful_use(
     asked: Asked,
     loaded: Loaded,
-    by_want: Mapping[WantRef, str],
+    by_want: Mapping[Assumption, str],
     used: frozenset[str],
     effective: frozenset[str],
 ) -> bool:
@@ -188,7 +189,7 @@ def _lawful_use(
     for k in used - effective:
         # It is shadowed, which only matters where its role is to have one provider.
         shadowed = roles(candidates[k]) & _firm(_active(asked, loaded, used))
-        if any(OneProvider(role) not in asked.lawless for role in shadowed):
+        if any(Assumption("provider", role) not in asked.lawless for role in shadowed):
             return False
     return (
         _one_provider(asked, effective)
@@ -200,7 +201,7 @@ def _lawful_use(
 def _one_provider(asked: Asked, effective: frozenset[str]) -> bool:
     there = [asked.candidates[k] for k in effective]
     return not any(
-        OneProvider(role) not in asked.lawless and _same(one) != _same(other)
+        Assumption("provider", role) not in asked.lawless and _same(one) != _same(other)
         for one, other in combinations(there, 2)
         for role in roles(one) & roles(other)
     )
@@ -245,7 +246,7 @@ def _remedied(
     violated = [rule for rule in asked.problem.rules if _violated(asked, rule, effective)]
     choices: list[list[RemedyOption | None]] = []
     for rule in violated:
-        waived = asked.is_changed("waive", RowRef(rule.row))
+        waived = asked.is_changed("waive", rule_row(rule))
         helping = [] if waived else [each for each in rule.remedies if _helps(each, effective)]
         choices.append([*helping, *([None] if waived or not rule.hard else [])])
     for chosen in product(*choices):
@@ -263,7 +264,9 @@ def _helps(remedy: RemedyOption, effective: frozenset[str]) -> bool:
 
 def _stack(asked: Asked, choice: PlanOptions) -> Stack:
     loaded = choice.loaded
-    order = asked.world.an_order(loaded) if Law("loading") not in asked.lawless else None
+    order = (
+        asked.world.an_order(loaded) if Assumption("law", "loading") not in asked.lawless else None
+    )
     numbers = _costs(asked, choice)
     return Stack(
         loads=order or tuple(sorted(loaded.loads)),
@@ -289,7 +292,7 @@ def _costs(asked: Asked, choice: PlanOptions) -> dict[str, tuple[int, ...]]:
     borne = [
         rule
         for rule, remedy in choice.violated
-        if remedy is None and not rule.hard and not asked.is_changed("waive", RowRef(rule.row))
+        if remedy is None and not rule.hard and not asked.is_changed("waive", rule_row(rule))
     ]
     generations = {modules[name].generation for name in loaded.final} - {None}
     preferred = asked.problem.preferred
@@ -297,7 +300,7 @@ def _costs(asked: Asked, choice: PlanOptions) -> dict[str, tuple[int, ...]]:
     strange = run_time - {preferred} if preferred else frozenset()
     chosen = [rule.remedies.index(one) for rule, one in choice.violated if one is not None]
     extra = choice.used - set(by_want.values())
-    ranks = {want.order: asked.candidates[by_want[want.ref]].rank for _, want, _ in asked.wants}
+    ranks = {place: asked.candidates[by_want[want.ref]].rank for place, want, _ in asked.wants}
     places = sorted(modules)
     count = len(asked.problem.wants) + len(asked.problem.addable)
     return {
@@ -324,8 +327,8 @@ def _place(problem: Problem, of: Assumption) -> int:
     """Return the place of what is changed among all of its kind."""
     every: tuple[list[Assumption], ...] = (
         [want.ref for want in (*problem.wants, *problem.addable)],
-        [FlagRef(flag) for flag in problem.flags],
-        [RowRef(row) for row in sorted({rule.row for rule in problem.rules})],
+        [Assumption("flag", flag) for flag in problem.flags],
+        [Assumption("row", row) for row in sorted({rule.row for rule in problem.rules})],
     )
     return next(those.index(of) for those in every if of in those)
 

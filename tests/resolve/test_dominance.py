@@ -9,7 +9,15 @@ import pytest
 
 from envbuilder.resolve.dominance import keep
 from envbuilder.resolve.engine import solve
-from envbuilder.resolve.problem import Candidate, Module, Problem, RemedyOption, Rule, Want, WantRef
+from envbuilder.resolve.problem import (
+    Assumption,
+    Candidate,
+    Module,
+    Problem,
+    RemedyOption,
+    Rule,
+    Want,
+)
 
 
 def release(number: int, **more: Any) -> Candidate:
@@ -19,10 +27,10 @@ def release(number: int, **more: Any) -> Candidate:
     return Candidate(id=name, version=str(number), **{**values, **more})
 
 
-LINE = WantRef("line", "numpy")
+LINE = Assumption("line", "numpy")
 RELEASES = tuple(release(number) for number in range(1, 10))
 NAMES = frozenset(each.id for each in RELEASES)
-ALL = Problem(candidates=RELEASES, wants=(Want(LINE, "numpy", NAMES, 0),))
+ALL = Problem(candidates=RELEASES, wants=(Want(LINE, "numpy", NAMES),))
 
 
 def kept(problem: Problem) -> list[str]:
@@ -44,7 +52,7 @@ def test_the_newest_stands_for_those_that_differ_in_nothing_else() -> None:
 @pytest.mark.parametrize(
     "apart",
     [
-        {"wants": (*ALL.wants, Want(WantRef("line", "other"), "numpy", some(2, 4), 1))},
+        {"wants": (*ALL.wants, Want(Assumption("line", "other"), "numpy", some(2, 4)))},
         {"rules": (rule(slots=(some(2, 4),)),)},
         {"rules": (rule(lacks=(some(2, 4),)),)},
         {"rules": (rule(slots=(NAMES,), remedies=(RemedyOption("r", helps=some(2, 4)),)),)},
@@ -82,7 +90,7 @@ def test_pythons_that_packages_fit_differently_are_apart() -> None:
 
 def test_of_those_as_far_from_what_was_asked_the_nearest_counts_where_it_is_widened() -> None:
     distance = (("numpy@7", 2), ("numpy@6", 1), ("numpy@5", 3))
-    problem = replace(ALL, wants=(Want(LINE, "numpy", some(8, 9), 0, distance=distance),))
+    problem = replace(ALL, wants=(Want(LINE, "numpy", some(8, 9), distance=distance),))
     assert kept(problem) == ["numpy@7", "numpy@9"]
     relaxed = keep(problem, relaxing=True).candidates
     # 6 is the nearest, 7 the best where the line is dropped, 4 is at no distance at all.

@@ -23,20 +23,16 @@ from envbuilder.resolve.dominance import keep
 from envbuilder.resolve.engine import Limits
 from envbuilder.resolve.problem import (
     LEVELS,
+    Assumption,
     Candidate,
     Change,
     FlagCase,
-    Law,
     Module,
-    OneProvider,
     Problem,
-    PythonFit,
     RemedyOption,
-    RowRef,
     Rule,
     Stack,
     Want,
-    WantRef,
 )
 
 # Together they meet all that a stack may hold (see ``met``); further ones run when asked for.
@@ -52,8 +48,6 @@ LOTS = [
 ]
 
 pytestmark = pytest.mark.thorough
-
-LAW_LIKE = (Law, OneProvider)
 
 unhurried = settings(
     max_examples=60,
@@ -89,13 +83,10 @@ def check_conflict(problem: Problem) -> None:
         for each in sorted(named, key=str):
             assert oracle.solvable(problem, (every - named) | {each}), (each, named)
     for one, other in combinations(found, 2):
-        assert all(isinstance(each, LAW_LIKE) for each in set(one) & set(other)), found
+        assert all(each.is_law for each in set(one) & set(other)), found
     # Once all that is named is given up (a law that is no conflict by itself holds), there is one.
     named = {
-        each
-        for one in found
-        for each in one
-        if not isinstance(each, LAW_LIKE) or all(isinstance(law, LAW_LIKE) for law in one)
+        each for one in found for each in one if not each.is_law or all(law.is_law for law in one)
     }
     assert oracle.solvable(problem, frozenset(named))
 
@@ -189,7 +180,10 @@ def test_what_cannot_hold_by_itself_is_named_once_and_hides_nothing() -> None:
     always = Rule("ROW-1/0", "ROW-1", hard=True, slots=())
     problem = Problem(modules, candidates, wants, rules=(always,), preload=("GCC/2",))
     check_conflict(problem)
-    assert list(engine.conflicts(problem)) == [(Law("loading"),), (RowRef("ROW-1"),)]
+    assert list(engine.conflicts(problem)) == [
+        (Assumption("law", "loading"),),
+        (Assumption("row", "ROW-1"),),
+    ]
 
 
 # --- What the known problems meet ----------------------------------------------------------------
@@ -255,8 +249,8 @@ def met() -> tuple[Counter[str], Counter[str]]:
             for each in oracle.assumptions(problem):
                 if oracle.solvable(problem, frozenset({each})):
                     conflicts[str(each).partition(":")[0]] += 1
-                    conflicts["law:provider"] += isinstance(each, OneProvider)
-                    conflicts[str(each)] += isinstance(each, Law)
+                    conflicts["law:provider"] += each.kind == "provider"
+                    conflicts[str(each)] += each.kind == "law"
     return stacks, conflicts
 
 
@@ -315,8 +309,8 @@ def candidate(name: str, module: str | None = None, **more: object) -> Candidate
     return Candidate(id=name, component=component, version=version, **{**values, **more})  # type: ignore[arg-type]
 
 
-def want(component: str, *allowed: str, order: int = 0, **more: object) -> Want:
-    return Want(WantRef("line", component), component, frozenset(allowed), order, **more)  # type: ignore[arg-type]
+def want(component: str, *allowed: str, **more: object) -> Want:
+    return Want(Assumption("line", component), component, frozenset(allowed), **more)  # type: ignore[arg-type]
 
 
 def dragged(*wants: Want, **more: object) -> Problem:
@@ -352,7 +346,7 @@ def test_what_a_toolchain_drags_in_is_used_if_nothing_speaks_against_it() -> Non
     stack = the_best(dragged(want("nccl", "nccl@2.3.7")))
     assert stack.loads == (NCCL,)
     assert stack.final == tuple(sorted([NCCL, TOOLCHAIN, OLD_MPI]))
-    assert stack.used == ((WantRef("line", "nccl"), "nccl@2.3.7"),)
+    assert stack.used == ((Assumption("line", "nccl"), "nccl@2.3.7"),)
     assert stack.effective == ("nccl@2.3.7", "openmpi@3.1.1")
     # NCCL's is the first of four names in text order.
     costs = dict(stack.costs)
@@ -361,7 +355,7 @@ def test_what_a_toolchain_drags_in_is_used_if_nothing_speaks_against_it() -> Non
 
 
 def test_a_wanted_mpi_takes_the_place_of_the_one_that_is_dragged_in() -> None:
-    wants = want("nccl", "nccl@2.3.7"), want("openmpi", "openmpi@3.1.4", order=1)
+    wants = want("nccl", "nccl@2.3.7"), want("openmpi", "openmpi@3.1.4")
     stack = the_best(dragged(*wants))
     assert stack.loads == (NCCL, MPI)
     assert stack.replaced == ((OLD_MPI, MPI),)
@@ -372,9 +366,9 @@ def test_a_wanted_mpi_takes_the_place_of_the_one_that_is_dragged_in() -> None:
 
 
 def test_a_swap_that_costs_a_warning_is_worse_than_an_older_release() -> None:
-    wants = want("nccl", "nccl@2.3.7"), want("mpi", "openmpi@3.1.1", "openmpi@3.1.4", order=1)
+    wants = want("nccl", "nccl@2.3.7"), want("mpi", "openmpi@3.1.1", "openmpi@3.1.4")
     stack = the_best(dragged(*wants))
-    assert dict(stack.used)[WantRef("line", "mpi")] == "openmpi@3.1.1"
+    assert dict(stack.used)[Assumption("line", "mpi")] == "openmpi@3.1.1"
     assert dict(stack.costs)["newest"] == (0, 1)
 
 
@@ -404,26 +398,30 @@ def test_a_remedy_lifts_a_hard_rule_where_it_helps() -> None:
 
 
 def test_what_is_in_the_way_can_be_left_out() -> None:
-    wants = want("nccl", "nccl@2.3.7"), want("openmpi", "openmpi@3.1.4", order=1)
+    wants = want("nccl", "nccl@2.3.7"), want("openmpi", "openmpi@3.1.4")
     problem = dragged(*wants)
     stays = replace(problem.modules[1], replaces=frozenset())
     problem = replace(problem, modules=(problem.modules[0], stays, *problem.modules[2:]))
     assert oracle.best(problem) is None
     assert not oracle.solvable(problem)
-    for each in (wants[0].ref, wants[1].ref, Law("replaces")):
+    for each in (wants[0].ref, wants[1].ref, Assumption("law", "replaces")):
         assert oracle.solvable(problem, frozenset({each})), each
-    for each in (Law("generations"), OneProvider("mpi"), Law("loading")):
+    for each in (
+        Assumption("law", "generations"),
+        Assumption("provider", "mpi"),
+        Assumption("law", "loading"),
+    ):
         assert not oracle.solvable(problem, frozenset({each})), each
 
 
 def test_the_closest_stack_is_the_cheapest_change() -> None:
     wants = (
         want("nccl", "nccl@2.3.7", can_drop=True),
-        want("openmpi", order=1, distance=(("openmpi@3.1.1", 2), ("openmpi@3.1.4", 1))),
+        want("openmpi", distance=(("openmpi@3.1.1", 2), ("openmpi@3.1.4", 1))),
     )
     ((costs, found), *_) = oracle.closest(dragged(*wants), 1)
-    assert [each.changes for each in found] == [(Change("widen", WantRef("line", "openmpi")),)]
-    assert [dict(each.used)[WantRef("line", "openmpi")] for each in found] == ["openmpi@3.1.4"]
+    assert [each.changes for each in found] == [(Change("widen", Assumption("line", "openmpi")),)]
+    assert [dict(each.used)[Assumption("line", "openmpi")] for each in found] == ["openmpi@3.1.4"]
     assert dict(costs)["changes"] == (10,)
     assert dict(costs)["distance"] == (1,)
 
@@ -431,12 +429,12 @@ def test_the_closest_stack_is_the_cheapest_change() -> None:
 def test_a_second_provider_of_a_role_is_refused_unless_it_is_shadowed() -> None:
     spectrum = Module("SpectrumMPI/10", "SpectrumMPI")
     other = candidate("spectrum-mpi@10", spectrum.name, roles=frozenset({"mpi"}))
-    wants = want("nccl", "nccl@2.3.7"), want("spectrum-mpi", "spectrum-mpi@10", order=1)
+    wants = want("nccl", "nccl@2.3.7"), want("spectrum-mpi", "spectrum-mpi@10")
     problem = dragged(*wants)
     problem = replace(problem, modules=(*problem.modules, spectrum))
     both = replace(problem, candidates=(*problem.candidates, other))
     assert oracle.best(both) is None
-    assert oracle.solvable(both, frozenset({OneProvider("mpi")}))
+    assert oracle.solvable(both, frozenset({Assumption("provider", "mpi")}))
     shadowable = [replace(each, shadowable=True) for each in problem.candidates[:1]]
     hidden = replace(problem, candidates=(*shadowable, *problem.candidates[1:], other))
     assert the_best(hidden).effective == ("nccl@2.3.7", "spectrum-mpi@10")
@@ -445,18 +443,18 @@ def test_a_second_provider_of_a_role_is_refused_unless_it_is_shadowed() -> None:
 def test_a_wheel_fits_the_python_that_is_used() -> None:
     wheel = candidate("torch@1", pythons=frozenset({"python@3.6"}))
     pythons = [candidate("python@3.6", rank=1), candidate("python@3.7")]
-    wants = want("torch", "torch@1"), want("python", "python@3.6", "python@3.7", order=1)
+    wants = want("torch", "torch@1"), want("python", "python@3.6", "python@3.7")
     problem = Problem(candidates=(wheel, *pythons), wants=wants)
-    assert dict(the_best(problem).used)[WantRef("line", "python")] == "python@3.6"
+    assert dict(the_best(problem).used)[Assumption("line", "python")] == "python@3.6"
     newest = replace(
         problem, wants=(wants[0], replace(wants[1], allowed=frozenset({"python@3.7"})))
     )
     assert oracle.best(newest) is None
-    assert oracle.solvable(newest, frozenset({PythonFit("torch")}))
+    assert oracle.solvable(newest, frozenset({Assumption("fit", "torch")}))
 
 
 def test_mistakes_of_a_stack_are_found() -> None:
-    wants = want("nccl", "nccl@2.3.7"), want("openmpi", "openmpi@3.1.4", order=1)
+    wants = want("nccl", "nccl@2.3.7"), want("openmpi", "openmpi@3.1.4")
     problem = dragged(*wants)
     stack = the_best(problem)
     assert oracle.mistakes(problem, stack) == []
@@ -468,13 +466,13 @@ def test_mistakes_of_a_stack_are_found() -> None:
         replace(
             stack,
             used=(
-                (WantRef("line", "nccl"), "nccl@2.3.7"),
-                (WantRef("line", "openmpi"), "openmpi@3.1.1"),
+                (Assumption("line", "nccl"), "nccl@2.3.7"),
+                (Assumption("line", "openmpi"), "openmpi@3.1.1"),
             ),
         ),
         replace(stack, effective=("nccl@2.3.7",)),
         replace(stack, violated=(("OMPI-004", None),)),
         replace(stack, costs=()),
-        replace(stack, changes=(Change("drop", WantRef("line", "nccl")),)),
+        replace(stack, changes=(Change("drop", Assumption("line", "nccl")),)),
     ):
         assert oracle.mistakes(problem, wrong) != []
