@@ -6,13 +6,14 @@ module puts the answer into the words of a plan, and ``explain`` says why there 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ..errors import UsageError
 from ..model.artifact import GitTree
 from ..model.channels import CHANNEL_ORIGINS
 from ..model.condition import Condition
-from ..model.knowledge import Advisory, Remedy
+from ..model.knowledge import Advisory, Remedy, Row
 from ..model.plan import Pin, Replacement, SourceBuild
 from ..model.resolution import Resolution
 from .engine import LimitError, solve
@@ -47,22 +48,26 @@ def resolve(request: Request, verbose: bool = False) -> Resolution:
 def _resolution(inputs: ProblemInputs, stack: Stack) -> Resolution:
     build_only = {Assumption("implied", each.component) for each in inputs.request.build_only}
     pins = {ref: inputs.candidate(name) for ref, name in stack.used}
+    taken = tuple(_taken(inputs, stack))
     # A remedy's component is for the environment, also where builds want the same.
-    remedial = set(_remedies(inputs, stack))
+    remedial = frozenset(name for each in taken for name in each.needs).intersection(
+        stack.effective
+    )
     run_time = [
         (s, c)
         for s, c in pins.items()
         if c.id in remedial or not _only_builds(inputs, s, c, build_only)
     ]
-    chosen = (*_pins(inputs, run_time), *_remedial(inputs, stack))
+    chosen = (*_pins(inputs, run_time), *_remedial(inputs, stack, taken))
     known = {pin.component for pin in chosen}
     rest = [(s, c) for s, c in pins.items() if c.component not in known]
     tools = tuple(_pins(inputs, rest))
     # What a runtime is built with must be there before it, and so must what a framework is.
     last = inputs.request.recipe.runtime.package
+    built = {each.component: each for each in pins.values() if each.origin == "build"}.values()
     builds = tuple(
         sorted(
-            _builds(inputs, stack, pins),
+            (_build(inputs, stack, taken, each, _the_python(pins).version) for each in built),
             key=lambda each: (each.component == last, each.tree is not None, each.component),
         )
     )
@@ -77,6 +82,24 @@ def _resolution(inputs: ProblemInputs, stack: Stack) -> Resolution:
         builds=builds,
         findings=findings(inputs, stack),
     )
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """A remedy that was taken, for which row. ``needs``: candidates, one of which it adds."""
+
+    row: Row
+    remedy: Remedy
+    needs: frozenset[str]
+
+
+def _taken(inputs: ProblemInputs, stack: Stack) -> Iterator[_Taken]:
+    rules = {each.rule.key: each for each in inputs.grounded}
+    for key, taken in stack.violated:
+        needs = {each.id: each.needs or frozenset() for each in rules[key].rule.remedies}
+        for remedy in rules[key].row.remedies:
+            if remedy.id == taken:
+                yield _Taken(rules[key].row, remedy, needs[taken])
 
 
 def _only_builds(
@@ -130,32 +153,18 @@ def _brought(inputs: ProblemInputs, stack: Stack) -> Iterator[Pin]:
             yield _pin(candidate, f"comes with {candidate.locator}")
 
 
-def _remedies(inputs: ProblemInputs, stack: Stack) -> Iterator[str]:
-    """Yield the candidates that the remedies which were taken put into the environment."""
-    rules = {each.rule.key: each for each in inputs.grounded}
-    effective = set(stack.effective)
-    for key, taken in stack.violated:
-        for remedy in rules[key].rule.remedies:
-            if remedy.id == taken:
-                yield from effective & (remedy.needs or frozenset())
-
-
-def _remedial(inputs: ProblemInputs, stack: Stack) -> Iterator[Pin]:
+def _remedial(inputs: ProblemInputs, stack: Stack, taken: Sequence[_Taken]) -> Iterator[Pin]:
     """Yield what is there only because a remedy needs it: installed like what is asked for."""
     used = {name for _, name in stack.used}
     for name in stack.effective:
         candidate = inputs.candidate(name)
         if name not in used and candidate.module is None:
-            rows = ", ".join(sorted(_lifted_by(inputs, stack, name)))
+            rows = ", ".join(sorted(each.row.id for each in taken if name in each.needs))
             yield _pin(candidate, f"remedy of {rows}")
 
 
-def _lifted_by(inputs: ProblemInputs, stack: Stack, candidate: str) -> Iterator[str]:
-    rules = {each.rule.key: each for each in inputs.grounded}
-    for key, taken in stack.violated:
-        for remedy in rules[key].rule.remedies:
-            if remedy.id == taken and candidate in (remedy.needs or ()):
-                yield rules[key].row.id
+def _the_python(pins: dict[Assumption, Candidate]) -> Candidate:
+    return next(each for each in pins.values() if each.component == "python")
 
 
 def _python(inputs: ProblemInputs, pins: dict[Assumption, Candidate]) -> str | None:
@@ -163,7 +172,7 @@ def _python(inputs: ProblemInputs, pins: dict[Assumption, Candidate]) -> str | N
 
     Raises UsageError where nobody says where it lies.
     """
-    python = next(each for each in pins.values() if each.component == "python")
+    python = _the_python(pins)
     if python.origin in CHANNEL_ORIGINS:
         return None
     module = inputs.module(python)
@@ -180,30 +189,35 @@ def _python(inputs: ProblemInputs, pins: dict[Assumption, Candidate]) -> str | N
     )
 
 
-def _builds(
-    inputs: ProblemInputs, stack: Stack, pins: dict[Assumption, Candidate]
-) -> Iterator[SourceBuild]:
-    for candidate in {each.component: each for each in pins.values()}.values():
-        if candidate.origin != "build":
-            continue
-        is_runtime = candidate.component == inputs.request.recipe.runtime.package
-        flags = _flags(inputs, stack, candidate) if is_runtime else {}
-        remedies = list(_chosen_candidates(inputs, stack, candidate.component, is_runtime))
-        told, tree = _tree(inputs, candidate)
-        yield SourceBuild(
-            component=candidate.component,
-            version=candidate.version,
-            homes=_homes(inputs, stack, candidate, flags, pins) if is_runtime else {},
-            flags=flags | {r.name: r.value or "" for r in remedies if r.kind == "flag"},
-            environment=told | {r.name: r.value or "" for r in remedies if r.kind == "variable"},
-            tree=tree,
-            pip_options=tuple(r.value or r.name for r in remedies if r.kind == "pip-option"),
-            build_requires=tuple(
-                f"{r.name}{r.value or ''}" for r in remedies if r.kind == "build-version"
-            ),
-            patches=tuple(r.name for r in remedies if r.kind == "patch"),
-            links=inputs.request.knowledge.components[candidate.component].links,
-        )
+def _build(
+    inputs: ProblemInputs, stack: Stack, taken: Sequence[_Taken], candidate: Candidate, python: str
+) -> SourceBuild:
+    """Return how a candidate is built, with the remedies that are taken for it.
+
+    The runtime's build takes those of other components as well, but no patch of something else:
+    that is one that the builder of its module applied.
+    """
+    component = candidate.component
+    is_runtime = component == inputs.request.recipe.runtime.package
+    flags, homes = _flags(inputs, stack, candidate, python) if is_runtime else ({}, {})
+    remedies: dict[str, list[Remedy]] = {}
+    for each in taken:
+        own = isinstance(each.row, Advisory) and each.row.component == component
+        if own or (is_runtime and each.remedy.kind != "patch"):
+            remedies.setdefault(each.remedy.kind, []).append(each.remedy)
+    variables, tree = _tree(inputs, candidate)
+    return SourceBuild(
+        component=component,
+        version=candidate.version,
+        homes=homes,
+        flags=flags | {r.name: r.value or "" for r in remedies.get("flag", ())},
+        environment=variables | {r.name: r.value or "" for r in remedies.get("variable", ())},
+        tree=tree,
+        pip_options=tuple(r.value or r.name for r in remedies.get("pip-option", ())),
+        build_requires=tuple(f"{r.name}{r.value or ''}" for r in remedies.get("build-version", ())),
+        patches=tuple(r.name for r in remedies.get("patch", ())),
+        links=inputs.request.knowledge.components[component].links,
+    )
 
 
 def _tree(inputs: ProblemInputs, candidate: Candidate) -> tuple[dict[str, str], GitTree | None]:
@@ -216,67 +230,37 @@ def _tree(inputs: ProblemInputs, candidate: Candidate) -> tuple[dict[str, str], 
     return {}, None
 
 
-def _chosen_candidates(
-    inputs: ProblemInputs, stack: Stack, component: str, is_runtime: bool
-) -> Iterator[Remedy]:
-    """Yield the remedies that the build of a component takes: its own, the runtime's also others'.
+def _flags(
+    inputs: ProblemInputs, stack: Stack, runtime: Candidate, python: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the runtime's flags: the recipe's, defaults, and homes of what was chosen.
 
-    A patch of something else is one that the builder of its module applied.
+    The second are homes that lie in the prefix, relative to it.
     """
-    rows = {each.rule.key: each.row for each in inputs.grounded}
-    for key, taken in stack.violated:
-        row = rows[key]
-        own = isinstance(row, Advisory) and row.component == component
-        for each in row.remedies:
-            if each.id == taken and (own or (is_runtime and each.kind != "patch")):
-                yield each
-
-
-def _flags(inputs: ProblemInputs, stack: Stack, runtime: Candidate) -> dict[str, str]:
-    """Return the recipe's flags, those that are derived from what was chosen, and defaults."""
-    flags = dict(inputs.request.recipe.runtime.flags)
-    for name, flag in inputs.request.knowledge.flags.items():
-        value = flag.default.get(inputs.request.arch)
-        if value is not None and name not in flags and reads(flag, runtime.version):
-            flags[name] = value
-    homes = {
-        inputs.candidate(name).component: inputs.pool.homes[name]
-        for name in stack.effective
-        if name in inputs.pool.homes
+    arch, flags = inputs.request.arch, dict(inputs.request.recipe.runtime.flags)
+    read = {
+        name: flag
+        for name, flag in inputs.request.knowledge.flags.items()
+        if name not in flags and reads(flag, runtime.version)
     }
-    for name, flag in inputs.request.knowledge.flags.items():
-        if flag.derived is None or flag.home_of is None or name in flags:
-            continue
-        if flag.home_of in homes and reads(flag, runtime.version) and _wanted(inputs, flag.derived):
-            flags[name] = homes[flag.home_of]
-    return flags
+    flags |= {name: flag.default[arch] for name, flag in read.items() if arch in flag.default}
+    derived = {
+        name: flag.home_of
+        for name, flag in read.items()
+        if name not in flags
+        and flag.derived is not None
+        and Condition(flag.derived).evaluate(inputs.facts.lookup) is True
+    }
 
+    def homes(known: Mapping[str, str]) -> dict[str, str]:
+        there = {inputs.candidate(n).component: known[n] for n in stack.effective if n in known}
+        return {name: there[of] for name, of in derived.items() if of in there}
 
-def _homes(
-    inputs: ProblemInputs,
-    stack: Stack,
-    runtime: Candidate,
-    flags: dict[str, str],
-    pins: dict[Assumption, Candidate],
-) -> dict[str, str]:
-    """Return the derived flags whose folder lies in the prefix, relative to it."""
-    python = next(each.version for each in pins.values() if each.component == "python")
+    outside = homes(inputs.pool.homes)
     packages = f"lib/python{'.'.join(python.split('.')[:2])}/site-packages"
     inside = {
-        inputs.candidate(name).component: inputs.pool.inside[name].replace(SITE_PACKAGES, packages)
-        for name in stack.effective
-        if name in inputs.pool.inside
+        name: home.replace(SITE_PACKAGES, packages)
+        for name, home in homes(inputs.pool.inside).items()
+        if name not in outside
     }
-    return {
-        name: inside[flag.home_of]
-        for name, flag in inputs.request.knowledge.flags.items()
-        if flag.home_of in inside
-        and flag.derived is not None
-        and name not in flags
-        and reads(flag, runtime.version)
-        and _wanted(inputs, flag.derived)
-    }
-
-
-def _wanted(inputs: ProblemInputs, condition: str) -> bool:
-    return Condition(condition).evaluate(inputs.facts.lookup) is True
+    return flags | outside, inside
