@@ -10,6 +10,7 @@ from ..model.knowledge import Knowledge, Row
 from ..model.matching import kind, rows, subjects
 from ..model.outcome import CheckResult, RowMatch
 from ..model.recipe import Arch, Severity
+from ..resolve.pool import roles
 from ..resolve.stated_facts import (
     check_choice,
     check_component,
@@ -69,9 +70,8 @@ def check(
         if warning:
             context.reporter.warn(warning)
     check_choice("architecture", arch, get_args(Arch))
-    stated = stated_facts(arch, facts, knowledge)
-    origins = {name: stated.origins[name] for name in versions if name in stated.origins}
-    matches = match(knowledge, StackFacts(versions, stated.lookup, origins, flags=stated.flags))
+    stated, origins = stated_facts(arch, facts, knowledge)
+    matches = match(knowledge, StackFacts(versions, stated, origins))
     return CheckResult(
         asked=tuple(f"{name}=={text}" for name, text in versions.items()),
         rows=tuple(_row_match(each) for each in matches),
@@ -84,9 +84,7 @@ def _knowledge(context: Context) -> Knowledge:
 
 
 def _speaks_of(row: Row, component: str, knowledge: Knowledge) -> bool:
-    entry = knowledge.components.get(component)
-    names = {component, *(entry.fulfils if entry else ())}
-    return not names.isdisjoint(subjects(row))
+    return not roles(knowledge, component).isdisjoint(subjects(row))
 
 
 def _row_match(match: Match) -> RowMatch:

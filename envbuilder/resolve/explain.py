@@ -219,8 +219,8 @@ def _subject(row: Row) -> str:
     """Return what a row is about: ``openmpi ==3.1.3``; '' where its words say it."""
     if not isinstance(row, Advisory):
         return ""
-    ranges = (row.affected,) if isinstance(row.affected, str) else row.affected
-    return row.component if ranges == ("*",) else f"{row.component} {' or '.join(ranges)}"
+    words = matching.subjects(row)[row.component]
+    return row.component if words == ANY_VERSION else f"{row.component} {words}"
 
 
 def _want_member(inputs: ProblemInputs, of: Assumption) -> Member:

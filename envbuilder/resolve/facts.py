@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from ..model.condition import Lookup, Value
-from ..model.recipe import Recipe
-from ..model.site import Site, SiteFacts, Snapshot
+from .request import Request
 
 OPERATIONS = ("allreduce", "allgather", "broadcast", "alltoall", "reducescatter")
 
@@ -18,28 +17,27 @@ _ALL_OPERATIONS = "HOROVOD_GPU_OPERATIONS"
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of a request that are the same for every stack it may end in."""
+    """Facts that are the same for every stack that a request may end in, or that a user states.
+
+    ``flags``: those that are set; None: nobody knows which.
+    """
 
     stated: Mapping[str, Value]
-    flags: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, str] | None = None
 
-    def with_flags(self, kept: frozenset[str]) -> Facts:
-        """Return the facts as they are where only these flags are set."""
-        return Facts(self.stated, {name: self.flags[name] for name in sorted(kept)})
+    def without(self, gone: frozenset[str]) -> Facts:
+        """Return the facts as they are where these flags are not set."""
+        kept = {name: value for name, value in (self.flags or {}).items() if name not in gone}
+        return replace(self, flags=kept) if gone else self
 
     def lookup(self, name: str) -> Value | None:
         """Return a fact by its full name, None where nobody stated it."""
-        owner, dot, rest = name.partition(".")
-        if not dot:
+        owner, _, rest = name.partition(".")
+        if name in self.stated or self.flags is None or owner not in ("flags", "ops"):
             return self.stated.get(name)
         if owner == "flags":
             return self.flags.get(rest, "")
-        if owner == "ops":
-            return self._operation(rest)
-        return None
-
-    def _operation(self, operation: str) -> str:
-        one = self.flags.get(_GPU_FLAG + operation.upper())
+        one = self.flags.get(_GPU_FLAG + rest.upper())
         return (one or self.flags.get(_ALL_OPERATIONS) or "CPU").upper()
 
     def flags_behind(self, names: frozenset[str]) -> frozenset[str]:
@@ -51,30 +49,30 @@ class Facts:
                 behind.add(rest)
             elif owner == "ops":
                 behind |= {_GPU_FLAG + rest.upper(), _ALL_OPERATIONS}
-        return frozenset(behind & set(self.flags))
+        return frozenset(behind & set(self.flags or ()))
 
 
-def stated_facts(
-    recipe: Recipe, site: Site, snapshot: Snapshot, arch: str, more: SiteFacts
-) -> dict[str, Value]:
-    """Return what recipe, site and snapshot state. ``more``: the partition's facts, which win."""
+def request_facts(request: Request) -> Facts:
+    """Return what recipe, site and snapshot state; the partition's facts win."""
+    recipe, site = request.recipe, request.site
     found: dict[str, Value | None] = {
-        "arch": arch,
+        "arch": request.arch,
         "backend": recipe.backend,
         "container": False,  # no target is one yet
         "system_site_packages": recipe.system_site_packages,
         "scheduler": site.scheduler,
         "uses": frozenset(recipe.uses),
         "channels": frozenset(recipe.channels),
-        "glibc": snapshot.glibc,
+        "glibc": request.snapshot.glibc,
     }
-    for facts in (site.facts, more):
+    for facts in (site.facts, request.facts):
         plain = facts.model_dump(exclude_none=True)
         found |= {
             name: frozenset(value) if isinstance(value, list | tuple) else value
             for name, value in plain.items()
         }
-    return {name: value for name, value in found.items() if value is not None}
+    stated = {name: value for name, value in found.items() if value is not None}
+    return Facts(stated, recipe.runtime.flags)
 
 
 def with_owner(lookup: Lookup, owner: str, facts: Mapping[str, Value]) -> Lookup:

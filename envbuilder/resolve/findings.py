@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..model.knowledge import Remedy
 from ..model.plan import Finding, FindingStatus
 from .pool import describe
-from .problem import Stack
+from .problem import Rule, Stack
 from .problem_builder import ProblemInputs
 from .rules import GroundRule
 
@@ -33,8 +33,13 @@ def holds(grounded: GroundRule, effective: frozenset[str], flags: frozenset[str]
     return (
         all(slot & effective for slot in rule.slots)
         and not any(lack & effective for lack in rule.lacks)
-        and any(case.kept <= flags and not case.dropped & flags for case in rule.cases)
+        and in_case(rule, flags)
     )
+
+
+def in_case(rule: Rule, flags: frozenset[str]) -> bool:
+    """Whether a rule speaks of what is built with these flags."""
+    return any(case.kept <= flags and not case.dropped & flags for case in rule.cases)
 
 
 def _finding(

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal
 
+from ..model.site import StatedModule
 from .problem import Module
 
 Action = tuple[Literal["load", "unload"], str]
@@ -263,7 +264,9 @@ class _Search:
         return None
 
 
-def closure(modules: Mapping[str, Module], name: str) -> frozenset[str]:
+def closure(
+    modules: Mapping[str, Module] | Mapping[str, StatedModule], name: str
+) -> frozenset[str]:
     """Return what a module brings: itself and what it loads, directly or not."""
     found: set[str] = set()
     ahead = [name]

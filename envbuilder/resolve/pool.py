@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 from ..model.channels import CHANNEL_ORIGINS
 from ..model.conda_order import conda_matches
 from ..model.condition import Value
-from ..model.knowledge import Ranges, Selection, Selector
+from ..model.knowledge import Knowledge, Ranges, Selection, Selector
 from ..model.ranges import matches
 from .problem import Candidate, CandidateId
 
@@ -43,18 +43,16 @@ class Pool:
         return self.by_role.get(role, ())
 
     @cached_property
-    def _alike(self) -> dict[str, tuple[tuple[CandidateId, ...], ...]]:
-        return {}
-
-    def alike(self, role: str) -> tuple[tuple[CandidateId, ...], ...]:
+    def alike(self) -> Callable[[str], list[list[CandidateId]]]:
         """Return the candidates of a role, those of which the same facts are known together."""
-        if role not in self._alike:
-            groups: dict[object, list[CandidateId]] = {}
-            for each in self.of(role):
-                facts = frozenset(self.facts.get(each.id, {}).items())
-                groups.setdefault(facts, []).append(each.id)
-            self._alike[role] = tuple(tuple(those) for those in groups.values())
-        return self._alike[role]
+        return cache(self._alike)
+
+    def _alike(self, role: str) -> list[list[CandidateId]]:
+        groups: dict[object, list[CandidateId]] = {}
+        for each in self.of(role):
+            facts = frozenset(self.facts.get(each.id, {}).items())
+            groups.setdefault(facts, []).append(each.id)
+        return list(groups.values())
 
     def within(self, role: str, ranges: Ranges) -> frozenset[str]:
         """Return the candidates of a component or virtual in one of the ranges."""
@@ -63,6 +61,12 @@ class Pool:
     def selected(self, role: str, selection: Selection) -> frozenset[str]:
         """Return the candidates that a selection means."""
         return frozenset(each.id for each in self.of(role) if selects(selection, each))
+
+
+def roles(knowledge: Knowledge, component: str) -> frozenset[str]:
+    """Return what a provider of a component is a provider of: it, and the virtuals it fulfils."""
+    known = knowledge.components.get(component)
+    return frozenset({component, *(known.fulfils if known else ())})
 
 
 def fits(candidate: Candidate, constraint: str) -> bool:

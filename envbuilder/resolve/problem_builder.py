@@ -13,7 +13,7 @@ from ..model.module_names import version_part
 from ..model.ranges import ANY_VERSION, matches, series, version
 from ..model.recipe import names_module
 from ..model.site import StatedModule
-from .facts import Facts, stated_facts
+from .facts import Facts, request_facts
 from .flag_table import flag_table
 from .names import names
 from .pool import Pool, fits
@@ -31,17 +31,6 @@ _NOTHING = Version("0")
 
 Requirements = Mapping[Assumption, Requirement]
 """Who asks for what, by the want that it becomes."""
-
-
-@dataclass(frozen=True)
-class _Extras:
-    """Components that nobody asks for. ``optional``: a remedy may add them, see ``Problem``.
-
-    ``addable``: they may be proposed, since a row of knowledge needs them.
-    """
-
-    optional: frozenset[str] = frozenset()
-    addable: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -71,22 +60,23 @@ def problem_inputs(request: Request, strict: bool) -> ProblemInputs:
     """
     index = _module_index(request)
     requirements = dict(_requirements(request))
-    plain = _with_extras(request, index, requirements, _Extras(), strict)
-    extras = _Extras(_optional(plain), frozenset() if strict else _addable(plain))
-    if extras == _Extras():
+    plain = _with_extras(request, index, requirements, strict)
+    optional, addable = _optional(plain), frozenset() if strict else _addable(plain)
+    if not optional | addable:
         return plain
-    return _with_extras(request, index, requirements, extras, strict)
+    return _with_extras(request, index, requirements, strict, optional, addable)
 
 
 def _with_extras(
     request: Request,
     index: ModuleIndex,
     requirements: Requirements,
-    extras: _Extras,
     strict: bool,
+    optional: frozenset[str] = frozenset(),
+    addable: frozenset[str] = frozenset(),
 ) -> ProblemInputs:
-    components = {each.component for each in requirements.values()}
-    components |= extras.optional | extras.addable
+    """Return the problem with components that nobody asks for: see ``Problem``."""
+    components = {each.component for each in requirements.values()} | optional | addable
     components |= {c for each in components for c in request.knowledge.fulfilling(each)}
     seeds = [name for each in components for name in index.providing(each)]
     if strict:
@@ -95,25 +85,22 @@ def _with_extras(
     all_of_them = pool(request, index, modules, components, strict)
     if strict:
         all_of_them = _narrowed(all_of_them, requirements)
-    facts = Facts(
-        stated_facts(request.recipe, request.site, request.snapshot, request.arch, request.facts),
-        request.recipe.runtime.flags,
-    )
+    facts = request_facts(request)
     allow = request.recipe.allow
     grounded = (
         *ground(request.knowledge, all_of_them, facts, allow),
-        *flag_table(request.knowledge, all_of_them, facts.flags, allow),
+        *flag_table(request.knowledge, all_of_them, request.recipe.runtime.flags, allow),
     )
     problem = Problem(
         modules=solver_modules(index, modules),
         candidates=all_of_them.candidates,
         wants=tuple(_wants(request, index, requirements, all_of_them, strict)),
-        addable=tuple(_additions(extras.addable, all_of_them)),
+        addable=tuple(_additions(addable, all_of_them)),
         rules=tuple(each.rule for each in grounded if each.binds),
         preload=request.preload,
         preferred=request.recipe.toolchain or request.site.toolchain,
         flags=tuple(request.recipe.runtime.flags),
-        optional=extras.optional - extras.addable,
+        optional=optional - addable,
     )
     return ProblemInputs(request, index, all_of_them, facts, grounded, requirements, problem)
 
@@ -133,20 +120,14 @@ def _module_index(request: Request) -> ModuleIndex:
 def _requirements(request: Request) -> Iterator[tuple[Assumption, Requirement]]:
     """Yield what is required: the recipe's lines first, build-only components last."""
     recipe = request.recipe
-    stack = list(recipe.stack)
-    stack.sort(key=lambda name: _is_build_only(request, name))
-    for name in stack:
-        place = request.places.get(name)
-        line = Requirement(name, recipe.stack[name], f"recipe {recipe.name}", place)
+    why = f"recipe {recipe.name}"
+    for name in sorted(recipe.stack, key=lambda name: _is_build_only(request, name)):
+        line = Requirement(name, recipe.stack[name], why, request.places.get(name))
         yield Assumption("line", name), line
-    if recipe.runtime.package in request.knowledge.releases:
-        place = request.places.get("runtime")
-        yield (
-            Assumption("line", recipe.runtime.package),
-            Requirement(
-                recipe.runtime.package, recipe.runtime.version, f"recipe {recipe.name}", place
-            ),
-        )
+    name, constraint = recipe.runtime.package, recipe.runtime.version
+    if name in request.knowledge.releases:
+        line = Requirement(name, constraint, why, request.places.get("runtime"))
+        yield Assumption("line", name), line
     for each in (*request.implied, *request.build_only):
         yield Assumption("implied", each.component), each
 
@@ -183,16 +164,15 @@ def _additions(components: frozenset[str], found: Pool) -> Iterator[Want]:
         yield Want(Assumption("addition", name), name, allowed)
 
 
-def _constraints(requirements: Requirements, component: str) -> list[str]:
-    return [each.constraint for each in requirements.values() if each.component == component]
-
-
 def _admitted(module: str, index: ModuleIndex, requirements: Requirements) -> bool:
     """Whether a module provides something wanted, in a version that the lines allow."""
     return any(
         all(
-            allows(constraint, found, module)
-            for constraint in _constraints(requirements, component)
+            module == each.constraint
+            if names_module(each.constraint)
+            else matches(found, each.constraint)
+            for each in requirements.values()
+            if each.component == component
         )
         for component, found in index.provides(module).items()
     )
@@ -201,24 +181,19 @@ def _admitted(module: str, index: ModuleIndex, requirements: Requirements) -> bo
 def _narrowed(found: Pool, requirements: Requirements) -> Pool:
     """Leave out the candidates outside modules that the lines do not allow."""
     kept = tuple(
-        each
-        for each in found.candidates
-        if each.module is not None
+        candidate
+        for candidate in found.candidates
+        if candidate.module is not None
         or all(
-            admits(constraint, each) for constraint in _constraints(requirements, each.component)
+            _admits(each.constraint, candidate)
+            for each in requirements.values()
+            if each.component == candidate.component
         )
     )
     return replace(found, candidates=kept)
 
 
-def allows(constraint: str, found: str, module: str | None) -> bool:
-    """Whether a constraint of the stack admits a version, or the module that brings it."""
-    if names_module(constraint):
-        return module == constraint
-    return matches(found, constraint)
-
-
-def admits(constraint: str, candidate: Candidate) -> bool:
+def _admits(constraint: str, candidate: Candidate) -> bool:
     """Whether a constraint of the stack admits a candidate."""
     if names_module(constraint):
         return candidate.module == constraint
@@ -234,7 +209,7 @@ def _wants(
 ) -> Iterator[Want]:
     for ref, each in requirements.items():
         candidates = of_origin(request, index, each.component, found.of(each.component))
-        allowed = frozenset(c.id for c in candidates if admits(each.constraint, c))
+        allowed = frozenset(c.id for c in candidates if _admits(each.constraint, c))
         kind = _kind(ref, each, request)
         known = request.knowledge.components.get(each.component)
         parts = (known.series if known else None) or _SERIES

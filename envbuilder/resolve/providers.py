@@ -16,6 +16,12 @@ from ..model.releases import admits, has_wheels_for, runs_on
 from ..model.site import Origin, SystemComponent
 from .names import natural
 from .pool import Pool
+from ..model.knowledge import Component
+from ..model.ranges import version
+from ..model.releases import admits, has_wheels_for, runs_on
+from ..model.site import Origin, SystemComponent
+from .names import key, natural
+from .pool import Pool, roles
 from .problem import Candidate
 from .reach import ModuleIndex
 from .request import Request
@@ -112,14 +118,9 @@ def _of_module(request: Request, index: ModuleIndex, name: str) -> Iterator[Cand
             rank=0,
             origin_cost=int(bool(defaults) and name not in defaults),
             module=name,
-            roles=_roles(request.knowledge, component),
+            roles=roles(request.knowledge, component),
             shadowable=component in module.shadowable,
         )
-
-
-def _roles(knowledge: Knowledge, component: str) -> frozenset[str]:
-    known = knowledge.components.get(component)
-    return frozenset({component, *(known.fulfils if known else ())})
 
 
 def _interpreters(request: Request) -> Iterator[Candidate]:
@@ -161,7 +162,7 @@ def _outside(
         origin=origin,
         locator=locator,
         rank=0,
-        roles=_roles(request.knowledge, component),
+        roles=roles(request.knowledge, component),
         pythons=pythons,
     )
 
@@ -271,7 +272,7 @@ def _ranked(candidates: list[Candidate], request: Request) -> Iterator[Candidate
         those = sorted(by_component[component], key=lambda c: natural(c.locator), reverse=True)
         those.sort(key=lambda c: order.get(c.origin, len(order)))
         those = _newest_first(those)
-        virtuals = _roles(request.knowledge, component) - {component}
+        virtuals = roles(request.knowledge, component) - {component}
         start = max((used_up.get(each, 0) for each in virtuals), default=0)
         for n, each in enumerate(those):
             own = (

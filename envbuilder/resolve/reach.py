@@ -8,9 +8,9 @@ take the place of a module that is among them, to the fixpoint.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from ..model.knowledge import Component
 from ..model.module_names import key, stem
@@ -99,10 +99,6 @@ class ModuleIndex:
         return {of: frozenset(names) for of, names in found.items()}
 
     @cached_property
-    def _provided(self) -> dict[str, dict[str, str]]:
-        return {}
-
-    @cached_property
     def _stating(self) -> list[StatedModule]:
         return [module for module in self.modules.values() if module.provides]
 
@@ -115,23 +111,17 @@ class ModuleIndex:
             found |= {m for m in those if component in self.provides(m)}
         return sorted(found)
 
-    def provides(self, module: str) -> dict[str, str]:
+    @cached_property
+    def provides(self) -> Callable[[str], dict[str, str]]:
         """Return the components that a module provides, with their versions."""
-        if module not in self._provided:
-            self._provided[module] = self.names.provides(self.modules[module])
-        return self._provided[module]
-
-    def generation(self, module: str) -> str | None:
-        """Return the toolchain generation; in a hierarchy, where no name says it, its parents'."""
-        if module not in self._generations:
-            self._generations[module] = self._find_generation(module)
-        return self._generations[module]
+        return cache(lambda module: self.names.provides(self.modules[module]))
 
     @cached_property
-    def _generations(self) -> dict[str, str | None]:
-        return {}
+    def generation(self) -> Callable[[str], str | None]:
+        """Return the toolchain generation; in a hierarchy, where no name says it, its parents'."""
+        return cache(self._generation)
 
-    def _find_generation(self, module: str) -> str | None:
+    def _generation(self, module: str) -> str | None:
         stated = self.modules[module]
         own = self.names.generation(stated)
         if own is not None or not stated.parents:
@@ -146,14 +136,11 @@ class ModuleIndex:
 
     def abis(self, module: str) -> Abis:
         """Return the ABIs of all modules that have the key of this one."""
-        of = key(module)
-        if of not in self._abis:
-            self._abis[of] = Abis({name: self._signature(name) for name in self.by_key[of]})
-        return self._abis[of]
+        return self._abis(key(module))
 
     @cached_property
-    def _abis(self) -> dict[str, Abis]:
-        return {}
+    def _abis(self) -> Callable[[str], Abis]:
+        return cache(lambda of: Abis({name: self._signature(name) for name in self.by_key[of]}))
 
     def _signature(self, module: str) -> Signature:
         items = (

@@ -181,7 +181,7 @@ def _verdicts(row: Row, pool: Pool, facts: Facts) -> dict[_Verdict, list[FlagCas
     found: dict[_Verdict, list[FlagCase]] = {}
     for kept in _subsets(behind):
         case = FlagCase(kept, frozenset(behind) - kept)
-        lookup = facts.with_flags(kept | (frozenset(facts.flags) - frozenset(behind))).lookup
+        lookup = facts.without(case.dropped).lookup
         for verdict in _with_flags(condition, pool, lookup):
             found.setdefault(verdict, []).append(case)
     return found

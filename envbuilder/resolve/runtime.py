@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..model.recipe import PART_OF
+from .loading import closure
 from .problem import Candidate
 from .reach import ModuleIndex
 from .request import Request
@@ -39,33 +40,17 @@ def frameworks(request: Request) -> tuple[str, ...]:
     return tuple(name for name in request.knowledge.horovod_parts() if name in request.recipe.stack)
 
 
-def describe(request: Request) -> str:
-    """Return how a runtime that comes from a module is asked for, in words; '' for others."""
-    if request.recipe.runtime.origin != "module":
-        return ""
-    named = " and ".join(frameworks(request))
-    return f" as a module for {named}" if named else " as a module"
-
-
 def wanted_as(request: Request, component: str) -> str:
     """Return how a component is asked for beside its version, in words; '' for any way."""
     if component == request.recipe.runtime.package:
-        return describe(request)
+        if request.recipe.runtime.origin != "module":
+            return ""
+        named = " and ".join(frameworks(request))
+        return f" as a module for {named}" if named else " as a module"
     return " from its sources" if component in request.recipe.from_source else ""
 
 
 def _brought(index: ModuleIndex, candidate: Candidate) -> frozenset[str]:
     """Return the components that come with a candidate's module."""
-    closure = _loaded(index, candidate.module) if candidate.module else ()
-    return frozenset(name for module in closure for name in index.provides(module))
-
-
-def _loaded(index: ModuleIndex, module: str) -> frozenset[str]:
-    found: set[str] = set()
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        if name not in found and name in index.modules:
-            found.add(name)
-            waiting += index.modules[name].loads
-    return frozenset(found)
+    loaded = closure(index.modules, candidate.module) if candidate.module else ()
+    return frozenset(name for module in loaded for name in index.provides(module))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import get_args
+from typing import cast, get_args
 
 from ..errors import UsageError
 from ..model.condition import FACTS, FactType, Value
@@ -61,26 +60,14 @@ def unknown_release(component: str, asked: str, knowledge: Knowledge) -> str | N
     return None
 
 
-@dataclass(frozen=True)
-class StatedFacts:
-    """What a user states. Flags are unknown until one is stated; then the others are not set."""
+def stated_facts(
+    arch: str | None, words: Sequence[str], knowledge: Knowledge
+) -> tuple[Facts, dict[str, Origin]]:
+    """Return what ``NAME=VALUE`` words state: facts and origins.
 
-    facts: Mapping[str, Value]
-    flags: Mapping[str, str]
-    origins: Mapping[str, Origin]
-
-    def lookup(self, name: str) -> Value | None:
-        if name in self.facts:
-            return self.facts[name]
-        of_flags = name.partition(".")[0] in ("flags", "ops")
-        return Facts(self.facts, self.flags).lookup(name) if self.flags or not of_flags else None
-
-
-def stated_facts(arch: str | None, words: Sequence[str], knowledge: Knowledge) -> StatedFacts:
-    """Return what ``NAME=VALUE`` words state. Raises UsageError, with the nearest name.
-
-    A name is a fact (``network``), ``flags.FLAG``, ``ops.OPERATION``, ``COMPONENT.FACT`` or
-    ``COMPONENT.origin``.
+    Raises UsageError, with the nearest name. A name is a fact (``network``), ``flags.FLAG``,
+    ``ops.OPERATION``, ``COMPONENT.FACT`` or ``COMPONENT.origin``. Flags are unknown until one is
+    stated; then the others are not set.
     """
     facts: dict[str, Value] = {} if arch is None else {"arch": arch}
     flags: dict[str, str] = {}
@@ -95,16 +82,11 @@ def stated_facts(arch: str | None, words: Sequence[str], knowledge: Knowledge) -
             flags[rest] = text
         elif rest == "origin":
             check_component(owner, knowledge)
-            origins[owner] = _origin(text)
+            check_choice("origin", text, get_args(Origin))
+            origins[owner] = cast("Origin", text)
         else:
             facts[name] = _value(name, text, knowledge)
-    return StatedFacts(facts, flags, origins)
-
-
-def _origin(text: str) -> Origin:
-    known: tuple[Origin, ...] = get_args(Origin)
-    check_choice("origin", text, known)
-    return next(each for each in known if each == text)
+    return Facts(facts, flags or None), origins
 
 
 def _check_flag(name: str, knowledge: Knowledge) -> None:

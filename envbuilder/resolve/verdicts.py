@@ -12,15 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
-from ..model.condition import Lookup
 from ..model.knowledge import Knowledge, Row
 from ..model.matching import Verdict
 from ..model.recipe import Severity
 from ..model.site import Origin
 from .facts import Facts
-from .findings import remedy_text
+from .findings import in_case, remedy_text
 from .flag_table import flag_table
-from .pool import Pool
+from .pool import Pool, roles
 from .problem import Candidate, RemedyOption
 from .rules import GroundRule, ground
 
@@ -31,14 +30,13 @@ _ORIGINS: tuple[Origin, ...] = get_args(Origin)
 class StackFacts:
     """What is there: one version of each component, where it comes from (where that is known).
 
-    ``complete``: what is not given is not there. ``flags``: those of the runtime that are set.
+    ``complete``: what is not given is not there.
     """
 
     versions: Mapping[str, str]
-    lookup: Lookup
+    facts: Facts
     origins: Mapping[str, Origin] = field(default_factory=dict)
     complete: bool = False
-    flags: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -74,8 +72,8 @@ def match(knowledge: Knowledge, given: StackFacts) -> tuple[Match, ...]:
     """Return the rows that say something, those that hold first, then by weight and id."""
     pool = _pool(knowledge, given)
     grounded = (
-        *ground(knowledge, pool, _GivenFacts(given.lookup), {}, given.complete),
-        *flag_table(knowledge, pool, given.flags, {}),
+        *ground(knowledge, pool, given.facts, {}, given.complete),
+        *flag_table(knowledge, pool, given.facts.flags or {}, {}),
     )
     found: dict[str, Match] = {}
     for each in (one for rule in grounded for one in _match(rule, pool, given)):
@@ -89,17 +87,6 @@ def _place(one: Match) -> tuple[int, int, str]:
     return _VERDICTS.index(one.verdict), _SEVERITIES.index(one.severity), one.row.id
 
 
-class _GivenFacts(Facts):
-    """Facts that are looked up as they were given, whichever flags are kept."""
-
-    def __init__(self, lookup: Lookup) -> None:
-        super().__init__({}, {})
-        object.__setattr__(self, "lookup", lookup)
-
-    def with_flags(self, kept: frozenset[str]) -> Facts:
-        return self
-
-
 def _pool(knowledge: Knowledge, given: StackFacts) -> Pool:
     """Return the versions as candidates: one for each origin where nobody said which it is."""
     return Pool(
@@ -111,17 +98,12 @@ def _pool(knowledge: Knowledge, given: StackFacts) -> Pool:
                 origin=origin,
                 locator=component,
                 rank=0,
-                roles=frozenset({component, *_virtuals(knowledge, component)}),
+                roles=roles(knowledge, component),
             )
             for component, version in given.versions.items()
             for origin in ((given.origins[component],) if component in given.origins else _ORIGINS)
         )
     )
-
-
-def _virtuals(knowledge: Knowledge, component: str) -> tuple[str, ...]:
-    known = knowledge.components.get(component)
-    return known.fulfils if known else ()
 
 
 @dataclass(frozen=True)
@@ -148,6 +130,8 @@ def _match(grounded: GroundRule, pool: Pool, given: StackFacts) -> Iterator[Matc
     slots = [_presence(pool, each) for each in rule.slots]
     lacks = [_presence(pool, each) for each in rule.lacks]
     if any(each.truth is False for each in slots) or any(each.truth for each in lacks):
+        return
+    if not in_case(rule, frozenset(given.facts.flags or ())):
         return
     about = {
         f"{each.component}@{each.version}"

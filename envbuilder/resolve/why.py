@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..errors import UsageError
 from ..model.channels import CHANNEL_ORIGINS
-from ..model.ranges import ANY_VERSION
+from ..model.ranges import ANY_VERSION, matches
 from ..model.why import Why, WhyNot
 from ..text import unknown
 from .engine import conflict, solve
@@ -15,7 +15,7 @@ from .explain import member, no_solution
 from .findings import findings
 from .pool import describe
 from .problem import LEVELS, Assumption, Candidate, Stack, Want
-from .problem_builder import ProblemInputs, allows, problem_inputs
+from .problem_builder import ProblemInputs, problem_inputs
 from .request import Request, Requirement
 
 # So many better-ranked alternatives are looked into; each takes a solve or two.
@@ -113,7 +113,7 @@ def _is_release(candidate: Candidate, version: str) -> bool:
     if candidate.origin in CHANNEL_ORIGINS:
         # Not every version of conda's can be written in a range.
         return candidate.version == version
-    return allows(f"=={version}", candidate.version, None)
+    return matches(candidate.version, f"=={version}")
 
 
 def _effective(inputs: ProblemInputs, stack: Stack) -> list[Candidate]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from envbuilder.model.condition import Value
 from envbuilder.model.knowledge import Advisory, Component, Coupling, FlagRule, Knowledge, Row
 from envbuilder.model.matching import subjects
+from envbuilder.resolve.facts import Facts
 from envbuilder.resolve.verdicts import Match, StackFacts, match
 
 
@@ -36,7 +37,7 @@ def ask(
     one: Row, *, complete: bool = False, facts: dict[str, Value] | None = None, **versions: str
 ) -> Match | None:
     names = {name.replace("_", "-"): text for name, text in versions.items()}
-    found = match(knowledge(one), StackFacts(names, (facts or {}).get, complete=complete))
+    found = match(knowledge(one), StackFacts(names, Facts(facts or {}), complete=complete))
     assert len(found) <= 1
     return found[0] if found else None
 
@@ -149,7 +150,7 @@ def test_an_origin_that_is_not_known_is_named() -> None:
     assert found is not None
     assert (found.verdict, found.open) == ("unknown", ("beta.origin",))
     for origin, said in (("pip", "holds"), ("module", None)):
-        known = StackFacts({"alpha": "1", "beta": "1"}, {}.get, {"beta": origin})  # type: ignore[arg-type]
+        known = StackFacts({"alpha": "1", "beta": "1"}, Facts({}), {"beta": origin})  # type: ignore[arg-type]
         assert verdict(next(iter(match(knowledge(one), known)), None)) == said
     assert ask(one, alpha="1", beta="2") is None
 
@@ -171,7 +172,7 @@ def test_what_holds_comes_first_and_the_weighty_before_the_light() -> None:
         row(Advisory, id="T-002", component="alpha", affected="*"),
         row(Advisory, id="T-001", component="alpha", affected="*", beside={"beta": "*"}),
     ]
-    found = match(knowledge(*rows), StackFacts({"alpha": "1"}, {}.get))
+    found = match(knowledge(*rows), StackFacts({"alpha": "1"}, Facts({})))
     assert [each.row.id for each in found] == ["T-002", "T-004", "T-003", "T-001"]
 
 
@@ -183,7 +184,7 @@ def test_more_that_is_known_never_turns_a_verdict_round(names: set[str], complet
     versions = dict.fromkeys(names, "1")
 
     def of(facts: dict[str, Value]) -> str | None:
-        found = match(knowledge(one), StackFacts(versions, facts.get, complete=complete))
+        found = match(knowledge(one), StackFacts(versions, Facts(facts), complete=complete))
         return verdict(next(iter(found), None))
 
     for partial in ({}, {"arch": "x"}, {"arch": "z"}, {"os": "y"}):

@@ -6,6 +6,7 @@ The rows are evaluated by ``model.matching``, which shares nothing with the reso
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ from envbuilder.documents.load import LoadedDocument, load_site
 from envbuilder.documents.site_choice import ChosenSite
 from envbuilder.documents.snapshots import load_snapshot
 from envbuilder.errors import NoSolutionError
-from envbuilder.model.condition import Value
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.resolution import Resolution
 from envbuilder.module_system.merge import merged
@@ -113,22 +113,17 @@ def stack_of(inputs: ProblemInputs, stack: Stack) -> StackFacts:
         inputs.candidate(name).component: inputs.candidate(name) for name in stack.effective
     }
     components = inputs.request.knowledge.components
-
-    def lookup(name: str) -> Value | None:
-        owner, dot, rest = name.partition(".")
-        if not dot or owner in ("flags", "ops"):
-            return inputs.facts.lookup(name)
-        for component, candidate in provided.items():
-            if component == owner or owner in components[component].fulfils:
-                return inputs.pool.facts.get(candidate.id, {}).get(rest)
-        return None
-
+    of_providers = {
+        f"{owner}.{name}": value
+        for component, candidate in provided.items()
+        for owner in (component, *components[component].fulfils)
+        for name, value in inputs.pool.facts.get(candidate.id, {}).items()
+    }
     return StackFacts(
         versions={name: each.version for name, each in provided.items()},
-        lookup=lookup,
+        facts=replace(inputs.facts, stated={**inputs.facts.stated, **of_providers}),
         origins={name: each.origin for name, each in provided.items()},
         complete=True,
-        flags=inputs.facts.flags,
     )
 
 
