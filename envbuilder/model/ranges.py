@@ -58,6 +58,14 @@ def version(text: str) -> Version | None:
         return None
 
 
+def sort_key(text: str) -> Version:
+    """Return what versions are sorted by: one that PEP 440 does not know comes first."""
+    return version(text) or _NO_VERSION
+
+
+_NO_VERSION = Version("0")
+
+
 @lru_cache(maxsize=8192)
 def _specifiers(constraint: str) -> SpecifierSet:
     return SpecifierSet(constraint)

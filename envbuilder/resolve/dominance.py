@@ -137,10 +137,6 @@ class _Traits:
         for n, want in enumerate(problem.wants if relaxing else ()):
             for candidate, far in want.distance:
                 self._distances.setdefault(candidate, {})[n] = far
-        self._barred: dict[str, list[int]] = {}
-        for n, barred in enumerate(sorted(problem.barred, key=sorted)):
-            for name in barred:
-                self._barred.setdefault(name, []).append(n)
         brought = {name for module in problem.modules for name in module.loads}
         self._replaceable = frozenset(
             (module.key, module.replaced_as) for module in problem.modules if module.name in brought
@@ -163,7 +159,6 @@ class _Traits:
             *(module.generation, module.build_only),
             # Of those in whose place it may be loaded, what is brought by another one counts.
             frozenset(a for a in module.replaces if (module.key, a) in self._replaceable),
-            tuple(self._barred.get(module.name, ())),
         )
 
 

@@ -260,9 +260,6 @@ def _other_facts(encoded: EncodedProblem) -> Iterator[str]:
     yield _all("preload(", problem.preload, modules)
     if problem.preferred is not None:
         yield f"preferred({encoded.numbers['generation'][problem.preferred]})."
-    for i, barred in enumerate(sorted(problem.barred, key=sorted)):
-        yield f"barred({i})."
-        yield _all(f"in_barred({i},", barred, modules)
 
 
 def _all(head: str, names: Iterable[str], numbers: Mapping[str, int]) -> str:

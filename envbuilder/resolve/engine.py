@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from threading import Thread
 
 import clingo
 
@@ -22,18 +23,16 @@ from .loading import order
 from .problem import (
     CHANGE_COSTS,
     Assumption,
-    Change,
     Problem,
     Stack,
 )
 
-# How many sets of loads that end otherwise than planned are barred before giving up. Each bar is
-# one more solve of some milliseconds; real trees need none or one.
-_MOST_BARS = 60
-
 _OPTIONS = ("-t1", "--seed=1", "--opt-strategy=usc", "--warn=none")
 
 _LOADING = Assumption("law", "loading")
+
+# How often clingo is asked whether it has passed its limits, in seconds.
+_SLICE = 0.1
 
 
 class LimitError(Exception):
@@ -58,7 +57,8 @@ class Limits:
 
 def solve(problem: Problem, limits: Limits | None = None) -> Stack | None:
     """Return the best stack, or None where the problem has none. Raises LimitError."""
-    return _best(problem, relaxing=False, blocked=(), limits=limits or Limits())[0]
+    program = _Program(problem, limits or Limits())
+    return program.solve(program.atoms)[1]
 
 
 def closest(
@@ -69,19 +69,26 @@ def closest(
     No stack's changes hold all the changes of an earlier one. Ends after *count* stacks; the other
     value is whether the *limits* (default: 20 s) ended it before it had them all.
     """
-    limits = limits or Limits(seconds=20.0)
     found: list[Stack] = []
-    while len(found) < count:
-        blocked = [each.changes for each in found]
-        try:
-            stack, problem = _best(problem, relaxing=True, blocked=blocked, limits=limits)
-        except LimitError:
-            return tuple(found), True
-        if stack is None:
-            break
-        found.append(stack)
-        if not stack.changes:
-            break
+    free = {
+        *(want.ref for want in problem.wants if want.distance or want.can_drop),
+        *(Assumption("flag", flag) for flag in problem.flags),
+        *(Assumption("row", rule.row) for rule in problem.rules if rule.can_waive),
+    }
+    try:
+        program = _Program(problem, limits or Limits(seconds=20.0), relaxing=True)
+        held = [each for each in program.atoms if each not in free]
+        while len(found) < count:
+            stack = program.solve(held)[1]
+            if stack is None:
+                break
+            found.append(stack)
+            if not stack.changes:
+                break
+            literals = (changed(program.encoded, each) for each in stack.changes)
+            program.add(f":- {', '.join(literals)}.")
+    except LimitError:
+        return tuple(found), True
     return tuple(found), False
 
 
@@ -96,104 +103,52 @@ def conflicts(problem: Problem, limits: Limits | None = None) -> Iterator[tuple[
     No two sets share more than laws, so each is a conflict of its own; none: there is a stack. A
     conflict of laws alone is named once, and they are left out then. Raises LimitError.
     """
-    limits = limits or Limits()
-    stack, problem = _best(problem, relaxing=False, blocked=(), limits=limits)
-    if stack is not None:
-        return
-    cores = _Cores(EncodedProblem(problem, keep(problem)), limits)
-    left = list(cores.encoded.atoms)
-    while True:
-        one = cores.minimal(left)
-        if one is None:
-            return
+    program = _Program(problem, limits or Limits(), objective=False)
+    left = list(program.atoms)
+    while one := _minimal(program, left):
         yield one
-        if not one:
-            return
         laws = {each for each in one if each.is_law}
         shared = laws if laws < set(one) else set()
         left = [each for each in left if each not in one or each in shared]
+    if one is not None:
+        yield one
 
 
-class _Cores:
-    """Sets of assumptions that cannot hold together, found in one grounded program."""
+def _minimal(program: _Program, among: Sequence[Assumption]) -> tuple[Assumption, ...] | None:
+    """Return a minimal set of those among *among* that cannot hold together; None: they can.
 
-    def __init__(self, encoded: EncodedProblem, limits: Limits) -> None:
-        self.encoded = encoded
-        self._limits = limits
-        self._control = _grounded(encoded, objective=False)
-        self._bars = 0
-        # Literals stay what they are when bars are added; atoms are gone once they can only be
-        # false, and to assume one that is gone says nothing about which it was.
-        known = {a.symbol: a.literal for a in self._control.symbolic_atoms.by_signature("on", 1)}
-        self._literals = {each: known[symbol] for each, symbol in encoded.atoms.items()}
-        self._assumed = {literal: each for each, literal in self._literals.items()}
-        self._places = {each: n for n, each in enumerate(encoded.atoms)}
+    Laws or rows are tried first for leaving out, then fits and what is implied, so that what a
+    user wrote is what remains where there is a choice. Of several sets (one without rows, and
+    those without any one member of the best so far) the one with fewer things that a user
+    wrote, but not without any, is the better reason, and then a law rather than a row. Empty:
+    nothing can be, whatever is left out.
+    """
+    core, stack = program.solve(among)
+    if stack is not None:
+        return None
+    places = {each: n for n, each in enumerate(program.atoms)}
 
-    def minimal(self, among: list[Assumption]) -> tuple[Assumption, ...] | None:
-        """Return a minimal set of those among *among*; None: they hold together.
-
-        Laws or rows are tried first for leaving out, then fits and what is implied, so that what a
-        user wrote is what remains where there is a choice. Of several sets (one without rows, and
-        those without any one member of the best so far) the one with fewer things that a user
-        wrote, but not without any, is the better reason, and then a law rather than a row. Empty:
-        nothing can be, whatever is left out.
-        """
-        core = self._core(among)
-        if core is None:
-            return None
-        best = self._smaller(core, _ORDERS[0])
-        others: list[tuple[list[Assumption], tuple[str, ...]]] = [
-            ([each for each in among if each.kind != "row"], _ORDERS[1])
-        ]
-        others += [([each for each in among if each != one], _ORDERS[0]) for one in best]
-        for rest, kinds in others:
-            other = self._core(rest)
-            if other is not None:
-                best = min(best, self._smaller(other, kinds), key=self._weight)
-        return best
-
-    def _weight(self, those: Sequence[Assumption]) -> tuple[object, ...]:
+    def weight(those: Sequence[Assumption]) -> tuple[object, ...]:
         written = sum(_kind(each) in ("line", "flag") for each in those)
         rows = sum(each.kind == "row" for each in those)
-        return not written, written, rows, len(those), [self._places[each] for each in those]
+        return not written, written, rows, len(those), [places[each] for each in those]
 
-    def _smaller(self, core: list[Assumption], kinds: Sequence[str]) -> tuple[Assumption, ...]:
-        rank = {kind: n for n, kind in enumerate(kinds)}
+    def smaller(core: list[Assumption], kinds: Sequence[str]) -> tuple[Assumption, ...]:
         kept = core
-        for each in sorted(core, key=lambda one: (rank[_kind(one)], self._places[one])):
+        for each in sorted(core, key=lambda one: (kinds.index(_kind(one)), places[one])):
             if each in kept:
-                smaller = self._core([other for other in kept if other != each])
-                kept = kept if smaller is None else smaller
-        return tuple(sorted(kept, key=self._places.__getitem__))
+                less, stack = program.solve([other for other in kept if other != each])
+                kept = less if stack is None else kept
+        return tuple(sorted(kept, key=places.__getitem__))
 
-    def _core(self, among: list[Assumption]) -> list[Assumption] | None:
-        """Return assumptions among these that cannot hold together, or None: they can."""
-        while True:
-            core, stack = self._solve(among)
-            if stack is None:
-                return core
-            if _LOADING not in among or _ordered(self.encoded, stack) is not None:
-                return None
-            self._bar(stack)
-
-    def _solve(self, among: list[Assumption]) -> tuple[list[Assumption], Stack | None]:
-        literals = [self._literals[each] for each in among]
-        found: list[Stack] = []
-
-        def first(model: clingo.Model) -> bool:
-            answer = DecodedAnswer(tuple(model.symbols(shown=True)), {})
-            found.append(read(self.encoded, answer))
-            return False
-
-        core = _run(self._control, literals, first, self._limits)
-        return [self._assumed[number] for number in core], found[0] if found else None
-
-    def _bar(self, stack: Stack) -> None:
-        """Bar the loads of a stack that has no order, as long as the law of loading holds."""
-        self._bars += 1
-        part = f"bar{self._bars}"
-        self._control.add(part, [], bar(self.encoded, stack.loads))
-        self._control.ground([(part, [])])
+    best = smaller(core, _ORDERS[0])
+    others = [([each for each in among if each.kind != "row"], _ORDERS[1])]
+    others += [([each for each in among if each != one], _ORDERS[0]) for one in best]
+    for rest, kinds in others:
+        core, stack = program.solve(rest)
+        if stack is None:
+            best = min(best, smaller(core, kinds), key=weight)
+    return best
 
 
 _ORDERS = (
@@ -209,20 +164,92 @@ def _kind(each: Assumption) -> str:
     return "line" if each.is_want and each.kind != "implied" else each.kind
 
 
-def _best(
-    problem: Problem, relaxing: bool, blocked: Sequence[tuple[Change, ...]], limits: Limits
-) -> tuple[Stack | None, Problem]:
-    """Return the best stack whose loads can be ordered, and the problem with what was barred."""
-    while True:
-        encoded = EncodedProblem(problem, keep(problem, relaxing))
-        answer = _optimum(encoded, blocked, relaxing, limits)
-        if answer is None:
-            return None, problem
-        stack = read(encoded, answer)
-        ordered = _ordered(encoded, stack)
-        if ordered is not None or len(problem.barred) >= _MOST_BARS:
-            return ordered, problem
-        problem = replace(problem, barred=problem.barred | {frozenset(stack.loads)})
+class _Program:
+    """A problem as one grounded program, which is solved again and again.
+
+    ``relaxing``: where closest stacks are looked for. Raises LimitError, as do its methods.
+    """
+
+    def __init__(
+        self, problem: Problem, limits: Limits, relaxing: bool = False, objective: bool = True
+    ) -> None:
+        limits.check()
+        self.encoded = EncodedProblem(problem, keep(problem, relaxing))
+        self.atoms = tuple(self.encoded.atoms)
+        self._limits = limits
+        self._objective = objective
+        self._parts = 0
+        costs = (f"-c{kind}_cost={cost}" for kind, cost in CHANGE_COSTS.items())
+        self._control = clingo.Control([*_OPTIONS, *costs], message_limit=0)
+        self._control.load(str(data.ENGINE))
+        self._control.add("base", [], facts(self.encoded) + ("relaxing." if relaxing else ""))
+        self._ground("base", *(("objective",) if objective else ()))
+        # Literals stay what they are when constraints are added; atoms are gone once they can only
+        # be false, and to assume one that is gone says nothing about which it was.
+        known = {a.symbol: a.literal for a in self._control.symbolic_atoms.by_signature("on", 1)}
+        self._literals = {each: known[symbol] for each, symbol in self.encoded.atoms.items()}
+        self._assumed = {literal: each for each, literal in self._literals.items()}
+
+    def add(self, constraint: str) -> None:
+        """Add a constraint."""
+        self._parts += 1
+        part = f"part{self._parts}"
+        self._control.add(part, [], constraint)
+        self._ground(part)
+
+    def solve(self, among: Sequence[Assumption]) -> tuple[list[Assumption], Stack | None]:
+        """Return the best stack where these hold, else some of them that cannot hold together.
+
+        Without an objective it is the first that is found. Loads that end otherwise than planned
+        are barred as long as the law of loading holds; real trees need none or one of these bars.
+        """
+        literals = [self._literals[each] for each in among]
+        while True:
+            core, stack = self._run(literals)
+            if stack is None or _LOADING not in among:
+                return [self._assumed[literal] for literal in core], stack
+            ordered = _ordered(self.encoded, stack)
+            if ordered is not None:
+                return [], ordered
+            self.add(bar(self.encoded, stack.loads))
+
+    def _ground(self, *parts: str) -> None:
+        """Ground parts of the program. clingo does not stop in that: it runs beside."""
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                self._control.ground([(part, []) for part in parts])
+            except BaseException as error:  # raised by the thread that waits
+                failed.append(error)
+
+        worker = Thread(target=run, daemon=True)
+        worker.start()
+        while worker.is_alive():
+            worker.join(_SLICE)
+            self._limits.check()
+        if failed:
+            raise failed[0]
+
+    def _run(self, literals: Sequence[int]) -> tuple[list[int], Stack | None]:
+        """Solve; the core is of what cannot hold. By itself clingo stops with its answer only."""
+        answer: DecodedAnswer | None = None
+        with self._control.solve(assumptions=literals, yield_=True, async_=True) as handle:
+            while answer is None or self._objective:
+                handle.resume()
+                while not handle.wait(_SLICE):
+                    try:
+                        self._limits.check()
+                    except LimitError:
+                        handle.cancel()
+                        raise
+                model = handle.model()
+                if model is None:
+                    break
+                costs = dict(zip(model.priority, model.cost, strict=True))
+                answer = DecodedAnswer(tuple(model.symbols(shown=True)), costs)
+            core = list(handle.core()) if answer is None else []
+        return core, None if answer is None else read(self.encoded, answer)
 
 
 def _ordered(encoded: EncodedProblem, stack: Stack) -> Stack | None:
@@ -255,84 +282,3 @@ def _behind(encoded: EncodedProblem, stack: Stack) -> dict[str, frozenset[str]]:
             if other.module in brings[later] and later not in first:
                 found[later] = found.get(later, frozenset()) | first
     return found
-
-
-def _grounded(encoded: EncodedProblem, objective: bool, more: str = "") -> clingo.Control:
-    control = clingo.Control([*_OPTIONS, *_costs()], message_limit=0)
-    control.load(str(data.ENGINE))
-    control.add("base", [], facts(encoded) + more)
-    parts: list[tuple[str, list[clingo.Symbol]]] = [("base", [])]
-    control.ground([*parts, ("objective", [])] if objective else parts)
-    return control
-
-
-def _costs() -> Iterable[str]:
-    return (f"-c{kind}_cost={cost}" for kind, cost in CHANGE_COSTS.items())
-
-
-def _optimum(
-    encoded: EncodedProblem,
-    blocked: Sequence[tuple[Change, ...]],
-    relaxing: bool,
-    limits: Limits,
-) -> DecodedAnswer | None:
-    more = ["relaxing." if relaxing else "", *(_block(encoded, each) for each in blocked)]
-    limits.check()
-    control = _grounded(encoded, objective=True, more="\n".join(more))
-    free = _changeable(encoded.problem) if relaxing else set()
-    held = [each for each in encoded.atoms if each not in free]
-    best: list[DecodedAnswer] = []
-
-    def better(model: clingo.Model) -> bool:
-        costs = dict(zip(model.priority, model.cost, strict=True))
-        best[:] = [DecodedAnswer(tuple(model.symbols(shown=True)), costs)]
-        return True
-
-    _run(control, [(encoded.atoms[each], True) for each in held], better, limits)
-    return best[0] if best else None
-
-
-# How often a running solver is asked whether it has passed its limits, in seconds.
-_SLICE = 0.1
-
-
-def _run(
-    control: clingo.Control,
-    assumptions: Sequence[int] | Sequence[tuple[clingo.Symbol, bool]],
-    on_model: Callable[[clingo.Model], bool],
-    limits: Limits,
-) -> list[int]:
-    """Solve within the limits; return the core of what cannot hold, empty where it can.
-
-    *on_model* says whether to go on. The solver runs beside and is asked in slices: by itself it
-    would not stop before it has an answer.
-    """
-    with control.solve(assumptions=assumptions, yield_=True, async_=True) as handle:
-        while True:
-            handle.resume()
-            while not handle.wait(_SLICE):
-                try:
-                    limits.check()
-                except LimitError:
-                    handle.cancel()
-                    raise
-            model = handle.model()
-            if model is None:
-                return list(handle.core())
-            if not on_model(model):
-                return []
-
-
-def _changeable(problem: Problem) -> set[Assumption]:
-    """Return the assumptions that a closest stack may give up."""
-    return {
-        *(want.ref for want in problem.wants if want.distance or want.can_drop),
-        *(Assumption("flag", flag) for flag in problem.flags),
-        *(Assumption("row", rule.row) for rule in problem.rules if rule.can_waive),
-    }
-
-
-def _block(encoded: EncodedProblem, changes: Sequence[Change]) -> str:
-    """Return a constraint against all of *changes* together."""
-    literals = (changed(encoded, each) for each in changes)
-    return f":- {', '.join(literals)}."

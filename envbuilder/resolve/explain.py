@@ -115,9 +115,8 @@ def _lines(
     stacks: Sequence[Stack],
     late: bool,
 ) -> Iterator[str]:
-    yield from _first(inputs, shown[0])
-    for other in shown[1:]:
-        yield from _further(inputs, other)
+    for n, one in enumerate(shown):
+        yield from _in_words(inputs, one, first=n == 0)
     if more:
         noun, it = ("conflict", "it") if len(more) == 1 else ("conflicts", "them")
         names = "; ".join(_name(each) for each in more)
@@ -131,28 +130,20 @@ def _lines(
         yield f"no closest stack was found within {_SECONDS:g} s"
 
 
-def _first(inputs: ProblemInputs, members: Conflict) -> Iterator[str]:
-    request = inputs.request
-    where = f"at site {request.site.name} for {request.arch}"
-    if len(members) == 1:
-        yield f"{_verb(inputs, members[0])} {members[0].text} {where}"
+def _in_words(inputs: ProblemInputs, members: Conflict, first: bool) -> Iterator[str]:
+    where = f"at site {inputs.request.site.name} for {inputs.request.arch}"
+    provides = members[0].of in _without_candidates(inputs)
+    verb = "nothing provides" if provides else "no stack has"
+    alone = len(members) == 1
+    if first and alone:
+        yield f"{verb} {members[0].text} {where}"
     else:
-        yield f"no stack {where} has all of this:"
+        if first:
+            yield f"no stack {where} has all of this:"
+        else:
+            yield f"and, independently of that, {f'{verb} this' if alone else 'not all of this'}:"
         yield from _listed(members)
     yield from (f"  {line}" for line in _nothing_there(inputs, members))
-
-
-def _further(inputs: ProblemInputs, members: Conflict) -> Iterator[str]:
-    if len(members) == 1:
-        yield f"and, independently of that, {_verb(inputs, members[0])} this:"
-    else:
-        yield "and, independently of that, not all of this:"
-    yield from _listed(members)
-    yield from (f"  {line}" for line in _nothing_there(inputs, members))
-
-
-def _verb(inputs: ProblemInputs, member: Member) -> str:
-    return "nothing provides" if member.of in _without_candidates(inputs) else "no stack has"
 
 
 def _name(members: Conflict) -> str:
@@ -219,8 +210,8 @@ def _subject(row: Row) -> str:
     """Return what a row is about: ``openmpi ==3.1.3``; '' where its words say it."""
     if not isinstance(row, Advisory):
         return ""
-    words = matching.subjects(row)[row.component]
-    return row.component if words == ANY_VERSION else f"{row.component} {words}"
+    ranges = (row.affected,) if isinstance(row.affected, str) else row.affected
+    return row.component if ranges == (ANY_VERSION,) else f"{row.component} {' or '.join(ranges)}"
 
 
 def _want_member(inputs: ProblemInputs, of: Assumption) -> Member:

@@ -197,8 +197,7 @@ class Problem:
     """One stack problem. ``optional``: components that only a remedy may add.
 
     ``addable``: wants that a closest stack may add. ``flags``: those that the recipe sets, which
-    a closest stack may drop. ``barred``: sets of explicit loads that are known to end otherwise
-    than planned.
+    a closest stack may drop.
     """
 
     modules: tuple[Module, ...] = ()
@@ -210,7 +209,6 @@ class Problem:
     preferred: str | None = None
     flags: tuple[str, ...] = ()
     optional: frozenset[str] = frozenset()
-    barred: frozenset[frozenset[str]] = frozenset()
 
 
 # Levels of the objective, the first one weighs most. "newest" is one level for each want, in the

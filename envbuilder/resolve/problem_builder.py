@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from packaging.specifiers import SpecifierSet
-from packaging.version import Version
 
 from ..model.module_names import version_part
 from ..model.ranges import ANY_VERSION, matches, series, version
+from ..model.ranges import ANY_VERSION, matches, series, sort_key
 from ..model.recipe import names_module
 from ..model.site import StatedModule
 from .facts import Facts, request_facts
@@ -26,8 +26,6 @@ from .runtime import of_origin
 
 # Same ABI series of what has none of its own: first and second number, as most projects mean it.
 _SERIES = 2
-
-_NOTHING = Version("0")
 
 Requirements = Mapping[Assumption, Requirement]
 """Who asks for what, by the want that it becomes."""
@@ -252,7 +250,7 @@ def _distance(
         return (not same, -alike if same else 0.0, *_distance(each, target, parts, "*"))
     if names_module(constraint):
         return (True, 0.0, *_distance(each, target, parts, "*"))
-    mine, asked = version(each.version) or _NOTHING, version(target) or _NOTHING
+    mine, asked = sort_key(each.version), sort_key(target)
     other_series = series(each.version, parts) != series(target, parts)
     # Among the newer ones the nearest is the lowest, among the older ones the highest.
     return (other_series, mine < asked, -each.rank if mine >= asked else each.rank)

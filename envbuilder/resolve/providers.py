@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from packaging.version import Version
-
-from ..model.channels import CHANNEL_ORIGINS, CondaPackage
+from ..model.channels import CHANNEL_ORIGINS
 from ..model.conda_order import CondaKey
 from ..model.knowledge import Component, Knowledge
 from ..model.module_names import key
@@ -17,7 +15,7 @@ from ..model.site import Origin, SystemComponent
 from .names import natural
 from .pool import Pool
 from ..model.knowledge import Component
-from ..model.ranges import version
+from ..model.ranges import sort_key
 from ..model.releases import admits, has_wheels_for, runs_on
 from ..model.site import Origin, SystemComponent
 from .names import key, natural
@@ -25,8 +23,6 @@ from .pool import Pool, roles
 from .problem import Candidate
 from .reach import ModuleIndex
 from .request import Request
-
-_NOTHING = Version("0")
 
 # Facts of a system's component that say where it lies, and what machine it is for.
 _HOME = "home"
@@ -40,14 +36,6 @@ SITE_PACKAGES = "<site-packages>"
 
 # What the package index may turn out not to have.
 _INDEXED = ("pip", "build")
-
-
-@dataclass(frozen=True)
-class _Python:
-    """A Python that packages may be installed for."""
-
-    id: str
-    version: str
 
 
 def pool(
@@ -67,17 +55,16 @@ def pool(
         *_interpreters(request),
         *_of_channels(request, "python", None),
     ]
-    known = [_Python(each.id, each.version) for each in pythons]
-    outside = [
-        each
-        for name in sorted(set(components))
-        for each in (*_of_index(request, name, known, strict), *_packages(request, name, known))
-    ]
+    outside = [p for p in pythons if p.module is None]
     system = dict(_of_system(request, set(components)))
-    own = [*(p for p in pythons if p.module is None), *system]
+    outside += system
+    for name in sorted(set(components)):
+        outside += _of_index(request, name, pythons, strict)
+        # Of python the channels' packages are there already.
+        outside += _of_channels(request, name, pythons) if name != "python" else ()
     offered = [
         each
-        for each in (*inside, *own, *outside)
+        for each in (*inside, *outside)
         if each.origin not in _INDEXED or (each.component, each.version) not in request.refused
     ]
     facts = {each.id: index.modules[each.module].facts for each in offered if each.module}
@@ -141,10 +128,8 @@ def _of_system(
     for each in request.snapshot.system:
         right_arch = each.facts.get(_ARCH, request.arch) == request.arch
         if each.component in components and right_arch:
-            yield (
-                _outside(request, each.component, each.version, "system", each.locator, None),
-                each,
-            )
+            name, version = each.component, each.version
+            yield _outside(request, name, version, "system", each.locator, None), each
 
 
 def _outside(
@@ -168,7 +153,7 @@ def _outside(
 
 
 def _of_index(
-    request: Request, component: str, pythons: list[_Python], strict: bool
+    request: Request, component: str, pythons: list[Candidate], strict: bool
 ) -> Iterator[Candidate]:
     known = request.knowledge.components.get(component)
     if component in request.recipe.from_source:
@@ -189,14 +174,8 @@ def _of_index(
                 yield _outside(request, component, release.version, origin, name, limited)
 
 
-def _packages(request: Request, component: str, pythons: list[_Python]) -> Iterator[Candidate]:
-    """Yield the conda packages of a component, but for python, which is a candidate already."""
-    if component != "python":
-        yield from _of_channels(request, component, pythons)
-
-
 def _of_channels(
-    request: Request, component: str, pythons: list[_Python] | None
+    request: Request, component: str, pythons: list[Candidate] | None
 ) -> Iterator[Candidate]:
     """Yield what the recipe's channels hold of a component; of several the first that has it.
 
@@ -213,19 +192,14 @@ def _of_channels(
             right_arch = not each.arch or request.arch in each.arch
             if name is None or name in hidden or not right_arch:
                 continue
-            fitting = _fitting(each, pythons)
+            fitting = None
+            if pythons is not None and each.pythons:
+                fitting = frozenset(
+                    p.id for p in pythons if ".".join(p.version.split(".")[:2]) in each.pythons
+                )
             locator = f"{channel}/{name}"
             yield _outside(request, component, each.version, "conda", locator, fitting)
         hidden |= {name for name in names.values() if name}
-
-
-def _fitting(package: CondaPackage, pythons: list[_Python] | None) -> frozenset[str] | None:
-    """Return the Pythons that a package is built for; None: any."""
-    if pythons is None or not package.pythons:
-        return None
-    return frozenset(
-        each.id for each in pythons if ".".join(each.version.split(".")[:2]) in package.pythons
-    )
 
 
 def _of_trees(request: Request, component: str) -> Iterator[Candidate]:
@@ -253,7 +227,7 @@ def _newest_first(those: list[Candidate]) -> list[Candidate]:
     """Sort by version; where conda's are among them in conda's order, which knows all others."""
     if any(each.origin in CHANNEL_ORIGINS for each in those):
         return sorted(those, key=lambda c: CondaKey(c.version), reverse=True)
-    return sorted(those, key=lambda c: version(c.version) or _NOTHING, reverse=True)
+    return sorted(those, key=lambda c: sort_key(c.version), reverse=True)
 
 
 def _ranked(candidates: list[Candidate], request: Request) -> Iterator[Candidate]:

@@ -91,20 +91,24 @@ def ground(
     ``complete``: what the pool has no candidate of is not there; else it is not known, and what a
     row looks for of it is told as ``beside``.
     """
-    found: list[GroundRule] = []
-    for advisory in knowledge.advisories:
-        found += _ground(advisory, _of_advisory(advisory, pool), pool, facts, allow, complete)
-    for coupling in knowledge.couplings:
-        found += _ground(coupling, _of_coupling(coupling, pool), pool, facts, allow, complete)
-    for rule in knowledge.flag_rules:
-        found += _ground(rule, _of_flag_rule(rule, pool), pool, facts, allow, complete)
-    return tuple(found)
+    return tuple(
+        rule
+        for row in (*knowledge.advisories, *knowledge.couplings, *knowledge.flag_rules)
+        for rule in _ground(row, pool, facts, allow, complete)
+    )
 
 
-def _of_advisory(row: Advisory, pool: Pool) -> Iterator[_Shape]:
-    slots = [_Slot(row.component, row.component, pool.within(row.component, row.affected))]
-    slots += [_selected(pool, name, which) for name, which in row.beside.items()]
-    yield _Shape("", tuple(slots), owner=row.component)
+def _shapes(row: Row, pool: Pool) -> Iterator[_Shape]:
+    if isinstance(row, Advisory):
+        owner = row.component
+        slots = [_Slot(owner, owner, pool.within(owner, row.affected))]
+        slots += [_selected(pool, name, which) for name, which in row.beside.items()]
+        yield _Shape("", tuple(slots), owner=owner)
+    elif isinstance(row, Coupling):
+        yield from _of_coupling(row, pool)
+    elif isinstance(row, FlagRule):
+        slot = _Slot(row.runtime, row.runtime, pool.within(row.runtime, row.range))
+        yield _Shape("", (slot,), owner=row.runtime)
 
 
 def _of_coupling(row: Coupling, pool: Pool) -> Iterator[_Shape]:
@@ -119,27 +123,15 @@ def _of_coupling(row: Coupling, pool: Pool) -> Iterator[_Shape]:
             yield _Shape(name, (*given, _Slot(name, words, outside)))
 
 
-def _of_flag_rule(row: FlagRule, pool: Pool) -> Iterator[_Shape]:
-    slot = _Slot(row.runtime, row.runtime, pool.within(row.runtime, row.range))
-    yield _Shape("", (slot,), owner=row.runtime)
-
-
 def _selected(pool: Pool, name: str, which: Selection) -> _Slot:
     return _Slot(name, f"{name} {selection_words(which)}", pool.selected(name, which))
 
 
 def _ground(
-    row: Row,
-    shapes: Iterator[_Shape],
-    pool: Pool,
-    facts: Facts,
-    allow: Mapping[str, str],
-    complete: bool,
+    row: Row, pool: Pool, facts: Facts, allow: Mapping[str, str], complete: bool
 ) -> Iterator[GroundRule]:
-    usable = [shape for shape in shapes if _can_come_true(shape, pool, complete)]
-    if not usable:
-        return
-    verdicts = _verdicts(row, pool, facts)
+    usable = [shape for shape in _shapes(row, pool) if _can_come_true(shape, pool, complete)]
+    verdicts = _verdicts(row, pool, facts) if usable else {}
     for shape in usable:
         absent = () if complete else tuple(dict.fromkeys(_absent(shape, pool)))
         for n, (verdict, cases) in enumerate(verdicts.items()):

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from packaging.requirements import Requirement
-from packaging.version import Version
 
 from ..errors import NoSolutionError
 from ..model.plan import Pin, SourceBuild
-from ..model.ranges import matches, version
+from ..model.ranges import matches, sort_key
 from ..model.releases import runs
 from .request import Request
-
-_NOTHING = Version("0")
 
 
 def build_tools(
@@ -59,5 +56,5 @@ def _newest(request: Request, name: str, python: str, asked: Mapping[str, str]) 
             f"no release of {name} fits: {why}, Python {python}, {request.arch}{glibc}",
             "envbuild plan with another python in the recipe's stack",
         )
-    newest = max(fitting, key=lambda release: version(release.version) or _NOTHING)
+    newest = max(fitting, key=lambda release: sort_key(release.version))
     return Pin(component=name, version=newest.version, origin="pip", locator=known.pip, why=why)

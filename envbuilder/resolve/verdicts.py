@@ -20,7 +20,7 @@ from .facts import Facts
 from .findings import in_case, remedy_text
 from .flag_table import flag_table
 from .pool import Pool, roles
-from .problem import Candidate, RemedyOption
+from .problem import Candidate
 from .rules import GroundRule, ground
 
 _ORIGINS: tuple[Origin, ...] = get_args(Origin)
@@ -106,32 +106,18 @@ def _pool(knowledge: Knowledge, given: StackFacts) -> Pool:
     )
 
 
-@dataclass(frozen=True)
-class _Presence:
-    """Whether one of some candidates is there; None: that hangs on the origins in ``open``."""
-
-    truth: bool | None
-    open: tuple[str, ...] = ()
-
-
-def _presence(pool: Pool, candidates: frozenset[str]) -> _Presence:
+def _presence(pool: Pool, candidates: frozenset[str]) -> bool | None:
+    """Whether one of some candidates is there; None: that hangs on where they come from."""
     components = {pool.by_id[name].component for name in candidates}
-    if any(each.id not in candidates for name in components for each in pool.of(name)):
-        whole = {
-            name for name in components if all(each.id in candidates for each in pool.of(name))
-        }
-        if not whole:
-            return _Presence(None, tuple(f"{name}.origin" for name in sorted(components)))
-    return _Presence(bool(components))
+    whole = [all(each.id in candidates for each in pool.of(name)) for name in components]
+    return bool(components) if any(whole) or not components else None
 
 
 def _match(grounded: GroundRule, pool: Pool, given: StackFacts) -> Iterator[Match]:
     rule = grounded.rule
     slots = [_presence(pool, each) for each in rule.slots]
     lacks = [_presence(pool, each) for each in rule.lacks]
-    if any(each.truth is False for each in slots) or any(each.truth for each in lacks):
-        return
-    if not in_case(rule, frozenset(given.facts.flags or ())):
+    if False in slots or True in lacks or not in_case(rule, frozenset(given.facts.flags or ())):
         return
     about = {
         f"{each.component}@{each.version}"
@@ -139,7 +125,12 @@ def _match(grounded: GroundRule, pool: Pool, given: StackFacts) -> Iterator[Matc
         if any(each.id in slot for slot in rule.slots)
         or any(each.component == role or role in each.roles for role in rule.lack_of)
     }
-    hanging = {name for each in (*slots, *lacks) if each.truth is None for name in each.open}
+    hanging = {
+        f"{pool.by_id[name].component}.origin"
+        for those, there in zip((*rule.slots, *rule.lacks), (*slots, *lacks), strict=True)
+        if there is None
+        for name in those
+    }
     hanging.update(grounded.unknown)
     words = tuple(sorted(about))
     if grounded.beside:
@@ -155,17 +146,13 @@ def _match(grounded: GroundRule, pool: Pool, given: StackFacts) -> Iterator[Matc
 def _remedy(grounded: GroundRule, pool: Pool, given: StackFacts) -> str | None:
     """Return the first remedy that lifts a row, in words; a plan takes one as well."""
     by_id = {each.id: each for each in grounded.row.remedies}
+
+    def there(those: frozenset[str] | None) -> bool:
+        return those is None or _presence(pool, those) is True
+
     for option in grounded.rule.remedies:
         remedy = by_id[option.id]
         addable = not given.complete and not pool.of(remedy.name)
-        if _helps(option, pool) and (_is_there(option, pool) or addable):
+        if there(option.helps) and (there(option.needs) or addable):
             return remedy_text(remedy)
     return None
-
-
-def _helps(option: RemedyOption, pool: Pool) -> bool:
-    return option.helps is None or _presence(pool, option.helps).truth is True
-
-
-def _is_there(option: RemedyOption, pool: Pool) -> bool:
-    return option.needs is None or _presence(pool, option.needs).truth is True

@@ -51,13 +51,12 @@ def why(request: Request, component: str) -> Why:
         raise UsageError(
             unknown("component of this stack", component, there), f"it has: {', '.join(there)}"
         )
-    better = [
-        each
-        for each in sorted(inputs.pool.of(component), key=lambda c: c.rank)
-        if each.rank < chosen.rank
-    ]
-    looked_into = [*better[:_ALTERNATIVES], *_of_other_origins(inputs, chosen)]
-    looked_into = list({each.id: each for each in looked_into}.values())
+    every = sorted(inputs.pool.of(component), key=lambda c: c.rank)
+    better = [each for each in every if each.rank < chosen.rank]
+    # And the best candidate of every origin but that of the chosen one.
+    others = {each.origin: each for each in reversed(every) if each.origin != chosen.origin}
+    best = sorted(others.values(), key=lambda c: c.rank)
+    looked_into = list({each.id: each for each in (*better[:_ALTERNATIVES], *best)}.values())
     return Why(
         component=component,
         version=chosen.version,
@@ -71,15 +70,6 @@ def why(request: Request, component: str) -> Why:
         instead_of=tuple(_why_not(inputs, stack, each) for each in looked_into),
         further=sum(each not in looked_into for each in better),
     )
-
-
-def _of_other_origins(inputs: ProblemInputs, chosen: Candidate) -> Iterator[Candidate]:
-    """Yield the best candidate of every origin but that of the chosen one."""
-    best: dict[str, Candidate] = {}
-    for each in sorted(inputs.pool.of(chosen.component), key=lambda c: c.rank):
-        if each.component == chosen.component and each.origin != chosen.origin:
-            best.setdefault(each.origin, each)
-    yield from best.values()
 
 
 def why_not(request: Request, component: str, version: str) -> WhyNot:
@@ -133,7 +123,6 @@ def _asking(inputs: ProblemInputs, stack: Stack, chosen: Candidate) -> Iterator[
 def _why_not(inputs: ProblemInputs, best: Stack | None, candidate: Candidate) -> WhyNot:
     asked = _with_want(inputs, candidate)
     stack = solve(asked.problem)
-    told: tuple[str, ...]
     if stack is None:
         found = [each for each in conflict(asked.problem) if each != _ASKED]
         members = [member(asked, each) for each in found]
@@ -170,14 +159,10 @@ def _worse(inputs: ProblemInputs, best: Stack, asked: ProblemInputs, other: Stac
         mine, its = ours[level], theirs[level][: len(ours[level])]
         if mine != its:
             counted = level not in ("newest", "names")
-            numbers = f" ({_sum(its)} instead of {_sum(mine)})" if counted else ""
+            numbers = f" ({sum(its)} instead of {sum(mine)})" if counted else ""
             yield f"{_LEVEL_WORDS.get(level, level)}{numbers}"
             break
     known = {each.id for each in findings(inputs, best)}
     for each in findings(asked, other):
         if each.id not in known and each.status in ("warning", "unknown", "lifted"):
             yield f"{each.id}: {each.summary}"
-
-
-def _sum(costs: tuple[int, ...]) -> int:
-    return sum(costs)
