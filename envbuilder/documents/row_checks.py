@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from packaging.version import Version
-
 from ..model.condition import OPERATIONS, Condition
 from ..model.knowledge import (
     Advisories,
@@ -22,12 +20,10 @@ from ..model.knowledge import (
     Toolchains,
     Versions,
 )
-from ..model.ranges import ANY_VERSION, check_range, matches, version
+from ..model.ranges import ANY_VERSION, check_range, matches, sort_key
 from ..text import nearest, shown, unknown
 from .checks import OWN_COMPONENTS_HINT, component_fault
 from .tree import KEY, Keys
-
-_NOTHING = Version("0")
 
 _MORE_HINT = "releases that it lacks go into versions.yaml, under 'existing'"
 _ALL_HINT = "write '*' for all releases, also those to come"
@@ -83,7 +79,7 @@ class RowChecks:
         inside = sum(matches(each, ranges) for each in versions)
         text = f"release of {name} lies in '{shown(ranges)}'"
         if inside == 0:
-            ordered = sorted(versions, key=lambda each: version(each) or _NOTHING)
+            ordered = sorted(versions, key=sort_key)
             yield at, f"no {text}: known are {ordered[0]} to {ordered[-1]}", _MORE_HINT
         elif inside == len(versions):
             yield at, f"every {text}", _ALL_HINT

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from ..model.condition import Lookup, Value
 from .request import Request
 
-OPERATIONS = ("allreduce", "allgather", "broadcast", "alltoall", "reducescatter")
-
 # Horovod's build variables for its operations on GPUs; all of them at once from 0.20 on.
 _GPU_FLAG = "HOROVOD_GPU_"
 _ALL_OPERATIONS = "HOROVOD_GPU_OPERATIONS"

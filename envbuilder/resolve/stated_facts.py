@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import cast, get_args
 
 from ..errors import UsageError
-from ..model.condition import FACTS, FactType, Value
+from ..model.condition import FACTS, OPERATIONS, FactType, Value
 from ..model.knowledge import Knowledge
 from ..model.ranges import version
 from ..model.site import Origin
 from ..text import shown, unknown
-from .facts import OPERATIONS, Facts
+from .facts import Facts
 
 _VERSION = re.compile(r"[0-9][A-Za-z0-9.+_-]*")
 
