@@ -9,7 +9,6 @@ from difflib import SequenceMatcher
 from packaging.specifiers import SpecifierSet
 
 from ..model.module_names import version_part
-from ..model.ranges import ANY_VERSION, matches, series, version
 from ..model.ranges import ANY_VERSION, matches, series, sort_key
 from ..model.recipe import names_module
 from ..model.site import StatedModule

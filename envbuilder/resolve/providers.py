@@ -7,18 +7,12 @@ from dataclasses import replace
 
 from ..model.channels import CHANNEL_ORIGINS
 from ..model.conda_order import CondaKey
-from ..model.knowledge import Component, Knowledge
-from ..model.module_names import key
-from ..model.ranges import version
-from ..model.releases import admits, has_wheels_for, runs_on
-from ..model.site import Origin, SystemComponent
-from .names import natural
-from .pool import Pool
 from ..model.knowledge import Component
+from ..model.module_names import key
 from ..model.ranges import sort_key
 from ..model.releases import admits, has_wheels_for, runs_on
 from ..model.site import Origin, SystemComponent
-from .names import key, natural
+from .names import natural
 from .pool import Pool, roles
 from .problem import Candidate
 from .reach import ModuleIndex
