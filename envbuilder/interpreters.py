@@ -22,6 +22,7 @@ from .host import (
     arch_name,
     clean,
     is_file,
+    names_in,
     runs,
     text_of,
     together,
@@ -76,7 +77,8 @@ def find_interpreters(
     for at most the host's patience; writes nothing and never raises for what it finds: what is
     broken is skipped and named in the notes.
     """
-    of_modules, notes = _of_modules(host, modules)
+    notes: list[str] = []
+    of_modules = list(_of_modules(host, modules, notes))
     claimed = {os.path.realpath(interpreter.path) for interpreter in of_modules}
     by_path = {interpreter.path: interpreter for interpreter in of_modules}
     if not pythons:
@@ -89,39 +91,33 @@ def find_interpreters(
     return tuple(sorted(ordered, key=version_of, reverse=True)), tuple(notes)
 
 
-def _of_modules(host: Host, modules: Sequence[StatedModule]) -> tuple[list[Interpreter], list[str]]:
+def _of_modules(
+    host: Host, modules: Sequence[StatedModule], notes: list[str]
+) -> Iterator[Interpreter]:
     """Ask the interpreters that stated modules name, where they exist on this machine.
 
     They keep the path that the site gives them, for that is how the module is known.
     """
     stated = {m.python: m for m in modules if m.python is not None and is_file(m.python)}
-    interpreters: list[Interpreter] = []
-    notes: list[str] = []
     for paths, interpreter in _ask_all(host, list(stated), notes):
         for path in paths:
-            interpreters.append(interpreter.model_copy(update={"path": path}))
+            yield interpreter.model_copy(update={"path": path})
             version = stated[path].provides.get("python")
             if version is None or not f"{interpreter.version}.".startswith(f"{version}."):
                 notes.append(
                     f"module {stated[path].name} is stated to provide python {version}, "
                     f"but {path} is {interpreter.version}: the statement is used"
                 )
-    return interpreters, notes
 
 
 def on_path(host: Host) -> list[str]:
     """Return every python, python3 and python3.N on PATH, sorted within each folder."""
-    paths = []
-    for folder in host.path.folders:
-        try:
-            names = sorted(p.name for p in Path(folder).iterdir() if _NAME.match(p.name))
-        except OSError:
-            continue
-        for name in names:
-            path = f"{folder.rstrip('/')}/{name}"
-            if runs(path):
-                paths.append(path)
-    return paths
+    return [
+        path
+        for folder in host.path.folders
+        for name in names_in(folder)
+        if _NAME.match(name) and runs(path := f"{folder.rstrip('/')}/{name}")
+    ]
 
 
 def version_of(interpreter: Interpreter) -> Version:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from ..host import Host
+from ..host import Host, names_in
 from ..interpreters import version_of
 from ..model.doctor import Item, Section
 from ..model.site import Interpreter
@@ -82,7 +82,10 @@ def _user_packages(host: Host, interpreters: Sequence[Interpreter]) -> Item:
     matches = (re.match(r"\d+\.\d+", python.version) for python in interpreters)
     series = sorted({match[0] for match in matches if match}, key=Version, reverse=True)
     folders = {name: base / "lib" / f"python{name}" / "site-packages" for name in series}
-    counts = {name: _distributions(folder) for name, folder in folders.items()}
+    counts = {
+        name: sum(each.endswith((".dist-info", ".egg-info")) for each in names_in(folder))
+        for name, folder in folders.items()
+    }
     total = sum(counts.values())
     details = [
         f"{count} for Python {name} in {folders[name]}" for name, count in counts.items() if count
@@ -95,13 +98,6 @@ def _user_packages(host: Host, interpreters: Sequence[Interpreter]) -> Item:
         details=[*details, unseen if total else None],
         facts={"count": total, "base": str(base)},
     )
-
-
-def _distributions(folder: Path) -> int:
-    try:
-        return sum(path.name.endswith((".dist-info", ".egg-info")) for path in folder.iterdir())
-    except OSError:
-        return 0
 
 
 def _active(host: Host) -> Iterator[Item]:

@@ -177,6 +177,14 @@ def text_of(path: Path) -> str | None:
         return None
 
 
+def names_in(folder: str | Path) -> list[str]:
+    """Return what is in a folder, sorted; nothing where one may not look."""
+    try:
+        return sorted(each.name for each in Path(folder).iterdir())
+    except OSError:
+        return []
+
+
 @dataclass(frozen=True)
 class SearchPath:
     """The folders of PATH that are searched, and what is odd about the others."""
@@ -240,10 +248,7 @@ class Host:
 
     def names(self, path: str) -> list[str]:
         """Return what is in a folder of the machine, sorted; nothing where one may not look."""
-        try:
-            return sorted(each.name for each in self.at(path).iterdir())
-        except OSError:
-            return []
+        return names_in(self.at(path))
 
     def every(self, name: str) -> tuple[str, ...]:
         """Return every program *name* on the search path, the one that a shell runs first."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ..host import EVERYTHING, ask, clean, first_line, is_folder, together
+from ..host import EVERYTHING, ask, clean, first_line, is_folder, names_in, together
 from ..host.mpi import COMPONENTS, identify, open_mpi_facts
 from ..model.base import fits
 from ..model.knowledge import Component
@@ -133,10 +133,6 @@ def _mpis(
 def _packages(folder: Path, components: Mapping[str, Component]) -> dict[str, str]:
     """Return the components whose metadata lie in a folder of Python packages."""
     names = {normalize(each.pip): name for name, each in components.items() if each.pip}
-    try:
-        entries = sorted(path.name for path in folder.iterdir())
-    except OSError:
-        return {}
-    matches = [match for entry in entries if (match := _METADATA.match(entry))]
+    matches = [match for entry in names_in(folder) if (match := _METADATA.match(entry))]
     found = {names.get(normalize(match[1])): match[2] for match in matches}
     return {component: version for component, version in found.items() if component}
