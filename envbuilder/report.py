@@ -75,9 +75,9 @@ class Report:
     def steps(self, steps: tuple[Step, ...]) -> Iterator[Listener]:
         """Show the steps of a build as they run."""
         if self.quiet:
-            yield _Silent()
+            yield _Silent(len(steps))
         elif self.err.isatty():
-            with _live(self.err, steps) as listener:
+            with _live(self.err, len(steps)) as listener:
                 yield listener
         else:
             yield _Lines(self, len(steps))
@@ -137,50 +137,9 @@ def _error_json(error: EnvbuildError) -> dict[str, Any]:
 
 
 class _Silent:
-    def step_begins(self, step: Step) -> None:
-        pass
+    """Steps that nobody sees; they are counted and timed for those who show them."""
 
-    def step_says(self, line: str) -> None:
-        pass
-
-    def step_ends(self, step: Step, *, done: bool) -> None:
-        pass
-
-
-def _numbered(number: int, total: int, step: Step) -> str:
-    return f"[{number}/{total}] {step.title}" if total > 1 else step.title
-
-
-class _Lines:
-    """Steps as plain lines: one when it begins, one when it ends."""
-
-    def __init__(self, report: Report, total: int) -> None:
-        self._report = report
-        self._total = total
-        self._number = 0
-        self._began = 0.0
-
-    def step_begins(self, step: Step) -> None:
-        self._number += 1
-        self._began = time.monotonic()
-        self._report.say(_numbered(self._number, self._total, step))
-
-    def step_says(self, line: str) -> None:
-        pass
-
-    def step_ends(self, step: Step, *, done: bool) -> None:
-        seconds = time.monotonic() - self._began
-        word = "done" if done else "FAILED"
-        line = _numbered(self._number, self._total, step)
-        self._report.say(f"{line}: {word} ({seconds:.1f} s)")
-
-
-class _Display:
-    """Steps on a terminal: finished ones stay, the running one has a spinner and its last line."""
-
-    def __init__(self, live: Live, spinner: Spinner, total: int) -> None:
-        self._live = live
-        self._spinner = spinner
+    def __init__(self, total: int) -> None:
         self._total = total
         self._number = 0
         self._began = 0.0
@@ -189,36 +148,69 @@ class _Display:
     def step_begins(self, step: Step) -> None:
         self._number += 1
         self._began = time.monotonic()
-        self._title = _numbered(self._number, self._total, step)
-        self._show("")
+        several = self._total > 1
+        self._title = f"[{self._number}/{self._total}] {step.title}" if several else step.title
+
+    def step_says(self, line: str) -> None:
+        pass
+
+    def step_ends(self, step: Step, *, done: bool) -> None:
+        pass
+
+    def _seconds(self) -> str:
+        return f"{time.monotonic() - self._began:.1f} s"
+
+
+class _Lines(_Silent):
+    """Steps as plain lines: one when it begins, one when it ends."""
+
+    def __init__(self, report: Report, total: int) -> None:
+        super().__init__(total)
+        self._report = report
+
+    def step_begins(self, step: Step) -> None:
+        super().step_begins(step)
+        self._report.say(self._title)
+
+    def step_ends(self, step: Step, *, done: bool) -> None:
+        self._report.say(f"{self._title}: {'done' if done else 'FAILED'} ({self._seconds()})")
+
+
+class _Display(_Silent):
+    """Steps on a terminal: finished ones stay, the running one has a spinner and its last line."""
+
+    def __init__(self, live: Live, spinner: Spinner, total: int) -> None:
+        super().__init__(total)
+        self._live = live
+        self._spinner = spinner
+
+    def step_begins(self, step: Step) -> None:
+        super().step_begins(step)
+        self.step_says("")
         self._live.update(self._spinner)
 
     def step_says(self, line: str) -> None:
-        self._show(line)
-
-    def step_ends(self, step: Step, *, done: bool) -> None:
-        from rich.text import Text
-
-        seconds = f"{time.monotonic() - self._began:.1f} s"
-        mark, style = ("ok", "green") if done else ("FAILED", "bold red")
-        line = Text.assemble((f"{mark:>6} ", style), self._title, (f"  {seconds}", "dim"))
-        self._live.console.print(line)
-        self._live.update("")
-
-    def _show(self, line: str) -> None:
         from rich.text import Text
 
         text = Text(f"{self._title}  ", no_wrap=True, overflow="ellipsis")
         text.append(line.strip(), style="dim")
         self._spinner.update(text=text)
 
+    def step_ends(self, step: Step, *, done: bool) -> None:
+        from rich.text import Text
+
+        mark, style = ("ok", "green") if done else ("FAILED", "bold red")
+        line = Text.assemble((f"{mark:>6} ", style), self._title, (f"  {self._seconds()}", "dim"))
+        self._live.console.print(line)
+        self._live.update("")
+
 
 @contextlib.contextmanager
-def _live(err: TextIO, steps: tuple[Step, ...]) -> Iterator[_Display]:
+def _live(err: TextIO, total: int) -> Iterator[_Display]:
     from rich.console import Console
     from rich.live import Live
     from rich.spinner import Spinner
 
     console = Console(file=err, highlight=False)
     with Live("", console=console, refresh_per_second=8, transient=True) as live:
-        yield _Display(live, Spinner("line"), len(steps))
+        yield _Display(live, Spinner("line"), total)

@@ -37,11 +37,6 @@ def tree_sha256(folder: Path) -> str:
 def copy(folder: Path, target: Path) -> None:
     """Copy the source files to *target*, which is made anew."""
     shutil.rmtree(target, ignore_errors=True)
-    add(folder, target)
-
-
-def add(folder: Path, target: Path) -> None:
-    """Copy the source files into *target* beside what it holds already."""
     for name in files(folder):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(folder / name, target / name)

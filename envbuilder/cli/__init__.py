@@ -7,24 +7,22 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from .. import __version__
-from . import advisories, building, deciding, documents, environments, launching, streams
+from . import documents, environments, stacks, streams
 
 EXIT_CODES = """Exit codes: 0 ok, 2 usage or document, 3 no solution, 4 known bad, 5 build,
 6 smoke test, 7 speed, 8 drift, 9 missing tool, 70 a bug of envbuild."""
 
 # What each brings, and the word in front of it, where there is one.
 GROUPS: tuple[tuple[typer.Typer, str | None], ...] = (
-    (building.app, None),
-    (deciding.app, None),
+    (stacks.app, None),
     (environments.app, None),
-    (launching.app, None),
-    (advisories.app, "advisories"),
+    (documents.advisories, "advisories"),
     (documents.recipes, "recipes"),
     (documents.sites, "sites"),
 )
@@ -69,17 +67,12 @@ def _of(word: str) -> typer.Typer:
 
     For what is no verb, a slip say, it is the whole one.
     """
-    wanted = [(group, name) for group, name in GROUPS if word in _words(group, name)]
+    wanted = [
+        (group, name)
+        for group, name in GROUPS
+        if word in ([name] if name else [each.name for each in group.registered_commands])
+    ]
     return _command_line(wanted) if wanted else app
-
-
-def _words(group: typer.Typer, name: str | None) -> Iterator[str]:
-    if name is not None:
-        yield name
-        return
-    for each in group.registered_commands:
-        if each.callback is not None:
-            yield each.name or each.callback.__name__.replace("_", "-")
 
 
 def _start_fast() -> None:

@@ -4,14 +4,49 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from inspect import Parameter
-from typing import Any
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, get_origin, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
-from .options import Json, Recipes
 from .session import open_session, run_verb
+
+_RECIPES = Parameter(
+    "recipes",
+    Parameter.KEYWORD_ONLY,
+    default=None,
+    annotation=Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--recipes", metavar="DIR", help="Further folder of recipes; may be repeated."
+        ),
+    ],
+)
+_JSON = Parameter(
+    "as_json",
+    Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")],
+)
+
+
+class _Command(TyperCommand):
+    """A command whose help names the entries of the variation points: ``{launchers}``."""
+
+    def format_help(self, *words: Any) -> None:
+        from ..commands.entries import names
+
+        for each in self.params:
+            if isinstance(text := getattr(each, "help", None), str):
+                named = re.sub(r"\{(\w+)\}", lambda match: names(match[1]), text)
+                each.help = named  # type: ignore[attr-defined]
+        super().format_help(*words)
 
 
 def command(
@@ -19,35 +54,66 @@ def command(
     name: str | None = None,
     *,
     example: str,
-    recipes: bool = False,
+    recipes: bool = True,
     json: bool = True,
 ) -> Callable[[Callable[..., int | None]], Callable[..., None]]:
     """Add a function to *group* as the command *name*, else the function's own name.
 
-    The function takes the session first and returns its exit code, None for 0. *example*: the words
-    after ``envbuild``, shown at the end of its help. *recipes* and *json*: whether it has these
-    options; the session knows what they say.
+    The function takes the session first and returns its exit code, None for 0. A parameter that is
+    a dataclass stands for the options that its fields are. *example*: the words after ``envbuild``,
+    shown at the end of its help. *recipes* and *json*: whether it has these options; the session
+    knows what they say.
     """
-    added = []
-    if recipes:
-        added.append(Parameter("recipes", Parameter.KEYWORD_ONLY, default=None, annotation=Recipes))
-    if json:
-        added.append(Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=Json))
+    added = [*([_RECIPES] if recipes else []), *([_JSON] if json else [])]
 
     def add(function: Callable[..., int | None]) -> Callable[..., None]:
         _, *own = inspect.signature(function, eval_str=True).parameters.values()
+        parameters = [*chain.from_iterable(map(_options, own)), *added]
 
         @functools.wraps(function)
         def run(**words: Any) -> None:
             session = open_session(
-                as_json=words.pop("as_json", False), recipes=words.pop("recipes", None)
+                as_json=words.get("as_json", False), recipes=words.get("recipes")
             )
-            run_verb(session, lambda: function(session, **words))
+            run_verb(
+                session,
+                lambda: function(session, **{each.name: _value(each, words) for each in own}),
+            )
 
-        parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in own] + added
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in parameters}
-        group.command(name, epilog=f"Example: envbuild {example}")(run)
+        group.command(
+            name or function.__name__, cls=_Command, epilog=f"Example: envbuild {example}"
+        )(run)
         return run
 
     return add
+
+
+def _options(one: Parameter) -> Iterator[Parameter]:
+    """Yield an option, or those of the fields of a dataclass."""
+    if not is_dataclass(one.annotation):
+        yield one.replace(kind=Parameter.KEYWORD_ONLY)
+        return
+    for each in _fields(one):
+        yield from _options(each)
+
+
+def _fields(one: Parameter) -> Iterator[Parameter]:
+    """Yield the fields of a dataclass that the command line knows."""
+    hints = get_type_hints(one.annotation, include_extras=True)
+    for each in fields(one.annotation):
+        default = Parameter.empty if each.default is MISSING else each.default
+        if is_dataclass(hints[each.name]) or get_origin(hints[each.name]) is Annotated:
+            yield Parameter(
+                each.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[each.name]
+            )
+
+
+def _value(one: Parameter, words: Mapping[str, Any]) -> Any:
+    """Return what was said for an option, or for all options of a dataclass."""
+    if not is_dataclass(one.annotation):
+        return words[one.name]
+    own = (each for each in _fields(one) if is_dataclass(each.annotation) or each.name in words)
+    value: Any = one.annotation
+    return value(**{each.name: _value(each, words) for each in own})

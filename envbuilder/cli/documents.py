@@ -1,4 +1,4 @@
-"""The commands over documents: recipes and sites."""
+"""The commands over documents: recipes, sites and advisories."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..commands.options import ArchOption
 from .command import command
 from .session import Session
 
@@ -20,7 +21,7 @@ def _group(kind: Kind) -> typer.Typer:
     one = {"recipe": "allreduce", "site": "taurus-ml"}[kind]
     prefix = f"{kind}s"
 
-    @command(group, "list", example=f"{prefix} list", recipes=True)
+    @command(group, "list", example=f"{prefix} list")
     def list_documents(session: Session) -> None:
         """List them, with where each was found."""
         from ..commands.library import list_documents as run
@@ -29,7 +30,7 @@ def _group(kind: Kind) -> typer.Typer:
         value = run(kind, session.context)
         session.report.show(value, views.documents(value))
 
-    @command(group, "show", example=f"{prefix} show {one}", recipes=True)
+    @command(group, "show", example=f"{prefix} show {one}")
     def show(session: Session, name: str) -> None:
         """Print one as it is written; with --json as it is read."""
         from ..commands.library import show as run
@@ -37,7 +38,7 @@ def _group(kind: Kind) -> typer.Typer:
         value, text = run(kind, name, session.context)
         session.report.show(value, text)
 
-    @command(group, "check", example=f"{prefix} check my-{kind}.yaml", recipes=True)
+    @command(group, "check", example=f"{prefix} check my-{kind}.yaml")
     def check(session: Session, files: list[Path]) -> None:
         """Check files; every problem of all of them is shown with its line and column."""
         from ..commands.library import check as run
@@ -45,7 +46,7 @@ def _group(kind: Kind) -> typer.Typer:
         names = run(kind, files, session.context)
         session.report.show({"good": names}, "\n".join(f"{name}: good" for name in names))
 
-    @command(group, "schema", example=f"{prefix} schema >{kind}.json", json=False)
+    @command(group, "schema", example=f"{prefix} schema >{kind}.json", json=False, recipes=False)
     def schema(session: Session) -> None:
         """Print the JSON schema for editors."""
         from ..commands.library import schema as run
@@ -59,7 +60,7 @@ recipes = _group("recipe")
 sites = _group("site")
 
 
-@command(sites, example="sites snapshot our-site.yaml -o our-site.snapshot.json", recipes=True)
+@command(sites, example="sites snapshot our-site.yaml -o our-site.snapshot.json")
 def snapshot(
     session: Session,
     site: Annotated[
@@ -74,7 +75,7 @@ def snapshot(
     ] = False,
     tree: Annotated[
         list[str] | None,
-        typer.Option("--tree", metavar="DIR", help="Look there instead; may be repeated."),
+        typer.Option(metavar="DIR", help="Look there instead; may be repeated."),
     ] = None,
 ) -> None:
     """Record what a site's module trees hold, for planning on any machine.
@@ -96,7 +97,7 @@ def snapshot(
     session.report.show(plain, views.snapshot(str(path), detected.snapshot, len(detected.notes)))
 
 
-@command(sites, example="sites detect --output our-site.yaml")
+@command(sites, example="sites detect --output our-site.yaml", recipes=False)
 def detect(
     session: Session,
     output: Annotated[
@@ -117,3 +118,66 @@ def detect(
         session.report.show(plain, "")
     elif output is None:
         session.report.raw(text)
+
+
+advisories = typer.Typer(help="List and show advisories, check versions.", no_args_is_help=True)
+
+
+@command(advisories, "list", example="advisories list --component openmpi")
+def list_rows(
+    session: Session,
+    component: Annotated[
+        str | None, typer.Option(help="Only what speaks of it, or of its kind.")
+    ] = None,
+    severity: Annotated[
+        str | None, typer.Option(help="Only these: error, warning or info.")
+    ] = None,
+) -> None:
+    """List advisories, couplings and rules of flags, a line each."""
+    from ..commands import advisories as run
+    from ..views import advisories as views
+
+    value = run.list_rows(component, severity, session.context)
+    session.report.show({"rows": [run.plain(row) for row in value]}, views.listing(value))
+
+
+@command(advisories, "show", example="advisories show OMPI-001")
+def show_row(
+    session: Session,
+    name: Annotated[str, typer.Argument(metavar="ID", help="The id of a row.")],
+) -> None:
+    """Show all of one row: condition, remedies, sources, notes."""
+    from ..commands import advisories as run
+    from ..views import advisories as views
+
+    value = run.show(name, session.context)
+    session.report.show(run.plain(value), views.row(value))
+
+
+@command(
+    advisories, "check", example="advisories check openmpi==3.1.3 horovod==0.18.2 --arch ppc64le"
+)
+def check_versions(
+    session: Session,
+    versions: Annotated[
+        list[str], typer.Argument(metavar="COMPONENT==VERSION...", help="What is there together.")
+    ],
+    arch: ArchOption = None,
+    fact: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="network=infiniband, mpi.cuda_aware=true, horovod.origin=pip, "
+            "flags.HOROVOD_WITH_MPI=1 (then flags not stated count as not set)...; may be "
+            "repeated.",
+        ),
+    ] = None,
+) -> int:
+    """Check versions against the advisories; exit code 4 if one that holds is an error."""
+    from ..commands.advisories import check as run
+    from ..errors import ExitCode
+    from ..views import advisories as views
+
+    value = run(versions, arch, fact or (), session.context)
+    session.report.show(value, views.checked(value))
+    return ExitCode.KNOWN_BAD if value.bad else ExitCode.OK

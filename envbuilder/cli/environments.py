@@ -1,22 +1,16 @@
-"""The commands over what a root holds: list, info, diff, smoke, rollback, remove."""
+"""The commands over what a root holds: list, info, diff, smoke, rollback, remove, launch."""
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..commands.options import LaunchOptions, LiveOptions, RootOption, RootOptions
 from .command import command
-from .options import (
-    Allow,
-    ArchOption,
-    Environment,
-    Partition,
-    RootOption,
-    SiteOption,
-    environment_names,
-)
-from .session import Session
+from .session import Session, open_session
 
 if TYPE_CHECKING:
     from ..root import Root
@@ -25,44 +19,59 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 
-def _root(session: Session, root: str | None, site: str | None, arch: str | None) -> Root:
+def _root(session: Session, where: RootOptions) -> Root:
     from ..commands.places import existing_root
 
-    return existing_root(root, site, arch, session.context)
+    return existing_root(where, session.context)
 
 
-@command(app, "list", example="list --root /scratch/me/env")
-def list_(
-    session: Session,
-    root: RootOption = None,
-    site: SiteOption = None,
-    arch: ArchOption = None,
-) -> None:
+def environment_names(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the environments of the root that begin so, and after a / their numbers.
+
+    For the shell's completion; never fails.
+    """
+    from ..root.environments import names
+
+    with contextlib.suppress(Exception):
+        session = open_session(as_json=False)
+        session.report.quiet = True
+        where = RootOptions(*(context.params.get(name) for name in ("root", "site", "arch")))
+        complete = names(_root(session, where), numbers="/" in incomplete)
+        return [name for name in complete if name.startswith(incomplete)]
+    return []
+
+
+Environment = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME[/N]",
+        help="An environment; without /N its default.",
+        autocompletion=environment_names,
+    ),
+]
+
+
+@command(app, "list", example="list --root /scratch/me/env", recipes=False)
+def list_(session: Session, where: RootOptions) -> None:
     """Show the environments of a root and what was proved of each."""
     from ..commands.environments import list_all
     from ..views import environments as views
 
-    value = list_all(_root(session, root, site, arch))
+    value = list_all(_root(session, where))
     session.report.show(value, views.listing(value))
 
 
-@command(app, example="info allreduce/1")
-def info(
-    session: Session,
-    environment: Environment,
-    root: RootOption = None,
-    site: SiteOption = None,
-    arch: ArchOption = None,
-) -> None:
+@command(app, example="info allreduce/1", recipes=False)
+def info(session: Session, environment: Environment, where: RootOptions) -> None:
     """Show one environment: components, places, every smoke test."""
     from ..commands.environments import info as run
     from ..views import environments as views
 
-    value = run(_root(session, root, site, arch), environment)
+    value = run(_root(session, where), environment)
     session.report.show(value, views.info(value))
 
 
-@command(app, example="diff allreduce/1 live --root /scratch/me/env", recipes=True)
+@command(app, example="diff allreduce/1 live --root /scratch/me/env")
 def diff(
     session: Session,
     before: Annotated[
@@ -75,50 +84,41 @@ def diff(
         ),
     ],
     root: RootOption = None,
-    recipe: Annotated[
-        str | None, typer.Option("--recipe", help="For live: the recipe's file. Else by its name.")
-    ] = None,
-    site: SiteOption = None,
-    arch: ArchOption = None,
-    partition: Partition = None,
-    allow: Allow = None,
+    *,
+    choice: LiveOptions,
 ) -> int:
     """Show what two locks decide differently; exit code 8 if they do. No network.
 
     Inputs that changed without changing a decision are shown, and do not count.
     """
-    from ..commands.diff import DiffOptions, compare
-    from ..commands.load import choice
+    from ..commands.diff import compare
     from ..errors import ExitCode
     from ..views import diff as views
 
-    where = DiffOptions(root, choice(recipe or "", site, arch, partition, allow))
-    value = compare(before, after, where, session.context)
+    value = compare(before, after, root, choice, session.context)
     session.report.show(value, views.diff(value))
-    return int(ExitCode.OK if value.same else ExitCode.DRIFT)
+    return ExitCode.OK if value.same else ExitCode.DRIFT
 
 
-@command(app, example="smoke allreduce --ranks 4")
+@command(app, example="smoke allreduce --ranks 4", recipes=False)
 def smoke(
     session: Session,
     environment: Environment,
     ranks: Annotated[
         int | None, typer.Option(min=1, max=4096, help="Ranks to start. Else the recipe's.")
     ] = None,
-    root: RootOption = None,
-    site: SiteOption = None,
-    arch: ArchOption = None,
+    *,
+    where: RootOptions,
 ) -> None:
     """Prove a published environment again; the evidence is kept beside it."""
     from ..commands.environments import smoke as run
     from ..views import environments as views
 
-    there = _root(session, root, site, arch)
-    value = run(there, environment, ranks, session.context, site)
+    value = run(_root(session, where), environment, ranks, session.context, where.site)
     session.report.show(value, views.smoke(value))
 
 
-@command(app, example="rollback allreduce --to 1")
+@command(app, example="rollback allreduce --to 1", recipes=False)
 def rollback(
     session: Session,
     name: Annotated[
@@ -128,19 +128,18 @@ def rollback(
     to: Annotated[
         int | None, typer.Option("--to", min=1, help="The number. Else the one before.")
     ] = None,
-    root: RootOption = None,
-    site: SiteOption = None,
-    arch: ArchOption = None,
+    *,
+    where: RootOptions,
 ) -> None:
     """Make an earlier number the default again; running jobs keep what they loaded."""
     from ..commands.environments import rollback as run
     from ..views import environments as views
 
-    value = run(_root(session, root, site, arch), name, to, session.context)
+    value = run(_root(session, where), name, to, session.context)
     session.report.show(value, views.changed(value))
 
 
-@command(app, example="remove allreduce/1")
+@command(app, example="remove allreduce/1", recipes=False)
 def remove(
     session: Session,
     environment: Environment,
@@ -150,16 +149,28 @@ def remove(
     everything: Annotated[
         bool, typer.Option("--all", help="Remove all numbers, the default too, and all builds.")
     ] = False,
-    root: RootOption = None,
-    site: SiteOption = None,
-    arch: ArchOption = None,
+    *,
+    where: RootOptions,
 ) -> None:
     """Remove one number; never the default, never what a process here still uses."""
     from ..commands.environments import What
     from ..commands.environments import remove as run
     from ..views import environments as views
 
-    place = _root(session, root, site, arch)
     what: What = "all" if everything else "unfinished" if unfinished else "number"
-    value = run(place, environment, session.context, what=what)
+    value = run(_root(session, where), environment, session.context, what=what)
     session.report.show(value, views.removed(value))
+
+
+@command(app, example="launch allreduce -H server1:4,server2:4 -- python train.py")
+def launch(session: Session, environment: Environment, options: LaunchOptions) -> None:
+    """Print the line that starts a program on all ranks. Starts nothing.
+
+    Where nothing of that name is published it is the recipe's, as it would be at the site.
+    The hosts are those of -H or --hostfile, else of the Slurm or LSF job that the shell is in, else
+    this machine alone.
+    """
+    from ..commands.launch import launch as run
+
+    value = run(environment, options, session.context)
+    session.report.show(value, shlex.join(value.words))

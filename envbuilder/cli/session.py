@@ -78,15 +78,12 @@ def run_verb(session: Session, verb: Callable[[], int | None]) -> None:
     try:
         code = verb()
         _hand_over()
-    except EnvbuildError as error:
-        session.report.error(error)
-        raise typer.Exit(int(error.code)) from None
     except BrokenPipeError:
         # The reader of our output has gone (envbuild list | head): not an error of anybody's.
         drop_output()
         raise typer.Exit(0) from None
-    except OSError as error:
-        problem = os_error(error)
+    except (EnvbuildError, OSError) as error:
+        problem = os_error(error) if isinstance(error, OSError) else error
         session.report.error(problem)
         raise typer.Exit(int(problem.code)) from None
     except Interrupted as asked:

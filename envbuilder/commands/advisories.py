@@ -21,7 +21,6 @@ from ..resolve.stated_facts import (
 from ..resolve.verdicts import Match, StackFacts, match
 from ..text import unknown
 from .context import Context
-from .load import folders_and_knowledge
 
 
 def list_rows(component: str | None, severity: str | None, context: Context) -> tuple[Row, ...]:
@@ -29,7 +28,7 @@ def list_rows(component: str | None, severity: str | None, context: Context) -> 
 
     Raises UsageError for a component or severity that there is not.
     """
-    knowledge = _knowledge(context)
+    knowledge = context.knowledge
     if component is not None:
         check_component(component, knowledge)
     check_choice("severity", severity, get_args(Severity))
@@ -43,7 +42,7 @@ def list_rows(component: str | None, severity: str | None, context: Context) -> 
 
 def show(name: str, context: Context) -> Row:
     """Return one row. Raises UsageError with the nearest id."""
-    every = {row.id: row for row in rows(_knowledge(context))}
+    every = {row.id: row for row in rows(context.knowledge)}
     if name not in every:
         raise UsageError(
             unknown("advisory", name, every), "envbuild advisories list shows all of them"
@@ -63,7 +62,7 @@ def check(
 
     Raises UsageError for a word that is no COMPONENT==VERSION, and for names that there are not.
     """
-    knowledge = _knowledge(context)
+    knowledge = context.knowledge
     versions = stated_versions(words, knowledge)
     for component, text in versions.items():
         warning = unknown_release(component, text, knowledge)
@@ -77,10 +76,6 @@ def check(
         rows=tuple(_row_match(each) for each in matches),
         bad=any(each.bad for each in matches),
     )
-
-
-def _knowledge(context: Context) -> Knowledge:
-    return folders_and_knowledge(context)[1].value
 
 
 def _speaks_of(row: Row, component: str, knowledge: Knowledge) -> bool:

@@ -1,4 +1,4 @@
-"""What every verb gets from outside: the environment, the clock, somebody to tell."""
+"""What every verb gets from outside: the environment, the clock, the documents, a reporter."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from ..documents.knowledge import load_knowledge
+from ..documents.knowledge_cache import LoadedKnowledge, knowledge_folder
+from ..documents.library import search_path
+from ..model.knowledge import Knowledge
 from ..model.plan import Step
 from ..model.progress import Listener
 
@@ -34,6 +39,20 @@ class Context:
     clock: Callable[[], datetime]
     reporter: Reporter
     recipe_folders: tuple[Path, ...] = ()
+
+    @cached_property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders of documents, in the order of the search."""
+        return search_path(self.environ, self.recipe_folders)
+
+    @cached_property
+    def loaded_knowledge(self) -> LoadedKnowledge:
+        """What is known there, and its hash. Raises DocumentError or UsageError."""
+        return load_knowledge(self.folders, knowledge_folder(self.environ, self.cwd))
+
+    @property
+    def knowledge(self) -> Knowledge:
+        return self.loaded_knowledge.value
 
     def path(self, text: str | Path) -> Path:
         """Return an absolute path, relative ones from the working directory; no links resolved."""

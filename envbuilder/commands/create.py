@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
-from pathlib import Path
 
 from ..errors import BuildError, UsageError
-from ..model.evidence import TIERS, Tier
+from ..model.evidence import TIERS
 from ..model.outcome import BundleResult, CreateResult
 from ..targets import TARGETS, default_target
 from ..text import unknown
 from .context import Context
-from .load import PlanOptions, load
+from .load import load
+from .options import CreateOptions
 from .stages import CreateStages
-
-
-@dataclass(frozen=True)
-class CreateOptions:
-    """What a user may say to ``create`` beside the recipe.
-
-    ``locked``: build just this lock. ``target``: None takes the one for the architecture.
-    """
-
-    choice: PlanOptions
-    root: str | None = None
-    resume: bool = False
-    relock: bool = False
-    locked: Path | None = None
-    target: str | None = None
-    output: Path | None = None
-    require_tier: Tier | None = None
 
 
 def create(options: CreateOptions, context: Context) -> CreateResult | BundleResult:
@@ -48,7 +30,7 @@ def create(options: CreateOptions, context: Context) -> CreateResult | BundleRes
     return TARGETS[name].make(CreateStages(options, plan_inputs, context))
 
 
-def _check_tier(required: Tier | None, target: str, arch: str) -> None:
+def _check_tier(required: str | None, target: str, arch: str) -> None:
     """Raise BuildError for a tier that nothing which the target makes can reach."""
     highest = TARGETS[target].HIGHEST_TIER
     if required is not None and TIERS.index(required) > TIERS.index(highest):

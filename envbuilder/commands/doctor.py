@@ -12,7 +12,6 @@ from ..errors import EnvbuildError, UsageError
 from ..model.doctor import DoctorReport
 from ..model.knowledge import Advisory
 from .context import Context
-from .load import folders_and_knowledge
 from .places import root_path
 
 
@@ -31,7 +30,7 @@ def doctor(context: Context) -> DoctorReport:
 def _advisories(context: Context) -> tuple[Advisory, ...]:
     """Return what is known to be bad; broken rows of one's own must not stop doctor."""
     try:
-        return folders_and_knowledge(context)[1].value.advisories
+        return context.knowledge.advisories
     except EnvbuildError as error:
         context.reporter.warn(
             f"your own knowledge cannot be read, the shipped one is used: {error}"

@@ -16,3 +16,12 @@ def entries() -> Entries:
         schedulers=(*SCHEDULERS, NO_SCHEDULER),
         launch_programs=programs(),
     )
+
+
+def names(point: str) -> str:
+    """Return the names of the launchers or of the forms of one file, as help lists them."""
+    if point == "launchers":
+        return f"{', '.join([*LAUNCHERS][:-1])} or {[*LAUNCHERS][-1]}"
+    from .texts import forms
+
+    return ", ".join(forms())

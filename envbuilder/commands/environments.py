@@ -21,10 +21,8 @@ from ..root.environment_lock import read_lock
 from ..root.environments import find, number_before_default
 from ..target_tools.root import locks, publish, store
 from .context import Context
-from .environment_site import facts_at, site_of
-from .launch_requests import LaunchFacts
-from .load import folders_and_knowledge
-from .prove import prove, smoke_starts
+from .launch_requests import LaunchFacts, facts_at
+from .prove import prove
 
 
 def list_all(root: store.Root) -> Listing:
@@ -91,10 +89,8 @@ def smoke(
     """Prove a published environment again and append the evidence. Raises SmokeError."""
     home, version = find(root, environment)
     lock = read_lock(home, version)
-    _, knowledge = folders_and_knowledge(context)
-    starts = smoke_starts(_facts(lock.plan, site, context), context, ranks)
-    with context.reporter.working(f"smoke test on {ranks or lock.plan.smoke.ranks} ranks"):
-        proved = prove(lock, home, version.id, starts, knowledge.value, context)
+    facts = _facts(lock.plan, site, context)
+    proved = prove(lock, home, version.id, facts, context, ranks)
     evidence = proved[-1]
     if evidence.result.verdict != "passed":
         raise SmokeError(
@@ -108,12 +104,12 @@ def smoke(
 def _facts(plan: Plan, site: str | None, context: Context) -> LaunchFacts:
     """Return what the environment's site says of launch lines; nothing where it is not found."""
     try:
-        return facts_at(plan, site_of(plan, site, None, context), context)
+        return facts_at(plan, site, None, context)
     except UsageError as error:
         if site:
             raise
         context.reporter.warn(f"nothing is known of its site's nodes: {error}")
-        return LaunchFacts(plan, folders_and_knowledge(context)[1].value.components)
+        return LaunchFacts(plan, context.knowledge.components)
 
 
 def rollback(root: store.Root, name: str, number: int | None, context: Context) -> DefaultChange:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import process
@@ -14,7 +14,6 @@ from ..schedulers import SCHEDULERS, current_scheduler
 from ..text import LONG, shown
 from .context import Context
 
-_HERE = "this machine"
 _NAME_THEM = "name the hosts: -H host:4,host2:4"
 
 # Seconds for a scheduler's program to say its release.
@@ -47,17 +46,14 @@ def find_hosts(
     """
     if named is not None and file is not None:
         raise UsageError("-H and --hostfile both name the hosts", "give one of them")
-    scheduler = current_scheduler(context.environ)
-    step = _step(scheduler, context)
+    here = _here(context)
     if named is not None:
-        return HostList(hosts_argument(named), "-H", scheduler, step=step)
+        return replace(here, hosts=hosts_argument(named), source="-H")
     if file is not None:
         name = shown(str(file), LONG)
         hosts = hostfile(_read(context.path(file), name), name)
-        return HostList(hosts, name, scheduler, step=step)
-    if scheduler is None:
-        return HostList(None, _HERE)
-    return _of_job(scheduler, step, launch_node, context)
+        return replace(here, hosts=hosts, source=name)
+    return _of_job(here, launch_node, context)
 
 
 def find_smoke_hosts(launch_node: LaunchNode | None, context: Context) -> HostList:
@@ -65,37 +61,35 @@ def find_smoke_hosts(launch_node: LaunchNode | None, context: Context) -> HostLi
 
     A job that does not say its hosts is no reason to build nothing: then it is one node of it.
     """
-    scheduler = current_scheduler(context.environ)
-    if scheduler is None:
-        return HostList(None, _HERE)
-    step = _step(scheduler, context)
+    here = _here(context)
     try:
-        return _of_job(scheduler, step, launch_node, context)
+        return _of_job(here, launch_node, context)
     except UsageError as error:
         context.reporter.warn(f"smoke tests run on one node: {error}")
-        return HostList(None, _HERE, scheduler, step=step)
+        return here
 
 
-def _of_job(
-    scheduler: str, step: JobStep | None, launch_node: LaunchNode | None, context: Context
-) -> HostList:
-    entry = SCHEDULERS[scheduler]
-    hosts = entry.job_hosts(
-        context.environ, lambda path, called: _read(Path(path), called), launch_node
-    )
-    return HostList(hosts, f"the job of {entry.TITLE}", scheduler, allocated=True, step=step)
-
-
-def _step(scheduler: str | None, context: Context) -> JobStep | None:
-    if scheduler is None:
-        return None
+def _here(context: Context) -> HostList:
+    """Return this machine alone, and in which step of which job the shell is."""
 
     def ask(*command: str) -> str:
         with contextlib.suppress(MissingToolError):
             return process.run(command, env=context.environ, timeout=_PATIENCE).stdout
         return ""
 
-    return SCHEDULERS[scheduler].job_step(context.environ, ask)
+    name = current_scheduler(context.environ)
+    step = SCHEDULERS[name].job_step(context.environ, ask) if name else None
+    return HostList(None, "this machine", name, step=step)
+
+
+def _of_job(here: HostList, launch_node: LaunchNode | None, context: Context) -> HostList:
+    if here.scheduler is None:
+        return here
+    entry = SCHEDULERS[here.scheduler]
+    hosts = entry.job_hosts(
+        context.environ, lambda path, called: _read(Path(path), called), launch_node
+    )
+    return replace(here, hosts=hosts, source=f"the job of {entry.TITLE}", allocated=True)
 
 
 def _read(path: Path, source: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..launchers import LAUNCHERS, launch_line
 from ..model.job import Job
@@ -14,26 +14,13 @@ from ..render.subject import JobParts
 from ..schedulers import SCHEDULERS
 from .launch_requests import LaunchFacts, base_request, facts_of, programs_launcher
 from .load import PlanInputs
+from .options import JobSize
 
 # The run time that a rendered job asks for: half an hour, which every queue takes.
 JOB_MINUTES = 30
 
 
-@dataclass(frozen=True)
-class JobSize:
-    """What is asked of a job; None: as for the smoke test, or left to the scheduler."""
-
-    nodes: int | None = None
-    ranks_per_node: int | None = None
-    minutes: int | None = None
-    account: str | None = None
-    cpus_per_rank: int | None = None
-
-
-NOTHING_ASKED = JobSize()
-
-
-def job_of(planned: Plan, plan_inputs: PlanInputs, asked: JobSize = NOTHING_ASKED) -> Job:
+def job_of(planned: Plan, plan_inputs: PlanInputs, asked: JobSize) -> Job:
     """Return the job; where nothing is asked for, of the smoke test's size, on one node.
 
     Raises UsageError for what no scheduler takes.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from ..documents.site_choice import with_partition
 from ..errors import UsageError
@@ -18,44 +17,24 @@ from ..model.site import Launcher
 from ..root.environment_lock import read_lock
 from ..root.environments import find
 from ..schedulers import SCHEDULERS
-from ..target_tools.root.store import Home, Root, Version
+from ..target_tools.root.store import Home, Version
 from ..text import LONG, counted, shown, unknown
 from .context import Context
-from .environment_site import facts_at, partition_of_job, site_of
 from .hosts import HostList, find_hosts
-from .launch_requests import LaunchFacts, base_request, launch_facts, programs_launcher
-from .load import PlanOptions, load, plan
+from .launch_requests import (
+    LaunchFacts,
+    base_request,
+    facts_at,
+    facts_of,
+    partition_of_job,
+    programs_launcher,
+)
+from .load import load, plan
+from .options import LaunchOptions, PlanOptions
 from .places import existing_root, find_root
 
 # What the site's modules may set for what lies in them.
 _OF_MODULES = ("LD_LIBRARY_PATH", "PYTHONPATH")
-
-
-@dataclass(frozen=True)
-class LaunchOptions:
-    """What is to be started; None: not said.
-
-    ``environment``: a published one, or a recipe. ``nodes``: as inside a job of so many, wherever
-    the shell is. ``hosts``: as ``host:4,host2:4``. ``gloo``: by Gloo, without MPI.
-    ``rdma``, ``cuda_aware``: see ``TransportOptions``. ``launcher``: another than the site's or the
-    MPI's own.
-    """
-
-    environment: str
-    program: tuple[str, ...]
-    ranks: int | None = None
-    nodes: int | None = None
-    hosts: str | None = None
-    hostfile: Path | None = None
-    rdma: bool = False
-    gloo: bool = False
-    cuda_aware: bool = False
-    exports: tuple[str, ...] = ()
-    launcher: str | None = None
-    site: str | None = None
-    partition: str | None = None
-    root: str | None = None
-    arch: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,107 +46,89 @@ class _Environment:
     published: tuple[Home, Version] | None = None
 
 
-def launch(options: LaunchOptions, context: Context) -> LaunchLine:
+def launch(environment: str, options: LaunchOptions, context: Context) -> LaunchLine:
     """Return the line for a published environment, or for what a recipe would be; starts nothing.
 
     Raises UsageError for what could not start, or would start every rank as rank 0 of 1.
     """
-    return _line(_environment(options, context), options, context)
-
-
-def _environment(options: LaunchOptions, context: Context) -> _Environment:
-    """Return the environment of the root, else the plan of the recipe of that name."""
-    root = find_root(options.root, options.site, options.arch, context)
-    recipe = not (root and _holds(root, options.environment))
-    if recipe and not options.root and "/" not in options.environment:
-        return _planned(options, context)
-    if root is None:
-        # Raises: a number is of an environment, and there is none.
-        root = existing_root(options.root, options.site, options.arch, context)
-    home, version = find(root, options.environment)
-    plan = read_lock(home, version).plan
-    chosen = site_of(plan, options.site, options.partition, context)
-    return _Environment(home.name, facts_at(plan, chosen, context), (home, version))
-
-
-def _holds(root: Root, environment: str) -> bool:
-    return environment.partition("/")[0] in (home.name for home in root.homes())
-
-
-def _planned(options: LaunchOptions, context: Context) -> _Environment:
-    """Return what the recipe would be at the site: nothing of it is built."""
-    asked = PlanOptions(options.environment, options.site, options.arch, options.partition)
-    plan_inputs = load(asked, context)
-    chosen = plan_inputs.chosen
-    if options.partition is None:
-        chosen = with_partition(chosen, partition_of_job(chosen, context))
-    planned = plan(plan_inputs)
-    facts = launch_facts(
-        planned,
-        plan_inputs.knowledge.value.components,
-        chosen,
-        lambda _component: plan_inputs.snapshot,
-    )
-    return _Environment(planned.recipe, facts)
-
-
-def _line(environment: _Environment, options: LaunchOptions, context: Context) -> LaunchLine:
-    facts = environment.facts
-    hosts = _find_hosts(facts, options, context)
-    request = _request(facts, options, hosts)
-    traits = LAUNCHERS[request.kind].TRAITS
+    found = _environment(environment, options, context)
+    hosts = _find_hosts(found.facts, options, context)
+    request = _request(found.facts, options, hosts)
     # Outside of a job such a launcher asks for one itself.
-    own_job = traits.scheduler is not None and hosts.scheduler is None
-    named = hosts.hosts if isinstance(hosts.hosts, tuple) else ()
-    version = environment.published[1] if environment.published else None
+    own_job = LAUNCHERS[request.kind].TRAITS.scheduler is not None and hosts.scheduler is None
     line = LaunchLine(
-        environment=environment.name,
-        number=version.number if version else None,
+        environment=found.name,
+        number=found.published[1].number if found.published else None,
         launcher=request.kind,
         ranks=request.ranks,
-        hosts=tuple(map(str, named)),
+        hosts=tuple(map(str, hosts.hosts)) if isinstance(hosts.hosts, tuple) else (),
         hosts_from=f"a job that {request.kind} asks for" if own_job else hosts.source,
         words=launch_line(request),
     )
-    _report(line, environment, context)
+    _report(line, found, context)
     return line
+
+
+def _environment(environment: str, options: LaunchOptions, context: Context) -> _Environment:
+    """Return the environment of the root, else the plan of the recipe of that name."""
+    root = find_root(options.where, context)
+    name, slash, _ = environment.partition("/")
+    held = root is not None and name in (home.name for home in root.homes())
+    if not (held or options.where.root or slash):
+        return _planned(environment, options, context)
+    # Raises where there is none: a number is of an environment.
+    home, version = find(root or existing_root(options.where, context), environment)
+    plan = read_lock(home, version).plan
+    facts = facts_at(plan, options.where.site, options.partition, context)
+    return _Environment(home.name, facts, (home, version))
+
+
+def _planned(recipe: str, options: LaunchOptions, context: Context) -> _Environment:
+    """Return what the recipe would be at the site: nothing of it is built."""
+    asked = PlanOptions(recipe, options.where.site, options.where.arch, options.partition)
+    plan_inputs = load(asked, context)
+    planned = plan(plan_inputs)
+    if options.partition is None:
+        chosen = plan_inputs.chosen
+        chosen = with_partition(chosen, partition_of_job(chosen, context))
+        plan_inputs = replace(plan_inputs, chosen=chosen)
+    return _Environment(planned.recipe, facts_of(planned, plan_inputs))
 
 
 def _find_hosts(facts: LaunchFacts, options: LaunchOptions, context: Context) -> HostList:
     """Return the hosts; those of a job that is still to be asked for have no names."""
-    if options.nodes is None:
+    nodes, scheduler = options.nodes, facts.scheduler
+    if nodes is None:
         return find_hosts(options.hosts, options.hostfile, facts.launch_node, context)
     if options.hosts is not None or options.hostfile is not None:
         raise UsageError("--nodes is for a job, which has hosts of its own", "leave -H out")
-    if options.nodes < 1:
-        raise UsageError(f"a job cannot have {options.nodes} nodes", "ask for 1 or more")
-    if facts.scheduler is None:
+    if nodes < 1:
+        raise UsageError(f"a job cannot have {nodes} nodes", "ask for 1 or more")
+    if scheduler is None:
         raise UsageError(
-            f"site {facts.plan.site} has no scheduler that gives a job {options.nodes} nodes",
+            f"site {facts.plan.site} has no scheduler that gives a job {nodes} nodes",
             "name the hosts: -H host:4,host2:4",
         )
-    slots = math.ceil((options.ranks or facts.plan.smoke.ranks * options.nodes) / options.nodes)
-    where = f"a job of {SCHEDULERS[facts.scheduler].TITLE} with {counted(options.nodes, 'node')}"
-    return HostList(JobHosts(options.nodes, slots), where, facts.scheduler)
+    slots = math.ceil((options.ranks or facts.plan.smoke.ranks * nodes) / nodes)
+    source = f"a job of {SCHEDULERS[scheduler].TITLE} with {counted(nodes, 'node')}"
+    return HostList(JobHosts(nodes, slots), source, scheduler)
 
 
 def _request(facts: LaunchFacts, options: LaunchOptions, hosts: HostList) -> LaunchRequest:
     plan = facts.plan
     gloo = _by_gloo(plan, options)
     launcher = _launcher(plan, options, hosts.scheduler, gloo=gloo)
-    request = base_request(
-        facts, launcher, _ranks(plan, options, hosts), hosts.scheduler, gloo=gloo
-    )
-    exports = (*_handed_on(plan, launcher, hosts, options.exports), *options.exports)
-    transport = replace(request.transport, rdma=options.rdma, cuda_aware=options.cuda_aware)
+    ranks = _ranks(plan, options, hosts)
+    request = base_request(facts, launcher, ranks, hosts.scheduler, gloo=gloo)
+    exports = options.exports or ()
     return replace(
         request,
-        program=options.program,
+        program=tuple(options.program or ()),
         hosts=hosts.hosts,
         allocated=hosts.allocated,
         step=hosts.step,
-        transport=transport,
-        exports=exports,
+        transport=replace(request.transport, rdma=options.rdma, cuda_aware=options.cuda_aware),
+        exports=(*_handed_on(plan, launcher, hosts, exports), *exports),
     )
 
 
@@ -235,16 +196,11 @@ def _kind(asked: str | None) -> str | None:
 def _gloo_launcher(plan: Plan) -> str | None:
     """Return what starts the environment's programs by Gloo; None: nothing in it knows Gloo."""
     asked = {pin.component for pin in plan.pins} | {*plan.runtime.aliases}
-    brought = {pin.component for pin in plan.brought}
-    return next(
-        (
-            kind
-            for components in (asked, brought)
-            for kind, each in LAUNCHERS.items()
-            if each.TRAITS.gloo_of & components
-        ),
-        None,
-    )
+    for components in (asked, {pin.component for pin in plan.brought}):
+        for kind, each in LAUNCHERS.items():
+            if each.TRAITS.gloo_of & components:
+                return kind
+    return None
 
 
 def _handed_on(
@@ -265,25 +221,23 @@ def _handed_on(
 
 def _report(line: LaunchLine, environment: _Environment, context: Context) -> None:
     """Say which ranks go where, and what must be loaded before."""
-    plan = environment.facts.plan
+    plan, say = environment.facts.plan, context.reporter.say
     hosts = shown(", ".join(line.hosts), LONG)
     where = f"{hosts} ({line.hosts_from})" if hosts else line.hosts_from
-    context.reporter.say(f"{counted(line.ranks, 'rank')} on {where}")
-    if environment.published:
-        _report_load(plan, *environment.published, context)
-    else:
+    say(f"{counted(line.ranks, 'rank')} on {where}")
+    if environment.published is None:
         recipe = f"{recipe_arguments(plan)} --site {plan.site}"
-        context.reporter.say(f"nothing of it is published here: envbuild create {recipe} builds it")
+        say(f"nothing of it is published here: envbuild create {recipe} builds it")
+    else:
+        home, version = environment.published
+        prefix = str(home.prefix(version.id))
+        if prefix not in (context.environ.get(name) for name in ("VIRTUAL_ENV", "CONDA_PREFIX")):
+            load = (
+                f"module use '{home.modulefiles.parent}'; module load {home.name}/{version.number}"
+            )
+            bare = "" if plan.modules.loads else f", or: source '{prefix}/bin/activate'"
+            say(f"load it first: {load}{bare}")
     if plan.runtime.beside == "tf-distribute":
-        context.reporter.say(
+        say(
             "TF_CONFIG is left to the program; envbuild render --as job makes a script that sets it"
         )
-
-
-def _report_load(plan: Plan, home: Home, version: Version, context: Context) -> None:
-    prefix = home.prefix(version.id)
-    if str(prefix) in (context.environ.get(name) for name in ("VIRTUAL_ENV", "CONDA_PREFIX")):
-        return
-    load = f"module use '{home.modulefiles.parent}'; module load {home.name}/{version.number}"
-    bare = "" if plan.modules.loads else f", or: source '{prefix}/bin/activate'"
-    context.reporter.say(f"load it first: {load}{bare}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ..documents.site_choice import ChosenSite
+from ..documents.site_choice import ChosenSite, choose_site, with_partition
 from ..errors import UsageError
 from ..launchers import (
     LAUNCHERS,
@@ -41,8 +41,9 @@ from ..model.profiles import program
 from ..model.proofs import mpi_of, proofs_of
 from ..model.site import Launcher, Snapshot
 from ..schedulers import SCHEDULERS
+from .context import Context
 from .hosts import HostList
-from .load import PlanInputs
+from .load import PlanInputs, site_search, snapshot_of
 
 # Networks that Open MPI reaches by UCX; on others `--mca pml ucx` ends the program.
 _UCX_NETWORKS = frozenset({"infiniband", "roce"})
@@ -96,12 +97,13 @@ def launch_facts(
     snapshot: Callable[[str], Snapshot],
 ) -> LaunchFacts:
     """Return the facts of *plan* at its site; *snapshot*: says what that holds of a component."""
-    scheduler = chosen.site.scheduler
+    scheduler = chosen.site.scheduler if chosen.site.scheduler in SCHEDULERS else None
+    shape = site_shape(chosen.site, chosen.partition)
     return LaunchFacts(
         plan,
         components,
-        shape=site_shape(chosen.site, chosen.partition),
-        scheduler=scheduler if scheduler in SCHEDULERS else None,
+        shape,
+        scheduler,
         ucx=lambda: _has_ucx(mpi_of(plan), chosen, snapshot),
     )
 
@@ -112,6 +114,35 @@ def facts_of(planned: Plan, plan_inputs: PlanInputs) -> LaunchFacts:
     return launch_facts(
         planned, components, plan_inputs.chosen, lambda _component: plan_inputs.snapshot
     )
+
+
+def partition_of_job(chosen: ChosenSite, context: Context) -> str | None:
+    """Return the partition of the job that the shell is in, where the site describes it."""
+    here = (context.environ.get(each.PARTITION) for each in SCHEDULERS.values())
+    return next((each for each in here if each in chosen.site.partitions), None)
+
+
+def facts_at(plan: Plan, asked: str | None, partition: str | None, context: Context) -> LaunchFacts:
+    """Return what every launch line of an environment is made from.
+
+    Its partition is the one that was said, or that the job is in. Raises UsageError where another
+    site is asked for, and where its own cannot be found.
+    """
+    search = site_search(context)
+    chosen = choose_site(asked or search.from_environ or plan.site, search)
+    if chosen.site.name != plan.site:
+        if asked:
+            raise UsageError(
+                f"{plan.recipe} was made for site {plan.site}, not for {chosen.site.name}",
+                f"use --site {plan.site}, or the file of that name",
+            )
+        chosen = choose_site(plan.site, search)
+    chosen = with_partition(chosen, partition or partition_of_job(chosen, context))
+
+    def snapshot(component: str) -> Snapshot:
+        return snapshot_of(chosen, context, frozenset({component}))[0]
+
+    return launch_facts(plan, context.knowledge.components, chosen, snapshot)
 
 
 def _has_ucx(mpi: Pin | None, chosen: ChosenSite, snapshot: Callable[[str], Snapshot]) -> bool:
@@ -166,14 +197,6 @@ def base_request(
         gpus=facts.gpus,
         shape=facts.shape,
     )
-
-
-def example_request(facts: LaunchFacts) -> LaunchRequest:
-    """Return the request of the module's help and of create's last lines: on one node of a job."""
-    launcher = programs_launcher(facts.plan, facts.scheduler)
-    traits = LAUNCHERS[launcher.kind].TRAITS
-    ranks = facts.shape.gpus_per_node if traits.on_every_gpu else None
-    return base_request(facts, launcher, ranks or EXAMPLE_RANKS, facts.scheduler)
 
 
 def smoke_request(
@@ -252,20 +275,20 @@ def start_command(request: LaunchRequest) -> StartCommand:
     )
 
 
-def first_start(facts: LaunchFacts) -> StartCommand:
-    """Return what starts the first smoke test of the plan in the script of its build folder."""
-    return script_start(facts, proofs_of(facts.plan)[0])
-
-
-def script_start(facts: LaunchFacts, proof: Proof) -> StartCommand:
-    """Return what starts a smoke test in a script that is run by hand, on one node."""
+def script_start(facts: LaunchFacts, proof: Proof | None = None) -> StartCommand:
+    """Return what starts a smoke test, else the first, in a script run by hand, on one node."""
+    proof = proof or proofs_of(facts.plan)[0]
     return start_command(smoke_request(facts, proof, facts.plan.smoke.ranks))
 
 
 def example(facts: LaunchFacts, script: str = "PROGRAM.py") -> LaunchExample:
-    """Return the launch line of the module's help and of create's last lines."""
-    request = replace(example_request(facts), program=program(facts.plan.profile, script))
-    return LaunchExample(request.ranks, launch_line(request))
+    """Return the launch line of the module's help and of create's last lines: on one node."""
+    launcher = programs_launcher(facts.plan, facts.scheduler)
+    every_gpu = LAUNCHERS[launcher.kind].TRAITS.on_every_gpu and facts.shape.gpus_per_node
+    ranks = every_gpu or EXAMPLE_RANKS
+    request = base_request(facts, launcher, ranks, facts.scheduler)
+    words = launch_line(replace(request, program=program(facts.plan.profile, script)))
+    return LaunchExample(ranks, words)
 
 
 def plan_in_image(plan: Plan) -> Plan:

@@ -9,45 +9,43 @@ from typing import Literal
 from ..documents.library import catalogue, find
 from ..documents.load import load_recipe, load_site
 from ..documents.schema import schemas
+from ..documents.snapshots import load_snapshot
 from ..errors import DocumentError, EnvbuildError, Problem
-from ..model.knowledge import Knowledge
+from ..model.module_names import unknown_module_notes
 from ..model.outcome import DocumentEntry
 from ..model.recipe import Recipe
 from ..model.site import Site
 from .context import Context
 from .entries import entries
-from .load import folders_and_knowledge
 
 Kind = Literal["recipe", "site"]
 
 
 def list_documents(kind: Kind, context: Context) -> tuple[DocumentEntry, ...]:
     """Return the name, summary and file of every recipe or site; a broken one says so."""
-    folders, knowledge = folders_and_knowledge(context)
     return tuple(
-        DocumentEntry(name=name, file=str(path), summary=_summary(kind, path, knowledge.value))
-        for name, path in catalogue(kind, folders)
+        DocumentEntry(name=name, file=str(path), summary=_summary(kind, path, context))
+        for name, path in catalogue(kind, context.folders)
     )
 
 
-def _summary(kind: Kind, path: Path, knowledge: Knowledge) -> str:
+def _summary(kind: Kind, path: Path, context: Context) -> str:
     try:
-        return _load(kind, path, knowledge).summary
+        return _load(kind, path, context).summary
     except EnvbuildError as error:
         return f"broken: {error.problems[0].message}"
 
 
-def _load(kind: Kind, path: Path, knowledge: Knowledge) -> Recipe | Site:
+def _load(kind: Kind, path: Path, context: Context) -> Recipe | Site:
     if kind == "recipe":
-        return load_recipe(path, knowledge, entries()).value
-    return load_site(path, knowledge, entries()).value
+        return load_recipe(path, context.knowledge, entries()).value
+    return load_site(path, context.knowledge, entries()).value
 
 
 def show(kind: Kind, name: str, context: Context) -> tuple[Recipe | Site, str]:
     """Return a document as it is read and as it is written."""
-    folders, knowledge = folders_and_knowledge(context)
-    path = find(kind, name, folders)
-    return _load(kind, path, knowledge.value), path.read_text(encoding="utf-8")
+    path = find(kind, name, context.folders)
+    return _load(kind, path, context), path.read_text(encoding="utf-8")
 
 
 def check(kind: Kind, files: Sequence[Path], context: Context) -> tuple[str, ...]:
@@ -55,21 +53,42 @@ def check(kind: Kind, files: Sequence[Path], context: Context) -> tuple[str, ...
 
     Of a site its snapshot is checked too; what should be known of that is told.
     """
-    _, knowledge = folders_and_knowledge(context)
     problems: list[Problem] = []
+    notes: list[str] = []
     for file in files:
         try:
-            _load(kind, file, knowledge.value)
+            document = _load(kind, file, context)
+            if isinstance(document, Site):
+                notes += [f"{file.name}: {each}" for each in _site_notes(document, file, context)]
         except EnvbuildError as error:
             problems.extend(error.problems)
     if problems:
         raise DocumentError(tuple(problems))
-    if kind == "site":
-        from .sites import site_notes
-
-        for note in site_notes(files, context):
-            context.reporter.warn(note)
+    for note in notes:
+        context.reporter.warn(note)
     return tuple(str(file) for file in files)
+
+
+def _site_notes(site: Site, file: Path, context: Context) -> list[str]:
+    """Return what should be known of the snapshot of a site document.
+
+    Contradictions of what the document states, module trees on this machine that changed since,
+    and age.
+    """
+    if site.snapshot is None:
+        return []
+    from ..module_system.merge import merged
+    from ..module_system.trees import age_note, changed_trees
+
+    recorded = load_snapshot(file.parent / site.snapshot)
+    modules, notes = merged(site, recorded)
+    age = age_note(recorded, context.clock().date())
+    return [
+        *notes,
+        *unknown_module_notes(modules, context.knowledge.components),
+        *(f"the module tree {tree} has changed since" for tree in changed_trees(recorded)),
+        *([age] if age else []),
+    ]
 
 
 def schema(kind: Kind) -> str:

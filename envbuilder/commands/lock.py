@@ -6,21 +6,21 @@ for it; what it refuses is barred.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import platform
 import tempfile
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from .. import files, process
 from ..documents.json_file import JsonFile
-from ..errors import DocumentError, NoSolutionError, Place, Problem
+from ..errors import DocumentError, EnvbuildError, NoSolutionError, Place, Problem, UsageError
 from ..host import glibc_version
 from ..locking.checks import changed_inputs, check_is_for, check_runtime
 from ..locking.failures import Refusal
 from ..locking.fingerprint import request_fingerprint
-from ..locking.locker import Distributions, LockEnvironment, distributions_of, make_lock
+from ..locking.locker import LockEnvironment, distributions_of, make_lock
 from ..locking.target import OLDEST_GLIBC
 from ..locking.virtualenv import Run
 from ..model.backend import PrefixParts
@@ -28,25 +28,24 @@ from ..model.decisions import plan_decisions
 from ..model.lock_check import contradictions
 from ..model.outcome import LockCheck
 from ..model.places import Places
-from ..model.plan import Input, Lock, Modules, Plan
+from ..model.plan import Lock, Modules, Plan
+from ..model.profiles import recipe_arguments
 from ..model.resolution import decided
 from ..model.site import glibc_of
 from ..render.build import render_shell
 from ..render.subject import UnlockedPlan
-from .buildable import check_buildable
+from ..root.environment_lock import published_id
+from ..target_tools.root.store import Home
 from .context import Context
 from .entries import entries
-from .load import PlanInputs, PlanOptions, inputs, load, plan, plan_of, runtime_plan
+from .load import PlanInputs, load, plan, plan_of
+from .options import PlanOptions
+from .places import root_path
 
 # How often pip may refuse a pin before the stack is given up.
 _MAX_REFUSALS = 8
 
 _PIP_SECONDS = 600.0
-
-
-def make(choice: PlanOptions, context: Context) -> Lock:
-    """Return the lock of a recipe; may use the network."""
-    return new_lock(load(choice, context), context)
 
 
 def check(choice: PlanOptions, file: Path, context: Context) -> LockCheck:
@@ -57,9 +56,14 @@ def check(choice: PlanOptions, file: Path, context: Context) -> LockCheck:
     path = context.path(file)
     lock = LOCKS.load(path)
     plan_inputs = load(choice.as_locked(lock.plan), context)
-    check_fits(lock, path, plan_inputs)
-    changed = changed_inputs(lock, current_inputs(plan_inputs))
-    return LockCheck(file=str(path), id=lock.id(), changed=changed)
+    _check_fits(lock, path, plan_inputs)
+    identity = lock.id()
+    with contextlib.suppress(EnvbuildError):
+        # In its root an environment of an earlier release goes by another id.
+        root = root_path(None, plan_inputs.site, plan_inputs.arch, context)
+        identity = published_id(Home(root, lock.plan.recipe), lock)
+    changed = changed_inputs(lock, plan_inputs.inputs())
+    return LockCheck(file=str(path), id=identity, changed=changed)
 
 
 def new_lock(plan_inputs: PlanInputs, context: Context) -> Lock:
@@ -68,22 +72,38 @@ def new_lock(plan_inputs: PlanInputs, context: Context) -> Lock:
         return obtain_lock(plan_inputs, plan(plan_inputs), context, Path(folder) / "work")
 
 
-def current_inputs(plan_inputs: PlanInputs) -> tuple[Input, ...]:
-    """Return what a lock made now would be made of."""
-    return inputs(plan_inputs, runtime_plan(plan_inputs))
-
-
-def check_fits(
-    lock: Lock, file: Path, plan_inputs: PlanInputs, *, with_runtime: bool = False
-) -> None:
-    """Raise UsageError for a lock of another recipe, site or architecture.
+def named_lock(file: Path, plan_inputs: PlanInputs, *, with_runtime: bool) -> Lock:
+    """Return the lock of ``--locked``; UsageError for one of another recipe, site or architecture.
 
     *with_runtime*: or of other sources of the runtime than those that are put beside it.
     """
-    site, arch = plan_inputs.site.name, plan_inputs.arch
-    check_is_for(lock, file, plan_inputs.recipe.value.name, site, arch)
+    lock = LOCKS.load(file)
+    _check_fits(lock, file, plan_inputs)
     if with_runtime:
-        check_runtime(lock, file, runtime_plan(plan_inputs), plan_inputs.runtime_source)
+        check_runtime(lock, file, plan_inputs.runtime, plan_inputs.runtime_source)
+    return lock
+
+
+def _check_fits(lock: Lock, file: Path, plan_inputs: PlanInputs) -> None:
+    recipe = plan_inputs.recipe.value.name
+    check_is_for(lock, file, recipe, plan_inputs.site.name, plan_inputs.arch)
+
+
+def check_buildable(planned: Plan, prefix: PrefixParts) -> None:
+    """Raise UsageError for a plan that is not ``lockable``, with what can be done instead."""
+    for build in planned.builds:
+        if build.tree is not None:
+            raise UsageError(
+                f"{planned.recipe} builds {build.component} {build.version} from its git tree "
+                f"{build.tree.tag}, and a lock holds files with their sha256, which a tree with "
+                "submodules is not; it is planned and rendered",
+                f"envbuild render {recipe_arguments(planned)} --as script shows the build: clone, "
+                "commit, submodules, environment",
+                f"or take a {build.component} that is built already, a module or a wheel: a recipe "
+                f"without 'from-source: [{build.component}]'",
+            )
+    if prefix.refusal:
+        raise UsageError(prefix.refusal.message, *prefix.refusal.hints)
 
 
 def check_derived(lock: Lock, file: Path, plan_inputs: PlanInputs) -> None:
@@ -115,6 +135,8 @@ def obtain_lock(
     download for its answer are left in *downloads*.
     """
     check_buildable(planned, plan_inputs.prefix_of(planned))
+    recipe, components = plan_inputs.recipe.value, plan_inputs.knowledge.value.components
+    distributions = distributions_of(recipe, components)
     refused: frozenset[tuple[str, str]] = frozenset()
     while True:
         try:
@@ -123,9 +145,7 @@ def obtain_lock(
                 context.reporter.working("resolve packages against the index"),
             ):
                 environment = _lock_environment(planned, scratch, plan_inputs, context)
-                return make_lock(
-                    planned, replace(environment, downloads=downloads), _distributions(plan_inputs)
-                )
+                return make_lock(planned, replace(environment, downloads=downloads), distributions)
         except Refusal as refusal:
             context.reporter.say(
                 f"the index does not offer {refusal.component} {refusal.version}: solving again"
@@ -175,10 +195,6 @@ def _planned_again(
         raise
 
 
-def _distributions(plan_inputs: PlanInputs) -> Distributions:
-    return distributions_of(plan_inputs.recipe.value, plan_inputs.knowledge.value.components)
-
-
 def _glibc_stated(plan_inputs: PlanInputs) -> str | None:
     return glibc_of(plan_inputs.site, plan_inputs.chosen.facts, plan_inputs.snapshot)
 
@@ -186,11 +202,25 @@ def _glibc_stated(plan_inputs: PlanInputs) -> str | None:
 def _lock_environment(
     planned: Plan, scratch: Path, plan_inputs: PlanInputs, context: Context
 ) -> LockEnvironment:
-    here = _is_here(planned)
     parts = plan_inputs.prefix_of(planned)
+
+    def shell(plan: Plan, folder: Path) -> Run:
+        """Return what starts a command as the build's steps do, its virtualenv being venv/."""
+        folder.mkdir()
+        places = Places(prefix=scratch / "venv", build=folder)
+        for name, text in render_shell(UnlockedPlan(plan), places, parts).items():
+            (folder / name).write_text(text, encoding="utf-8")
+        start = ["bash", str(folder / "shell.sh")]
+        return lambda command: process.run(
+            [*start, *command], env=context.environ, timeout=_PIP_SECONDS
+        )
+
+    here = _is_here(planned)
+    # Without what would change the environment of a Python that is not the plan's own.
+    bare = planned.model_copy(update={"modules": Modules(), "environment": ()})
     return LockEnvironment(
-        inside=_shell(planned, parts, scratch / "inside", scratch / "venv", context),
-        outside=_shell(_bare(planned), parts, scratch / "outside", scratch / "venv", context),
+        inside=shell(planned, scratch / "inside"),
+        outside=shell(bare, scratch / "outside"),
         scratch=scratch,
         here=here,
         glibc=(here and glibc_version()) or _glibc_stated(plan_inputs) or OLDEST_GLIBC,
@@ -208,26 +238,6 @@ def _is_here(planned: Plan) -> bool:
         and Path(planned.python).exists()
         and (init is None or Path(init).exists())
     )
-
-
-def _bare(planned: Plan) -> Plan:
-    """Return the plan without what would change the environment of a Python that is not its own."""
-    return planned.model_copy(update={"modules": Modules(), "environment": ()})
-
-
-def _shell(planned: Plan, prefix: PrefixParts, folder: Path, venv: Path, context: Context) -> Run:
-    """Return what starts a command as the build's steps do, its virtualenv being *venv*."""
-    folder.mkdir()
-    places = Places(prefix=venv, build=folder)
-    for name, text in render_shell(UnlockedPlan(planned), places, prefix).items():
-        (folder / name).write_text(text, encoding="utf-8")
-
-    def run(command: Sequence[str]) -> process.Finished:
-        return process.run(
-            ["bash", str(folder / "shell.sh"), *command], env=context.environ, timeout=_PIP_SECONDS
-        )
-
-    return run
 
 
 LOCKS = JsonFile(

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import platform
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..model.site import Site
 from ..root.location import default_root, named_root
 from ..target_tools.root.store import Root, is_root, read_root
 from .context import Context
+from .options import RootOptions
+
+if TYPE_CHECKING:
+    from ..documents.site_choice import ChosenSite
 
 
 def root_path(path: str | None, site: Site, arch: str, context: Context) -> Path:
@@ -17,33 +22,32 @@ def root_path(path: str | None, site: Site, arch: str, context: Context) -> Path
     return named or default_root(site, arch, context.environ)
 
 
-def find_root(
-    path: str | None, site: str | None, arch: str | None, context: Context
-) -> Root | None:
+def find_root(where: RootOptions, context: Context) -> Root | None:
     """Return the root that is named, or the site's where there is one; None: there is none.
 
     Raises UsageError for a root that is named and not there.
     """
-    named = named_root(path, context.environ, context.cwd)
-    if named:
-        return read_root(named)
-    from ..documents.site_choice import choose_site
-    from .load import folders_and_knowledge, site_search
-
-    chosen = choose_site(site, site_search(*folders_and_knowledge(context), context))
-    default = default_root(chosen.site, arch or platform.machine(), context.environ)
-    return read_root(default) if is_root(default) else None
+    path, chosen = _place(where, context)
+    return read_root(path) if chosen is None or is_root(path) else None
 
 
-def existing_root(path: str | None, site: str | None, arch: str | None, context: Context) -> Root:
+def existing_root(where: RootOptions, context: Context) -> Root:
     """Return a root that is there. Raises UsageError if none is."""
-    named = named_root(path, context.environ, context.cwd)
-    if named:
-        return read_root(named)
-    # Only without a named root do the site's documents matter; they take time to read.
-    from ..documents.site_choice import choose_site
-    from .load import folders_and_knowledge, site_search
+    path, chosen = _place(where, context)
+    if chosen:
+        context.reporter.say(chosen.describe())
+    return read_root(path)
 
-    chosen = choose_site(site, site_search(*folders_and_knowledge(context), context))
-    context.reporter.say(chosen.describe())
-    return read_root(default_root(chosen.site, arch or platform.machine(), context.environ))
+
+def _place(where: RootOptions, context: Context) -> tuple[Path, ChosenSite | None]:
+    """Return where the root is, and of which site it is the default, where none is named."""
+    named = named_root(where.root, context.environ, context.cwd)
+    if named:
+        # Only without it do the site's documents matter; they take time to read.
+        return named, None
+    from ..documents.site_choice import choose_site
+    from .load import site_search
+
+    chosen = choose_site(where.site, site_search(context))
+    arch = where.arch or platform.machine()
+    return default_root(chosen.site, arch, context.environ), chosen

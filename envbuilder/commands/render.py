@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import Field
@@ -15,22 +14,21 @@ from ..files import write_atomically
 from ..model.base import Document
 from ..model.places import Places
 from ..model.plan import Lock, Plan
-from ..render.build import render_build
 from ..render.container import render_image
-from ..render.forms import FORMS, Form, job_form
 from ..render.image import make_image
 from ..render.subject import Renderable, Subject, UnlockedPlan
-from ..root.environment_lock import find_published
+from ..root.environment_lock import published_id
 from ..root.environments import places_of
 from ..schedulers import SCHEDULERS
 from ..target_tools.root.store import Home
 from ..text import unknown
 from .context import Context
-from .job import NOTHING_ASKED, JobSize, job_of, job_parts
-from .launch_requests import example, facts_of, first_start, image_start, plan_in_image
-from .load import PlanInputs, PlanOptions, load, plan
-from .lock import LOCKS, check_fits, new_lock
+from .launch_requests import facts_of, script_start
+from .load import PlanInputs, load, plan
+from .lock import named_lock, new_lock
+from .options import RenderOptions
 from .places import root_path
+from .texts import build_texts, forms, subject_of
 
 # The script for the scheduler that the site states.
 JOB = "job"
@@ -40,14 +38,9 @@ IMAGE = "image"
 FOLDER = "folder"
 
 
-def forms() -> Mapping[str, Form]:
-    """Return every form of one file; a scheduler's job script is one."""
-    return {**FORMS, **{name: job_form(name) for name in SCHEDULERS}}
-
-
 def known_forms() -> tuple[str, ...]:
     """Return everything that ``--as`` takes."""
-    return (*forms(), JOB, ALL, IMAGE, FOLDER)
+    return (*forms(), JOB, *_FOLDERS)
 
 
 class RenderResult(Document):
@@ -66,61 +59,38 @@ class RenderResult(Document):
 _BESIDE = ("runtime/", "target_tools/")
 
 
-@dataclass(frozen=True)
-class RenderOptions:
-    """What is rendered and where to: *form* is one of FORMS, or ``all``, ``image``, ``folder``.
-
-    ``locked``: of just this lock. ``output``: a file, or for more than one a new or empty folder;
-    None: the text is handed back alone. ``size``: what is asked of a job.
-    """
-
-    choice: PlanOptions
-    form: str = FOLDER
-    root: str | None = None
-    output: Path | None = None
-    locked: Path | None = None
-    size: JobSize = NOTHING_ASKED
-
-
 def render(options: RenderOptions, context: Context) -> RenderResult:
     """Render one form, all of them, or the folder that an environment or image is built in.
 
     Without a lock, a form is made from the plan alone and no index is asked; the two folders need
     hashes, so their lock is made then. Raises UsageError for a form that the plan cannot have.
     """
-    known, jobs = known_forms(), (*SCHEDULERS, JOB)
-    if options.form not in known:
+    form, known, jobs = options.form or FOLDER, known_forms(), (*SCHEDULERS, JOB)
+    if form not in known:
+        raise UsageError(unknown("form", form, known), f"there are: {', '.join(known)}")
+    asked = [name for name, value in asdict(options.size).items() if value is not None]
+    if asked and form not in jobs:
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in asked)
         raise UsageError(
-            unknown("form", options.form, known),
-            f"there are: {', '.join(known)}",
-        )
-    if options.size != NOTHING_ASKED and options.form not in jobs:
-        raise UsageError(
-            f"{_asked(options.size)}: only a job has that, not the form {options.form}",
+            f"{named}: only a job has that, not the form {form}",
             f"say which job: {', '.join(f'--as {each}' for each in jobs)}",
         )
-    if options.form in (*forms(), JOB):
-        return _one(options, context)
+    if form not in _FOLDERS:
+        return _one(form, options, context)
     if options.output is None:
-        what = "a plan's build folder" if options.form == FOLDER else f"the form {options.form}"
+        what = "a plan's build folder" if form == FOLDER else f"the form {form}"
         raise UsageError(
             f"{what} is more than one file", "say where to with --output, or one with --as FORM"
         )
     folder = context.path(options.output)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there and not an empty folder", "name a new folder")
-    return {ALL: _all, IMAGE: _image, FOLDER: _folder}[options.form](options, folder, context)
+    return _FOLDERS[form](options, folder, context)
 
 
-def _asked(size: JobSize) -> str:
-    """Return the options that a size was asked by."""
-    names = [name for name, value in asdict(size).items() if value is not None]
-    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
-
-
-def _one(options: RenderOptions, context: Context) -> RenderResult:
+def _one(name: str, options: RenderOptions, context: Context) -> RenderResult:
     plan_inputs, subject = _subject(options, context)
-    form = _scheduler(plan_inputs) if options.form == JOB else options.form
+    form = _scheduler(plan_inputs) if name == JOB else name
     text = forms()[form].render(subject)
     if options.output is None:
         return RenderResult(form=form, text=text)
@@ -160,7 +130,7 @@ def _all(options: RenderOptions, folder: Path, context: Context) -> RenderResult
 def _image(options: RenderOptions, folder: Path, context: Context) -> RenderResult:
     plan_inputs = load(options.choice, context)
     # Before any index is asked: is there an image of this at all?
-    given = _given(options, plan_inputs, context)
+    given = _given(options, plan_inputs, context, with_runtime=True)
     planned = given.plan if given else plan(plan_inputs)
     make_image(planned, plan_inputs.knowledge.value, plan_inputs.prefix_of(planned))
     lock = given or new_lock(plan_inputs, context)
@@ -178,22 +148,22 @@ def _image(options: RenderOptions, folder: Path, context: Context) -> RenderResu
 
 def _folder(options: RenderOptions, folder: Path, context: Context) -> RenderResult:
     plan_inputs = load(options.choice, context)
-    lock = _given(options, plan_inputs, context) or new_lock(plan_inputs, context)
-    prefix = _home(lock.plan, options, plan_inputs, context).prefix(lock.id())
-    files = render_build(
-        lock,
-        Places(prefix=prefix, build=folder),
-        plan_inputs.prefix_of(lock.plan),
-        first_start(facts_of(lock.plan, plan_inputs)),
-    )
-    written = {**files, **patch_files(lock.plan, plan_inputs.folders), "lock.json": lock.text()}
-    prepare(folder, written, plan_inputs.runtime_source)
-    return RenderResult(form=FOLDER, written=tuple(sorted([*written, *_BESIDE])))
+    given = _given(options, plan_inputs, context, with_runtime=True)
+    lock = given or new_lock(plan_inputs, context)
+    places = Places(_home(lock.plan, options, plan_inputs, context).prefix(lock.id()), folder)
+    facts = facts_of(lock.plan, plan_inputs)
+    texts = build_texts(lock, places, plan_inputs, script_start(facts))
+    prepare(folder, texts, plan_inputs.runtime_source)
+    return RenderResult(form=FOLDER, written=tuple(sorted([*texts, *_BESIDE])))
+
+
+# The forms of more than one file.
+_FOLDERS = {ALL: _all, IMAGE: _image, FOLDER: _folder}
 
 
 def _subject(options: RenderOptions, context: Context) -> tuple[PlanInputs, Subject]:
     plan_inputs = load(options.choice, context)
-    lock = _given(options, plan_inputs, context)
+    lock = _given(options, plan_inputs, context, with_runtime=False)
     source = lock or UnlockedPlan(plan(plan_inputs))
     return plan_inputs, _about(source, options, plan_inputs, context)
 
@@ -201,22 +171,10 @@ def _subject(options: RenderOptions, context: Context) -> tuple[PlanInputs, Subj
 def _about(
     source: Renderable, options: RenderOptions, plan_inputs: PlanInputs, context: Context
 ) -> Subject:
-    planned = source.plan
-    home = _home(planned, options, plan_inputs, context)
-    version = find_published(home, source) if isinstance(source, Lock) else None
-    identity = version.id if version else source.id()
-    job = job_of(planned, plan_inputs, options.size)
-    return Subject(
-        source=source,
-        places=places_of(home, identity),
-        knowledge=plan_inputs.knowledge.value,
-        prefix_of=plan_inputs.prefix_of,
-        tree=home.modulefiles.parent,
-        job=lambda scheduler: job_parts(planned, job, scheduler, plan_inputs),
-        example=lambda: example(facts_of(planned, plan_inputs)),
-        in_image=plan_in_image,
-        start=lambda inside: image_start(inside, plan_inputs.knowledge.value.components),
-    )
+    home = _home(source.plan, options, plan_inputs, context)
+    identity = published_id(home, source) if isinstance(source, Lock) else source.id()
+    places = places_of(home, identity)
+    return subject_of(source, places, home.modulefiles.parent, plan_inputs, options.size)
 
 
 def _home(planned: Plan, options: RenderOptions, plan_inputs: PlanInputs, context: Context) -> Home:
@@ -224,12 +182,10 @@ def _home(planned: Plan, options: RenderOptions, plan_inputs: PlanInputs, contex
     return Home(root, planned.recipe)
 
 
-def _given(options: RenderOptions, plan_inputs: PlanInputs, context: Context) -> Lock | None:
-    """Return the lock of ``--locked``; UsageError if it is for something else."""
-    if options.locked is None:
+def _given(
+    options: RenderOptions, plan_inputs: PlanInputs, context: Context, *, with_runtime: bool
+) -> Lock | None:
+    file = options.locked
+    if file is None:
         return None
-    file = context.path(options.locked)
-    lock = LOCKS.load(file)
-    # The runtime's sources are put beside what is rendered for a build.
-    check_fits(lock, file, plan_inputs, with_runtime=options.form in (IMAGE, FOLDER))
-    return lock
+    return named_lock(context.path(file), plan_inputs, with_runtime=with_runtime)

@@ -3,82 +3,68 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import files
 from ..build import build, hand_over, prepare
-from ..documents.patches import patch_files
 from ..errors import BuildError, SmokeError
 from ..locking import lock_cache
 from ..model.decisions import asks_the_same
-from ..model.evidence import TIERS, Evidence, Tier
-from ..model.launch import LaunchExample
+from ..model.evidence import TIERS, Evidence
 from ..model.lock_check import contradictions
 from ..model.outcome import CreateResult
-from ..model.places import Dialect
 from ..model.plan import Lock, Plan
 from ..record import read_all
-from ..render.build import render_build
 from ..render.modulefile import render_modulefile
 from ..root import environment_lock
 from ..root.environments import places_of
 from ..target_tools.root import locks, publish, store
-from .buildable import check_buildable
 from .context import Context
-from .launch_requests import LaunchFacts, example, facts_of, first_start
+from .launch_requests import example, facts_of, script_start
 from .load import PlanInputs, plan
-from .lock import fingerprint, obtain_lock
+from .lock import check_buildable, fingerprint, obtain_lock
+from .options import CreateOptions
 from .places import root_path
 from .prove import prove, smoke_starts
-
-
-@dataclass(frozen=True)
-class EnvironmentOptions:
-    """How an environment is made in a root; ``given``: the lock that the user named."""
-
-    root: str | None
-    given: Lock | None
-    relock: bool
-    resume: bool
-    require_tier: Tier | None
+from .texts import build_texts, dialect_of
 
 
 @contextlib.contextmanager
 def hold_environment(
-    options: EnvironmentOptions, plan_inputs: PlanInputs, context: Context
+    options: CreateOptions, given: Lock | None, plan_inputs: PlanInputs, context: Context
 ) -> Iterator[RootEnvironment]:
-    """Open the root, and hold the environment's folder until the block ends.
+    """Open the root, and hold the environment's folder until the block ends; *given*: its lock.
 
     Raises UsageError for what cannot be built, before anything is written.
     """
     path = root_path(options.root, plan_inputs.site, plan_inputs.arch, context)
-    given = options.given
     if given:
         home = store.Home(path, given.plan.recipe)
-        render_build(given, places_of(home, given.id()), plan_inputs.prefix_of(given.plan))
+        build_texts(given, places_of(home, given.id()), plan_inputs)
     planned = given.plan if given else plan(plan_inputs)
     check_buildable(planned, plan_inputs.prefix_of(planned))
     root = store.open_root(path, plan_inputs.site.name, plan_inputs.arch)
     home = store.open_home(root, planned.recipe)
     with locks.hold(home.lock_file, say=context.reporter.say) as held, files.scratch(home.scratch):
         context = replace(context, environ=held.environ(context.environ))
-        yield RootEnvironment(options, plan_inputs, planned, home, context)
+        yield RootEnvironment(options, given, plan_inputs, planned, home, context)
 
 
 @dataclass(frozen=True)
 class RootEnvironment:
     """What a target does with the environment of a root. See ``targets.Environment``."""
 
-    options: EnvironmentOptions
+    options: CreateOptions
+    given: Lock | None
     plan_inputs: PlanInputs
     planned: Plan
     home: store.Home
     context: Context
 
     def lock(self) -> Lock:
-        lock = self.options.given or self._lock()
+        lock = self.given or self._lock()
         files.write_atomically(self.home.last_lock, lock.text())
         return lock
 
@@ -122,7 +108,8 @@ class RootEnvironment:
     def build(self, lock: Lock) -> None:
         _explain_rebuild(self.home, lock, self.context)
         # What cannot be started is told before it is built.
-        smoke_starts(self._facts(lock), self.context)
+        facts = facts_of(lock.plan, self.plan_inputs)
+        smoke_starts(facts, self.context)
         places = places_of(self.home, lock.id())
         version = publish.find_reserved(self.home, lock.id())
         if version and publish.is_published(self.home, version):
@@ -134,14 +121,7 @@ class RootEnvironment:
         if not self.options.resume:
             files.remove_tree(places.prefix)
             files.remove_tree(places.build)
-        rendered = render_build(
-            lock,
-            places,
-            self.plan_inputs.prefix_of(lock.plan),
-            first_start(self._facts(lock)),
-        )
-        patches = patch_files(lock.plan, self.plan_inputs.folders)
-        texts = {**rendered, **patches, "lock.json": lock.text()}
+        texts = build_texts(lock, places, self.plan_inputs, script_start(facts))
         prepare(places.build, texts, self.plan_inputs.runtime_source)
         hand_over(lock, _downloads(self.home), places.build)
         symptoms = self.plan_inputs.knowledge.value.symptoms
@@ -149,24 +129,20 @@ class RootEnvironment:
             build(lock, places.build, self.context.environ, listener, symptoms)
 
     def prove(self, lock: Lock) -> tuple[Evidence, ...]:
-        starts = smoke_starts(self._facts(lock), self.context)
-        with self.context.reporter.working(f"smoke test on {lock.plan.smoke.ranks} ranks"):
-            knowledge = self.plan_inputs.knowledge.value
-            proofs = prove(lock, self.home, lock.id(), starts, knowledge, self.context)
+        facts = facts_of(lock.plan, self.plan_inputs)
+        proofs = prove(lock, self.home, lock.id(), facts, self.context)
         if proofs[-1].result.verdict != "passed":
             raise _smoke_error(self.home, lock, proofs[-1])
         _check_tier(self.options.require_tier, proofs)
         return proofs
 
     def publish(self, lock: Lock, proofs: tuple[Evidence, ...]) -> int:
-        publish.tidy(self.home.build(lock.id()))
-        dialect: Dialect = "tcl" if self.plan_inputs.site.module_system == "tcl" else "lua"
-        home = self.home
-        version = publish.reserve(home, lock.id(), dialect)
-        places = places_of(home, lock.id())
-        evidence, shown = _telling(proofs), example(self._facts(lock))
-        text = render_modulefile(lock, places, version.number, evidence, dialect, shown)
-        publish.publish(home, version, text)
+        dialect, places = dialect_of(self.plan_inputs), places_of(self.home, lock.id())
+        publish.tidy(places.build)
+        version = publish.reserve(self.home, lock.id(), dialect)
+        shown = example(facts_of(lock.plan, self.plan_inputs))
+        text = render_modulefile(lock, places, version.number, _telling(proofs), dialect, shown)
+        publish.publish(self.home, version, text)
         return version.number
 
     def make_default(self, number: int) -> None:
@@ -175,12 +151,30 @@ class RootEnvironment:
             publish.set_default(self.home, version)
 
     def result(self, lock: Lock, number: int) -> CreateResult:
-        version = publish.find_version(self.home, number)
-        launch = example(self._facts(lock), "my_program.py")
-        return _created(self.home, version, lock, launch)
-
-    def _facts(self, lock: Lock) -> LaunchFacts:
-        return facts_of(lock.plan, self.plan_inputs)
+        home, version = self.home, publish.find_version(self.home, number)
+        every = read_all(home.evidence(version.id))
+        passed = (each for each in every if each.result.verdict == "passed")
+        # The newest of each kind of proof, in the order in which they were first made.
+        kinds = {(each.result.api, each.result.transport): each for each in passed}
+        if not kinds:
+            raise BuildError(
+                f"{home.name}/{number} is published but its evidence is gone",
+                f"envbuild smoke {home.name}/{number} --root '{home.root}' proves it again",
+            )
+        proofs = tuple(kinds.values())
+        return CreateResult(
+            environment=home.name,
+            number=number,
+            id=version.id,
+            lock_sha256=lock.sha256(),
+            root=str(home.root),
+            prefix=str(home.prefix(version.id)),
+            modulefiles=str(home.root / "modulefiles"),
+            loads=lock.plan.modules.loads,
+            launch=example(facts_of(lock.plan, self.plan_inputs), "my_program.py").words,
+            evidence=_telling(proofs),
+            proofs=proofs,
+        )
 
 
 def _downloads(home: store.Home) -> Path:
@@ -231,7 +225,7 @@ def _tell_new_findings(
         )
 
 
-def _check_tier(required: Tier | None, proved: Sequence[Evidence]) -> None:
+def _check_tier(required: str | None, proved: Sequence[Evidence]) -> None:
     lowest = min((each.result.tier for each in proved), key=TIERS.index)
     if required is not None and TIERS.index(lowest) < TIERS.index(required):
         raise BuildError(
@@ -254,33 +248,3 @@ def _smoke_error(home: store.Home, lock: Lock, evidence: Evidence) -> SmokeError
         f"log and records of every rank: {folder / evidence.log}",
         f"its environment: bash '{home.build(lock.id()) / 'shell.sh'}'",
     )
-
-
-def _created(
-    home: store.Home, version: store.Version, lock: Lock, launch: LaunchExample
-) -> CreateResult:
-    proofs = _newest(e for e in read_all(home.evidence(version.id)) if e.result.verdict == "passed")
-    if not proofs:
-        raise BuildError(
-            f"{home.name}/{version.number} is published but its evidence is gone",
-            f"envbuild smoke {home.name}/{version.number} --root '{home.root}' proves it again",
-        )
-    return CreateResult(
-        environment=home.name,
-        number=version.number,
-        id=version.id,
-        lock_sha256=lock.sha256(),
-        root=str(home.root),
-        prefix=str(home.prefix(version.id)),
-        modulefiles=str(home.root / "modulefiles"),
-        loads=lock.plan.modules.loads,
-        launch=launch.words,
-        evidence=_telling(proofs),
-        proofs=proofs,
-    )
-
-
-def _newest(proofs: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """Return the newest of each kind of proof, in the order in which they were first made."""
-    kinds = {(each.result.api, each.result.transport): each for each in proofs}
-    return tuple(kinds.values())

@@ -13,23 +13,18 @@ from ..doctor.local import local_site
 from ..documents.library import find
 from ..documents.load import load_site
 from ..documents.site_choice import LOCAL
-from ..documents.snapshots import load_snapshot
-from ..errors import DocumentError, EnvbuildError, Problem, UsageError
+from ..errors import UsageError
 from ..files import write_atomically
 from ..host import Host
-from ..model.module_names import unknown_module_notes
 from ..model.site import Site, Snapshot
-from ..module_system.merge import merged
 from ..module_system.module_probe import probe as probe_modules
 from ..module_system.site_modules import read_modules
-from ..module_system.trees import age_note, changed_trees
 from ..schedulers import SCHEDULERS
 from ..text import shown
 from .context import Context
 from .entries import entries
-from .load import folders_and_knowledge
 
-__all__ = ["detect_site", "draft_site", "save", "site_notes", "snapshot_text", "take_snapshot"]
+__all__ = ["detect_site", "draft_site", "save", "snapshot_text", "take_snapshot"]
 
 _NAME = re.compile(r"[a-z0-9]+([._+-][a-z0-9]+)*")
 
@@ -48,17 +43,17 @@ def take_snapshot(
 
     What is wrong with single modules is in the notes. Writes nothing.
     """
-    folders, knowledge = folders_and_knowledge(context)
     if site == LOCAL:
         document = local_site(context.environ)
     else:
-        document = load_site(find("site", site, folders), knowledge.value, entries()).value
+        file = find("site", site, context.folders)
+        document = load_site(file, context.knowledge, entries()).value
     places = [str(context.path(tree)) for tree in trees] if trees else None
     with context.reporter.working(f"looking at the modules of site {document.name}"):
         site_modules = read_modules(document, context.environ, places)
     if probe:
         with context.reporter.working("loading those that bring Python, MPI or Python packages"):
-            site_modules = probe_modules(site_modules, knowledge.value.components)
+            site_modules = probe_modules(site_modules, context.knowledge.components)
     with context.reporter.working("looking at this machine"):
         return live_snapshot(document, context.environ, context.clock().date(), site_modules)
 
@@ -70,35 +65,6 @@ def save(text: str, output: str | Path, context: Context) -> Path:
         raise UsageError(f"no such folder: '{shown(str(path.parent), 240)}'", "make it first")
     write_atomically(path, text)
     return path
-
-
-def site_notes(files: Sequence[Path], context: Context) -> tuple[str, ...]:
-    """Return what should be known of the snapshots of these site documents.
-
-    Contradictions of what the document states, module trees on this machine that changed since,
-    and age. Raises one DocumentError with what is wrong with the snapshots' files.
-    """
-    _, knowledge = folders_and_knowledge(context)
-    notes: list[str] = []
-    problems: list[Problem] = []
-    for file in files:
-        loaded = load_site(file, knowledge.value, entries())
-        if loaded.value.snapshot is None:
-            continue
-        try:
-            recorded = load_snapshot(loaded.path.parent / loaded.value.snapshot)
-        except EnvbuildError as error:
-            problems += error.problems
-            continue
-        modules, contradictions = merged(loaded.value, recorded)
-        lines = [*contradictions, *unknown_module_notes(modules, knowledge.value.components)]
-        lines += [f"the module tree {tree} has changed since" for tree in changed_trees(recorded)]
-        age = age_note(recorded, context.clock().date())
-        lines += [age] if age else []
-        notes += [f"{file.name}: {each}" for each in lines]
-    if problems:
-        raise DocumentError(tuple(problems))
-    return tuple(notes)
 
 
 def detect_site(context: Context) -> tuple[Site, Snapshot]:

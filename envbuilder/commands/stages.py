@@ -7,32 +7,26 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from .. import files, process
 from ..build import prepare
-from ..documents.patches import patch_files
 from ..errors import BuildError, UsageError
 from ..locking.checks import changed_inputs
 from ..model.backend import Script
 from ..model.places import Places
 from ..model.plan import Lock
 from ..model.proofs import proofs_of
-from ..render.build import render_build, render_smoke, render_text
-from ..render.forms import job_form
+from ..render.build import render_smoke, render_text
 from ..render.modulefile import render_modulefile
-from ..render.subject import Subject
 from ..schedulers import SCHEDULERS
 from ..targets.protocol import JobFile
 from .context import Context
-from .job import job_of, job_parts
 from .launch_requests import example, facts_of, script_start
 from .load import PlanInputs, plan
-from .lock import LOCKS, check_derived, check_fits, current_inputs, obtain_lock
-from .root_environment import EnvironmentOptions, RootEnvironment, hold_environment
-
-if TYPE_CHECKING:
-    from .create import CreateOptions
+from .lock import check_derived, named_lock, obtain_lock
+from .options import CreateOptions
+from .root_environment import RootEnvironment, hold_environment
+from .texts import build_texts, dialect_of, forms, subject_of
 
 _FETCH_SECONDS = 3600.0
 
@@ -50,42 +44,51 @@ class CreateStages:
         return self.context.path(self.options.output or Path())
 
     def environment(self) -> AbstractContextManager[RootEnvironment]:
-        options = self.options
-        given = _given_lock(options, self.plan_inputs, self.context)
-        wanted = EnvironmentOptions(
-            options.root, given, options.relock, options.resume, options.require_tier
-        )
-        return hold_environment(wanted, self.plan_inputs, self.context)
+        given = self._given_lock()
+        return hold_environment(self.options, given, self.plan_inputs, self.context)
 
     def lock(self) -> Lock:
-        given = _given_lock(self.options, self.plan_inputs, self.context)
+        given = self._given_lock()
         scratch = self.output / f".{self.plan_inputs.recipe.value.name}.locking"
         return given or obtain_lock(self.plan_inputs, plan(self.plan_inputs), self.context, scratch)
 
+    def _given_lock(self) -> Lock | None:
+        """Return the lock of ``--locked``, and say what has changed since it was made.
+
+        Raises UsageError for one that is for something else, or asked for with what would change
+        it.
+        """
+        named, plan_inputs = self.options.locked, self.plan_inputs
+        if named is None:
+            return None
+        if self.options.relock or self.options.choice.allow:
+            other = "--relock" if self.options.relock else "--allow"
+            raise UsageError(f"--locked takes a lock as it is: {other} would change it")
+        file = self.context.path(named)
+        lock = named_lock(file, plan_inputs, with_runtime=True)
+        changed = changed_inputs(lock, plan_inputs.inputs())
+        if changed:
+            self.context.reporter.warn(
+                f"changed since {file} was locked: {', '.join(changed)}; built as locked"
+            )
+        else:
+            check_derived(lock, file, plan_inputs)
+        return lock
+
     def scripts(self, lock: Lock, places: Places) -> dict[str, str]:
-        prefix = self.plan_inputs.prefix_of(lock.plan)
-        scripts = render_build(lock, places, prefix)
-        facts = facts_of(lock.plan, self.plan_inputs)
+        texts = build_texts(lock, places, self.plan_inputs)
+        prefix, facts = self.plan_inputs.prefix_of(lock.plan), facts_of(lock.plan, self.plan_inputs)
         for number, proof in enumerate(proofs_of(lock.plan), start=1):
             smoke = render_smoke(lock, places, prefix, script_start(facts, proof), proof)
-            scripts[f"smoke-{number}.sh"] = smoke["smoke.sh"]
-        patches = patch_files(lock.plan, self.plan_inputs.folders)
-        return {**scripts, **patches, "lock.json": lock.text()}
+            texts[f"smoke-{number}.sh"] = smoke["smoke.sh"]
+        return texts
 
     def job(self, lock: Lock, places: Places, tree: Path) -> JobFile | None:
         scheduler = self.plan_inputs.site.scheduler
         if scheduler not in SCHEDULERS:
             return None
-        job = job_of(lock.plan, self.plan_inputs)
-        form = job_form(scheduler)
-        subject = Subject(
-            source=lock,
-            places=places,
-            knowledge=self.plan_inputs.knowledge.value,
-            prefix_of=self.plan_inputs.prefix_of,
-            tree=tree,
-            job=lambda scheduler: job_parts(lock.plan, job, scheduler, self.plan_inputs),
-        )
+        form = forms()[scheduler]
+        subject = subject_of(lock, places, tree, self.plan_inputs)
         try:
             text = form.render(subject)
         except UsageError as error:
@@ -94,10 +97,10 @@ class CreateStages:
         return JobFile(form.file_of(lock.plan), text, SCHEDULERS[scheduler].SUBMIT_LINE)
 
     def modulefile(self, lock: Lock, places: Places) -> tuple[str, str]:
-        tcl = self.plan_inputs.site.module_system == "tcl"
+        dialect = dialect_of(self.plan_inputs)
         shown = example(facts_of(lock.plan, self.plan_inputs))
-        text = render_modulefile(lock, places, 1, None, "tcl" if tcl else "lua", shown)
-        return "1" if tcl else "1.lua", text
+        text = render_modulefile(lock, places, 1, None, dialect, shown)
+        return "1" if dialect == "tcl" else "1.lua", text
 
     def text(self, script: Script) -> str:
         return render_text(script)
@@ -112,29 +115,6 @@ class CreateStages:
 
     def remove(self, folder: Path) -> None:
         files.remove_tree(folder)
-
-
-def _given_lock(options: CreateOptions, plan_inputs: PlanInputs, context: Context) -> Lock | None:
-    """Return the lock of ``--locked``, and say what has changed since it was made.
-
-    Raises UsageError for a lock that is for something else, or asked for with what would change it.
-    """
-    if options.locked is None:
-        return None
-    if options.relock or options.choice.allow:
-        other = "--relock" if options.relock else "--allow"
-        raise UsageError(f"--locked takes a lock as it is: {other} would change it")
-    file = context.path(options.locked)
-    lock = LOCKS.load(file)
-    check_fits(lock, file, plan_inputs, with_runtime=True)
-    changed = changed_inputs(lock, current_inputs(plan_inputs))
-    if changed:
-        context.reporter.warn(
-            f"changed since {file} was locked: {', '.join(changed)}; built as locked"
-        )
-    else:
-        check_derived(lock, file, plan_inputs)
-    return lock
 
 
 def _fetch(build: Path, context: Context) -> None:

@@ -1,7 +1,7 @@
 """Conditions of knowledge rows: an expression over facts of a plan, with three values.
 
 ``flags.HOROVOD_WITH_MPI == '1' and not mpi.cuda_aware`` is parsed once, when its document is read,
-and evaluated against whatever is known. A fact that nobody stated makes what depends on it unknown
+and evaluated against whatever is known. A fact that is not stated makes what depends on it unknown
 rather than false (Kleene's logic), so that a row is never dropped for lack of knowledge.
 
 Operators: ``and  or  not  ==  !=  <  <=  >  >=  in  not in`` and brackets. Values: text in quotes,
@@ -24,7 +24,7 @@ Value = str | bool | frozenset[str]
 """Text (also a version), a yes or no, or a set such as the networks of a site."""
 
 Lookup = Callable[[str], Value | None]
-"""Gives the value of a fact by its full name; None: nobody stated it."""
+"""Gives the value of a fact by its full name; None: it is not stated."""
 
 FactType = Literal["text", "version", "bool", "set"]
 
@@ -85,11 +85,11 @@ class Condition:
         return _parsed(self.text).names
 
     def evaluate(self, lookup: Lookup) -> bool | None:
-        """Return whether it holds; None: that hangs on a fact that nobody stated."""
+        """Return whether it holds; None: that depends on a fact that is not stated."""
         return _truth(_parsed(self.text).value(lookup))
 
     def unknown(self, lookup: Lookup) -> tuple[str, ...]:
-        """Return the facts that nobody stated and on which the answer hangs, sorted."""
+        """Return the facts that are not stated and on which the answer depends, sorted."""
         if self.evaluate(lookup) is not None:
             return ()
         return tuple(sorted(name for name in self.names() if lookup(name) is None))

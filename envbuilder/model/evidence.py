@@ -13,7 +13,7 @@ from .plan import Api, FindingStatus, Transport
 from .recipe import AdvisoryId, Arch
 
 Tier = Literal["rendered", "built", "imported", "one rank", "several ranks", "several nodes"]
-TIERS: tuple[Tier, ...] = get_args(Tier)
+TIERS: tuple[str, ...] = get_args(Tier)
 
 # So many lines of a stack are told; the record holds all.
 STACK_LINES = 12

@@ -48,7 +48,7 @@ class LaunchNode:
 
 @dataclass(frozen=True)
 class Shape:
-    """GPUs and physical cores of one node; None: nobody stated it, so nothing is checked."""
+    """GPUs and physical cores of one node; None: not stated, so nothing is checked."""
 
     gpus_per_node: int | None = None
     cores_per_node: int | None = None

@@ -8,7 +8,7 @@ from typing import Literal
 from .knowledge import Advisory, Coupling, FlagRule, Knowledge, Ranges, Row, Selection, Selector
 
 Verdict = Literal["holds", "lifted", "unknown", "beside"]
-"""``lifted``: by a remedy. ``unknown``: that hangs on facts. ``beside``: it would hold with
+"""``lifted``: by a remedy. ``unknown``: that depends on facts. ``beside``: it would hold with
 components that were not given."""
 
 

@@ -135,7 +135,7 @@ class RowMatch(Document):
     summary: Line
     about: tuple[Line, ...] = Field(description="component@version")
     open: tuple[Line, ...] = Field(
-        default=(), description="Facts, or components beside it, that it hangs on."
+        default=(), description="Facts, or components beside it, that it depends on."
     )
     remedy: Line | None = Field(default=None, description="What lifts it, where it is lifted.")
     fix: Line | None = None

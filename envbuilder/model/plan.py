@@ -88,7 +88,7 @@ FindingStatus = Literal["warning", "unknown", "info", "lifted", "waived"]
 class Finding(Document):
     """A row of knowledge that says something about this plan, and what came of it.
 
-    ``unknown``: it hangs on a fact that nobody stated (*facts*). ``lifted``: by *remedy*.
+    ``unknown``: it depends on a fact that is not stated (*facts*). ``lifted``: by *remedy*.
     ``waived``: a user took the risk, for *reason*.
     """
 

@@ -29,7 +29,7 @@ class Facts:
         return replace(self, flags=kept) if gone else self
 
     def lookup(self, name: str) -> Value | None:
-        """Return a fact by its full name, None where nobody stated it."""
+        """Return a fact by its full name, None where it is not stated."""
         owner, _, rest = name.partition(".")
         if name in self.stated or self.flags is None or owner not in ("flags", "ops"):
             return self.stated.get(name)
@@ -39,7 +39,7 @@ class Facts:
         return (one or self.flags.get(_ALL_OPERATIONS) or "CPU").upper()
 
     def flags_behind(self, names: frozenset[str]) -> frozenset[str]:
-        """Return the flags that are set and that these facts hang on."""
+        """Return the flags that are set and that these facts depend on."""
         behind: set[str] = set()
         for name in names:
             owner, _, rest = name.partition(".")

@@ -27,7 +27,7 @@ class Abis:
     """The ABIs of the modules of one key: which of them may be loaded in whose place.
 
     A module may take the place of those of its generation that provide nothing which it does not
-    provide in the same series. That hangs on their signatures alone, so that thousands of modules
+    provide in the same series. That depends on their signatures alone, so that thousands of modules
     are compared by the few signatures that they have.
     """
 

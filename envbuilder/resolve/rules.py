@@ -1,6 +1,6 @@
 """Rows of knowledge as rules over the candidates of one request.
 
-A row's condition is evaluated for every set of the recipe's flags that it hangs on, and for every
+A row's condition is evaluated for every set of the recipe's flags that it depends on, and for every
 provider whose facts it asks for, so that the solver sees neither conditions nor versions.
 """
 
@@ -26,7 +26,7 @@ _MOST_FLAGS = 6
 class GroundRule:
     """A rule with the row that it stems from.
 
-    ``unknown``: the facts that nobody stated and on which it hangs; () where it holds for certain.
+    ``unknown``: the facts, not stated, on which it depends; () where it holds for certain.
     ``reason``: of the waiver, None where it is not waived. ``beside``: what else must be there, in
     words, of components that were not given.
     """

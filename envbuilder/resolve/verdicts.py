@@ -41,7 +41,7 @@ class StackFacts:
 
 @dataclass(frozen=True)
 class Match:
-    """A row that says something. ``about``: component@version; ``open``: what it hangs on.
+    """A row that says something. ``about``: component@version; ``open``: what it depends on.
 
     ``remedy``: what lifts it, in words.
     """
@@ -107,7 +107,7 @@ def _pool(knowledge: Knowledge, given: StackFacts) -> Pool:
 
 
 def _presence(pool: Pool, candidates: frozenset[str]) -> bool | None:
-    """Whether one of some candidates is there; None: that hangs on where they come from."""
+    """Whether one of some candidates is there; None: that depends on where they come from."""
     components = {pool.by_id[name].component for name in candidates}
     whole = [all(each.id in candidates for each in pool.of(name)) for name in components]
     return bool(components) if any(whole) or not components else None

@@ -46,6 +46,12 @@ def find_published(home: Home, lock: Lock) -> Version | None:
     )
 
 
+def published_id(home: Home, lock: Lock) -> str:
+    """Return what the folders of a lock's environment are called by: its id, once published."""
+    version = find_published(home, lock)
+    return version.id if version else lock.id()
+
+
 def _is_of(home: Home, version: Version, identity: str) -> bool:
     """Whether a published environment is that of a lock's id."""
     if version.id == identity:

@@ -15,7 +15,7 @@ from .layout import joined
 def listing(rows: Sequence[Row]) -> str:
     """Return a line for each row, its summary cut where the line ends."""
     if not rows:
-        return "  no row is like that"
+        return "  no advisory matches"
     names = max(len(row.id) for row in rows)
     heads = [f"{row.id.ljust(names)}  {row.severity.ljust(7)}  " for row in rows]
     return "\n".join(
@@ -142,11 +142,11 @@ def _beside(rows: Sequence[RowMatch]) -> Iterator[str]:
         yield from _groups({e.id: [o.partition(" ")[0] for o in e.open] for e in rows}, "with", "")
 
 
-def _groups(hanging: Mapping[str, Sequence[str]], verb: str, what: str) -> Iterator[str]:
-    """Yield rows by what they hang on, each under what most of them hang on."""
-    counts = Counter(name for names in hanging.values() for name in dict.fromkeys(names))
+def _groups(open_of: Mapping[str, Sequence[str]], verb: str, what: str) -> Iterator[str]:
+    """Yield rows by what they depend on, each under what most of them depend on."""
+    counts = Counter(name for names in open_of.values() for name in dict.fromkeys(names))
     groups: dict[str, list[str]] = {}
-    for row_id, names in hanging.items():
+    for row_id, names in open_of.items():
         most = min(names, key=lambda name: (-counts[name], name))
         groups.setdefault(most, []).append(row_id)
     for name, ids in sorted(groups.items(), key=lambda one: (-len(one[1]), one[0])):

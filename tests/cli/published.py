@@ -9,6 +9,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from envbuilder.cli import app
+from envbuilder.model.decisions import earlier_sha256
 from envbuilder.model.plan import Plan
 from envbuilder.target_tools.root import publish, store
 from tests.made_up_files import locked
@@ -26,14 +27,18 @@ def planned(recipe: str, *words: str) -> dict[str, Any]:
     return value
 
 
-def publish_plan(root: Path, plan: dict[str, Any]) -> store.Version:
-    """Publish an environment of *plan* in *root*, by the functions of ``create``; the default."""
+def publish_plan(root: Path, plan: dict[str, Any], *, earlier: bool = False) -> store.Version:
+    """Publish an environment of *plan* in *root*, by the functions of ``create``; the default.
+
+    *earlier*: its folders are called as by a release that hashed all that a lock says.
+    """
     lock = locked(Plan.model_validate_json(json.dumps(plan)))
     home = store.open_home(store.open_root(root, lock.plan.site, lock.plan.arch), lock.plan.recipe)
-    for folder in (home.prefix(lock.id()), home.build(lock.id())):
+    identity = earlier_sha256(lock.text())[:12] if earlier else lock.id()
+    for folder in (home.prefix(identity), home.build(identity)):
         folder.mkdir()
-    (home.build(lock.id()) / "lock.json").write_text(lock.text(), encoding="utf-8")
-    version = publish.reserve(home, lock.id(), "lua")
+    (home.build(identity) / "lock.json").write_text(lock.text(), encoding="utf-8")
+    version = publish.reserve(home, identity, "lua")
     publish.publish(home, version, "-- never loaded\n")
     publish.set_default(home, version)
     return version

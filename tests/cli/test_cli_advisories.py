@@ -138,7 +138,7 @@ def test_list_by_component_by_its_kind_and_by_severity(folder: Path) -> None:
     assert mine("--severity", "warning") == {"003", "004"}
     assert mine("--component", "alpha", "--severity", "error") == {"001", "002"}
     told = run("list", "--component", "gamma", "--severity", "info", folder=folder)
-    assert told.stdout == "  no row is like that\n"
+    assert told.stdout == "  no advisory matches\n"
 
 
 @pytest.mark.parametrize(

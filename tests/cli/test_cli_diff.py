@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 from envbuilder.cli import app
 from envbuilder.model.base import canonical_json
 from envbuilder.model.plan import Plan
+from tests.cli.published import publish_plan
 from tests.made_up_files import locked, wheel
 
 Edit = Callable[[dict[str, Any]], None]
@@ -167,6 +168,20 @@ def test_what_is_no_lock_is_refused_with_its_place(
         assert said in answer.stderr
         assert "Traceback" not in answer.stderr
     assert not (tmp_path / "root").exists()
+
+
+def test_a_checked_lock_goes_by_the_id_that_its_folders_have(
+    plain: dict[str, Any], lock: Write, tmp_path: Path
+) -> None:
+    """Those of an earlier release are called otherwise than the lock's id is today."""
+    version = publish_plan(tmp_path / "root", plain["plan"], earlier=True)
+    identity = locked(Plan.model_validate(plain["plan"])).id()
+    assert version.id != identity
+    answer = run("lock", "--check", lock("one"), ENVBUILD_ROOT=str(tmp_path / "root"))
+    assert answer.exit_code == 0, answer.stderr
+    assert f"one.json ({version.id}): nothing has changed" in answer.stdout
+    elsewhere = run("lock", "--check", lock("one"), ENVBUILD_ROOT=str(tmp_path / "other"))
+    assert f"one.json ({identity}): nothing has changed" in elsewhere.stdout
 
 
 def unknown_key(lock: dict[str, Any]) -> None:

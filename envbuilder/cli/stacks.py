@@ -1,0 +1,167 @@
+"""The commands over a recipe: create, lock, render, plan, why, why-not; and doctor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..commands.options import CreateOptions, LockOptions, PlanOptions, RenderOptions, WhyOptions
+from .command import command
+from .session import Session
+
+app = typer.Typer()
+
+# The words of ``--require-tier`` by their tiers, lowest first.
+TierName = Enum(
+    "TierName",
+    {
+        "built": "built",
+        "imported": "imported",
+        "one rank": "rank",
+        "several ranks": "ranks",
+        "several nodes": "nodes",
+    },
+)
+
+
+@command(app, example="create allreduce --root /scratch/me/env")
+def create(
+    session: Session,
+    options: CreateOptions,
+    bundle: Annotated[
+        bool,
+        typer.Option("--bundle", help="Build nothing: pack all that an offline build needs."),
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="DIR", help="Where a bundle is put.")
+    ] = None,
+    require_tier: Annotated[
+        TierName | None,
+        typer.Option("--require-tier", help="Publish nothing unless so much was proved."),
+    ] = None,
+) -> None:
+    """Build an environment, prove it with a smoke test, publish it (uses the network).
+
+    For an architecture that this machine is not, make a bundle that is built there offline.
+    """
+    from ..commands.create import create as run
+    from ..model.outcome import CreateResult
+    from ..views import building as views
+
+    tier = require_tier.name if require_tier else None
+    target = "bundle" if bundle else None
+    done = run(replace(options, target=target, output=output, require_tier=tier), session.context)
+    text = views.created(done) if isinstance(done, CreateResult) else views.bundled(done)
+    session.report.show(done, text)
+
+
+@command(app, example="lock allreduce --output allreduce.lock.json")
+def lock(
+    session: Session,
+    choice: LockOptions,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write. Else standard output.")
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            "--check",
+            metavar="FILE",
+            help="Only say what has changed since this lock was made; exit code 8 if something "
+            "has. No network.",
+        ),
+    ] = None,
+) -> int:
+    """Decide every file that would be fetched, with its hash; prints JSON (uses the network)."""
+    from ..commands import lock as run
+    from ..commands.load import load
+    from ..errors import ExitCode, UsageError
+    from ..files import write_atomically
+    from ..views import building as views
+
+    if check is not None:
+        value = run.check(choice, check, session.context)
+        session.report.show(value, views.lock_check(value))
+        return ExitCode.DRIFT if value.changed else ExitCode.OK
+    if not choice.recipe:
+        raise UsageError("lock needs a recipe", "envbuild recipes list shows them")
+    text = run.new_lock(load(choice, session.context), session.context).text()
+    if output is None:
+        session.report.raw(text)
+    else:
+        write_atomically(session.context.path(output), text)
+    return ExitCode.OK
+
+
+@command(app, example="render allreduce --as environment.yml")
+def render(session: Session, options: RenderOptions) -> None:
+    """Render a plan to another form, or write the build folder, without building.
+
+    One form, and all, are made from the plan and need no network. The build folder and image need
+    a lock: of --locked, else a new one (uses the network).
+    """
+    from ..commands.render import render as run
+
+    done = run(options, session.context)
+    if done.text is not None and not session.report.as_json:
+        session.report.raw(done.text)
+    else:
+        session.report.show(done, "\n".join(done.written))
+
+
+@command(app, example="doctor", recipes=False)
+def doctor(session: Session) -> None:
+    """Show what this machine has, what is missing, and how to get it without root."""
+    from ..commands.doctor import doctor as run
+    from ..views import doctor as views
+
+    value = run(session.context)
+    session.report.show(value, views.doctor(value))
+
+
+@command(app, example="plan horovod-nccl --site taurus-ml --arch ppc64le")
+def plan(
+    session: Session,
+    choice: PlanOptions,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show all there is to say.")
+    ] = False,
+) -> None:
+    """Show what would be built: components, modules, steps. No network, nothing written."""
+    from ..commands import load as run
+    from ..views import plan as views
+
+    value = run.plan(run.load(choice, session.context), verbose=verbose)
+    session.report.show(value, views.plan(value, verbose))
+
+
+@command(app, example="why openmpi horovod-nccl --site taurus-ml")
+def why(
+    session: Session,
+    component: Annotated[str, typer.Argument(help="A component of the stack, such as openmpi.")],
+    choice: WhyOptions,
+) -> None:
+    """Say why a component of the plan is what it is, and not something newer."""
+    from ..commands.why import why as run
+    from ..views import plan as views
+
+    value = run(choice, component, session.context)
+    session.report.show(value, views.why(value))
+
+
+@command(app, "why-not", example="why-not openmpi==3.1.3 horovod-nccl --site taurus-ml")
+def why_not(
+    session: Session,
+    asked: Annotated[str, typer.Argument(metavar="COMPONENT==VERSION", help="What is not there.")],
+    choice: WhyOptions,
+) -> None:
+    """Say what stands against a version of a component."""
+    from ..commands.why import why_not as run
+    from ..views import plan as views
+
+    value = run(choice, asked, session.context)
+    session.report.show(value, views.why_not(value))

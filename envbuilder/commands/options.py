@@ -1,0 +1,253 @@
+"""What a user may say to the verbs: one frozen value each, whose fields are the options.
+
+The command line is made from them (``cli/command.py``): a field's annotation holds its option.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import UsageError
+from ..text import shown
+
+if TYPE_CHECKING:
+    from ..model.plan import Plan
+
+
+def recipe_names(incomplete: str) -> list[str]:
+    """Return the recipes that begin so, for the shell's completion; never fails."""
+    from ..documents.library import catalogue, search_path
+
+    with contextlib.suppress(Exception):
+        names = [name for name, _ in catalogue("recipe", search_path(os.environ, ()))]
+        return [name for name in names if name.startswith(incomplete)]
+    return []
+
+
+RecipeName = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE",
+        help="A recipe's name, or the path of its file.",
+        autocompletion=recipe_names,
+    ),
+]
+SiteOption = Annotated[
+    str | None, typer.Option(help="Where: a site's name or file. Else ENVBUILD_SITE.")
+]
+ArchOption = Annotated[str | None, typer.Option(help="Architecture: x86_64, ppc64le or aarch64.")]
+Partition = Annotated[str | None, typer.Option(help="A part of the site with hardware of its own.")]
+RootOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        help="Where environments live. Else ENVBUILD_ROOT, else the site's.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """Of what a plan is made; None: not said. Raises UsageError for a waiver without a reason."""
+
+    recipe: RecipeName
+    site: SiteOption = None
+    arch: ArchOption = None
+    partition: Partition = None
+    profile: Annotated[
+        str | None, typer.Option(help="scorep: instrument what is built, start through Score-P.")
+    ] = None
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID=REASON", help="Waive an advisory; may be repeated."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        self.waivers()
+
+    def waivers(self) -> dict[str, str]:
+        """Return the reason of each waiver by the id of what it waives."""
+        return dict(_waiver(each) for each in self.allow or ())
+
+    def as_locked(self, plan: Plan) -> PlanOptions:
+        """Return the options with what was not said as it was in *plan*."""
+        from ..model.profiles import base_name
+
+        return replace(
+            self,
+            recipe=self.recipe or base_name(plan),
+            profile=self.profile or plan.profile,
+            site=self.site or plan.site,
+            arch=self.arch or plan.arch,
+        )
+
+
+def _waiver(text: str) -> tuple[str, str]:
+    name, equals, reason = text.partition("=")
+    if not reason.isprintable() or len(reason) > 500:
+        raise UsageError(f"the reason for --allow {shown(name)} must be one short line of text")
+    if not (name and equals and reason.strip()):
+        raise UsageError(
+            f"'{shown(text)}' gives no reason",
+            f"write --allow '{shown(name) or 'ID'}=why it is fine here'",
+        )
+    return name, reason.strip()
+
+
+@dataclass(frozen=True)
+class LockOptions(PlanOptions):
+    """Of what a lock is made; the recipe of one that is checked is its own."""
+
+    recipe: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECIPE",
+            help="A recipe's name, or the path of its file. With --check: else the lock's.",
+            autocompletion=recipe_names,
+            show_default=False,
+        ),
+    ] = ""
+
+
+@dataclass(frozen=True)
+class WhyOptions(PlanOptions):
+    """Of what a plan without a profile is made."""
+
+    profile: str | None = None
+
+
+@dataclass(frozen=True)
+class LiveOptions(WhyOptions):
+    """Of what a plan is made that a lock is compared with: where nothing is said, as the lock."""
+
+    recipe: Annotated[
+        str,
+        typer.Option(help="For live: the recipe's file. Else by its name.", show_default=False),
+    ] = ""
+
+
+@dataclass(frozen=True)
+class RootOptions:
+    """Which root is meant: its path, else that of a site and an architecture."""
+
+    root: RootOption = None
+    site: SiteOption = None
+    arch: ArchOption = None
+
+
+@dataclass(frozen=True)
+class CreateOptions:
+    """Of ``create``. ``target``: None takes the one for the architecture."""
+
+    choice: PlanOptions
+    root: RootOption = None
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the step that failed last time.")
+    ] = False
+    relock: Annotated[
+        bool, typer.Option("--relock", help="Ask the package index again, take newer files.")
+    ] = False
+    locked: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Build just this lock: nothing is solved.")
+    ] = None
+    target: str | None = None
+    output: Path | None = None
+    require_tier: str | None = None
+
+
+@dataclass(frozen=True)
+class JobSize:
+    """What is asked of a job; None: as for the smoke test, or left to the scheduler."""
+
+    nodes: Annotated[int | None, typer.Option(metavar="N", help="Of a job. Else one.")] = None
+    ranks_per_node: Annotated[
+        int | None, typer.Option(metavar="N", help="Of a job. Else as many as the smoke test has.")
+    ] = None
+    minutes: Annotated[
+        int | None, typer.Option(metavar="N", help="A job's longest run time. Else 30.")
+    ] = None
+    account: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Whose account a job is on.")
+    ] = None
+    cpus_per_rank: Annotated[
+        int | None, typer.Option(metavar="N", help="Cores. Else as the scheduler has it.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RenderOptions:
+    """Of ``render``. ``output``: a file, or for more than one a new or empty folder."""
+
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="FORM",
+            help="{forms}; job: the one of these for the site's scheduler; all: each of them; "
+            "image: what an image is built from; folder, which it is without --as: the build "
+            "folder.",
+        ),
+    ] = None
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="File or new folder to write. One form: else standard output."
+        ),
+    ] = None
+    locked: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Render just this lock: with its hashes.")
+    ] = None
+    size: JobSize = field(default_factory=JobSize)
+    choice: PlanOptions
+    root: RootOption = None
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """Of ``launch``."""
+
+    program: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- PROGRAM...", help="What every rank runs, and its words."),
+    ] = None
+    ranks: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Else all slots of the hosts, or the smoke test's."),
+    ] = None
+    nodes: Annotated[
+        int | None, typer.Option(metavar="N", help="As inside a job of N nodes, wherever this is.")
+    ] = None
+    hosts: Annotated[
+        str | None,
+        typer.Option("-H", "--hosts", metavar="HOSTS", help="As host:4,host2:4. Else the job's."),
+    ] = None
+    hostfile: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A host a line: host slots=4.")
+    ] = None
+    rdma: Annotated[
+        bool, typer.Option("--rdma", help="Open MPI below 4: its own RDMA, without threads.")
+    ] = False
+    gloo: Annotated[
+        bool, typer.Option("--gloo", help="Without MPI, by a launcher that knows Gloo.")
+    ] = False
+    cuda_aware: Annotated[
+        bool, typer.Option("--cuda-aware", help="Spectrum MPI, jsrun: MPI is handed GPU memory.")
+    ] = False
+    exports: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--export", metavar="NAME[=VALUE]", help="Hand it to every rank; may be repeated."
+        ),
+    ] = None
+    launcher: Annotated[
+        str | None,
+        typer.Option(metavar="KIND", help="{launchers}. Else the site's, or the MPI's own."),
+    ] = None
+    where: RootOptions = field(default_factory=RootOptions)
+    partition: Partition = None
