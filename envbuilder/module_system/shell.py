@@ -134,7 +134,8 @@ def start(
     kept = {name: value for name, value in environ.items() if not name.startswith(dropped)}
     shell = ModuleShell(site, {**quiet_environment(kept), **_PLAIN})
     done = shell.bash(_TELL)
-    if not done.ok:
+    # An init file that ends the shell leaves no answer and may end with 0.
+    if not done.ok or "\0" not in done.stdout:
         raise UsageError(_why_not(site, done))
     lmod, folder, version, path, output = done.stdout.split("\0", 4)
     module_path = tuple(dict.fromkeys(tree for tree in path.split(":") if tree.startswith("/")))

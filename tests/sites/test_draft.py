@@ -15,7 +15,7 @@ from envbuilder.commands.entries import entries
 from envbuilder.commands.sites import draft_site
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.load import load_site
-from envbuilder.errors import MissingToolError
+from envbuilder.errors import MissingToolError, UsageError
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.site import Launcher, Site
 from envbuilder.module_system.shell import start
@@ -160,3 +160,17 @@ def test_a_broken_module_command_is_told_and_not_an_empty_modulepath(tmp_path: P
     with pytest.raises(MissingToolError, match="takes no tree: lua: error loading") as caught:
         start(site, {"PATH": "/usr/bin:/bin"})
     assert f"source {init}; module --version" in caught.value.problems[0].hints[0]
+
+
+def test_an_init_file_that_ends_the_shell_is_no_module_system(tmp_path: Path) -> None:
+    (tmp_path / "init").write_text("echo goodbye >&2\nexit 0\n")
+    site = Site(
+        schema_=1,
+        name="here",
+        summary="A site of the tests",
+        arch=("x86_64",),
+        module_system="lmod",
+        module_init=str(tmp_path / "init"),
+    )
+    with pytest.raises(UsageError, match="here cannot be started: goodbye"):
+        start(site, {"PATH": "/usr/bin:/bin"})
