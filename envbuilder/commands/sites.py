@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from ..doctor.detection import DetectionResult, live_snapshot, snapshot, snapshot_text
-from ..doctor.draft import SchedulerDraft, draft
+from ..doctor.draft import draft
 from ..doctor.local import local_site
 from ..documents.library import find
 from ..documents.load import load_site
@@ -16,7 +16,7 @@ from ..documents.site_choice import LOCAL
 from ..errors import UsageError
 from ..files import write_atomically
 from ..host import Host
-from ..model.site import Site, Snapshot
+from ..model.site import Launcher, Site, Snapshot
 from ..module_system.module_probe import probe as probe_modules
 from ..module_system.site_modules import read_modules
 from ..schedulers import SCHEDULERS
@@ -81,17 +81,16 @@ def draft_site(context: Context, output: str | None = None) -> str:
             f"'{shown(output)}' cannot be a site document",
             "name it after the site, in lower case: our-cluster.yaml",
         )
-    return draft(local_site(context.environ), context.environ, name, _scheduler(context))
+    return draft(local_site(context.environ), context.environ, name, *_scheduler(context))
 
 
-def _scheduler(context: Context) -> SchedulerDraft | None:
-    """Return the first scheduler whose program for submitting jobs is here."""
+def _scheduler(context: Context) -> tuple[str | None, Launcher | None]:
+    """Return the first scheduler whose program for submitting jobs is here, and its launcher."""
     host = Host(context.environ)
     for name, scheduler in SCHEDULERS.items():
         if host.which(scheduler.SUBMIT):
-            launcher = scheduler.draft_launcher(host.which, partial(_answer, host))
-            return SchedulerDraft(name, launcher)
-    return None
+            return name, scheduler.draft_launcher(host.which, partial(_answer, host))
+    return None, None
 
 
 def _answer(host: Host, program: str, *words: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..errors import EnvbuildError
@@ -18,20 +17,17 @@ from .tools import scheduler_name
 _PEERS = "kernel modules of the compute nodes: nv_peer_mem, nvidia_peermem; [] for none"
 
 
-@dataclass(frozen=True)
-class SchedulerDraft:
-    """The scheduler of a machine, and what starts ranks by it (None: the MPI's own launcher)."""
-
-    name: str
-    launcher: Launcher | None
-
-
 def draft(
-    site: Site, environ: Mapping[str, str], name: str, scheduler: SchedulerDraft | None = None
+    site: Site,
+    environ: Mapping[str, str],
+    name: str,
+    scheduler: str | None = None,
+    launcher: Launcher | None = None,
 ) -> str:
     """Return a site document as YAML text under *name*.
 
     *site*: the detected one. *scheduler*: one that envbuild can use; None: there is none such here.
+    *launcher*: what starts ranks by it; None: the MPI's own launcher.
 
     What is found on this node may differ on others: the text says so where it does most often.
     """
@@ -52,7 +48,7 @@ def draft(
         f"#   network: [{networks}]  # between the compute nodes; [] for none\n",
         f"#   peer-memory: [{peers}]  # {_PEERS}\n",
         f"#   gpudirect: {direct}  # as on this node; by DMA-BUF too\n" if direct else "",
-        *_scheduler(host, scheduler),
+        *_scheduler(host, scheduler, launcher),
         "# base: /path  # a folder for environments that all nodes see\n",
     ]
     return "".join(lines)
@@ -94,13 +90,12 @@ def _facts(site: Site, host: Host) -> dict[str, str]:
     }
 
 
-def _scheduler(host: Host, scheduler: SchedulerDraft | None) -> Iterator[str]:
-    other = scheduler_name(host)
+def _scheduler(host: Host, scheduler: str | None, launcher: Launcher | None) -> Iterator[str]:
     if scheduler is not None:
-        yield _entry("scheduler", scheduler.name)
-        if scheduler.launcher is not None:
-            yield _entry("launcher", scheduler.launcher.plain())
-    elif other is not None:
+        yield _entry("scheduler", scheduler)
+        if launcher is not None:
+            yield _entry("launcher", launcher.plain())
+    elif other := scheduler_name(host):
         yield f"# scheduler: {other} is here, which envbuild cannot use\n"
 
 
