@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
-from ..errors import UsageError
 from ..model.backend import BackendTraits, PrefixParts
+from ..model.entries import check_choice
 from ..model.knowledge import Component
 from ..model.plan import Plan
-from ..text import unknown
 from . import conda, virtualenv
-from .protocol import Backend
+
+
+class Backend(Protocol):
+    """How packages get into a prefix."""
+
+    TRAITS: BackendTraits
+
+    def prefix(self, plan: Plan, components: Mapping[str, Component]) -> PrefixParts:
+        """Return how the prefix of *plan* is made; *components*: all that are known, by name."""
+
 
 BACKENDS: dict[str, Backend] = {"virtualenv": virtualenv, "conda": conda}
 
 
 def backend(name: str) -> Backend:
     """Return the backend of that name. Raises UsageError where there is none."""
-    if name not in BACKENDS:
-        raise UsageError(unknown("backend", name, BACKENDS), f"there are: {', '.join(BACKENDS)}")
+    check_choice("backend", name, BACKENDS)
     return BACKENDS[name]
 
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from ..errors import UsageError
+from ..model.entries import check_choice
 from ..model.knowledge import Knowledge, Row
 from ..model.matching import kind, rows, subjects
 from ..model.outcome import CheckResult, RowMatch
 from ..model.recipe import Arch, Severity
 from ..resolve.pool import roles
 from ..resolve.stated_facts import (
-    check_choice,
     check_component,
     stated_facts,
     stated_versions,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import platform
 
-from ..errors import BuildError, UsageError
+from ..errors import BuildError
+from ..model.entries import check_choice
 from ..model.evidence import TIERS
 from ..model.outcome import BundleResult, CreateResult
 from ..targets import TARGETS, default_target
-from ..text import unknown
 from .context import Context
 from .load import load
 from .options import CreateOptions
@@ -24,8 +24,7 @@ def create(options: CreateOptions, context: Context) -> CreateResult | BundleRes
     """
     plan_inputs = load(options.choice, context)
     name = options.target or default_target(plan_inputs.arch, platform.machine())
-    if name not in TARGETS:
-        raise UsageError(unknown("target", name, TARGETS), f"there are: {', '.join(TARGETS)}")
+    check_choice("target", name, TARGETS)
     _check_tier(options.require_tier, name, plan_inputs.arch)
     return TARGETS[name].make(CreateStages(options, plan_inputs, context))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from ..documents.site_choice import with_partition
 from ..errors import UsageError
 from ..launchers import LAUNCHERS, launch_line
+from ..model.entries import check_choice
 from ..model.launch import JobHosts, LaunchRequest, slots_of
 from ..model.outcome import LaunchLine
 from ..model.plan import Plan
@@ -18,7 +19,7 @@ from ..root.environment_lock import read_lock
 from ..root.environments import find
 from ..schedulers import SCHEDULERS
 from ..target_tools.root.store import Home, Version
-from ..text import LONG, counted, shown, unknown
+from ..text import LONG, counted, shown
 from .context import Context
 from .hosts import HostList, find_hosts
 from .launch_requests import (
@@ -187,9 +188,7 @@ def _kind(asked: str | None) -> str | None:
     # Document 004 spells the runtime's launcher with capitals.
     kind = next((each for each in LAUNCHERS if asked and each == asked.lower()), None)
     if asked and kind is None:
-        raise UsageError(
-            unknown("launcher", asked, LAUNCHERS), f"there are: {', '.join(LAUNCHERS)}"
-        )
+        check_choice("launcher", asked, LAUNCHERS)
     return kind
 
 

@@ -7,8 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from .. import data, sources
-from ..backends import backend, prefix_parts
-from ..backends.protocol import Backend
+from ..backends import Backend, backend, prefix_parts
 from ..documents.knowledge_cache import LoadedKnowledge
 from ..documents.library import find
 from ..documents.load import LoadedDocument, load_recipe

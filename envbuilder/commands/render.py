@@ -12,6 +12,7 @@ from ..documents.patches import patch_files
 from ..errors import UsageError
 from ..files import write_atomically
 from ..model.base import Document
+from ..model.entries import check_choice
 from ..model.places import Places
 from ..model.plan import Lock, Plan
 from ..render.container import render_image
@@ -21,7 +22,6 @@ from ..root.environment_lock import published_id
 from ..root.environments import places_of
 from ..schedulers import SCHEDULERS
 from ..target_tools.root.store import Home
-from ..text import unknown
 from .context import Context
 from .launch_requests import facts_of, script_start
 from .load import PlanInputs, load, plan
@@ -66,8 +66,7 @@ def render(options: RenderOptions, context: Context) -> RenderResult:
     hashes, so their lock is made then. Raises UsageError for a form that the plan cannot have.
     """
     form, known, jobs = options.form or FOLDER, known_forms(), (*SCHEDULERS, JOB)
-    if form not in known:
-        raise UsageError(unknown("form", form, known), f"there are: {', '.join(known)}")
+    check_choice("form", form, known)
     asked = [name for name, value in asdict(options.size).items() if value is not None]
     if asked and form not in jobs:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in asked)

@@ -6,20 +6,18 @@ from dataclasses import replace
 
 from ..errors import NoSolutionError, UsageError
 from ..model.backend import BackendTraits
+from ..model.entries import check_choice
 from ..model.knowledge import Knowledge
 from ..model.profiles import PROFILES, STACKS, variant_name
 from ..model.recipe import Profile, Recipe
 from ..model.site import Site, Snapshot
-from ..text import unknown
 from .load import LoadedDocument
 
 
 def profile_of(name: str | None) -> Profile | None:
     """Return the profile of that name. Raises UsageError where there is none."""
-    profile = next((each for each in PROFILES if each == name), None)
-    if name is not None and profile is None:
-        raise UsageError(unknown("profile", name, PROFILES), f"there are: {', '.join(PROFILES)}")
-    return profile
+    check_choice("profile", name, PROFILES)
+    return next((each for each in PROFILES if each == name), None)
 
 
 def variant(

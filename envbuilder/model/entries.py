@@ -14,6 +14,9 @@ from pydantic import GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import PydanticKnownError
 from pydantic_core.core_schema import with_info_before_validator_function
 
+from ..errors import UsageError
+from ..text import unknown
+
 if TYPE_CHECKING:
     from .backend import BackendTraits
 
@@ -46,6 +49,12 @@ class Entries:
 def entries_of(info: ValidationInfo) -> Entries | None:
     """Return the entries that the reader of a document handed over, or None."""
     return info.context if isinstance(info.context, Entries) else None
+
+
+def check_choice(what: str, word: str | None, choices: Collection[str]) -> None:
+    """Raise UsageError for a word that is none of the *choices*; None is no word."""
+    if word is not None and word not in choices:
+        raise UsageError(unknown(what, word, choices), f"there are: {', '.join(choices)}")
 
 
 @dataclass(frozen=True)

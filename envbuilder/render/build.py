@@ -45,14 +45,7 @@ def render_script(source: Renderable, places: Places, prefix: PrefixParts) -> st
     return render(
         "bash/build.sh.j2",
         **_values(source, places),
-        steps=[
-            {
-                "id": each.id,
-                "title": each.title,
-                "function": Quoted(_function(source, each.id, prefix)),
-            }
-            for each in source.plan.steps
-        ],
+        steps=[(each, Quoted(_function(source, each.id, prefix))) for each in source.plan.steps],
         sources=Quoted(_source_functions(source.plan)),
     )
 

@@ -15,9 +15,8 @@ from ..model.places import Places
 from ..model.plan import Lock, Plan
 from .build import render_build
 from .dialects import edit_line, edit_value
-from .form_quoting import LINE_BREAK, dockerfile, has_control, line
 from .image import Image, bases, make_image
-from .quoting import Quoted, comment
+from .quoting import LINE_BREAK, Quoted, comment, dockerfile, has_control, line
 from .subject import Renderable, Subject
 from .templates import render
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..model.plan import Edit
-from .form_quoting import definition_word, dockerfile
-from .quoting import Quoted, bash, lua, tcl
+from .quoting import Quoted, bash, definition_word, dockerfile, lua, tcl
 
 Language = Literal["bash", "sh", "env", "lua", "tcl"]
 """bash; ``sh``: a shell section of a definition file; ``env``: instructions of a Dockerfile."""

@@ -8,6 +8,7 @@ from typing import cast, get_args
 
 from ..errors import UsageError
 from ..model.condition import FACTS, OPERATIONS, FactType, Value
+from ..model.entries import check_choice
 from ..model.knowledge import Knowledge
 from ..model.ranges import version
 from ..model.site import Origin
@@ -22,12 +23,6 @@ def check_component(name: str, knowledge: Knowledge) -> None:
     virtuals = {each for known in knowledge.components.values() for each in known.fulfils}
     if name not in knowledge.components and name not in virtuals:
         raise UsageError(unknown("component", name, {*knowledge.components, *virtuals}))
-
-
-def check_choice(what: str, word: str | None, choices: Sequence[str]) -> None:
-    """Raise UsageError for a word that is none of the *choices*; None is no word."""
-    if word is not None and word not in choices:
-        raise UsageError(unknown(what, word, choices), f"there are: {', '.join(choices)}")
 
 
 def stated_versions(words: Sequence[str], knowledge: Knowledge) -> dict[str, str]:

@@ -19,8 +19,7 @@ from render_tools import clean_env, need, run
 from typer.testing import CliRunner
 
 from envbuilder import data
-from envbuilder.backends import BACKENDS
-from envbuilder.backends.protocol import Backend
+from envbuilder.backends import BACKENDS, Backend
 from envbuilder.build import prepare
 from envbuilder.cli import app
 from envbuilder.model.places import Places

@@ -17,7 +17,7 @@ from render_cases import CASES, HOSTILE, make_plan, shipped_knowledge, standard_
 
 from envbuilder.errors import UsageError
 from envbuilder.model.knowledge import Knowledge
-from envbuilder.render import form_quoting
+from envbuilder.render import quoting
 
 HOSTILE_CASE = CASES[2]
 
@@ -69,10 +69,10 @@ class TestInjection:
     @example("{{x}}{{{{ y }}")
     @example("\nbootstrap: docker\n")
     def test_no_text_leaves_its_word_in_a_definition_file(self, text: str) -> None:
-        word = form_quoting.definition_word(text)
+        word = quoting.definition_word(text)
         assert "\n" not in word
         assert "{{" not in word
-        script = f"{form_quoting.LINE_BREAK}='\n'\nprintf %s {word}"
+        script = f"{quoting.LINE_BREAK}='\n'\nprintf %s {word}"
         done = subprocess.run(["sh", "-c", script], capture_output=True, check=True)
         assert done.stdout == text.encode()
 
@@ -82,14 +82,14 @@ class TestInjection:
     def test_no_text_leaves_its_scalar_in_yaml(self, text: str) -> None:
         if any(0xD800 <= ord(char) < 0xE000 for char in text):
             return  # no document can hold half of a character
-        quoted = form_quoting.yaml(text)
+        quoted = quoting.yaml(text)
         assert yaml.safe_load(f"key: {quoted}\nother: 1\n") == {"key": text, "other": 1}
 
     @given(st.text(max_size=80))
     @example("a\n%post {{ x }}")
     @example("\x85\u2028\r")
     def test_prose_is_one_line(self, text: str) -> None:
-        shown = form_quoting.line(text)
+        shown = quoting.line(text)
         assert len(f"x{shown}x".splitlines()) == 1
         assert "{{" not in shown
 

@@ -16,8 +16,7 @@ from ...model.channels import CHANNEL_ORIGINS, match_spec
 from ...model.knowledge import Component
 from ...model.plan import Edit, Pin, Plan, SourceBuild
 from ...model.ranges import series_text
-from ..form_quoting import has_control, line, yaml
-from ..quoting import Quoted
+from ..quoting import Quoted, has_control, line, yaml
 from ..requirements import pip_options
 from ..subject import Subject
 from ..templates import render as render_template

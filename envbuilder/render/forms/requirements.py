@@ -6,7 +6,7 @@ import re
 
 from ...errors import UsageError
 from ...model.plan import Lock
-from ..form_quoting import line
+from ..quoting import line
 from ..requirements import pip_options, requirement_files
 from ..subject import Subject
 

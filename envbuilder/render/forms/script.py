@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..build import render_script
-from ..form_quoting import line
+from ..quoting import line
 from ..subject import Subject
 
 
