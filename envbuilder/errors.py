@@ -6,6 +6,7 @@ import errno
 
 from .target_tools.errors import (
     BuildError,
+    DriftError,
     EnvbuildError,
     ExitCode,
     Place,
@@ -17,6 +18,7 @@ from .target_tools.errors import (
 __all__ = [
     "BuildError",
     "DocumentError",
+    "DriftError",
     "EnvbuildError",
     "ExitCode",
     "KnownBadError",

@@ -62,13 +62,25 @@ def list_(session: Session, where: RootOptions) -> None:
 
 
 @command(app, example="info allreduce/1", recipes=False)
-def info(session: Session, environment: Environment, where: RootOptions) -> None:
-    """Show one environment: components, places, every smoke test."""
+def info(
+    session: Session,
+    environment: Environment,
+    where: RootOptions,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare every file with what was published.")
+    ] = False,
+) -> int:
+    """Show one environment: components, places, every smoke test.
+
+    With --verify, exit code 8 if a file is not as it was published.
+    """
     from ..commands.environments import info as run
+    from ..errors import ExitCode
     from ..views import environments as views
 
-    value = run(_root(session, where), environment)
+    value = run(_root(session, where), environment, verify=verify)
     session.report.show(value, views.info(value))
+    return int(ExitCode.DRIFT if value.changed else ExitCode.OK)
 
 
 @command(app, example="diff allreduce/1 live --root /scratch/me/env")

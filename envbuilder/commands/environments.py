@@ -19,7 +19,7 @@ from ..record import read_all
 from ..root import removal
 from ..root.environment_lock import read_lock
 from ..root.environments import find, number_before_default
-from ..target_tools.root import locks, publish, store
+from ..target_tools.root import locks, manifests, publish, store
 from .context import Context
 from .launch_requests import LaunchFacts, facts_at
 from .prove import prove
@@ -64,8 +64,8 @@ def _listed(home: store.Home, version: store.Version, default: int | None) -> En
     )
 
 
-def info(root: store.Root, environment: str) -> Info:
-    """Return all that is known of one environment; reads only."""
+def info(root: store.Root, environment: str, *, verify: bool = False) -> Info:
+    """Return all that is known of one environment; reads only. *verify*: every file of it too."""
     home, version = find(root, environment)
     return Info(
         environment=home.name,
@@ -76,6 +76,8 @@ def info(root: store.Root, environment: str) -> Info:
         modulefile=str(home.modulefile(version)),
         lock=read_lock(home, version),
         evidence=read_all(home.evidence(version.id)),
+        manifest=manifests.recorded(home, version),
+        changed=manifests.changes(home, version, hashes=True) if verify else None,
     )
 
 
@@ -86,9 +88,13 @@ def smoke(
     context: Context,
     site: str | None = None,
 ) -> SmokeReport:
-    """Prove a published environment again and append the evidence. Raises SmokeError."""
+    """Prove a published environment again and append the evidence.
+
+    Raises DriftError for one whose files are not those that were published, SmokeError.
+    """
     home, version = find(root, environment)
     lock = read_lock(home, version)
+    manifests.check_unchanged(home, version)
     facts = _facts(lock.plan, site, context)
     proved = prove(lock, home, version.id, facts, context, ranks)
     evidence = proved[-1]
@@ -98,6 +104,9 @@ def smoke(
             + "\n".join(f"  {line}" for line in evidence.result.failure_lines()),
             f"log and records of every rank: {home.evidence(version.id) / evidence.log}",
         )
+    if manifests.recorded(home, version) is None:
+        context.reporter.say("its files were never recorded: they are now, as they were proved")
+        manifests.record(home, version.id, "later")
     return SmokeReport(evidence=proved)
 
 

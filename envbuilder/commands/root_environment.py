@@ -20,7 +20,7 @@ from ..record import read_all
 from ..render.modulefile import render_modulefile
 from ..root import environment_lock
 from ..root.environments import places_of
-from ..target_tools.root import locks, publish, store
+from ..target_tools.root import locks, manifests, publish, store
 from .context import Context
 from .launch_requests import example, facts_of, script_start
 from .load import PlanInputs, plan
@@ -102,6 +102,7 @@ class RootEnvironment:
         if version is None:
             return None
         self.context.reporter.say(f"{home.name}/{version.number} holds exactly this already")
+        manifests.check_unchanged(home, version)
         _tell_new_findings(home, version, lock, self.context)
         return version.number
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from .base import Document, Line, Name, Sha256
@@ -88,6 +90,12 @@ class Info(Document):
     modulefile: Line
     lock: Lock
     evidence: tuple[Evidence, ...]
+    manifest: Literal["published", "later"] | None = Field(
+        default=None, description="When its files were recorded; None: they were not."
+    )
+    changed: tuple[str, ...] | None = Field(
+        default=None, description="Files that are not as recorded; None: not compared."
+    )
 
 
 class DefaultChange(Document):

@@ -16,10 +16,11 @@ TOOLS = {
     "wheel-cache": "find, seal and keep wheels that are built from their sources",
     "verify": "check what was built from its sources by its libraries",
     "load-libraries": "load native libraries and print what they say as JSON",
+    "manifest": "record the files of a prefix, or compare them with what was recorded",
     "smoke": "prove, as one of several ranks, that the ranks can talk",
 }
 # These run from folders in which nothing else may be left.
-LEAVING_NOTHING = ("install-pip", "smoke")
+LEAVING_NOTHING = ("install-pip", "manifest", "smoke")
 
 
 def usage():

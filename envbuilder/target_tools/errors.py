@@ -60,6 +60,12 @@ class BuildError(EnvbuildError):
     code = ExitCode.BUILD
 
 
+class DriftError(EnvbuildError):
+    """What is there is not what was recorded."""
+
+    code = ExitCode.DRIFT
+
+
 class SmokeError(EnvbuildError):
     """The ranks did not prove that they can talk."""
 

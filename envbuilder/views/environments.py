@@ -39,6 +39,16 @@ def _known(item: EnvironmentEntry) -> list[str]:
     return filled("    ! ", "; ".join(marks)) if marks else []
 
 
+def _files(value: Info) -> str:
+    """Return whether the files of a prefix were recorded, and are as they were then."""
+    if value.manifest is None:
+        return "no manifest"
+    when = "when published" if value.manifest == "published" else "later, after a smoke test"
+    if value.changed is None:
+        return f"recorded {when}"
+    return f"recorded {when}; {len(value.changed) or 'none'} changed since"
+
+
 @joined
 def info(value: Info) -> Iterator[str]:
     """Return all about one environment."""
@@ -51,8 +61,10 @@ def info(value: Info) -> Iterator[str]:
             ("prefix", value.prefix),
             ("modulefile", value.modulefile),
             ("site", f"{plan.site}, {plan.arch}"),
+            ("files", _files(value)),
         ]
     )
+    yield from (f"  {line}" for line in value.changed or ())
     yield from ("", "components")
     yield columns((pin.component, pin.version, f"{pin.origin}:{pin.locator}") for pin in plan.pins)
     if plan.findings:

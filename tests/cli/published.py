@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from typer.testing import CliRunner
@@ -27,10 +29,17 @@ def planned(recipe: str, *words: str) -> dict[str, Any]:
     return value
 
 
-def publish_plan(root: Path, plan: dict[str, Any], *, earlier: bool = False) -> store.Version:
+def publish_plan(
+    root: Path,
+    plan: dict[str, Any],
+    files: Mapping[str, str] = MappingProxyType({}),
+    *,
+    earlier: bool = False,
+) -> store.Version:
     """Publish an environment of *plan* in *root*, by the functions of ``create``; the default.
 
-    *earlier*: its folders are called as by a release that hashed all that a lock says.
+    *files*: what its prefix holds, by path in it. *earlier*: its folders are called as by a release
+    that hashed all that a lock says.
     """
     lock = locked(Plan.model_validate_json(json.dumps(plan)))
     home = store.open_home(store.open_root(root, lock.plan.site, lock.plan.arch), lock.plan.recipe)
@@ -38,6 +47,10 @@ def publish_plan(root: Path, plan: dict[str, Any], *, earlier: bool = False) -> 
     for folder in (home.prefix(identity), home.build(identity)):
         folder.mkdir()
     (home.build(identity) / "lock.json").write_text(lock.text(), encoding="utf-8")
+    for name, text in files.items():
+        path = home.prefix(identity) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
     version = publish.reserve(home, identity, "lua")
     publish.publish(home, version, "-- never loaded\n")
     publish.set_default(home, version)

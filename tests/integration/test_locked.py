@@ -107,6 +107,23 @@ def test_what_an_earlier_release_published_is_found_by_its_decisions(
     assert f"{root}/allreduce/{identity}/bin" in lua
 
 
+def test_what_was_changed_since_it_was_published_is_no_environment_to_come_back_to(
+    envbuild: Envbuild, built_root: Path, tmp_path: Path
+) -> None:
+    lock = small_lock(built_root, "allreduce")
+    root = tmp_path / "root"
+    identity = published_by_an_earlier_release(root, built_root, lock)
+    prefix = root / "allreduce" / identity
+    prefix.chmod(0o755)
+    (prefix / "evil.pth").write_text("import os\n", encoding="utf-8")
+    file = tmp_path / "lock.json"
+    file.write_text(lock.text(), encoding="utf-8")
+    done = envbuild("create", "allreduce", "--locked", file, "--root", root)
+    assert done.code == 8, done.text
+    assert "the files of allreduce/1 are not those that were published" in done.err
+    assert "\n  evil.pth: was not there\n" in done.err
+
+
 def test_changed_sources_of_the_runtime_are_said_to_be_why_it_is_built_anew(
     envbuild: Envbuild, built_root: Path, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from ..errors import UsageError
 from ..files import make_read_only, remove_tree, write_atomically
 from ..modulefile import default_text
+from . import manifests
 from .store import DEFAULT_FILES, Home, Version, default_number, read_registry, write_registry
 
 # What a finished environment no longer needs of its build; scripts, logs, lock and our wheel stay.
@@ -39,8 +40,9 @@ def reserve(home: Home, identity: str, dialect: str) -> Version:
 
 
 def publish(home: Home, version: Version, modulefile: str) -> Path:
-    """Make the prefix read-only and write its modulefile; the default is not changed."""
+    """Make the prefix read-only, record its files, write its modulefile; keep the default."""
     make_read_only(home.prefix(version.id))
+    manifests.record(home, version.id, "published")
     home.modulefiles.mkdir(parents=True, exist_ok=True)
     path = home.modulefile(version)
     write_atomically(path, modulefile)

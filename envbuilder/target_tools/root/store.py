@@ -51,6 +51,10 @@ class Home:
         """Return the folder of what was proved."""
         return self.folder / f"{identity}.evidence"
 
+    def manifest(self, identity: str) -> Path:
+        """Return the file that says what the files of the prefix were."""
+        return self.evidence(identity) / "manifest.json"
+
     def modulefile(self, version: Version) -> Path:
         """Return the modulefile of a number."""
         return self.modulefiles / f"{version.number}{'.lua' if version.dialect == 'lua' else ''}"

@@ -1,0 +1,57 @@
+"""What the files of a published prefix were, beside its evidence."""
+
+from .. import manifest
+from ..errors import DriftError
+from .store import Home, Version
+
+# So many files are named; info --verify shows all.
+NAMED = 10
+
+
+def record(home: Home, identity: str, when: str) -> None:
+    """Record the files of a prefix. *when*: ``published``, or ``later`` for one from before."""
+    home.evidence(identity).mkdir(parents=True, exist_ok=True)
+    manifest.write(home.manifest(identity), manifest.record(home.prefix(identity), when))
+
+
+def recorded(home: Home, version: Version) -> "str | None":
+    """Return when the files of a prefix were recorded; None: they were not. Raises DriftError."""
+    found = read(home, version)
+    return found and found["recorded"]
+
+
+def changes(home: Home, version: Version, hashes: bool) -> "tuple[str, ...]":
+    """Return the files that are not as recorded, a line each; nothing without a manifest.
+
+    *hashes*: read every file, also those whose size and times are as they were.
+    """
+    found = read(home, version)
+    return tuple(manifest.compare(home.prefix(version.id), found, hashes)) if found else ()
+
+
+def check_unchanged(home: Home, version: Version) -> None:
+    """Raise DriftError if a published prefix is not as it was recorded."""
+    lines = changes(home, version, hashes=False)
+    if lines:
+        name = f"{home.name}/{version.number}"
+        said = [f"the files of {name} are not those that were published: {home.prefix(version.id)}"]
+        said += [f"  {line}" for line in lines[:NAMED]]
+        if len(lines) > NAMED:
+            said.append(f"  and {len(lines) - NAMED} more")
+        raise DriftError(
+            "\n".join(said),
+            f"envbuild info {name} --verify --root '{home.root}' compares every file",
+            f"envbuild remove {name} takes it away; create then builds it anew",
+        )
+
+
+def read(home, version):
+    """Return the manifest of a number; None without one. Raises DriftError for a damaged one."""
+    path = home.manifest(version.id)
+    try:
+        return manifest.read(path)
+    except ValueError as error:
+        raise DriftError(
+            f"the manifest of {home.name}/{version.number} is damaged: {path}: {error}",
+            "remove that file if you trust the environment: a smoke test that passes makes another",
+        ) from error

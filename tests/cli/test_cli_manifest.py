@@ -1,0 +1,80 @@
+"""``info --verify`` and ``smoke`` of an environment whose files were changed, or never recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from envbuilder.cli import app
+from envbuilder.target_tools.root.store import Home
+from tests.cli.published import planned, publish_plan
+
+# Nothing in it depends on the Python.
+pytestmark = pytest.mark.thorough
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, [*words], env={"COLUMNS": "80"})
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """An environment whose prefix holds a file that was put there before it was published."""
+    root = tmp_path / "root"
+    version = publish_plan(root, planned("allreduce"), {"lib/module.py": "VALUE = 1\n"})
+    assert version.number == 1
+    return Home(root, "allreduce")
+
+
+def prefix(home: Home) -> Path:
+    (folder,) = (each.parent.parent for each in home.folder.glob("*/lib/module.py"))
+    return folder
+
+
+def info(home: Home, *words: str) -> Result:
+    return run("info", "allreduce", "--root", str(home.root), *words)
+
+
+def test_files_are_recorded_when_they_are_published(home: Home) -> None:
+    told = info(home)
+    assert (told.exit_code, "files       recorded when published\n" in told.stdout) == (0, True)
+    told = info(home, "--verify")
+    assert told.exit_code == 0
+    assert "files       recorded when published; none changed since\n" in told.stdout
+    assert json.loads(info(home, "--verify", "--json").stdout)["changed"] == []
+    assert json.loads(info(home, "--json").stdout)["changed"] is None
+
+
+def test_a_file_that_was_changed_is_drift_and_is_not_run(home: Home) -> None:
+    module = prefix(home) / "lib" / "module.py"
+    module.chmod(0o644)
+    module.write_text("VALUE = 2\n", encoding="utf-8")
+    module.chmod(0o444)
+    told = info(home, "--verify")
+    assert told.exit_code == 8
+    assert "  lib/module.py: other content\n" in told.stdout
+    smoked = run("smoke", "allreduce", "--root", str(home.root))
+    assert smoked.exit_code == 8
+    assert "the files of allreduce/1 are not those that were published" in smoked.stderr
+    assert "\n  lib/module.py: other content\n" in smoked.stderr
+    assert [each.name for each in home.folder.glob("*.evidence/*")] == ["manifest.json"]
+
+
+def test_a_prefix_from_before_there_were_manifests_is_said_to_have_none(home: Home) -> None:
+    (manifest,) = home.folder.glob("*.evidence/manifest.json")
+    manifest.unlink()
+    told = info(home, "--verify")
+    assert (told.exit_code, "files       no manifest\n" in told.stdout) == (0, True)
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"schema": 1, "recorded": "x", "files": {}}'])
+def test_a_damaged_manifest_is_drift_and_says_how_to_heal_it(home: Home, text: str) -> None:
+    (manifest,) = home.folder.glob("*.evidence/manifest.json")
+    manifest.write_text(text, encoding="utf-8")
+    told = info(home)
+    assert told.exit_code == 8
+    assert f"the manifest of allreduce/1 is damaged: {manifest}" in told.stderr.replace("\n", "")
+    assert "a smoke test that passes makes another" in " ".join(told.stderr.split())
