@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ..errors import DocumentError, Place, Problem
-from ..model.base import kebab
+from ..model.base import WANTED, kebab
 from ..text import LONG, nearest, shown, unknown
 from .scalars import in_words, kind
 from .tree import KEY, Items, Keys, Node, Pairs, Scalar, find, key_place
@@ -25,26 +25,6 @@ _ENOUGH = 500
 
 # What a version looks like that YAML takes for a number.
 _SERIES = re.compile(r"[0-9]+(\.[0-9]+)?")
-
-PATTERNS = {
-    r"^[a-z0-9]+(?:[._+-][a-z0-9]+)*$": (
-        "must be lower-case letters and digits with single '.', '_', '+' or '-' between them"
-    ),
-    r"^[A-Za-z_][A-Za-z0-9_]*$": "must be a variable name: letters, digits and '_'",
-    r"^(https?|file)://[^\s'\"`$\\<>|;&]+$": (
-        "must be an http, https or file URL without spaces, quotes or shell characters"
-    ),
-    r"^[A-Za-z0-9][A-Za-z0-9._+-]*(/\.?[A-Za-z0-9][A-Za-z0-9._+-]*)*$": (
-        "must be a module name such as OpenMPI/3.1.4-gcccuda-2018b"
-    ),
-    r"^[0-9][A-Za-z0-9.+_-]*$": "must be a version such as 3.1.4",
-    r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$": "must be an id such as OMPI-001",
-    r"^[a-z][a-z0-9_]*$": "must be a fact's name such as cuda_aware",
-    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$": "must be a day such as 2021-12-01",
-    r"^[0-9a-f]{40}$": "must be a git commit: 40 hex digits",
-    r"^[0-9a-f]{64}$": "must be a sha256: 64 hex digits",
-}
-"""What a value that fails one of the models' patterns should have been, by the pattern."""
 
 _WHOLE_NUMBER = "a whole number"
 _TYPES = {
@@ -124,7 +104,7 @@ def _problem(
 def _fault(error: ErrorDetails) -> str:
     context = error.get("ctx", {})
     if error["type"] == "string_pattern_mismatch":
-        return PATTERNS[context["pattern"]]
+        return WANTED[context["pattern"]]
     words = _FAULTS.get(error["type"], "is wrong: {msg}")
     return shown(words.format(msg=error["msg"], **context), LONG)
 

@@ -6,8 +6,7 @@ and what a document must not contain (anchors, tags, merge keys) is seen where i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
@@ -29,10 +28,9 @@ def parse(source: Source) -> tuple[Pairs, tuple[Problem, ...]]:
 
     Raises DocumentError where one cannot: broken YAML, no mapping at the top, a limit exceeded.
     """
-    builder = _Builder(source.file)
+    builder = _Builder(source)
     try:
-        for event in yaml.parse(source.text, Loader=_loader()):
-            builder.take(event)
+        return builder.document()
     except yaml.MarkedYAMLError as error:
         problem = in_plain_words(error, source.text, source.file)
         raise DocumentError((*builder.problems, problem)) from error
@@ -41,73 +39,49 @@ def parse(source: Source) -> tuple[Pairs, tuple[Problem, ...]]:
         # like, without a position.
         problem = Problem(f"not YAML: {shown(str(error))}", Place(source.file, 1, 1))
         raise DocumentError((*builder.problems, problem)) from error
-    return builder.document()
-
-
-def _loader() -> Any:
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-@dataclass
-class _Open:
-    """A list or mapping whose end has not been reached; a mapping's keys and values alternate."""
-
-    place: Place
-    is_mapping: bool
-    children: list[Node] = field(default_factory=list)
 
 
 class _Builder:
     """Takes events one by one; refuses at once what would grow without bound."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, source: Source) -> None:
         self.problems: list[Problem] = []
-        self._file = file
-        self._open: list[_Open] = []
-        self._roots: list[Node] = []
+        self._file = source.file
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        self._events = yaml.parse(source.text, Loader=loader)
         self._count = 0
 
-    def take(self, event: Any) -> None:
-        """Add one event."""
-        place = Place(self._file, event.start_mark.line + 1, event.start_mark.column + 1)
-        if isinstance(event, yaml.DocumentStartEvent):
-            self._begin(event, place)
-        elif isinstance(event, yaml.NodeEvent):
-            self._node(event, place)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            self._end()
-
     def document(self) -> tuple[Pairs, tuple[Problem, ...]]:
-        """Return the whole, after the last event."""
-        root = self._roots[0] if self._roots else None
-        if isinstance(root, Pairs):
-            return root, tuple(self.problems)
+        """Return the whole and what is wrong with it."""
+        root: Node | None = None
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                if root is not None:
+                    message = "a second document begins here"
+                    self._stop(self._place(event), message, "keep one document in a file")
+                if event.version or event.tags:
+                    place = self._place(event)
+                    self._complain(place, "'%' directives are not allowed", "delete the line")
+            elif isinstance(event, yaml.NodeEvent):
+                root = self._node(event, 0)
         if root is None or (isinstance(root, Scalar) and root.plain and not root.text):
-            problem = Problem("the document is empty", Place(self._file, 1, 1))
-        else:
+            self._stop(Place(self._file, 1, 1), "the document is empty")
+        if not isinstance(root, Pairs):
             what = "a list" if isinstance(root, Items) else "text"
-            problem = Problem(
-                f"the document must be keys with values, not {what}",
-                root.place,
-                ("begin with 'schema: 1'",),
-            )
-        raise DocumentError((*self.problems, problem))
+            message = f"the document must be keys with values, not {what}"
+            self._stop(root.place, message, "begin with 'schema: 1'")
+        return root, tuple(self.problems)
 
-    def _begin(self, event: Any, place: Place) -> None:
-        if self._roots:
-            self._stop(place, "a second document begins here", "keep one document in a file")
-        if event.version or event.tags:
-            self._complain(place, "'%' directives are not allowed", "delete the line")
-
-    def _node(self, event: Any, place: Place) -> None:
+    def _node(self, event: Any, depth: int) -> Node:
+        """Return the node that an event begins, with all that is inside of it."""
+        place = self._place(event)
         self._count += 1
         if self._count > MAX_NODES:
             self._stop(place, f"more than {MAX_NODES} values in one document")
         if isinstance(event, yaml.AliasEvent):
             name = shown(str(event.anchor))
             self._complain(place, f"aliases are not allowed: '*{name}'", _QUOTES)
-            self._add(RefusedValue(place))
-            return
+            return RefusedValue(place)
         if event.anchor is not None:
             name = shown(event.anchor)
             self._complain(place, f"anchors are not allowed: '&{name}'", _QUOTES)
@@ -115,40 +89,35 @@ class _Builder:
             tag = shown(event.tag.replace("tag:yaml.org,2002:", "!!", 1))
             self._complain(place, f"tags are not allowed: '{tag}'", _QUOTES)
         if isinstance(event, yaml.ScalarEvent):
-            self._add(Scalar(place, event.value, plain=not event.style))
-            return
-        if len(self._open) == MAX_DEPTH:
+            return Scalar(place, event.value, plain=not event.style)
+        if depth == MAX_DEPTH:
             self._stop(place, f"nested more than {MAX_DEPTH} levels deep")
-        self._open.append(_Open(place, isinstance(event, yaml.MappingStartEvent)))
+        inside = []
+        while not isinstance(below := next(self._events), yaml.CollectionEndEvent):
+            inside.append(self._node(below, depth + 1))
+        if isinstance(event, yaml.SequenceStartEvent):
+            return Items(place, tuple(inside))
+        return self._mapping(place, inside[::2], inside[1::2])
 
-    def _end(self) -> None:
-        done = self._open.pop()
-        if done.is_mapping:
-            self._add(_mapping(done, self.problems))
-        else:
-            self._add(Items(done.place, tuple(done.children)))
+    def _mapping(self, place: Place, keys: list[Node], values: list[Node]) -> Pairs:
+        seen: dict[str, tuple[Scalar, Node]] = {}
+        for key, value in zip(keys, values, strict=True):
+            problem = _key_problem(key, seen)
+            if problem:
+                self.problems.append(problem)
+            elif isinstance(key, Scalar):
+                seen[key.text] = (key, value)
+        return Pairs(place, tuple(seen.values()), partial=len(seen) < len(keys))
 
-    def _add(self, node: Node) -> None:
-        (self._open[-1].children if self._open else self._roots).append(node)
+    def _place(self, event: Any) -> Place:
+        return Place(self._file, event.start_mark.line + 1, event.start_mark.column + 1)
 
     def _complain(self, place: Place, message: str, *hints: str) -> None:
         self.problems.append(Problem(message, place, hints))
 
-    def _stop(self, place: Place, message: str, *hints: str) -> None:
+    def _stop(self, place: Place, message: str, *hints: str) -> NoReturn:
         self._complain(place, message, *hints)
         raise DocumentError(tuple(self.problems))
-
-
-def _mapping(done: _Open, problems: list[Problem]) -> Pairs:
-    seen: dict[str, tuple[Scalar, Node]] = {}
-    entries = list(zip(done.children[::2], done.children[1::2], strict=True))
-    for key, value in entries:
-        problem = _key_problem(key, seen)
-        if problem:
-            problems.append(problem)
-        elif isinstance(key, Scalar):
-            seen[key.text] = (key, value)
-    return Pairs(done.place, tuple(seen.values()), partial=len(seen) < len(entries))
 
 
 def _key_problem(key: Node, seen: dict[str, tuple[Scalar, Node]]) -> Problem | None:

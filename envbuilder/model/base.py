@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any
 
@@ -70,23 +71,39 @@ def _one_line(text: str) -> str:
 # character has no honest use there, so no field but a Text admits one.
 Line = Annotated[str, StringConstraints(min_length=1, max_length=500), AfterValidator(_one_line)]
 
+WANTED: dict[str, str] = {}
+"""What a text that fails a pattern should have been, by the pattern."""
+
+
+def spelt(pattern: str, wanted: str, max_length: int | None = None) -> StringConstraints:
+    """Return the constraint of a text that has a pattern; *wanted* says so in words."""
+    WANTED[pattern] = f"must be {wanted}"
+    return StringConstraints(pattern=pattern, max_length=max_length)
+
+
 Name = Annotated[
     str,
-    StringConstraints(pattern=r"^[a-z0-9]+(?:[._+-][a-z0-9]+)*$", max_length=64),
+    spelt(
+        r"^[a-z0-9]+(?:[._+-][a-z0-9]+)*$",
+        "lower-case letters and digits with single '.', '_', '+' or '-' between them",
+        64,
+    ),
 ]
 """A recipe, site, environment or component name: lower case, digits, single ``. _ + -`` between."""
 
 VariableName = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)
+    str, spelt(r"^[A-Za-z_][A-Za-z0-9_]*$", "a variable name: letters, digits and '_'", 200)
 ]
 
-GitCommit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+GitCommit = Annotated[str, spelt(r"^[0-9a-f]{40}$", "a git commit: 40 hex digits")]
+Sha256 = Annotated[str, spelt(r"^[0-9a-f]{64}$", "a sha256: 64 hex digits")]
 
 ModuleName = Annotated[
     str,
-    StringConstraints(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*(/\.?[A-Za-z0-9][A-Za-z0-9._+-]*)*$", max_length=200
+    spelt(
+        r"^[A-Za-z0-9][A-Za-z0-9._+-]*(/\.?[A-Za-z0-9][A-Za-z0-9._+-]*)*$",
+        "a module name such as OpenMPI/3.1.4-gcccuda-2018b",
+        200,
     ),
 ]
 """``Name/version`` as it is given to ``module load``; a hidden one is ``Name/.version``."""
@@ -97,10 +114,13 @@ of then. Parsing its ranges, conditions and patterns once more would cost a plan
 time."""
 
 
-def is_checked(info: ValidationInfo) -> bool:
-    """Whether a value comes from where everything was checked before."""
-    return info.context == CHECKED
+def checked_once(check: Callable[[str], str]) -> AfterValidator:
+    """Return the validator that makes a check of text but where everything was checked before."""
+
+    def validate(text: str, info: ValidationInfo) -> str:
+        return text if info.context == CHECKED else check(text)
+
+    return AfterValidator(validate)
 
 
-Day = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
-"""A day, ``2021-12-01``."""
+Day = Annotated[str, spelt(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "a day such as 2021-12-01")]

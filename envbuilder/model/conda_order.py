@@ -14,14 +14,13 @@ compiled package of 13 MB; the tests hold this module against the order that rat
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import cmp_to_key, lru_cache
 from itertools import zip_longest
-from typing import Any
 
 from packaging.specifiers import SpecifierSet
 
-from .ranges import ANY_VERSION
+from .ranges import ANY_VERSION, COMPARE
 
 _Run = tuple[int, int, str]
 _Part = tuple[_Run, ...]
@@ -32,11 +31,11 @@ _DEV, _UNDERSCORE, _LETTERS, _NUMBER, _POST = range(5)
 _NOTHING: _Run = (_NUMBER, 0, "")
 
 
+_NAMED: Mapping[str, _Run] = {"dev": (_DEV, 0, ""), "post": (_POST, 0, "")}
+
+
 def _run(text: str) -> _Run:
-    if text.isdigit():
-        return (_NUMBER, int(text), "")
-    named = {"dev": _DEV, "post": _POST}
-    return (named[text], 0, "") if text in named else (_LETTERS, 0, text)
+    return (_NUMBER, int(text), "") if text.isdigit() else _NAMED.get(text, (_LETTERS, 0, text))
 
 
 def _parts(text: str) -> tuple[_Part, ...]:
@@ -89,21 +88,6 @@ def _begins(version: str, prefix: str) -> bool:
     return all(a == b for a, b in zip_longest(own[: len(last)], last, fillvalue=_NOTHING))
 
 
-def _compatible(version: str, bound: str) -> bool:
-    return compare(version, bound) >= 0 and _begins(version, bound.rpartition(".")[0])
-
-
-_FITS: Mapping[str, Callable[[str, str], bool]] = {
-    ">=": lambda version, bound: compare(version, bound) >= 0,
-    "<=": lambda version, bound: compare(version, bound) <= 0,
-    ">": lambda version, bound: compare(version, bound) > 0,
-    "<": lambda version, bound: compare(version, bound) < 0,
-    "==": lambda version, bound: compare(version, bound) == 0,
-    "!=": lambda version, bound: compare(version, bound) != 0,
-    "~=": _compatible,
-}
-
-
 def conda_matches(version: str, constraint: str) -> bool:
     """Whether a conda package's version lies in a range, in conda's order."""
     if constraint == ANY_VERSION:
@@ -114,14 +98,10 @@ def conda_matches(version: str, constraint: str) -> bool:
 def _fits(version: str, operator: str, bound: str) -> bool:
     if bound.endswith(".*"):
         return _begins(version, bound[: -len(".*")]) == (operator == "==")
-    return _FITS[operator](version, bound)
+    if operator == "~=" and not _begins(version, bound.rpartition(".")[0]):
+        return False
+    return COMPARE[">=" if operator == "~=" else operator](compare(version, bound), 0)
 
 
-class CondaKey:
-    """What a version is sorted by."""
-
-    def __init__(self, version: str) -> None:
-        self.version = version
-
-    def __lt__(self, other: Any) -> bool:
-        return compare(self.version, other.version) < 0
+conda_key = cmp_to_key(compare)
+"""What a version is sorted by."""

@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+from pydantic import Field, model_validator
 
-from .base import Day, Document, Line, Name, VariableName, is_checked
+from .base import Day, Document, Line, Name, VariableName, checked_once
 from .channels import Channel, SourceTrees
 from .condition import parse
 from .plan import Api
@@ -154,9 +154,7 @@ class Versions(Document):
     )
 
 
-def _compiles(pattern: str, info: ValidationInfo) -> str:
-    if is_checked(info):
-        return pattern
+def _compiles(pattern: str) -> str:
     try:
         re.compile(pattern)
     except re.error as error:
@@ -164,14 +162,8 @@ def _compiles(pattern: str, info: ValidationInfo) -> str:
     return pattern
 
 
-Pattern = Annotated[Line, AfterValidator(_compiles)]
-
-
-def _is_condition(text: str, info: ValidationInfo) -> str:
-    return text if is_checked(info) else parse(text).text
-
-
-ConditionText = Annotated[Line, AfterValidator(_is_condition)]
+Pattern = Annotated[Line, checked_once(_compiles)]
+ConditionText = Annotated[Line, checked_once(lambda text: parse(text).text)]
 
 
 class Symptom(Document):

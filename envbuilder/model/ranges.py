@@ -9,13 +9,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
-from pydantic import AfterValidator, ValidationInfo
 
-from .base import Line, is_checked
+from .base import Line, checked_once
 
 ANY_VERSION = "*"
 
@@ -42,11 +41,7 @@ def refuse_arbitrary_equality(specifiers: SpecifierSet) -> None:
         raise ValueError("'===' compares text, not versions: write '=='")
 
 
-def _range(text: str, info: ValidationInfo) -> str:
-    return text if is_checked(info) else check_range(text)
-
-
-VersionRange = Annotated[Line, AfterValidator(_range)]
+VersionRange = Annotated[Line, checked_once(check_range)]
 
 
 @lru_cache(maxsize=65536)
@@ -74,7 +69,7 @@ def _specifiers(constraint: str) -> SpecifierSet:
 # Bounds of plain releases are compared as tuples: a plan asks some five thousand times, and a
 # SpecifierSet answers ten times as slowly. Whatever is not plain goes to the SpecifierSet.
 _Release = tuple[int, ...]
-_COMPARE: Mapping[str, Callable[[_Release, _Release], bool]] = {
+COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
     ">": operator.gt,
@@ -100,7 +95,7 @@ def _bounds(constraint: str) -> tuple[tuple[str, _Release], ...] | None:
     bounds = []
     for each in _specifiers(constraint):
         bound = _plain(Version(each.version)) if not each.version.endswith(".*") else None
-        if bound is None or each.operator not in _COMPARE:
+        if bound is None or each.operator not in COMPARE:
             return None
         bounds.append((each.operator, bound))
     return tuple(bounds)
@@ -121,7 +116,7 @@ def matches(text: str, constraint: str) -> bool:
     bounds, release = _bounds(constraint), _release(text)
     if bounds is not None and release is not None:
         for word, bound in bounds:  # noqa: SIM110 - asked thousands of times in a plan
-            if not _COMPARE[word](release, bound):
+            if not COMPARE[word](release, bound):
                 return False
         return True
     parsed = version(text)

@@ -10,7 +10,6 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
-    StringConstraints,
     TypeAdapter,
     ValidationInfo,
     WithJsonSchema,
@@ -18,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from .base import Document, Line, ModuleName, Name, VariableName
+from .base import Document, Line, ModuleName, Name, VariableName, spelt
 from .entries import BackendName, entries_of
 from .ranges import VersionRange, check_range, refuse_arbitrary_equality
 
@@ -45,7 +44,12 @@ def _pip_requirement(text: str) -> str:
 PipRequirement = Annotated[Line, AfterValidator(_pip_requirement)]
 
 IndexUrl = Annotated[
-    Line, StringConstraints(pattern=r"^(https?|file)://[^\s'\"`$\\<>|;&]+$", max_length=500)
+    Line,
+    spelt(
+        r"^(https?|file)://[^\s'\"`$\\<>|;&]+$",
+        "an http, https or file URL without spaces, quotes or shell characters",
+        500,
+    ),
 ]
 """An index or mirror; credentials belong in netrc or the keyring, never in a document."""
 
@@ -131,9 +135,7 @@ PART_OF: Mapping[str, str] = {
     "ddl": "ddl",
 }
 
-AdvisoryId = Annotated[
-    str, StringConstraints(pattern=r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$", max_length=40)
-]
+AdvisoryId = Annotated[str, spelt(r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$", "an id such as OMPI-001", 40)]
 """The id of a row of knowledge, such as OMPI-001."""
 
 

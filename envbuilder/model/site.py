@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field
 
-from .base import Day, Document, Line, ModuleName, Name, Sha256
+from .base import Day, Document, Line, ModuleName, Name, Sha256, spelt
 from .entries import LauncherName, SchedulerName
 from .recipe import Arch, CleanUrl
 
@@ -38,13 +38,13 @@ def _site_path(path: str) -> str:
 SitePath = Annotated[AbsolutePath, AfterValidator(_site_path)]
 """An absolute path that a site's author wrote; spaces and quotes are fine."""
 
-PlainVersion = Annotated[str, StringConstraints(pattern=r"^[0-9][A-Za-z0-9.+_-]*$", max_length=64)]
+PlainVersion = Annotated[str, spelt(r"^[0-9][A-Za-z0-9.+_-]*$", "a version such as 3.1.4", 64)]
 
 
 PeerMemory = Literal["nv_peer_mem", "nvidia_peermem"]
 """Kernel modules by which a network card reaches GPU memory, spelt as the kernel does."""
 
-FactName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)]
+FactName = Annotated[str, spelt(r"^[a-z][a-z0-9_]*$", "a fact's name such as cuda_aware", 40)]
 
 
 class StatedModule(Document):

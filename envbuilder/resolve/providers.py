@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..model.channels import CHANNEL_ORIGINS
-from ..model.conda_order import CondaKey
+from ..model.conda_order import conda_key
 from ..model.knowledge import Component
 from ..model.module_names import key
 from ..model.ranges import sort_key
@@ -220,7 +220,7 @@ def _index_origins(request: Request, known: Component, component: str) -> Iterat
 def _newest_first(those: list[Candidate]) -> list[Candidate]:
     """Sort by version; where conda's are among them in conda's order, which knows all others."""
     if any(each.origin in CHANNEL_ORIGINS for each in those):
-        return sorted(those, key=lambda c: CondaKey(c.version), reverse=True)
+        return sorted(those, key=lambda c: conda_key(c.version), reverse=True)
     return sorted(those, key=lambda c: sort_key(c.version), reverse=True)
 
 

@@ -20,9 +20,9 @@ from envbuilder.commands.entries import entries
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.library import catalogue
 from envbuilder.documents.load import load_recipe, load_site
-from envbuilder.documents.messages import PATTERNS
 from envbuilder.documents.row_checks import RowChecks
 from envbuilder.documents.schema import schemas
+from envbuilder.model.base import WANTED
 from envbuilder.model.knowledge import Knowledge, Ranges, Selection, Selector
 from envbuilder.model.plan import Pin
 from envbuilder.model.proofs import is_mpi
@@ -78,7 +78,7 @@ def test_no_other_schemas() -> None:
 def test_every_pattern_has_words() -> None:
     text = "".join(schemas(entries()).values())
     patterns = set(re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', text))
-    assert {json.loads(pattern) for pattern in patterns} <= set(PATTERNS)
+    assert {json.loads(pattern) for pattern in patterns} <= set(WANTED)
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(data.RECIPES)))
