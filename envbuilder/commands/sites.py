@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from ..doctor.detection import DetectionResult, live_snapshot, snapshot, snapshot_text
 from ..doctor.draft import draft
 from ..doctor.local import local_site
-from ..documents.library import find
+from ..documents.library import NAME, find
 from ..documents.load import load_site
 from ..documents.site_choice import LOCAL
 from ..errors import UsageError
@@ -26,7 +25,6 @@ from .entries import entries
 
 __all__ = ["detect_site", "draft_site", "save", "snapshot_text", "take_snapshot"]
 
-_NAME = re.compile(r"[a-z0-9]+([._+-][a-z0-9]+)*")
 
 # What a draft is called that goes to the screen.
 DRAFT_NAME = "this-site"
@@ -76,7 +74,7 @@ def detect_site(context: Context) -> tuple[Site, Snapshot]:
 def draft_site(context: Context, output: str | None = None) -> str:
     """Return the draft of a site document for this machine, named after the file it is for."""
     name = Path(output).name.removesuffix(".yaml") if output else DRAFT_NAME
-    if output and (not output.endswith(".yaml") or not _NAME.fullmatch(name)):
+    if output and (not output.endswith(".yaml") or not NAME.fullmatch(name)):
         raise UsageError(
             f"'{shown(output)}' cannot be a site document",
             "name it after the site, in lower case: our-cluster.yaml",

@@ -15,7 +15,8 @@ Kind = Literal["recipe", "site"]
 
 _SUFFIX = ".yaml"
 _FOLDERS: dict[Kind, str] = {"recipe": ".", "site": "sites"}
-_NAME = re.compile(r"[a-z0-9]+([._+-][a-z0-9]+)*")
+# As model.base.Name has it, without pydantic.
+NAME = re.compile(r"[a-z0-9]+([._+-][a-z0-9]+)*")
 
 
 def search_path(environ: Mapping[str, str], extra: Sequence[Path]) -> tuple[Path, ...]:
@@ -37,7 +38,7 @@ def catalogue(kind: Kind, folders: Sequence[Path]) -> list[tuple[str, Path]]:
     files: dict[str, Path] = {}
     for folder in folders:
         for path in sorted((folder / _FOLDERS[kind]).glob(f"*{_SUFFIX}")):
-            if _NAME.fullmatch(path.stem):
+            if NAME.fullmatch(path.stem):
                 files.setdefault(path.stem, path)
     return sorted(files.items())
 

@@ -56,27 +56,18 @@ def kind(scalar: Scalar) -> Kind:
 
 def value(node: Node) -> Any:
     """Return *node* as what the models take: text, int, bool, None, tuple or dict."""
-    if isinstance(node, Scalar):
-        return _scalar(node)
     if isinstance(node, Items):
         return tuple(value(item) for item in node.items)
     if isinstance(node, Pairs):
         return {key.text: value(child) for key, child in node.pairs}
-    return _UNUSABLE
-
-
-def _scalar(scalar: Scalar) -> Any:
-    match kind(scalar):
-        case "text":
-            return scalar.text
-        case "null":
-            return None
-        case "bool":
-            return scalar.text.lower() == "true"
-        case "int":
-            return int(scalar.text)
-        case _:
-            return _UNUSABLE
+    what = kind(node) if isinstance(node, Scalar) else None
+    if what == "null" or not isinstance(node, Scalar):
+        return None if what else _UNUSABLE
+    if what == "bool":
+        return node.text.lower() == "true"
+    if what == "int":
+        return int(node.text)
+    return node.text if what == "text" else _UNUSABLE
 
 
 def in_words(node: Node) -> str:

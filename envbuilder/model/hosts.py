@@ -16,7 +16,6 @@ from .launch import Host, Hosts
 
 # RFC 1123, and the underscore that some sites use. None begins with a hyphen: that is an option.
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
-HOST_NAME_HINT = "it is of letters, digits and . _ -, and begins and ends with a letter or digit"
 _SLOTS = re.compile(r"[1-9][0-9]{0,5}")
 
 
@@ -87,15 +86,14 @@ def _hostfile_line(words: Sequence[str], place: Place) -> HostEntry:
     return entry
 
 
-def is_host_name(text: str) -> bool:
-    """Whether this can be a host's name."""
-    return _NAME.fullmatch(text) is not None
-
-
 def host_name(text: str, place: Place) -> str:
     """Return *text*; UsageError with its place for what is no host's name."""
-    if not is_host_name(text):
-        raise UsageError(f"not a host's name: '{shown(text)}'", HOST_NAME_HINT, place=place)
+    if not _NAME.fullmatch(text):
+        raise UsageError(
+            f"not a host's name: '{shown(text)}'",
+            "it is of letters, digits and . _ -, and begins and ends with a letter or digit",
+            place=place,
+        )
     return text
 
 

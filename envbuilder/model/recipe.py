@@ -23,12 +23,6 @@ from .ranges import VersionRange, check_range, refuse_arbitrary_equality
 
 Arch = Literal["x86_64", "ppc64le", "aarch64"]
 
-# What a prefix is built into, whatever its backend.
-_NOT_BACKENDS = ("container", "image")
-
-# A root keeps these beside its environments, so no environment may be called so.
-RESERVED_NAMES = frozenset({"modulefiles"})
-
 
 def _pip_requirement(text: str) -> str:
     try:
@@ -160,6 +154,17 @@ FlagValue = Annotated[
 """What a build variable is set to: text, also where it is written as a number (``1``)."""
 
 
+def _once(what: str) -> AfterValidator:
+    """Return the validator of lists that name nothing twice."""
+
+    def check(items: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(items)) < len(items):
+            raise ValueError(f"the same {what} is listed twice")
+        return items
+
+    return AfterValidator(check)
+
+
 class Runtime(Document):
     """The collective runtime that the environment is for."""
 
@@ -176,7 +181,7 @@ class Runtime(Document):
         description="Its build variables by their own names, such as HOROVOD_GPU_ALLREDUCE; of a "
         "module's, what its builder set.",
     )
-    aliases: tuple[Alias, ...] = Field(
+    aliases: Annotated[tuple[Alias, ...], _once("alias")] = Field(
         default=(),
         description="Names under which programs find the bundled runtime as well: horovod, for "
         "those that import horovod.torch where no Horovod is.",
@@ -205,8 +210,6 @@ class Runtime(Document):
             raise ValueError(
                 f"aliases are of the bundled runtime: package is {package}, which has its own name"
             )
-        if len(set(aliases)) < len(aliases):
-            raise ValueError("the same alias is listed twice")
         return aliases
 
 
@@ -222,17 +225,40 @@ class Smoke(Document):
     )
 
 
+def _not_reserved(name: str) -> str:
+    # A root keeps it beside its environments.
+    if name == "modulefiles":
+        raise ValueError(f"the name {name!r} is reserved for the root's own folders")
+    return name
+
+
+def _no_target(backend: object) -> object:
+    # What a prefix is built into, whatever its backend.
+    if backend in ("container", "image"):
+        raise ValueError(
+            f"{backend} is not a backend but a target: name what is installed in it, such as "
+            "virtualenv; envbuild render --as image makes the image of any recipe"
+        )
+    return backend
+
+
+def _with_python(stack: dict[str, str]) -> dict[str, str]:
+    if "python" not in stack:
+        raise ValueError("the stack names no python: add 'python: \">=3.9\"' or 'python: \"*\"'")
+    return stack
+
+
 class Recipe(Document):
     """What is wanted. ``stack`` holds constraints; the resolver chooses who provides what."""
 
     schema_: Literal[1] = Field(alias="schema")
-    name: Name
+    name: Annotated[Name, AfterValidator(_not_reserved)]
     summary: Line
-    arch: tuple[Arch, ...] = Field(min_length=1)
+    arch: Annotated[tuple[Arch, ...], _once("architecture")] = Field(min_length=1)
     documented_for: dict[Arch, Name] = Field(default_factory=dict)
-    backend: BackendName = "virtualenv"
+    backend: Annotated[BackendName, BeforeValidator(_no_target)] = "virtualenv"
     system_site_packages: bool = False
-    stack: dict[Name, Constraint] = Field(min_length=1)
+    stack: Annotated[dict[Name, Constraint], AfterValidator(_with_python)] = Field(min_length=1)
     toolchain: Line | None = Field(
         default=None,
         description="The toolchain generation to prefer, such as 2018b; none: the site's.",
@@ -264,46 +290,13 @@ class Recipe(Document):
         description="Package indexes, first one first, instead of pip's configured ones.",
     )
     find_links: tuple[CleanUrl, ...] = ()
-    channels: tuple[Name, ...] = Field(
+    channels: Annotated[tuple[Name, ...], _once("channel")] = Field(
         default=(),
         description="For the backend conda: the recorded channels that packages come from, first "
         "one first.",
     )
     runtime: Runtime = Runtime()
     smoke: Smoke = Smoke()
-
-    @field_validator("name")
-    @classmethod
-    def _name_is_free(cls, name: str) -> str:
-        if name in RESERVED_NAMES:
-            raise ValueError(f"the name {name!r} is reserved for the root's own folders")
-        return name
-
-    @field_validator("backend", mode="before")
-    @classmethod
-    def _image_is_no_backend(cls, backend: object) -> object:
-        if backend in _NOT_BACKENDS:
-            raise ValueError(
-                f"{backend} is not a backend but a target: name what is installed in it, such as "
-                "virtualenv; envbuild render --as image makes the image of any recipe"
-            )
-        return backend
-
-    @field_validator("arch")
-    @classmethod
-    def _arch_once(cls, arch: tuple[Arch, ...]) -> tuple[Arch, ...]:
-        if len(set(arch)) != len(arch):
-            raise ValueError("the same architecture is listed twice")
-        return arch
-
-    @field_validator("stack")
-    @classmethod
-    def _stack_has_python(cls, stack: dict[str, str]) -> dict[str, str]:
-        if "python" not in stack:
-            raise ValueError(
-                "the stack names no python: add 'python: \">=3.9\"' or 'python: \"*\"'"
-            )
-        return stack
 
     @field_validator("from_source")
     @classmethod
@@ -324,8 +317,6 @@ class Recipe(Document):
         fitting = entries.with_channels() if entries else ()
         if channels and entries and backend and backend not in fitting:
             raise ValueError(f"channels are for backend: {' or '.join(fitting)}")
-        if len(set(channels)) != len(channels):
-            raise ValueError("the same channel is listed twice")
         return channels
 
     @model_validator(mode="after")

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ..errors import Place, UsageError
-from ..model.hosts import HOST_NAME_HINT, is_host_name
+from ..model.hosts import host_name
 from ..model.job import Job, JobScript
 from ..model.launch import Host, Hosts, JobStep, LaunchNode, Words
 from ..model.site import Launcher
@@ -168,9 +168,8 @@ def node_names(nodelist: str) -> tuple[str, ...]:
     names: list[str] = []
     for group in _groups(nodelist.strip(), place):
         names += _unfolded(group, place)
-    wrong = next((name for name in names if not is_host_name(name)), None)
-    if wrong:
-        raise UsageError(f"not a host's name: '{shown(wrong)}'", HOST_NAME_HINT, place=place)
+    for name in names:
+        host_name(name, place)
     if twice := next((name for name, count in Counter(names).items() if count > 1), None):
         raise UsageError(f"the node {twice} stands in it twice", place=place)
     return tuple(names)
