@@ -16,6 +16,7 @@ from .source import Source
 from .syntax import in_plain_words
 from .tree import Items, Node, Pairs, RefusedValue, Scalar
 
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_DEPTH = 24
 MAX_NODES = 50_000
 
@@ -47,8 +48,7 @@ class _Builder:
     def __init__(self, source: Source) -> None:
         self.problems: list[Problem] = []
         self._file = source.file
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        self._events = yaml.parse(source.text, Loader=loader)
+        self._events = yaml.parse(source.text, Loader=_LOADER)
         self._count = 0
 
     def document(self) -> tuple[Pairs, tuple[Problem, ...]]:
