@@ -31,26 +31,12 @@ class _Reader:
 
     def value(self, at: int) -> tuple[Node, int]:
         at = self._skip(at)
-        if self._text[at] not in "{[":
-            return self._scalar(at)
-        place, is_pairs = self._place(at), self._text[at] == "{"
-        keys: list[Scalar] = []
-        values: list[Node] = []
-        at = self._skip(at + 1)
-        while self._text[at] not in "}]":
-            if is_pairs:
-                key, at = self._scalar(at)
-                keys.append(key)
-                at = self._skip(at) + 1
-            node, at = self.value(at)
-            values.append(node)
-            at = self._skip(at)
-            if self._text[at] == ",":
-                at = self._skip(at + 1)
-        if not is_pairs:
-            return Items(place, tuple(values)), at + 1
-        pairs = {key.text: (key, node) for key, node in zip(keys, values, strict=True)}
-        return Pairs(place, tuple(pairs.values())), at + 1
+        first = self._text[at]
+        if first == "{":
+            return self._pairs(at)
+        if first == "[":
+            return self._items(at)
+        return self._scalar(at)
 
     def _scalar(self, at: int) -> tuple[Scalar, int]:
         if self._text[at] == '"':
@@ -59,6 +45,30 @@ class _Reader:
         match = _ATOM.match(self._text, at)
         atom = match.group() if match else ""
         return Scalar(self._place(at), atom, plain=True), at + len(atom)
+
+    def _pairs(self, begin: int) -> tuple[Pairs, int]:
+        pairs: dict[str, tuple[Scalar, Node]] = {}
+        at = self._skip(begin + 1)
+        while self._text[at] != "}":
+            key, at = self._scalar(at)
+            node, at = self.value(self._skip(at) + 1)
+            pairs[key.text] = (key, node)
+            at = self._next(at)
+        return Pairs(self._place(begin), tuple(pairs.values())), at + 1
+
+    def _items(self, begin: int) -> tuple[Items, int]:
+        items: list[Node] = []
+        at = self._skip(begin + 1)
+        while self._text[at] != "]":
+            node, at = self.value(at)
+            items.append(node)
+            at = self._next(at)
+        return Items(self._place(begin), tuple(items)), at + 1
+
+    def _next(self, at: int) -> int:
+        """Return where the next entry or the closing bracket stands."""
+        at = self._skip(at)
+        return self._skip(at + 1) if self._text[at] == "," else at
 
     def _skip(self, at: int) -> int:
         match = _BLANK.match(self._text, at)

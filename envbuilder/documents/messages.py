@@ -90,14 +90,15 @@ def _problem(
     if what == "too_short" and length >= error["ctx"]["min_length"]:
         return None  # pydantic counts what is left when the wrong items are gone
     if in_key:
-        name = "" if what == "value_error" else f"the name '{_last(keys)}' "
+        name = "" if what == "value_error" else f"the name '{shown(str(keys[-1]))}' "
         return Problem(f"{_label(keys[:-1])}: {name}{_fault(error)}", key_place(root, keys))
     if what in _TYPES:
         return _type(what, keys, node)
     if what == "literal_error":
         return _literal(error, keys, node)
     colon = ":" if what == "value_error" else ""
-    found = f", not '{_text(node)}'" if what == "string_pattern_mismatch" else ""
+    text = shown(node.text) if isinstance(node, Scalar) else ""
+    found = f", not '{text}'" if what == "string_pattern_mismatch" else ""
     return Problem(f"{_label(keys)}{colon} {_fault(error)}{found}", node.place)
 
 
@@ -148,21 +149,13 @@ def _label(keys: Keys) -> str:
     return parts.removeprefix(".") or "the document"
 
 
-def _last(keys: Keys) -> str:
-    return shown(str(keys[-1]))
-
-
-def _text(node: Node) -> str:
-    return shown(node.text) if isinstance(node, Scalar) else ""
-
-
 def _missing(keys: Keys, root: Pairs) -> Problem | None:
     around = find(root, keys[:-1])
     if not isinstance(around, Pairs) or around.partial:
         return None
     hints = ("begin with 'schema: 1'",) if keys == ("schema",) else ()
     of = f" in {_label(keys[:-1])}" if len(keys) > 1 else ""
-    return Problem(f"the key '{_last(keys)}' is missing{of}", around.place, hints)
+    return Problem(f"the key '{shown(str(keys[-1]))}' is missing{of}", around.place, hints)
 
 
 def _unknown(what: str, word: str, names: list[str], place: Place) -> Problem:

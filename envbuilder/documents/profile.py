@@ -52,9 +52,8 @@ def variant(
 def check_is_there(profile: Profile, site: Site, snapshot: Snapshot, knowledge: Knowledge) -> None:
     """Raise NoSolutionError where no module of the site is the profile's tool."""
     names = knowledge.components[profile].modules
-    for module in snapshot.modules:
-        if profile in module.provides or module.name.split("/")[0] in names:
-            return
+    if any(profile in m.provides or m.name.split("/")[0] in names for m in snapshot.modules):
+        return
     raise NoSolutionError(
         f"--profile {profile}: site {site.name} has no module {' or '.join(names)}",
         "if it has one, state it in the site file: modules: "

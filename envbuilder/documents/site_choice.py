@@ -97,9 +97,15 @@ def choose_site(
     if search.from_environ:
         return search.named(search.from_environ, "from ENVBUILD_SITE")
     here = search.here()
-    documented = recipe.documented_for.get(_arch_of(recipe, arch)) if recipe else None
+    machine = arch or platform.machine()
+    documented = None
+    if recipe:
+        of = next((each for each in recipe.arch if each == machine), recipe.arch[0])
+        documented = recipe.documented_for.get(of)
     if len(here) > 1:
-        here = _narrowed(here, arch or platform.machine(), documented)
+        # Of sites that share trees those of the architecture, then the recipe's own.
+        here = [each for each in here if machine in each.value.arch] or here
+        here = [each for each in here if each.value.name == documented] or here
     if len(here) > 1:
         names = ", ".join(each.value.name for each in here)
         raise UsageError(
@@ -111,20 +117,6 @@ def choose_site(
         why = "the recipe is documented for it"
         return search.named(documented, why)
     return search.named(LOCAL, "this machine")
-
-
-def _narrowed(
-    here: list[LoadedDocument[Site]], arch: str, documented: str | None
-) -> list[LoadedDocument[Site]]:
-    """Return of the sites that share trees those of the architecture, then the recipe's own."""
-    fitting = [each for each in here if arch in each.value.arch] or here
-    own = [each for each in fitting if each.value.name == documented]
-    return own or fitting
-
-
-def _arch_of(recipe: Recipe, arch: str | None) -> Arch:
-    named = arch or platform.machine()
-    return next((arch for arch in recipe.arch if arch == named), recipe.arch[0])
 
 
 def with_partition(chosen: ChosenSite, name: str | None) -> ChosenSite:

@@ -55,10 +55,8 @@ def read(path: Path, limit: int = MAX_BYTES) -> Source:
 
 def place_of(text: str, index: int, file: str) -> Place:
     """Return line and column, from 1, of the character at *index*."""
-    before = text[:index]
-    breaks = list(_LINE_BREAK.finditer(before))
-    start = breaks[-1].end() if breaks else 0
-    return Place(file, len(breaks) + 1, len(before) - start + 1)
+    lines = _LINE_BREAK.split(text[:index])
+    return Place(file, len(lines), len(lines[-1]) + 1)
 
 
 def _bytes(path: Path, file: str, limit: int) -> bytes:
