@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from time import struct_time
+from typing import Any, Literal
 
-from .. import data, process, sources
+from .. import process
 from ..backends import prefix_parts
-from ..model.backend import PrefixParts
-from ..model.evidence import Evidence, FindingNote
+from ..model.evidence import Evidence
 from ..model.launch import LaunchRequest
-from ..model.places import Places
 from ..model.plan import Lock, Proof
 from ..model.proofs import mpi_of, proofs_of
-from ..record import append, next_run, read_build_facts
 from ..render.build import render_smoke
-from ..target_tools.proving.runner import LOG, SmokeRequest, run_smoke
+from ..root.environments import places_of
+from ..target_tools.proving.evidence import prove as run_proofs
 from ..target_tools.root.store import Home
 from .context import Context
 from .hosts import find_smoke_hosts
@@ -45,69 +44,62 @@ def prove(
     context: Context,
     ranks: int | None = None,
 ) -> tuple[Evidence, ...]:
-    """Run every smoke test of the plan and keep each one's record, in a folder of its own.
+    """Run every smoke test of the plan and keep each one's record, until one fails.
 
     *identity*: what the folders of the environment are called by. *ranks*: None for the recipe's.
-
-    The first that fails is the last that is run: the others would say nothing new of an
-    environment that is refused. There is always at least one record.
     """
     starts = smoke_starts(facts, context, ranks)
     parts = prefix_parts(lock.plan, facts.components)
-    proved: list[Evidence] = []
+    proving = proving_of(lock, starts, identity)
+    for described, (proof, request) in zip(proving["proofs"], starts, strict=True):
+        places, command = places_of(home, identity), start_command(request)
+        described["files"] = render_smoke(lock, places, parts, command, proof)
+
+    def clock() -> struct_time:
+        return context.clock().utctimetuple()
+
     with context.reporter.working(f"smoke test on {ranks or lock.plan.smoke.ranks} ranks"):
-        for proof, request in starts:
-            proved.append(_prove(proof, request, lock, home, identity, parts, context))
-            if proved[-1].result.verdict != "passed":
-                break
-    return tuple(proved)
+        environ = dict(context.environ)
+        proved = run_proofs(proving, home, identity, environ, process.start, clock)
+    return tuple(Evidence.model_validate(each) for each in proved)
 
 
-def _prove(
-    proof: Proof,
-    request: LaunchRequest,
-    lock: Lock,
-    home: Home,
-    identity: str,
-    parts: PrefixParts,
-    context: Context,
-) -> Evidence:
-    plan, prefix, run = lock.plan, home.prefix(identity), next_run(home.evidence(identity))
-    command = start_command(request)
-    for name, text in render_smoke(lock, Places(prefix, run), parts, command, proof).items():
-        (run / name).write_text(text, encoding="utf-8")
-    sources.copy(data.TARGET_TOOLS, run / data.TARGET_TOOLS.name)
-    told = run_smoke(
-        SmokeRequest(
-            command=("bash", "smoke.sh"),
-            folder=run,
-            ranks=request.ranks,
-            timeout=plan.smoke.timeout,
-            max_bytes=plan.smoke.max_bytes,
-            prefix=prefix,
-            api=proof.api,
-            transport=proof.transport,
-            mpi_from=_mpi_from(lock),
-            env=dict(context.environ),
-            launch=(*command.words, "python", data.TARGET_TOOLS.name, "smoke"),
-        ),
-        process.start,
-    )
-    evidence = Evidence(
-        environment=home.name,
-        id=identity,
-        lock_sha256=lock.sha256(),
-        site=plan.site,
-        arch=plan.arch,
-        time=context.clock().strftime("%Y-%m-%dT%H:%M:%SZ"),
-        log=f"{run.name}/{LOG}",
-        findings=tuple(FindingNote(id=each.id, status=each.status) for each in plan.findings),
-        build_facts=read_build_facts(plan, home.build(identity)),
-        request=record(request),
-        **told,
-    )
-    append(run, evidence)
-    return evidence
+def proving_of(
+    lock: Lock, starts: list[tuple[Proof, LaunchRequest]], identity: str
+) -> dict[str, Any]:
+    """Return what is to be proved, as JSON, for ``target_tools``; the scripts are still to come."""
+    plan = lock.plan
+    return {
+        "about": {
+            "schema": 1,
+            "environment": plan.recipe,
+            "id": identity,
+            "lock-sha256": lock.sha256(),
+            "site": plan.site,
+            "arch": plan.arch,
+            "findings": [{"id": each.id, "status": each.status} for each in plan.findings],
+        },
+        "components": sorted({each.component for each in (*plan.builds, *plan.verified)}),
+        "timeout": plan.smoke.timeout,
+        "max-bytes": plan.smoke.max_bytes,
+        "mpi-from": _mpi_from(lock),
+        "proofs": [
+            {
+                "api": proof.api,
+                "transport": proof.transport,
+                "launch": list(start_command(request).words),
+                "request": record(request).plain(),
+            }
+            for proof, request in starts
+        ],
+    }
+
+
+def script_proofs(lock: Lock, facts: LaunchFacts) -> dict[str, Any]:
+    """Return what the scripts of a bundle prove: as many ranks as the plan says, on one node."""
+    ranks, proofs = lock.plan.smoke.ranks, proofs_of(lock.plan)
+    starts = [(proof, smoke_request(facts, proof, ranks)) for proof in proofs]
+    return proving_of(lock, starts, lock.id())
 
 
 def _mpi_from(lock: Lock) -> Literal["prefix", "wrapper"] | None:

@@ -7,24 +7,27 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .. import files, process
 from ..build import prepare
 from ..errors import BuildError, UsageError
 from ..locking.checks import changed_inputs
 from ..model.backend import Script
-from ..model.places import Places
+from ..model.places import Dialect, Places
 from ..model.plan import Lock
 from ..model.proofs import proofs_of
 from ..render.build import render_smoke, render_text
-from ..render.modulefile import render_modulefile
+from ..render.modulefile import unfilled
 from ..schedulers import SCHEDULERS
+from ..target_tools.files import sha256_of
 from ..targets.protocol import JobFile
 from .context import Context
 from .launch_requests import example, facts_of, script_start
 from .load import PlanInputs, plan
 from .lock import check_derived, named_lock, obtain_lock
 from .options import CreateOptions
+from .prove import script_proofs
 from .root_environment import RootEnvironment, hold_environment
 from .texts import build_texts, dialect_of, forms, subject_of
 
@@ -96,11 +99,13 @@ class CreateStages:
             return None
         return JobFile(form.file_of(lock.plan), text, SCHEDULERS[scheduler].SUBMIT_LINE)
 
-    def modulefile(self, lock: Lock, places: Places) -> tuple[str, str]:
+    def modulefile(self, lock: Lock, places: Places) -> tuple[Dialect, str]:
         dialect = dialect_of(self.plan_inputs)
         shown = example(facts_of(lock.plan, self.plan_inputs))
-        text = render_modulefile(lock, places, 1, None, dialect, shown)
-        return "1" if dialect == "tcl" else "1.lua", text
+        return dialect, unfilled(lock, places, dialect, shown)
+
+    def proving(self, lock: Lock) -> dict[str, Any]:
+        return script_proofs(lock, facts_of(lock.plan, self.plan_inputs))
 
     def text(self, script: Script) -> str:
         return render_text(script)
@@ -112,6 +117,9 @@ class CreateStages:
         title = f"fetch {len(lock.artifacts)} files for {lock.plan.arch}"
         with self.context.reporter.working(title):
             _fetch(folder, self.context)
+
+    def sha256(self, path: Path) -> str:
+        return sha256_of(path)
 
     def remove(self, folder: Path) -> None:
         files.remove_tree(folder)

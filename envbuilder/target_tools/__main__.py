@@ -17,6 +17,7 @@ TOOLS = {
     "verify": "check what was built from its sources by its libraries",
     "load-libraries": "load native libraries and print what they say as JSON",
     "manifest": "record the files of a prefix, or compare them with what was recorded",
+    "install-bundle": "build, prove and publish a bundle in a root",
     "smoke": "prove, as one of several ranks, that the ranks can talk",
 }
 # These run from folders in which nothing else may be left.

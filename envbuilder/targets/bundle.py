@@ -1,8 +1,9 @@
 """A bundle: an environment for a machine that this one is not, to be built there without network.
 
 It holds the lock, every file that the lock names, the build script and its programs, the smoke
-test, the modulefile, a job script for the site's scheduler and ``install.sh``. Nothing of it has
-run: its tier is *rendered*.
+tests, the modulefile, a job script for the site's scheduler and ``install.sh``, which builds,
+proves and publishes by the programs that ``create`` uses (``target_tools``). Nothing of it has run:
+its tier is *rendered*.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from pathlib import Path
 
 from ..errors import UsageError
 from ..model.backend import Script
+from ..model.base import canonical_json
 from ..model.evidence import Tier
 from ..model.outcome import BundleResult
 from ..model.places import Places
 from ..model.plan import Lock
-from ..model.proofs import proofs_of
-from .protocol import JobFile, Stages
+from .protocol import Stages
 
 HIGHEST_TIER: Tier = "rendered"
 OTHER_ARCH = True
@@ -71,38 +72,42 @@ def _write(lock: Lock, folder: Path, stages: Stages) -> None:
     build = folder / "build"
     stages.write(build, texts)
     stages.fetch(build, lock)
-    modulefile, module_text = stages.modulefile(lock, places)
-    placed = sorted(name for name, text in texts.items() if str(PLACEHOLDER) in text)
-    outside = {
-        modulefile: module_text,
-        "install.sh": stages.text(_install(lock, modulefile, job)),
-        "placed.txt": "".join(f"{name}\n" for name in placed),
-    }
-    for name, text in outside.items():
-        (folder / name).write_text(text, encoding="utf-8")
-
-
-def _install(lock: Lock, modulefile: str, job: JobFile | None) -> Script:
-    """Return the script that builds the bundle below the root that it is told."""
-    smoke = lock.plan.smoke
-    values = {
+    dialect, module_text = stages.modulefile(lock, places)
+    proving = stages.proving(lock)
+    for number, proof in enumerate(proving["proofs"], start=1):
+        proof["smoke"] = f"smoke-{number}.sh"
+    facts = {
+        "schema": 1,
         "name": lock.plan.recipe,
         "id": lock.id(),
         "site": lock.plan.site,
         "arch": lock.plan.arch,
-        "ranks": str(smoke.ranks),
-        "max_bytes": str(smoke.max_bytes),
-        "timeout": str(smoke.timeout),
+        "dialect": dialect,
+        "modulefile": f"modulefile.{dialect}",
         "placeholder": str(PLACEHOLDER),
-        "modulefile": modulefile,
+        "placed": sorted(name for name, text in texts.items() if str(PLACEHOLDER) in text),
+        "proving": proving,
         "job": job and job.name,
         "submit": job and job.submit,
-        "proofs": [
-            {"title": f"{proof.api} over {proof.transport}", "script": f"smoke-{number}.sh"}
-            for number, proof in enumerate(proofs_of(lock.plan), start=1)
-        ],
     }
-    return Script("bundle/install.sh.j2", values)
+    install = {
+        "name": lock.plan.recipe,
+        "id": lock.id(),
+        "site": lock.plan.site,
+        "arch": lock.plan.arch,
+        "ranks": str(lock.plan.smoke.ranks),
+        "python": lock.plan.python or "python3",
+    }
+    outside = {
+        str(facts["modulefile"]): module_text,
+        "install.sh": stages.text(Script("bundle/install.sh.j2", install)),
+        "bundle.json": canonical_json(facts),
+    }
+    for name, text in outside.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    sums = "".join(f"{stages.sha256(path)}  {path.relative_to(folder)}\n" for path in paths)
+    (folder / "SHA256SUMS").write_text(sums, encoding="utf-8")
 
 
 def _pack(folder: Path, archive: Path, name: str) -> None:

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..model.backend import Script
 from ..model.evidence import Evidence, Tier
 from ..model.outcome import BundleResult, CreateResult
-from ..model.places import Places
+from ..model.places import Dialect, Places
 from ..model.plan import Lock
 
 
@@ -77,8 +77,11 @@ class Stages(Protocol):
         *tree*: the folder for ``module use``.
         """
 
-    def modulefile(self, lock: Lock, places: Places) -> tuple[str, str]:
-        """Return name and text of the first modulefile."""
+    def modulefile(self, lock: Lock, places: Places) -> tuple[Dialect, str]:
+        """Return the modulefile's language and text, with marks for its number and its proof."""
+
+    def proving(self, lock: Lock) -> dict[str, Any]:
+        """Return what the smoke tests of ``scripts`` prove, for ``target_tools``."""
 
     def text(self, script: Script) -> str:
         """Return the text of a template."""
@@ -88,6 +91,9 @@ class Stages(Protocol):
 
     def fetch(self, folder: Path, lock: Lock) -> None:
         """Fetch every file of the lock into a build folder. Raises BuildError."""
+
+    def sha256(self, path: Path) -> str:
+        """Return the hash of a file."""
 
     def remove(self, folder: Path) -> None:
         """Remove a folder if it is there."""

@@ -73,20 +73,25 @@ def test_everything_for_the_target_is_in_it(there: There) -> None:
     job = (there.bundle / "build" / "copied-nccl.slurm").read_text()
     assert "#SBATCH --partition=ml\n" in job
     assert "\nsrun " in job
-    assert {"1.lua", "install.sh"} <= {each.name for each in there.bundle.iterdir()}
+    outside = {"SHA256SUMS", "build", "bundle.json", "install.sh", "modulefile.lua"}
+    assert {each.name for each in there.bundle.iterdir()} == outside
+    # Every file is checked, scripts included.
+    files = {str(p.relative_to(there.bundle)) for p in there.bundle.rglob("*") if p.is_file()}
+    named = {line[66:] for line in (there.bundle / "SHA256SUMS").read_text().splitlines()}
+    assert named == files - {"SHA256SUMS"}
 
 
 def test_a_missing_framework_is_named_before_anything_is_compiled(there: There) -> None:
     home = bring(there.machine, TENSORFLOW, {})
     bring_package(home, "numpy", "1.14.5")
     done = there.install()
-    assert done.code == 1, done.text
+    assert done.code == 5, done.text
     assert "== venv\nerror: tensorflow 1.14.0 is missing: module " in done.err
     assert f"module {TENSORFLOW} should bring it" in done.err
     # The modules were loaded, and in the order of the plan: the last one took 3.1.1's place.
     assert "OpenMPI/3.1.4-gcccuda-2018b" in done.out
     assert "OpenMPI/3.1.1" not in done.out
-    assert not (there.root / "modulefiles").exists()
+    assert list((there.root / "modulefiles").iterdir()) == []
 
 
 def test_with_the_framework_all_is_unpacked_and_installed_without_network(there: There) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,9 @@ from hypothesis import strategies as st
 
 from envbuilder.errors import BuildError
 from envbuilder.model.evidence import BuildFact
-from envbuilder.model.plan import SourceBuild
-from envbuilder.record import read_build_facts
-from envbuilder.record.build_facts import FILE
+from envbuilder.target_tools.proving.evidence import FACTS, build_facts
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "render"))
-from render_cases import make_plan
-
-PLAN = make_plan(
-    builds=(SourceBuild(component="horovod", version="0.28.1"),),
-    verified=(SourceBuild(component="mpi4py", version="3.1.6"),),
-)
+COMPONENTS = {"horovod", "mpi4py"}
 GOOD: dict[str, Any] = {
     "schema": 1,
     "passed": True,
@@ -34,14 +25,19 @@ GOOD: dict[str, Any] = {
 }
 
 
+def read_build_facts(folder: Path) -> tuple[BuildFact, ...]:
+    """Return the facts as a record of a smoke test has them."""
+    return tuple(map(BuildFact.model_validate, build_facts(folder, COMPONENTS)))
+
+
 def read(folder: Path, value: object) -> tuple[BuildFact, ...]:
     text = value if isinstance(value, str) else json.dumps(value)
-    (folder / FILE).write_text(text, encoding="utf-8", errors="surrogateescape")
-    return read_build_facts(PLAN, folder)
+    (folder / FACTS).write_text(text, encoding="utf-8", errors="surrogateescape")
+    return read_build_facts(folder)
 
 
 def test_facts_come_in_as_they_are_written(tmp_path: Path) -> None:
-    assert read_build_facts(PLAN, tmp_path) == ()
+    assert read_build_facts(tmp_path) == ()
     assert read(tmp_path, GOOD) == (
         BuildFact(component="horovod", topic="mpi", passed=True, text="finds /p/libmpi.so.12"),
         BuildFact(component="mpi4py", passed=None, text="links no NCCL; not stated"),

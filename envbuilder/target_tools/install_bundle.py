@@ -1,0 +1,158 @@
+"""Install a bundle, for ``install.sh``: build it, prove it on its ranks, publish it in a root.
+
+    python -I target_tools install-bundle [--skip-smoke] BUNDLE ROOT <ENVIRONMENT
+
+ENVIRONMENT holds the variables for build and smoke test, each with a NUL byte behind it: those of
+the user, without the modules that this Python may need. Nothing is fetched. What was built stays:
+run again, it goes on where it stopped. Exit code 2: the bundle does not belong there, 5: it could
+not be built, 6: the ranks did not prove that they can talk. Then nothing is published.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from .errors import BuildError, EnvbuildError, SmokeError
+from .files import read_json, remove_tree, sha256_of, write_atomically
+from .modulefile import filled
+from .processes import ASKING_FOR_THE_END, Running, popen
+from .proving.evidence import prove
+from .root import locks, publish
+from .root.store import open_home, open_root
+
+BUNDLE = "bundle.json"
+SUMS = "SHA256SUMS"
+# In the build folder: the sums of the bundle that it was copied from, once it is whole.
+COPIED = "bundle.complete"
+
+
+def say(text):
+    """Print a line on stderr."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def copy(bundle, facts, root, build, prefix):
+    """Put the build folder of the bundle there, its paths those of the root, if it is not yet."""
+    sums = sha256_of(bundle / SUMS)
+    mark = build / COPIED
+    if mark.is_file() and mark.read_text(encoding="utf-8") == sums:
+        return
+    for folder in (build, prefix):
+        remove_tree(folder)
+    shutil.copytree(str(bundle / "build"), str(build))
+    for name in facts["placed"]:
+        path = build / name
+        text = path.read_text(encoding="utf-8").replace(facts["placeholder"], str(root))
+        path.write_text(text, encoding="utf-8")
+    write_atomically(mark, sums)
+
+
+def build(folder, environ):
+    """Run every step that is not done yet. Raises BuildError."""
+    running = Running(popen(["bash", str(folder / "build.sh")], environ, folder, None, None))
+    code = None
+    try:
+        code = running.wait()
+    finally:
+        if code is None:
+            running.end()
+    if code:
+        raise BuildError(
+            "the bundle could not be built: what went wrong stands above",
+            "nothing was published; after a repair, install.sh goes on with that step",
+        )
+
+
+def prove_all(folder, facts, home, environ):
+    """Run the smoke tests; return their records. Raises SmokeError."""
+    proving = facts["proving"]
+    environment = (folder / "environment.sh").read_text(encoding="utf-8")
+    for proof in proving["proofs"]:
+        script = (folder / proof["smoke"]).read_text(encoding="utf-8")
+        proof["files"] = {"environment.sh": environment, "smoke.sh": script}
+        say(f"== smoke test: {proof['api']} over {proof['transport']}")
+    proved = prove(proving, home, facts["id"], environ)
+    last = proved[-1]
+    if last["result"]["verdict"] != "passed":
+        reasons = [line for each in last["result"]["reasons"] for line in each.splitlines()]
+        raise SmokeError(
+            "\n  ".join(["the ranks did not prove that they can talk:", *reasons]),
+            "nothing was published; environments published before are as they were",
+            f"log and records of every rank: {home.evidence(facts['id']) / last['log']}",
+        )
+    return proved
+
+
+def install(bundle, root, environ, skip_smoke):
+    """Build, prove and publish; return the number, None where that was not to be proved."""
+    facts = read_json(bundle / BUNDLE)
+    home = open_home(open_root(root, facts["site"], facts["arch"]), facts["name"])
+    with locks.hold(home.lock_file, say=say) as holder:
+        version = publish.find_reserved(home, facts["id"])
+        if version and publish.is_published(home, version):
+            say(f"{home.name}/{version.number} holds exactly this already")
+        else:
+            version = make(bundle, facts, home, holder.environ(environ), skip_smoke)
+        if version:
+            with locks.hold(home.default_lock, say=say):
+                publish.set_default(home, version)
+    return version
+
+
+def make(bundle, facts, home, environ, skip_smoke):
+    """Build, prove and publish what is not there yet."""
+    identity, folder = facts["id"], home.build(facts["id"])
+    copy(bundle, facts, home.root, folder, home.prefix(identity))
+    build(folder, environ)
+    if skip_smoke:
+        return None
+    proved = prove_all(folder, facts, home, environ)
+    publish.tidy(folder)
+    version = publish.reserve(home, identity, facts["dialect"])
+    # The proof that says most: the recipe's own runtime, if it is not the bundled one.
+    telling = next((each for each in proved if each["result"]["api"] != "numpy"), proved[0])
+    text = (bundle / facts["modulefile"]).read_text(encoding="utf-8")
+    text = text.replace(facts["placeholder"], str(home.root))
+    publish.publish(home, version, filled(text, version.number, telling, version.dialect))
+    return version
+
+
+def end(number, _):
+    """Let what is running be ended on the way out."""
+    sys.exit(128 + number)
+
+
+def main(arguments):
+    """Install; return the exit code."""
+    parser = argparse.ArgumentParser(description="Install a bundle.")
+    parser.add_argument("--skip-smoke", action="store_true", help="build only, publish nothing")
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("root", type=Path)
+    options = parser.parse_args(arguments)
+    pairs = (each.partition(b"=") for each in sys.stdin.buffer.read().split(b"\0") if each)
+    environ = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
+    for number in ASKING_FOR_THE_END:
+        signal.signal(number, end)
+    try:
+        version = install(options.bundle, options.root, environ, options.skip_smoke)
+    except EnvbuildError as error:
+        for problem in error.problems:
+            say("\n".join([f"error: {problem.message}", *(f"hint: {h}" for h in problem.hints)]))
+        return int(error.code)
+    except OSError as error:
+        say(f"error: {error}\nhint: nothing was published")
+        return int(BuildError.code)
+    facts = read_json(options.bundle / BUNDLE)
+    if version is None:
+        say("built, and nothing is published: run this again where ranks can be started")
+    else:
+        trees = options.root / "modulefiles"
+        say(f"installed: module use {trees}; module load {facts['name']}/{version.number}")
+    if facts["job"]:
+        folder = options.root / facts["name"] / f"{facts['id']}.build"
+        say(f"a job to begin with: {facts['submit']} {folder / facts['job']}")
+    return 0

@@ -1,0 +1,131 @@
+"""Proving an environment: its smoke tests, each with a record in a folder of its own.
+
+Records are appended beside the prefix and never changed.
+"""
+
+import shutil
+import time
+from pathlib import Path
+
+from ..errors import BuildError
+from ..files import canonical_json, read_json
+from ..processes import start
+from .runner import LOG, SmokeRequest, run_smoke
+from .wording import one_line
+
+RECORD = "evidence.json"
+# What the step verify writes into the build folder.
+FACTS = "verified.json"
+TOPICS = (None, "installation", "flags", "linkage", "mpi", "nccl")
+TOOLS = Path(__file__).resolve().parent.parent
+
+
+def next_run(folder: Path) -> Path:
+    """Make and return the folder for the next run: ``<folder>/0001`` and so on."""
+    folder.mkdir(parents=True, exist_ok=True)
+    number = max([int(each.name) for each in folder.iterdir() if each.name.isdigit()], default=0)
+    while True:
+        number += 1
+        run = folder / f"{number:04}"
+        try:
+            run.mkdir()
+        except FileExistsError:
+            continue  # another test of the same environment began at the same moment
+        return run
+
+
+def build_facts(build: Path, components: "set[str]") -> "list[dict]":
+    """Return what the step verify found in the libraries of *components*, as JSON.
+
+    Nothing where the build folder holds no record, as before there was that step. Raises BuildError
+    for a record that is damaged, about something else, or of a build that is not as planned.
+    """
+    path = build / FACTS
+    try:
+        report = read_json(path)
+        problem = report_problem(report, components)
+    except FileNotFoundError:
+        return []
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise refusal(path, error) from error
+    if problem:
+        raise refusal(path, problem)
+    return report["facts"]
+
+
+def report_problem(report, components):
+    """Return what is wrong with what the step verify wrote, or None."""
+    if set(report) != {"schema", "passed", "facts"} or report["schema"] != 1:
+        return "it must hold schema 1, passed and facts"
+    if report["passed"] is not True:
+        return "what was built is not as planned"
+    strange = [fact for fact in report["facts"] if not is_fact(fact)]
+    if strange:
+        return f"this is no fact: {strange[0]}"
+    strangers = sorted({fact["component"] for fact in report["facts"]} - set(components))
+    return f"the plan has no build of {strangers[0]}" if strangers else None
+
+
+def is_fact(fact):
+    """Return whether a value is one thing that was looked at."""
+    names = {"component", "passed", "text"}
+    right = set(fact) - {"topic"} == names and fact.get("topic") in TOPICS
+    right = right and (fact["passed"] is None or isinstance(fact["passed"], bool))
+    return right and all(isinstance(fact[name], str) for name in ("component", "text"))
+
+
+def refusal(path, reason):
+    """Return the error for a record of a build that counts for nothing."""
+    return BuildError(
+        f"what was found in the built libraries cannot be read: {path}: {one_line(str(reason))}",
+        f"bash '{path.with_name('build.sh')}' verify looks at them again",
+    )
+
+
+def prove(proving, home, identity, environ, start=start, clock=time.gmtime):
+    """Run every smoke test and keep its record: a list of Evidence as JSON, one at least.
+
+    *proving*: what is proved, as JSON. ``about``: what every record says; ``components``: those
+    that the step verify looked at; ``timeout``, ``max-bytes``, ``mpi-from``: see SmokeRequest;
+    ``proofs``: api, transport, launch, request (a LaunchRecord) and files of each. *files*: the
+    scripts, by name.
+
+    The first that fails is the last that is run: the others would say nothing new of an environment
+    that is refused.
+    """
+    proved = []
+    facts = build_facts(home.build(identity), proving["components"])
+    for proof in proving["proofs"]:
+        run = next_run(home.evidence(identity))
+        for name, text in proof["files"].items():
+            (run / name).write_text(text, encoding="utf-8")
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(str(TOOLS), str(run / TOOLS.name), ignore=ignored)
+        told = run_smoke(
+            SmokeRequest(
+                command=("bash", "smoke.sh"),
+                folder=run,
+                ranks=proof["request"]["ranks"],
+                timeout=proving["timeout"],
+                max_bytes=proving["max-bytes"],
+                prefix=home.prefix(identity),
+                env=environ,
+                launch=(*proof["launch"], "python", TOOLS.name, "smoke"),
+                api=proof["api"],
+                transport=proof["transport"],
+                mpi_from=proving["mpi-from"],
+            ),
+            start,
+        )
+        about = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", clock()),
+            "log": f"{run.name}/{LOG}",
+            "build-facts": facts,
+            "request": proof["request"],
+        }
+        proved.append(dict(proving["about"], **dict(about, **told)))
+        with (run / RECORD).open("x", encoding="utf-8") as file:
+            file.write(canonical_json(proved[-1]))
+        if told["result"]["verdict"] != "passed":
+            break
+    return proved

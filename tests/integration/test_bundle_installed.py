@@ -1,0 +1,170 @@
+"""A bundle that is installed is an environment like any other: verified, proved, numbered, removed.
+
+Nothing is stood in for: the bundle's own Python, MPI and ranks, and no network.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration_tools import Done, Envbuild, run, small_recipe, without_network
+
+from envbuilder.files import remove_tree
+
+NAME = "bundled"
+
+
+@dataclass(frozen=True)
+class Bundles:
+    """Two bundles of one name, unpacked, and how they are installed."""
+
+    first: Path
+    second: Path
+
+    @staticmethod
+    def install(bundle: Path, root: Path, *options: str) -> Done:
+        words = ["bash", bundle / "install.sh", *options, root]
+        return run([*without_network(), *words])
+
+
+@pytest.fixture(scope="module")
+def bundles(envbuild: Envbuild, tmp_path_factory: pytest.TempPathFactory) -> Bundles:
+    folder = tmp_path_factory.mktemp("bundles")
+    found = []
+    for summary in ("A first bundle", "A second bundle"):
+        recipe = small_recipe(folder, NAME, summary=summary)
+        words = ("create", recipe, "--site", "local", "--bundle", "--output", folder, "--json")
+        done = envbuild(*words)
+        assert done.code == 0, done.text
+        told = json.loads(done.out)
+        shutil.rmtree(told["folder"])
+        shutil.unpack_archive(told["archive"], folder / "there", filter="data")
+        found.append(folder / "there" / Path(told["folder"]).name)
+    return Bundles(*found)
+
+
+@pytest.fixture
+def copied(bundles: Bundles, tmp_path: Path) -> Iterator[Path]:
+    """Return a copy of the first bundle, to be changed."""
+    copy = tmp_path / "copy"
+    shutil.copytree(bundles.first, copy)
+    yield copy
+    remove_tree(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def built(bundles: Bundles, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a root in which the first bundle was built, and not proved."""
+    root = tmp_path_factory.mktemp("built") / "root"
+    done = bundles.install(bundles.first, root, "--skip-smoke")
+    assert done.code == 0, done.text
+    assert "nothing is published" in done.err
+    return root
+
+
+def evidence(root: Path) -> list[dict[str, Any]]:
+    paths = sorted(root.glob(f"{NAME}/*.evidence/*/evidence.json"))
+    return [json.loads(path.read_text()) for path in paths]
+
+
+def published(root: Path) -> list[Path]:
+    return list((root / "modulefiles").glob("*/*"))
+
+
+def change_a_wheel(bundle: Path) -> str:
+    wheel = next((bundle / "build" / "wheelhouse").glob("numpy*.whl"))
+    data = bytearray(wheel.read_bytes())
+    data[len(data) // 2] ^= 1
+    wheel.write_bytes(data)
+    return f"build/wheelhouse/{wheel.name}"
+
+
+def change_a_script(bundle: Path) -> str:
+    with (bundle / "build" / "build.sh").open("a") as script:
+        script.write("touch /tmp/it-ran\n")
+    return "build/build.sh"
+
+
+def take_a_file(bundle: Path) -> str:
+    (bundle / "build" / "lock.json").unlink()
+    return "build/lock.json"
+
+
+def add_a_file(bundle: Path) -> str:
+    (bundle / "build" / "target_tools" / "json.py").write_text("raise SystemExit('mine')\n")
+    return "build/target_tools/json.py"
+
+
+def add_a_link(bundle: Path) -> str:
+    (bundle / "build" / "wheels").symlink_to("/tmp")
+    return "build/wheels"
+
+
+@pytest.mark.parametrize(
+    "change", [change_a_wheel, change_a_script, take_a_file, add_a_file, add_a_link]
+)
+def test_what_was_changed_on_the_way_is_named_and_nothing_is_done(
+    bundles: Bundles, copied: Path, tmp_path: Path, change: Callable[[Path], str]
+) -> None:
+    name = change(copied)
+    done = bundles.install(copied, tmp_path / "root")
+    assert done.code == 2, done.text
+    assert f": {name}\nhint: copy or unpack the bundle again" in done.err
+    assert not (tmp_path / "root").exists()
+
+
+def test_a_launcher_that_starts_nothing_publishes_nothing(bundles: Bundles, built: Path) -> None:
+    [launcher] = built.glob(f"{NAME}/????????????/bin/mpiexec")
+    launcher.unlink()
+    launcher.write_text("#!/bin/sh\nexit 0\n")
+    launcher.chmod(0o755)
+    done = bundles.install(bundles.first, built)
+    assert done.code == 6, done.text
+    assert "mpiexec ended with exit code 0 but started no rank: none of 2 reported" in done.err
+    assert published(built) == []
+    assert evidence(built)[-1]["result"]["verdict"] == "failed"
+
+
+def test_two_versions_in_one_root_are_environments_like_any_other(
+    bundles: Bundles, envbuild: Envbuild, tmp_path: Path
+) -> None:
+    root = tmp_path / "root"
+    for bundle in (bundles.first, bundles.second):
+        done = bundles.install(bundle, root)
+        assert done.code == 0, done.text
+    again = bundles.install(bundles.first, root)
+    assert again.code == 0, again.text
+    assert f"{NAME}/1 holds exactly this already" in again.err
+
+    told = json.loads(envbuild("list", "--root", root, "--json").out)
+    assert [(each["number"], each["tier"]) for each in told["environments"]] == [
+        (1, "several ranks"),
+        (2, "several ranks"),
+    ]
+    # What was installed last is what is meant, be it there already.
+    assert [each["default"] for each in told["environments"]] == [True, False]
+    info = json.loads(envbuild("info", f"{NAME}/2", "--root", root, "--json").out)
+    [proof] = info["evidence"]
+    assert (proof["execution"], proof["result"]["verdict"]) == ("native", "passed")
+    text = (root / "modulefiles" / NAME / "2.lua").read_text()
+    assert f'"{NAME}/2: ' in text
+    assert f"Proved: several ranks, native, {proof['time']}" in text
+    assert "@NUMBER@" not in text + done.text
+
+    smoke = envbuild("smoke", f"{NAME}/2", "--root", root)
+    assert smoke.code == 0, smoke.text
+    line = envbuild("launch", f"{NAME}/2", "--root", root, "--", "python", "x.py")
+    assert "mpiexec -n" in line.out, line.text
+    diff = envbuild("diff", f"{NAME}/1", f"{NAME}/2", "--root", root)
+    assert "A second bundle" in diff.out, diff.text
+    assert envbuild("rollback", NAME, "--to", "2", "--root", root).code == 0
+    removed = envbuild("remove", f"{NAME}/1", "--root", root)
+    assert removed.code == 0, removed.text
+    told = json.loads(envbuild("list", "--root", root, "--json").out)
+    assert [(each["number"], each["default"]) for each in told["environments"]] == [(2, True)]
