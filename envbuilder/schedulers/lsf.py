@@ -5,12 +5,11 @@ environment of jobs, OLCF's user guide for Summit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 
 from ..errors import Place, UsageError
 from ..model.hosts import HostEntry, host_name, join_hosts, slot_count
 from ..model.job import Job, JobScript
-from ..model.launch import Hosts, LaunchNode, Words
+from ..model.launch import Host, Hosts, LaunchNode, Words
 from ..model.site import Launcher
 from ..text import LONG, shown
 from .protocol import Ask, Which, no_job_step
@@ -103,15 +102,12 @@ def job_hosts(
         )
     if launch_node is None or launch_node.room is None:
         return hosts
-    room = launch_node.room
-    return tuple(replace(host, slots=room) for host in hosts)
+    return tuple(Host(host.name, launch_node.room) for host in hosts)
 
 
 def draft_launcher(which: Which, _ask: Ask) -> Launcher | None:
     """Return ``jsrun`` where it is."""
-    if which(_LAUNCHER) is None:
-        return None
-    return Launcher(kind=_LAUNCHER, command=(_LAUNCHER,))
+    return Launcher(kind=_LAUNCHER, command=(_LAUNCHER,)) if which(_LAUNCHER) else None
 
 
 def lsf_hosts(text: str, *, launch_node: bool) -> Hosts:

@@ -78,7 +78,7 @@ def _directives(job: Job) -> Iterator[str]:
         ("job-name", job.name),
         ("nodes", job.nodes),
         ("ntasks-per-node", tasks),
-        ("cpus-per-task", _cpus_per_task(job, tasks)),
+        ("cpus-per-task", job.cpus_per_rank and job.cpus_per_rank * (job.ranks_per_node // tasks)),
         ("gres", f"gpu:{job.gpus_per_node}" if job.gpus_per_node else None),
         ("time", f"{hours:02}:{minutes:02}:00"),
         ("account", job.account),
@@ -88,12 +88,6 @@ def _directives(job: Job) -> Iterator[str]:
     for name, value in options:
         if value is not None:
             yield f"{name}={value}"
-
-
-def _cpus_per_task(job: Job, tasks: int) -> int | None:
-    if job.cpus_per_rank is None:
-        return None
-    return job.cpus_per_rank * (job.ranks_per_node // tasks)
 
 
 def _settings(job: Job) -> Iterator[str]:
@@ -143,10 +137,8 @@ def draft_launcher(which: Which, ask: Ask) -> Launcher | None:
     if which(_LAUNCHER) is None:
         return None
     offered = ask(_LAUNCHER, "--mpi=list").split()
-    protocol = next((each for each in _PROTOCOLS if each in offered), None)
-    return Launcher(
-        kind=_LAUNCHER, command=(_LAUNCHER, *([f"--mpi={protocol}"] if protocol else []))
-    )
+    mpi = [f"--mpi={each}" for each in _PROTOCOLS if each in offered][:1]
+    return Launcher(kind=_LAUNCHER, command=(_LAUNCHER, *mpi))
 
 
 def slurm_hosts(nodelist: str, tasks_per_node: str) -> Hosts:
