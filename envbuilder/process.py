@@ -15,30 +15,9 @@ from pathlib import Path
 
 from .errors import MissingToolError
 from .target_tools import processes
-from .target_tools.proc import birth
-from .target_tools.processes import (
-    ASKING_FOR_THE_END,
-    GRACE,
-    Running,
-    end_marked,
-    now,
-    send,
-    signals_held_back,
-)
+from .target_tools.processes import ASKING_FOR_THE_END, GRACE, Running, signals_held_back
 
-__all__ = [
-    "ASKING_FOR_THE_END",
-    "GRACE",
-    "Finished",
-    "Running",
-    "birth",
-    "end_marked",
-    "follow",
-    "now",
-    "run",
-    "send",
-    "start",
-]
+__all__ = ["ASKING_FOR_THE_END", "GRACE", "Finished", "follow", "run", "start"]
 
 
 @dataclass(frozen=True)
@@ -80,28 +59,19 @@ def run(
     with contextlib.ExitStack() as held:
         held.enter_context(signals_held_back())
         popen = _popen(command, env, cwd, subprocess.PIPE, subprocess.PIPE)
-        return _finish(popen, tuple(command), timeout, held.close)
-
-
-def _finish(
-    popen: subprocess.Popen[bytes],
-    command: tuple[str, ...],
-    timeout: float,
-    begin: Callable[[], None],
-) -> Finished:
-    running = Running(popen)
-    try:
-        begin()
-        out, err = popen.communicate(timeout=timeout)
-        code: int | None = popen.returncode
-    except subprocess.TimeoutExpired:
-        running.end()
-        out, err = _what_is_left(popen)
-        code = None
-    except BaseException:
-        running.end()
-        raise
-    return Finished(command, code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+        code: int | None = None
+        try:
+            held.close()
+            out, err = popen.communicate(timeout=timeout)
+            code = popen.returncode
+        except subprocess.TimeoutExpired:
+            Running(popen).end()
+            out, err = _what_is_left(popen)
+        except BaseException:
+            Running(popen).end()
+            raise
+    printed = (each.decode("utf-8", "replace") for each in (out, err))
+    return Finished(tuple(command), code, *printed)
 
 
 def _what_is_left(popen: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:

@@ -12,6 +12,7 @@ import pytest
 
 from envbuilder import process
 from envbuilder.errors import MissingToolError
+from envbuilder.target_tools import proc, processes
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -19,7 +20,7 @@ ENV = {"PATH": os.environ["PATH"]}
 def gone(pid: int) -> bool:
     until = time.monotonic() + 5
     while time.monotonic() < until:
-        if process.birth(pid) is None:
+        if proc.birth(pid) is None:
             return True
         time.sleep(0.02)
     return False
@@ -54,7 +55,7 @@ def test_a_grandchild_that_keeps_the_pipe_does_not_hold_us(tmp_path: Path) -> No
     assert done.code is None
     assert time.monotonic() - began < 20
     child = int((tmp_path / "child").read_text())
-    process.send(child, signal.SIGKILL)
+    processes.send(child, signal.SIGKILL)
     assert gone(child)
 
 
@@ -80,9 +81,9 @@ def test_a_zombie_counts_as_gone() -> None:
     if pid == 0:
         os._exit(0)
     until = time.monotonic() + 5
-    while process.birth(pid) is not None and time.monotonic() < until:
+    while proc.birth(pid) is not None and time.monotonic() < until:
         time.sleep(0.01)
-    assert process.birth(pid) is None
+    assert proc.birth(pid) is None
     os.waitpid(pid, 0)
 
 
@@ -91,7 +92,7 @@ def test_birth_survives_a_name_with_brackets(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\nsleep 30 & wait\n")
     program.chmod(0o755)
     with process.start([str(program)], env=ENV, log=tmp_path / "log") as running:
-        assert process.birth(running.pid) is not None
+        assert proc.birth(running.pid) is not None
 
 
 STARTER = """

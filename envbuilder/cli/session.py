@@ -41,30 +41,24 @@ class Interrupted(BaseException):
 def open_session(as_json: bool, recipes: list[Path] | None = None) -> Session:
     """Return the session of this call. *recipes*: further folders of recipes, sites, knowledge."""
     from ..commands.context import Context
+    from ..errors import UsageError
     from ..report import Report
 
     report = Report(sys.stdout, sys.stderr, as_json)
+    try:
+        cwd = Path.cwd()
+    except FileNotFoundError:
+        gone = "the working folder is gone: it was removed or moved"
+        report.error(error := UsageError(gone, "cd to one that is there"))
+        raise typer.Exit(int(error.code)) from None
     context = Context(
         environ=dict(os.environ),
-        cwd=_working_folder(report),
+        cwd=cwd,
         clock=lambda: datetime.now(timezone.utc),
         reporter=report,
         recipe_folders=tuple(recipes or ()),
     )
     return Session(report, context)
-
-
-def _working_folder(report: Report) -> Path:
-    from ..errors import UsageError
-
-    try:
-        return Path.cwd()
-    except FileNotFoundError:
-        error = UsageError(
-            "the working folder is gone: it was removed or moved", "cd to one that is there"
-        )
-        report.error(error)
-        raise typer.Exit(int(error.code)) from None
 
 
 def run_verb(session: Session, verb: Callable[[], int | None]) -> None:

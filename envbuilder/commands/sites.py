@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from ..doctor.detection import DetectionResult, live_snapshot, snapshot, snapshot_text
@@ -85,12 +84,12 @@ def draft_site(context: Context, output: str | None = None) -> str:
 def _scheduler(context: Context) -> tuple[str | None, Launcher | None]:
     """Return the first scheduler whose program for submitting jobs is here, and its launcher."""
     host = Host(context.environ)
+
+    def ask(program: str, *words: str) -> str:
+        path = host.which(program)
+        return host.ask(path, *words).text if path else ""
+
     for name, scheduler in SCHEDULERS.items():
         if host.which(scheduler.SUBMIT):
-            return name, scheduler.draft_launcher(host.which, partial(_answer, host))
+            return name, scheduler.draft_launcher(host.which, ask)
     return None, None
-
-
-def _answer(host: Host, program: str, *words: str) -> str:
-    path = host.which(program)
-    return host.ask(path, *words).text if path else ""

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ..documents.patches import patch_files
-from ..model.launch import StartCommand
+from ..launchers import LAUNCHERS, launch_line
+from ..model.job import Job
+from ..model.launch import JobHosts, StartCommand, Words
 from ..model.places import Dialect, Places
 from ..model.plan import Lock
+from ..model.profiles import program
 from ..render.build import render_build
 from ..render.forms import FORMS, Form, job_form
-from ..render.subject import Renderable, Subject
+from ..render.job import ENDPOINT, HOSTS, program_words
+from ..render.subject import JobParts, Renderable, Subject
 from ..schedulers import SCHEDULERS
-from .job import job_of, job_parts
-from .launch_requests import example, facts_of, image_start, plan_in_image
+from .launch_requests import (
+    LaunchFacts,
+    base_request,
+    example,
+    facts_of,
+    image_start,
+    plan_in_image,
+    programs_launcher,
+)
 from .load import PlanInputs
 from .options import JobSize
+
+# The run time that a rendered job asks for: half an hour, which every queue takes.
+JOB_MINUTES = 30
 
 
 def forms() -> Mapping[str, Form]:
@@ -49,16 +64,62 @@ def subject_of(
 
     Raises UsageError for a job that no scheduler takes.
     """
-    planned = source.plan
-    job = job_of(planned, plan_inputs, size or JobSize())
+    facts = facts_of(source.plan, plan_inputs)
+    job = _job(facts, plan_inputs, size or JobSize())
+
+    def parts(scheduler: str) -> JobParts:
+        script = SCHEDULERS[scheduler].job_script(job)
+        return JobParts(job, script, job_words(facts, job, scheduler))
+
     return Subject(
         source=source,
         places=places,
         knowledge=plan_inputs.knowledge.value,
         prefix_of=plan_inputs.prefix_of,
         tree=tree,
-        job=lambda scheduler: job_parts(planned, job, scheduler, plan_inputs),
-        example=lambda: example(facts_of(planned, plan_inputs)),
+        job=parts,
+        example=lambda: example(facts),
         in_image=plan_in_image,
-        start=lambda inside: image_start(inside, plan_inputs.knowledge.value.components),
+        start=lambda inside: image_start(inside, facts.components),
+    )
+
+
+def _job(facts: LaunchFacts, plan_inputs: PlanInputs, asked: JobSize) -> Job:
+    """Return the job; where nothing is asked for, of the smoke test's size, on one node."""
+    plan, chosen = facts.plan, plan_inputs.chosen
+    ranks = plan.smoke.ranks if asked.ranks_per_node is None else asked.ranks_per_node
+    traits = LAUNCHERS[plan.launcher.kind].TRAITS
+    # Where only one partition is of this architecture a job must go to it.
+    fitting = [name for name, each in chosen.site.partitions.items() if each.arch == plan.arch]
+    return Job(
+        name=plan.recipe,
+        nodes=1 if asked.nodes is None else asked.nodes,
+        ranks_per_node=ranks,
+        minutes=JOB_MINUTES if asked.minutes is None else asked.minutes,
+        gpus_per_node=ranks if facts.gpus else 0,
+        cpus_per_rank=asked.cpus_per_rank,
+        account=asked.account,
+        partition=chosen.partition_name or (fitting[0] if len(fitting) == 1 else None),
+        one_task_per_node=traits.one_per_node,
+        launch_node=traits.launch_node,
+        tf_config=plan.runtime.beside == "tf-distribute",
+    )
+
+
+def job_words(facts: LaunchFacts, job: Job, scheduler: str) -> Words:
+    """Return the launch line inside a job; the program and its words are the script's own.
+
+    Raises UsageError where nothing of the stack starts ranks in a job of that scheduler, and for
+    more ranks, GPUs or cores than the site's nodes have.
+    """
+    ranks = job.nodes * job.ranks_per_node
+    launcher = programs_launcher(facts.plan, scheduler)
+    return launch_line(
+        replace(
+            base_request(facts, launcher, ranks, scheduler),
+            program=program_words(job, program(facts.plan.profile)),
+            hosts=JobHosts(job.nodes, job.ranks_per_node, HOSTS, ENDPOINT),
+            gpus=job.gpus_per_node > 0,
+            cores_per_rank=job.cpus_per_rank,
+        )
     )

@@ -9,7 +9,6 @@ from functools import cache
 from envbuilder import data
 from envbuilder.commands.entries import entries
 from envbuilder.commands.hosts import HostList
-from envbuilder.commands.job import job_words
 from envbuilder.commands.launch_requests import (
     LaunchFacts,
     base_request,
@@ -18,6 +17,7 @@ from envbuilder.commands.launch_requests import (
     script_start,
     smoke_request,
 )
+from envbuilder.commands.texts import job_words
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.library import catalogue
 from envbuilder.documents.load import load_site

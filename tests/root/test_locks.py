@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder import process
 from envbuilder.errors import BuildError
+from envbuilder.target_tools import proc, processes
 from envbuilder.target_tools.root import locks
 
 HOLDER = """
@@ -97,8 +97,8 @@ def test_what_a_killed_holder_left_running_is_ended(tmp_path: Path, command: str
         end(other)
         said: list[str] = []
         with locks.hold(path, say=said.append):
-            assert process.birth(orphan) is None
-            assert process.end_marked(f"{locks.MARK}={token}") == 0
+            assert proc.birth(orphan) is None
+            assert processes.end_marked(f"{locks.MARK}={token}") == 0
         assert said[0].startswith("ended ")
         assert said[0].endswith(
             f" processes that process {other.pid} on {os.uname().nodename} left running"
@@ -112,7 +112,7 @@ def test_a_process_that_got_the_same_id_is_not_taken_for_the_holder(tmp_path: Pa
     stale = {"host": os.uname().nodename, "pid": os.getpid(), "birth": 1, "token": "t"}
     path.write_text(json.dumps(stale))
     with locks.hold(path, say=lambda line: None, wait=0.2):
-        assert json.loads(path.read_text())["birth"] == process.birth(os.getpid())
+        assert json.loads(path.read_text())["birth"] == proc.birth(os.getpid())
 
 
 def test_a_silent_lock_of_another_host_is_named_and_left_alone(tmp_path: Path) -> None:

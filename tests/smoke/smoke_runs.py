@@ -17,6 +17,7 @@ import pytest
 
 from envbuilder import data, process, sources
 from envbuilder.model.evidence import SmokeResult
+from envbuilder.target_tools import processes
 from envbuilder.target_tools.proving.runner import SmokeRequest
 from envbuilder.target_tools.proving.runner import run_smoke as run
 from envbuilder.target_tools.proving.watch import Watch, WatchResult
@@ -161,7 +162,7 @@ class Runs:
             records = [path.read_text() for path in self.folder.glob("run/ranks/*.jsonl")]
             return self.flag.exists() and sum(where in record for record in records) == ranks
 
-        def held(watch: Watch, running: process.Running, timeout: float) -> WatchResult:
+        def held(watch: Watch, running: processes.Running, timeout: float) -> WatchResult:
             until = time.monotonic() + timeout
             while not all_there():
                 assert time.monotonic() < until, "they never hung"
