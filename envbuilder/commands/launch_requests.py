@@ -26,7 +26,6 @@ from ..model.launch import (
     Host,
     Hosts,
     JobHosts,
-    LaunchExample,
     LaunchNode,
     LaunchRequest,
     Mpi,
@@ -281,14 +280,14 @@ def script_start(facts: LaunchFacts, proof: Proof | None = None) -> StartCommand
     return start_command(smoke_request(facts, proof, facts.plan.smoke.ranks))
 
 
-def example(facts: LaunchFacts, script: str = "PROGRAM.py") -> LaunchExample:
+def example(facts: LaunchFacts, script: str = "PROGRAM.py") -> StartCommand:
     """Return the launch line of the module's help and of create's last lines: on one node."""
     launcher = programs_launcher(facts.plan, facts.scheduler)
     every_gpu = LAUNCHERS[launcher.kind].TRAITS.on_every_gpu and facts.shape.gpus_per_node
     ranks = every_gpu or EXAMPLE_RANKS
     request = base_request(facts, launcher, ranks, facts.scheduler)
     words = launch_line(replace(request, program=program(facts.plan.profile, script)))
-    return LaunchExample(ranks, words)
+    return StartCommand(ranks, words)
 
 
 def plan_in_image(plan: Plan) -> Plan:

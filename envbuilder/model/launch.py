@@ -99,6 +99,8 @@ class JobStep:
 class StartCommand:
     """How a script starts a smoke test's ranks: the launch line but for the program.
 
+    Of a module's help it is the whole line, program and all.
+
     ``root_variables``: what root must set to 1. ``settings``: lines of bash before the line.
     """
 
@@ -106,14 +108,6 @@ class StartCommand:
     words: Words
     root_variables: Words = ()
     settings: Words = ()
-
-
-@dataclass(frozen=True)
-class LaunchExample:
-    """The launch line of a module's help, program and all."""
-
-    ranks: int
-    words: Words
 
 
 @dataclass(frozen=True)

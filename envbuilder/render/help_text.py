@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..model.launch import LaunchExample
+from ..model.launch import StartCommand
 from ..model.plan import Finding, FindingStatus, Modules
 from ..target_tools.modulefile import NUMBER, PROVED
 from .subject import Renderable
@@ -19,7 +19,7 @@ _HEADS: Mapping[FindingStatus, str] = {
 }
 
 
-def help_lines(lock: Renderable, example: LaunchExample | None) -> tuple[str, ...]:
+def help_lines(lock: Renderable, example: StartCommand | None) -> tuple[str, ...]:
     """Return the lines of the help text, with marks for its number and for what was proved."""
     plan = lock.plan
     return (
@@ -37,7 +37,7 @@ def help_lines(lock: Renderable, example: LaunchExample | None) -> tuple[str, ..
     )
 
 
-def _start(example: LaunchExample | None) -> Iterator[str]:
+def _start(example: StartCommand | None) -> Iterator[str]:
     if example:
         yield ""
         yield f"Start a program on {example.ranks} ranks:"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..model.evidence import Evidence
-from ..model.launch import LaunchExample
+from ..model.launch import StartCommand
 from ..model.places import Dialect, Places
 from ..model.plan import Plan
 from ..target_tools.modulefile import NUMBER, SUMMARY, filled
@@ -24,7 +24,7 @@ def render_modulefile(
     number: int,
     evidence: Evidence | None,
     dialect: Dialect,
-    example: LaunchExample | None = None,
+    example: StartCommand | None = None,
 ) -> str:
     """Return the text of modulefile ``<name>/<number>``; without evidence its help says so."""
     told = evidence.plain() if evidence else None
@@ -32,7 +32,7 @@ def render_modulefile(
 
 
 def unfilled(
-    lock: Renderable, places: Places, dialect: Dialect, example: LaunchExample | None = None
+    lock: Renderable, places: Places, dialect: Dialect, example: StartCommand | None = None
 ) -> str:
     """Return the text of a modulefile, with marks for its number and for what was proved.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..model.backend import PrefixParts
 from ..model.job import Job, JobScript
 from ..model.knowledge import Knowledge
-from ..model.launch import LaunchExample, StartCommand
+from ..model.launch import StartCommand
 from ..model.places import Places
 from ..model.plan import Lock, Plan
 from ..model.profiles import recipe_arguments
@@ -60,7 +60,7 @@ class Subject:
     prefix_of: Callable[[Plan], PrefixParts]
     tree: Path = Path("modulefiles")
     job: Callable[[str], JobParts] | None = None
-    example: Callable[[], LaunchExample] | None = None
+    example: Callable[[], StartCommand] | None = None
     in_image: Callable[[Plan], Plan] = lambda plan: plan
     start: Callable[[Plan], StartCommand] | None = None
 
