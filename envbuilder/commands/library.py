@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Literal
 
 from ..documents.library import catalogue, find
-from ..documents.load import load_recipe, load_site
+from ..documents.load import LoadedDocument, load_recipe, load_site
 from ..documents.schema import schemas
 from ..documents.snapshots import load_snapshot
 from ..errors import DocumentError, EnvbuildError, Problem
+from ..model.knowledge import Knowledge
 from ..model.module_names import unknown_module_notes
 from ..model.outcome import DocumentEntry
 from ..model.recipe import Recipe
 from ..model.site import Site
+from ..resolve.flag_refusals import flag_refusals
 from .context import Context
 from .entries import entries
 
@@ -31,35 +33,41 @@ def list_documents(kind: Kind, context: Context) -> tuple[DocumentEntry, ...]:
 
 def _summary(kind: Kind, path: Path, context: Context) -> str:
     try:
-        return _load(kind, path, context).summary
+        return _load(kind, path, context).value.summary
     except EnvbuildError as error:
         return f"broken: {error.problems[0].message}"
 
 
-def _load(kind: Kind, path: Path, context: Context) -> Recipe | Site:
+def _load(
+    kind: Kind, path: Path, context: Context
+) -> LoadedDocument[Recipe] | LoadedDocument[Site]:
     if kind == "recipe":
-        return load_recipe(path, context.knowledge, entries()).value
-    return load_site(path, context.knowledge, entries()).value
+        return load_recipe(path, context.knowledge, entries())
+    return load_site(path, context.knowledge, entries())
 
 
 def show(kind: Kind, name: str, context: Context) -> tuple[Recipe | Site, str]:
     """Return a document as it is read and as it is written."""
     path = find(kind, name, context.folders)
-    return _load(kind, path, context), path.read_text(encoding="utf-8")
+    return _load(kind, path, context).value, path.read_text(encoding="utf-8")
 
 
 def check(kind: Kind, files: Sequence[Path], context: Context) -> tuple[str, ...]:
     """Check files; raises one DocumentError with the problems of all of them.
 
-    Of a site its snapshot is checked too; what should be known of that is told.
+    Of a recipe its flags are checked too, by the rules of a plan. Of a site its snapshot is
+    checked too; what should be known of that is told.
     """
     problems: list[Problem] = []
     notes: list[str] = []
     for file in files:
         try:
-            document = _load(kind, file, context)
-            if isinstance(document, Site):
-                notes += [f"{file.name}: {each}" for each in _site_notes(document, file, context)]
+            loaded = _load(kind, file, context)
+            if isinstance(loaded.value, Site):
+                said = _site_notes(loaded.value, file, context)
+                notes += [f"{file.name}: {each}" for each in said]
+            else:
+                problems += _wrong_flags(loaded, loaded.value, context.knowledge)
         except EnvbuildError as error:
             problems.extend(error.problems)
     if problems:
@@ -67,6 +75,20 @@ def check(kind: Kind, files: Sequence[Path], context: Context) -> tuple[str, ...
     for note in notes:
         context.reporter.warn(note)
     return tuple(str(file) for file in files)
+
+
+def _wrong_flags(
+    written: LoadedDocument[Recipe] | LoadedDocument[Site], recipe: Recipe, knowledge: Knowledge
+) -> list[Problem]:
+    """Return what every plan of the recipe would refuse of its flags, where it is written."""
+    return [
+        Problem(
+            f"{each.row.id}: {each.row.summary}",
+            written.place("runtime", "flags", *filter(None, [each.flag])),
+            (each.row.fix,) if each.row.fix else (),
+        )
+        for each in flag_refusals(recipe, knowledge)
+    ]
 
 
 def _site_notes(site: Site, file: Path, context: Context) -> list[str]:

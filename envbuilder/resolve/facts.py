@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..model.condition import Lookup, Value
+from ..model.recipe import Recipe
 from .request import Request
 
 # Horovod's build variables for its operations on GPUs; all of them at once from 0.20 on.
@@ -50,17 +51,24 @@ class Facts:
         return frozenset(behind & set(self.flags or ()))
 
 
+def recipe_facts(recipe: Recipe) -> dict[str, Value]:
+    """Return what the recipe alone states, whatever the site."""
+    return {
+        "backend": recipe.backend,
+        "container": False,  # no target is one yet
+        "system_site_packages": recipe.system_site_packages,
+        "uses": frozenset(recipe.uses),
+        "channels": frozenset(recipe.channels),
+    }
+
+
 def request_facts(request: Request) -> Facts:
     """Return what recipe, site and snapshot state; the partition's facts win."""
     recipe, site = request.recipe, request.site
     found: dict[str, Value | None] = {
+        **recipe_facts(recipe),
         "arch": request.arch,
-        "backend": recipe.backend,
-        "container": False,  # no target is one yet
-        "system_site_packages": recipe.system_site_packages,
         "scheduler": site.scheduler,
-        "uses": frozenset(recipe.uses),
-        "channels": frozenset(recipe.channels),
         "glibc": request.snapshot.glibc,
     }
     for facts in (site.facts, request.facts):
