@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .. import files
 from ..build import build, hand_over, prepare
-from ..errors import BuildError, SmokeError
+from ..errors import BuildError, SmokeError, UsageError
 from ..locking import lock_cache
 from ..model.decisions import asks_the_same
 from ..model.evidence import TIERS, Evidence
@@ -37,7 +37,7 @@ def hold_environment(
 ) -> Iterator[RootEnvironment]:
     """Open the root, and hold the environment's folder until the block ends; *given*: its lock.
 
-    Raises UsageError for what cannot be built, before anything is written.
+    Raises UsageError for what cannot be built, or not on this machine, before anything is written.
     """
     path = root_path(options.root, plan_inputs.site, plan_inputs.arch, context)
     if given:
@@ -45,11 +45,30 @@ def hold_environment(
         build_texts(given, places_of(home, given.id()), plan_inputs)
     planned = given.plan if given else plan(plan_inputs)
     check_buildable(planned, plan_inputs.prefix_of(planned))
+    _check_machine(options, plan_inputs)
     root = store.open_root(path, plan_inputs.site.name, plan_inputs.arch)
     home = store.open_home(root, planned.recipe)
     with locks.hold(home.lock_file, say=context.reporter.say) as held, files.scratch(home.scratch):
         context = replace(context, environ=held.environ(context.environ))
         yield RootEnvironment(options, given, plan_inputs, planned, home, context)
+
+
+def _check_machine(options: CreateOptions, plan_inputs: PlanInputs) -> None:
+    """Raise UsageError if the chosen site has module trees and none of them is on this machine.
+
+    A site without module trees states nothing that a machine could be recognised by.
+    """
+    site, choice = plan_inputs.site, options.choice
+    trees = site.module_trees
+    if not trees or any(Path(tree).is_dir() for tree in trees):
+        return
+    more = f", nor are {len(trees) - 1} more" if len(trees) > 1 else ""
+    words = f"{choice.recipe} --site {choice.site or site.name}"
+    raise UsageError(
+        f"this machine is not site {site.name}: its module tree {trees[0]} is not here{more}",
+        f"envbuild create {words} --bundle makes a bundle that is built there, without network",
+        "--site local builds for this machine, with what it has",
+    )
 
 
 @dataclass(frozen=True)

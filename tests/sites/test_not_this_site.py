@@ -1,0 +1,49 @@
+"""`create` for a site that this machine is not: refused before anything is fetched or written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from typer.testing import CliRunner
+
+from envbuilder.cli import app
+from envbuilder.commands import root_environment
+
+_SITE = """\
+schema: 1
+name: elsewhere
+summary: A cluster of another place
+arch: [x86_64, ppc64le, aarch64]
+"""
+
+
+def create(tmp_path: Path, *words: str) -> tuple[int, str]:
+    """Return exit code and messages of a `create` that ends where pip would be asked."""
+    # CliRunner runs in this process: whatever would be fetched or run comes after the lock.
+    with mock.patch.object(root_environment, "fingerprint", side_effect=KeyError("asked")):
+        answer = CliRunner().invoke(app, ["create", *words, "--root", str(tmp_path / "root")])
+    return answer.exit_code, " ".join(answer.stderr.split())
+
+
+@pytest.mark.parametrize("named", [(), ("--site", "taurus-alpha")], ids=["by-arch", "named"])
+def test_a_documented_site_is_not_this_machine(named: tuple[str, ...], tmp_path: Path) -> None:
+    code, said = create(tmp_path, "horovod-module", "--arch", "x86_64", *named)
+    assert code == 2
+    assert "this machine is not site taurus-alpha: its module tree " in said
+    assert "envbuild create horovod-module --site taurus-alpha --bundle" in said
+    assert not (tmp_path / "root").exists()
+
+
+def test_trees_decide_and_a_site_without_them_is_built_for(tmp_path: Path) -> None:
+    site, tree = tmp_path / "elsewhere.yaml", tmp_path / "modules"
+    words = ("allreduce", "--site", str(site))
+    site.write_text(_SITE)
+    assert create(tmp_path, *words) == (70, mock.ANY)
+    site.write_text(f"{_SITE}module-system: lmod\nmodule-trees: [{tree}, {tmp_path}/more]\n")
+    code, said = create(tmp_path, *words)
+    assert code == 2
+    assert f"its module tree {tree} is not here, nor are 1 more" in said
+    tree.mkdir()
+    assert create(tmp_path, *words) == (70, mock.ANY)
