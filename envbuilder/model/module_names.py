@@ -1,7 +1,8 @@
-"""Which component a module's name means: without regard to case, and to categories before it.
+"""Which component a module's name means: without regard to case, and to what stands around it.
 
-``OpenMPI/4.1.4``, ``openmpi/4.1.4`` and ``mpi/OpenMPI/4.1.4`` (EasyBuild's categorised naming) are
-Open MPI.
+``OpenMPI/4.1.4``, ``openmpi/4.1.4``, ``mpi/OpenMPI/4.1.4`` (EasyBuild's categorised naming),
+``gcc-12.2.0/openmpi/4.1.4`` (a projection of Spack) and ``openmpi/gcc/4.1.4`` are Open MPI.
+``netcdf/openmpi/4.9.0`` is NetCDF, and no Open MPI of a release 4.9.0.
 """
 
 from __future__ import annotations
@@ -27,9 +28,50 @@ def version_part(module: str) -> str:
     return module.rpartition("/")[2]
 
 
+# Words that sort modules and name no software: EasyBuild's module classes (easybuild/tools/
+# config.py), those of sites, systems and architectures (Spack's {architecture}).
+_CATEGORY = re.compile(
+    r"^(base|ai|astro|bio|cae|chem|compilers?|data|dataset|debuggers?|devel|geo|ide|lang|languages?"
+    r"|lib|libs|librar(y|ies)|math|mpi|numlib|perf|quantum|phys|system|toolchains?|tools?|utils?"
+    r"|utilities|vis|apps?|applications?|software|core|gpu|nvidia|parallel|python-packages"
+    r"|(linux|rhel|el|centos|rocky|alma|sles|ubuntu|debian|x86_64|aarch64|ppc64le)[^/]*)$"
+)
+# What software is built with or for; the later ones are built with the earlier ones. Where other
+# software stands beside them in a name, it is that.
+_BUILT_WITH = tuple(
+    map(
+        re.compile,
+        (
+            r"^(gcc|gcccore|gnu|intel|oneapi|icc|clang|aocc|nvhpc|pgi)$",
+            r"^(cuda|rocm)$",
+            r"^(python|anaconda)\d?$",
+            r"(mpi|mpich|mvapich2?)$",
+        ),
+    )
+)
+# A word with its version (gcc-8.5.0, cuda-12.0), a version by itself (8.5.0, 2022b).
+_VERSIONED, _VERSION = re.compile(r"-v?\d[\w.]*$"), re.compile(r"^v?\d")
+
+
 def stem(module: str) -> str:
-    """Return the last word of a module's name before its version, in lower case."""
-    return version_part(key(module)).lower()
+    """Return the word that names the software in a module's name, in lower case.
+
+    It is what is left of the words before the version without categories and versions; of several
+    the one that is built with the others, else the last one.
+    """
+    words = key(module).lower().split("/")
+    left: list[str] = []
+    for word in words:
+        if _VERSION.match(word):
+            del left[-1:]
+        elif not _CATEGORY.match(word) and not _VERSIONED.search(word):
+            left.append(word)
+    return max(reversed(left), key=_level) if left else words[-1]
+
+
+def _level(word: str) -> int:
+    levels = (level for level, those in enumerate(_BUILT_WITH) if those.search(word))
+    return next(levels, len(_BUILT_WITH))
 
 
 def stems(components: Mapping[str, Component]) -> dict[str, str]:
@@ -44,14 +86,19 @@ def stems(components: Mapping[str, Component]) -> dict[str, str]:
 def unknown_modules(
     modules: Iterable[StatedModule], components: Mapping[str, Component]
 ) -> list[tuple[str, str | None]]:
-    """Return the stems of modules that provide nothing known, each with a component it may mean."""
+    """Return the names of modules that provide nothing known, each with a component it may mean."""
     known = stems(components)
     found = {
-        stem(module.name)
+        key(module.name).lower()
         for module in modules
         if not module.provides and "/" in module.name and stem(module.name) not in known
     }
-    return [(name, _suggestion(name, known)) for name in sorted(found)]
+    suggested = {name: _suggestion(name, known) for name in found}
+    # What no component resembles is told by the word that names it.
+    told = {
+        name if component else stem(f"{name}/0"): component for name, component in suggested.items()
+    }
+    return sorted(told.items())
 
 
 # So many names that mean nothing are told.
@@ -76,7 +123,15 @@ def unknown_module_notes(
 
 
 def _suggestion(name: str, known: Mapping[str, str]) -> str | None:
-    """Return the component that a name may mean; None: it is like none of them."""
+    """Return the component that a name may mean; None: it is like none of them.
+
+    In ``ibm/openmpi`` nothing tells whether that is IBM's Open MPI, or something for Open MPI.
+    """
+    words = (stem(f"{name}/0"), *reversed(name.split("/")))
+    return next((each for word in words if (each := _likeness(word, known))), None)
+
+
+def _likeness(name: str, known: Mapping[str, str]) -> str | None:
     plain = re.sub(r"[0-9._]+$", "", _PREFIX.sub("", name))
     words = {**known, **{component: component for component in known.values()}}
     if plain in words:

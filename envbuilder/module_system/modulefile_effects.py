@@ -68,7 +68,10 @@ _ADDS: Mapping[str, tuple[str, Callable[[list[str], list[Load]], Sequence[Any]]]
     "set": ("variables", lambda words, _: [tuple(words[-2:])] if len(words) > 1 else []),
     "path": (
         "paths",
-        lambda words, _: [(words[0], each) for each in ":".join(words[1:]).split(":") if each],
+        # Spack puts the prefix itself there as PREFIX/.
+        lambda words, _: [
+            (words[0], each.removesuffix("/.")) for each in ":".join(words[1:]).split(":") if each
+        ],
     ),
 }
 
@@ -197,8 +200,11 @@ def _tcl_calls(text: str) -> Iterator[_Call]:
             verbs, (name, *words) = _TCL[name], words
         verb = verbs.get(name, "")
         if verb == "path" and "-d" in words:
-            # It names another separator; such a variable is no list of folders.
-            continue
+            at = words.index("-d")
+            if words[at + 1 : at + 2] != [":"]:
+                # Another separator: such a variable is no list of folders.
+                continue
+            del words[at : at + 2]
         if verb != "set":
             words = [word for word in words if not word.startswith("-")]
         if name == "use":

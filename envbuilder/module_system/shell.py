@@ -1,7 +1,8 @@
 """A site's module system, started the way its document says, and what it answers.
 
-Every question is asked in an environment where nothing but the site's ``preload`` is loaded: a
-modulefile that loads what is not loaded yet would hide that from somebody who has it loaded.
+Every question is asked in an environment where nothing but the site's ``preload`` is loaded, and
+what loading a module does where nothing is loaded: a modulefile that loads what is not loaded yet
+would hide that from somebody who has it loaded.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ shift
 """
 
 _TELL = r"""
-printf '%s\0' "$LMOD_CMD" "$LMOD_DIR" "$LMOD_VERSION" "$MODULEPATH"
+printf '%s\0' "$LMOD_CMD" "$LMOD_DIR" "$LMOD_VERSION" "$MODULEPATH" "$LOADEDMODULES"
 module --version 2>&1
 """
 
@@ -85,7 +86,7 @@ class Modulefile:
 @dataclass(frozen=True)
 class ModuleShell:
     """The module system of a site, started. ``version``: its name and version; Lmod's program and
-    folder. ``trees``: where it looks.
+    folder. ``trees``: where it looks. ``loaded``: the preloads, and what those load.
     """
 
     site: Site
@@ -94,6 +95,7 @@ class ModuleShell:
     command: str = ""
     folder: str = ""
     trees: tuple[str, ...] = ()
+    loaded: tuple[str, ...] = ()
 
     def bash(self, script: str, *words: str) -> Finished:
         """Run *script* where the trees are in use and the preloads loaded; its words are ``$@``."""
@@ -137,7 +139,7 @@ def start(
     # An init file that ends the shell leaves no answer and may end with 0.
     if not done.ok or "\0" not in done.stdout:
         raise UsageError(_why_not(site, done))
-    lmod, folder, version, path, output = done.stdout.split("\0", 4)
+    lmod, folder, version, path, names, output = done.stdout.split("\0", 5)
     module_path = tuple(dict.fromkeys(tree for tree in path.split(":") if tree.startswith("/")))
     if not module_path and site.module_trees:
         # `module` itself is broken, and says so without an exit code.
@@ -152,7 +154,10 @@ def start(
             "name them in the site file, module-trees: [/path], or with --tree",
         )
     version = f"Lmod {version}" if version else clean(first_line(output), 60)
-    return replace(shell, version=version, command=lmod, folder=folder, trees=module_path)
+    loaded = tuple(name for name in names.split(":") if name)
+    return replace(
+        shell, version=version, command=lmod, folder=folder, trees=module_path, loaded=loaded
+    )
 
 
 def _why_not(site: Site, done: Finished) -> str:
@@ -230,7 +235,7 @@ def _of_tree(
         word, _, mark = line.partition(" ")
         name = word.removesuffix("(default)")
         path = Path(tree) / name
-        if "/" in name and not name.endswith(("/", ":")) and is_file(path):
+        if name and not name.endswith(("/", ":")) and is_file(path):
             hidden = "H" in mark or Path(name).name.startswith(".")
             default = word.endswith("(default)")
             yield Modulefile(name, str(path), tree, parents, hidden, default, padded(name))
@@ -261,7 +266,8 @@ def _show(shell: ModuleShell, tree: str, files: Sequence[Modulefile]) -> dict[st
         effects = of_lmod(output)
     else:
         script = 'tree=$1; shift; MODULEPATH="$tree" module show "$@" 2>&1'
-        done = shell.bash(script, tree, *names)
+        plain = replace(shell, site=shell.site.model_copy(update={"preload": ()}))
+        done = plain.bash(script, tree, *names)
         output = done.stdout
         effects = of_tcl(output)
     shown = {each.path: effects[each.path] for each in files if each.path in effects}

@@ -40,6 +40,7 @@ class _Look:
     """The modules of a site while they are put together."""
 
     preload: tuple[str, ...]
+    loaded: tuple[str, ...] = ()
     effects: dict[str, Effects] = field(default_factory=dict)
     by_name: dict[str, Modulefile] = field(default_factory=dict)
     by_key: dict[str, list[Modulefile]] = field(default_factory=dict)
@@ -55,7 +56,7 @@ def read_modules(
     modules is in the notes.
     """
     shell = start(site, environ, trees)
-    look = _Look(preload=site.preload)
+    look = _Look(preload=site.preload, loaded=shell.loaded)
     _sort_in(look, modulefiles(shell))
     look.effects = show(shell, tuple(look.by_name.values()))
     modules = tuple(_modules(look))
@@ -73,34 +74,37 @@ def _sort_in(look: _Look, files: Sequence[Modulefile]) -> None:
     """Keep the modulefiles that can be reached; of several of one name the one that is loaded."""
     several: dict[str, list[Modulefile]] = {}
     for each in files:
-        reached = _reached(each, look.preload)
+        reached = _reached(each, look.preload, look.loaded)
         if reached is not None:
             several.setdefault(each.name, []).append(reached)
     unwritable = [name for name in several if not fits(ModuleName, name)]
     _note(look, "has a name that envbuild cannot write and is left out", unwritable)
-    ambiguous = []
+    ambiguous, openers = [], set()
     for name in sorted(set(several) - set(unwritable)):
         those = sorted(several[name], key=lambda each: padded(each.path))
         # Behind different compilers there are different modules of one name.
         chosen = next((each for each in those if not each.parents), those[-1])
         if len({each.parents for each in those}) > 1:
             ambiguous.append(name)
+            openers |= {each for alternative in chosen.parents for each in alternative}
         look.by_name[name] = chosen
         look.by_key.setdefault(key(name), []).append(chosen)
-    _note(look, "is there behind several modules: only one of them is known", ambiguous)
+    behind = f"that behind {', '.join(sorted(openers))} is known" if openers else "one is known"
+    what = f"is there behind several modules: only {behind}; a preload of another one opens others"
+    _note(look, what, ambiguous)
 
 
-def _reached(each: Modulefile, preload: Sequence[str]) -> Modulefile | None:
+def _reached(each: Modulefile, preload: Sequence[str], loaded: Sequence[str]) -> Modulefile | None:
     """Return the modulefile with what must be loaded beside the preloads; None: it is out of reach.
 
     What another module of a preload's name opens (modenv/scs5 beside modenv/ml) is out of reach,
-    and so is that module itself.
+    and so is that module itself. So is what another one than the preloads load (*loaded*) opens.
     """
-    keys = {key(name): name for name in preload}
-    if keys.get(key(each.name), each.name) != each.name:
+    if any(key(name) == key(each.name) and name != each.name for name in preload):
         return None
+    keys = {key(name): name for name in (*loaded, *preload)}
     alternatives = {
-        tuple(name for name in alternative if name not in preload)
+        tuple(name for name in alternative if name != keys.get(key(name)))
         for alternative in each.parents
         if all(keys.get(key(name), name) == name for name in alternative)
     }
@@ -203,12 +207,20 @@ def _parents(look: _Look, each: Modulefile, effects: Effects) -> list[tuple[str,
 
 
 def _home(each: Modulefile, effects: Effects) -> str | None:
-    """Return the folder of its software: EasyBuild's variable, else one that sites use."""
+    """Return the folder of its software: EasyBuild's variable, else one that sites use.
+
+    Spack sets none: its modules put the folder itself on CMAKE_PREFIX_PATH.
+    """
     variables = effects.variables
-    bare = re.sub(r"[\W_]", "_", version_part(key(each.name))).upper()
+    word = re.sub(r"[\W_]", "_", stem(each.name)).upper()
     names = [name for name in variables if name.startswith("EBROOT")]
-    names += [f"{bare}_HOME", f"{bare}_ROOT", f"{bare}_DIR", f"OLCF_{bare}_ROOT", f"{bare}HOME"]
-    homes = (variables[name].rstrip("/") for name in names if name in variables)
+    # Of python3 also PYTHON_HOME.
+    for bare in dict.fromkeys((word, word.rstrip("0123456789"))):
+        names += [f"{bare}_HOME", f"{bare}_ROOT", f"{bare}_DIR", f"OLCF_{bare}_ROOT"]
+        names.append(f"{bare}HOME")
+    stated = [variables[name] for name in names if name in variables]
+    prefixes = [each for each in effects.folders("CMAKE_PREFIX_PATH") if each != "/usr"]
+    homes = (path.rstrip("/") for path in (*stated, *prefixes))
     return next((path for path in homes if fits(SitePath, path)), None)
 
 

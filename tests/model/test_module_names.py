@@ -25,6 +25,22 @@ COMPONENTS = load_knowledge([data.RECIPES]).value.components
         ("intel-mpi/2021.9", "impi"),
         ("GCCcore/11.3.0", "gcc"),
         ("quantum-espresso/7.0", None),
+        # Spack's projections, and compilers with versions of their own.
+        ("gcc-8.5.0/openmpi/4.1.5-odh353z", "openmpi"),
+        ("gcc/12.2.0/openmpi/4.1.5", "openmpi"),
+        ("linux-rocky8-zen2/nccl/2.16.2-1", "nccl"),
+        ("openmpi/gcc/4.1.2", "openmpi"),
+        ("openmpi/gcc/64/4.1.5", "openmpi"),
+        ("openmpi/cuda/4.1.4", "openmpi"),
+        ("nccl/cuda-12.0/2.16.2", "nccl"),
+        ("cuda/nccl/2.16.2", "nccl"),
+        ("compiler/gcc/12.2.0", "gcc"),
+        ("mpi/gcc/12.2.0", "gcc"),
+        # Their versions are not those of what they are built with.
+        ("netcdf/openmpi/4.9.0", None),
+        ("fftw/openmpi/gcc/3.3.10", None),
+        ("MPI/GCC/12.2.0/OpenMPI/4.1.4/HPL/2.3", None),
+        ("ibm/openmpi/4.1.4", None),
     ],
 )
 def test_names_are_read_without_regard_to_case_and_categories(
@@ -35,16 +51,20 @@ def test_names_are_read_without_regard_to_case_and_categories(
 
 def test_modules_that_provide_nothing_known_are_listed_with_what_they_may_be() -> None:
     names = ("python39/3.9.1", "tensorflw/2.4.0", "gromacs/2021", "OpenMPI/4.1.4", "modenv/ml")
+    names = (*names, "ibm/openmpi/4.1.4", "bio/gromacs/2022")
     modules = [StatedModule(name=name) for name in names]
     modules.append(StatedModule(name="stated/1", provides={"nccl": "2.8"}))
     assert unknown_modules(modules, COMPONENTS) == [
         ("gromacs", None),
+        ("ibm/openmpi", "openmpi"),
         ("modenv", None),
         ("python39", "python"),
         ("tensorflw", "tensorflow"),
     ]
     notes = list(unknown_module_notes(modules, COMPONENTS))
     assert notes == [
+        "modules called ibm/openmpi provide nothing that is known: if that is openmpi, state it, "
+        "modules: [{name: ibm/openmpi/VERSION, provides: {openmpi: VERSION}}]",
         "modules called python39 provide nothing that is known: if that is python, state it, "
         "modules: [{name: python39/VERSION, provides: {python: VERSION}}]",
         "modules called tensorflw provide nothing that is known: if that is tensorflow, state it, "

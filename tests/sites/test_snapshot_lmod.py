@@ -215,8 +215,11 @@ def test_one_name_behind_two_compilers(tmp_path: Path) -> None:
     assert named(taken)["FFTW/3"].home == "/sw/10"
     assert named(taken)["FFTW/3"].parents == (("GCC/10",),)
     assert taken.notes == (
-        "module FFTW/3 is there behind several modules: only one of them is known",
+        "module FFTW/3 is there behind several modules: only that behind GCC/10 is known; "
+        "a preload of another one opens others",
     )
+    older = take(make_site(lmod_init(), tmp_path / "core", preload=("GCC/8",)), environ(), TODAY)
+    assert (named(older)["FFTW/3"].home, older.notes) == ("/sw/8", ())
 
 
 def test_a_python_that_a_module_brings(tmp_path: Path) -> None:
