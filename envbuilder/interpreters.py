@@ -27,6 +27,7 @@ from .host import (
     text_of,
     together,
 )
+from .host.pyenv import NotActiveError, behind_shim
 from .model.site import Interpreter, StatedModule
 
 # Virtualenvs made from virtualenvs, at most this many deep.
@@ -147,7 +148,14 @@ def _ask_all(
     """
     sources: dict[str, list[str]] = {}
     for path in paths:
-        sources.setdefault(_command(path), []).append(path)
+        try:
+            behind = behind_shim(path, host)
+        except NotActiveError as error:
+            notes.append(f"skipped {clean(path, 200)}: {_not_active(str(error))}")
+            continue
+        # What a shim leaves to the system is on PATH itself.
+        if behind is not None:
+            sources.setdefault(_command(behind), []).append(path)
     jobs = [partial(_ask_one, host, command, first[0]) for command, first in sources.items()]
     rounds = -(-len(jobs) // WORKERS)
     answers = together(jobs, rounds * 2 * (host.patience + ENDING))
@@ -195,12 +203,15 @@ def _trouble(answer: ProgramOutput) -> str:
         return "a Python 2"
     elsewhere = re.search(r"exists in these Python versions:\s+((?:\S+\s+)+?)\s*\n", answer.stderr)
     if elsewhere:
-        versions = " ".join(elsewhere.group(1).split())
-        return (
-            f"pyenv has it in {versions}, which is not active "
-            "(choose it with PYENV_VERSION, or name its path under pythons in a site file)"
-        )
+        return _not_active(" ".join(elsewhere.group(1).split()))
     return answer.trouble
+
+
+def _not_active(versions: str) -> str:
+    return (
+        f"pyenv has it in {versions}, which is not active "
+        "(choose it with PYENV_VERSION, or name its path under pythons in a site file)"
+    )
 
 
 def _interpreter(facts: Mapping[str, Any], path: str) -> Interpreter:
