@@ -40,16 +40,16 @@ TURNED = {
 }
 # Tests beside tests/PACKAGE that are meant for a package, by default and of those marked long.
 TESTS = {
+    "(shared)": ["tests/test_process.py", "tests/build", "tests/record", "tests/doctor", "tests/cli"],
     "backends": ["tests/render/test_backends.py", "tests/planning"],
-    "build": ["tests/integration/test_killed.py"],
     "cli": ["tests/integration/test_failures.py"],
     "commands": ["tests/cli", "tests/integration/test_killed.py"],
-    "interpreters": ["tests/doctor"],
+    "host": ["tests/doctor"],
     "module_system": ["tests/sites"],
     "resolve": ["tests/resolve/test_oracle.py", "tests/resolve"],
     "root": ["tests/integration/test_killed.py"],
     "schedulers": ["tests/launchers", "tests/render"],
-    "target_tools": ["tests/target_tools"],
+    "target_tools": ["tests/target_tools", "tests/smoke"],
     "targets": ["tests/render"],
     "views": ["tests/cli"],
 }
