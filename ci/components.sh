@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
 # Installs the real components that tests use, on Debian as root; elsewhere it says what is left
 # out. Prints on standard output the variables that tests read, as lines for a shell to evaluate.
-# Usage: eval "$(bash ci/components.sh FOLDER)"; FOLDER holds what is unpacked rather than installed.
+# Usage: eval "$(bash ci/components.sh FOLDER [emulation])"; FOLDER holds what is unpacked rather than
+# installed; with "emulation" also what runs programs for ppc64le.
 set -euo pipefail
 folder=${1:?usage: components.sh FOLDER}
 
 packages=(lmod zsh tcsh tcl lua5.3 openmpi-bin libopenmpi-dev gcc g++ libc6-dev make patch slurm-wlm munge)
+emulation=
+if [ "${2:-}" = emulation ]; then
+    emulation=yes
+    packages+=(qemu-user-static binfmt-support mmdebstrap)
+fi
 
 say() { printf 'components: %s\n' "$*" >&2; }
 
@@ -23,6 +29,11 @@ if [ ${#missing[@]} -gt 0 ]; then
     say "installing ${missing[*]}"
     { apt-get update && apt-get install -y --no-install-recommends "${missing[@]}"; } >&2 ||
         say "apt-get failed: tests whose component is missing are skipped"
+fi
+
+if [ -n "$emulation" ] && [ ! -e /proc/sys/fs/binfmt_misc/qemu-ppc64le ]; then
+    [ -e /proc/sys/fs/binfmt_misc/register ] || mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc || :
+    update-binfmts --enable qemu-ppc64le >&2 || say "no emulation of ppc64le: its tests are skipped"
 fi
 
 # Environment Modules conflicts with Lmod as a package, so it is unpacked beside it.

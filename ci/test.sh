@@ -25,11 +25,14 @@ for name in python3 python3.13 python3.12 python3.11 python3.10; do
 done
 [ -n "$python" ] || { echo "no Python >= 3.10 with venv on PATH; name one: PYTHON=... bash ci/test.sh" >&2; exit 9; }
 
+long=
+[ "$*" = "-m long" ] && long=yes
+
 venv=${ENVBUILD_TEST_VENV:-$PWD/.venv-test}
 say "components"
 mkdir -p "$venv"
 venv=$(cd "$venv" && pwd)
-eval "$(bash ci/components.sh "$venv/components")"
+eval "$(bash ci/components.sh "$venv/components" ${long:+emulation})"
 
 make_venv() {
     bash ci/venv.sh "$1" "$2" "$(cat pyproject.toml envbuilder/__init__.py)" ci/tool-packages.sh
@@ -44,8 +47,6 @@ ruff check .
 ruff format --check .
 shellcheck ci/*.sh .ci/run
 
-long=
-[ "$*" = "-m long" ] && long=yes
 if [ $# -gt 0 ] && [ -z "$long" ]; then
     say "mypy"
     mypy
