@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from time import struct_time
-from typing import Any, Literal
+from typing import Any
 
 from .. import process
 from ..backends import prefix_parts
 from ..model.evidence import Evidence
 from ..model.launch import LaunchRequest
 from ..model.plan import Lock, Proof
-from ..model.proofs import mpi_of, proofs_of
+from ..model.proofs import mpi_from, proofs_of
 from ..render.build import render_smoke
 from ..root.environments import places_of
 from ..target_tools.proving.evidence import prove as run_proofs
@@ -82,7 +82,7 @@ def proving_of(
         "components": sorted({each.component for each in (*plan.builds, *plan.verified)}),
         "timeout": plan.smoke.timeout,
         "max-bytes": plan.smoke.max_bytes,
-        "mpi-from": _mpi_from(lock),
+        "mpi-from": mpi_from(plan),
         "proofs": [
             {
                 "api": proof.api,
@@ -100,11 +100,3 @@ def script_proofs(lock: Lock, facts: LaunchFacts) -> dict[str, Any]:
     ranks, proofs = lock.plan.smoke.ranks, proofs_of(lock.plan)
     starts = [(proof, smoke_request(facts, proof, ranks)) for proof in proofs]
     return proving_of(lock, starts, lock.id())
-
-
-def _mpi_from(lock: Lock) -> Literal["prefix", "wrapper"] | None:
-    """Return who knows where libmpi must lie: for pip and our own builds it is the prefix."""
-    pin = mpi_of(lock.plan)
-    if pin is None:
-        return None
-    return "wrapper" if pin.origin in ("module", "system") else "prefix"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from .plan import Pin, Plan, Proof
 
 # What fulfils mpi in locks of before pins said so themselves. No further MPI belongs here: which
@@ -20,6 +22,14 @@ def proofs_of(plan: Plan) -> tuple[Proof, ...]:
 def mpi_of(plan: Plan) -> Pin | None:
     """Return the MPI that the plan holds, or None."""
     return next(filter(is_mpi, plan.pins), None)
+
+
+def mpi_from(plan: Plan) -> Literal["prefix", "wrapper"] | None:
+    """Return who knows where libmpi must lie: for pip and our own builds it is the prefix."""
+    pin = mpi_of(plan)
+    if pin is None:
+        return None
+    return "wrapper" if pin.origin in ("module", "system") else "prefix"
 
 
 def is_mpi(pin: Pin) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 from ..errors import UsageError
 from ..model.places import Places
 from ..model.plan import Lock, Plan
+from ..model.proofs import mpi_from, proofs_of
 from .build import render_build
 from .dialects import edit_line, edit_value
 from .image import Image, bases, make_image
@@ -72,6 +73,7 @@ def render_definition(lock: Renderable, image: Image, notes: Sequence[str] = ())
         "container/definition.def.j2",
         **_common(lock, image, notes),
         base=comment(image.build_base),
+        proof=_proof(lock.plan),
         # Indented: no line of the text is the header of a section or of a further stage.
         help=[Quoted(f"    {line(each)}" if each else "") for each in _help(lock, image)],
         # A label's value ends with its line and is not quoted.
@@ -110,6 +112,15 @@ def _common(lock: Renderable, image: Image, notes: Sequence[str]) -> dict[str, o
         # NVIDIA's images hold NCCL at their own version.
         "apt_options": _HELD if image.cuda else "",
     }
+
+
+def _proof(plan: Plan) -> Iterator[str]:
+    """Yield what the test of an image proves: its smoke.sh starts the first proof of the plan."""
+    first = proofs_of(plan)[0]
+    yield from ("--api", first.api, "--transport", first.transport)
+    where = mpi_from(plan)
+    if where:
+        yield from ("--mpi-from", where)
 
 
 def _labels(lock: Renderable, base: str) -> Iterator[tuple[str, str]]:

@@ -18,10 +18,11 @@ TOOLS = {
     "load-libraries": "load native libraries and print what they say as JSON",
     "manifest": "record the files of a prefix, or compare them with what was recorded",
     "install-bundle": "build, prove and publish a bundle in a root",
+    "prove": "prove what the smoke.sh of a build folder starts",
     "smoke": "prove, as one of several ranks, that the ranks can talk",
 }
 # These run from folders in which nothing else may be left.
-LEAVING_NOTHING = ("install-pip", "manifest", "smoke")
+LEAVING_NOTHING = ("install-pip", "manifest", "prove", "smoke")
 
 
 def usage():

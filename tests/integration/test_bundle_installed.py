@@ -119,11 +119,28 @@ def test_what_was_changed_on_the_way_is_named_and_nothing_is_done(
     assert not (tmp_path / "root").exists()
 
 
-def test_a_launcher_that_starts_nothing_publishes_nothing(bundles: Bundles, built: Path) -> None:
+def prove(built: Path, records: Path) -> Done:
+    """Run the judge by hand on what was built, as the test of an image does."""
+    [prefix] = built.glob(f"{NAME}/????????????")
+    build = prefix.with_name(f"{prefix.name}.build")
+    shutil.copyfile(build / "smoke-1.sh", build / "smoke.sh")
+    options = ["--prefix", prefix, "--ranks", "2", "--max-bytes", "65536", "--mpi-from", "prefix"]
+    options += ["--api", "numpy", "--transport", "mpi", build, records]
+    return run([prefix / "bin" / "python", "-I", "-B", build / "target_tools", "prove", *options])
+
+
+def test_a_launcher_that_starts_nothing_publishes_nothing(
+    bundles: Bundles, built: Path, tmp_path: Path
+) -> None:
+    good = prove(built, tmp_path / "good")
+    assert (good.code, good.out.splitlines()[0]) == (0, "passed: several ranks, native"), good.text
+    assert len(list((tmp_path / "good" / "ranks").glob("rank-*.jsonl"))) == 2
     [launcher] = built.glob(f"{NAME}/????????????/bin/mpiexec")
     launcher.unlink()
     launcher.write_text("#!/bin/sh\nexit 0\n")
     launcher.chmod(0o755)
+    bad = prove(built, tmp_path / "bad")
+    assert bad.code == 6, bad.text
     done = bundles.install(bundles.first, built)
     assert done.code == 6, done.text
     assert "mpiexec ended with exit code 0 but started no rank: none of 2 reported" in done.err

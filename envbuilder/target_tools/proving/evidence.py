@@ -34,6 +34,14 @@ def next_run(folder: Path) -> Path:
         return run
 
 
+def write_run(run, files):
+    """Write what a smoke test is started by into its folder: scripts, by name, and these tools."""
+    for name, text in files.items():
+        (run / name).write_text(text, encoding="utf-8")
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(str(TOOLS), str(run / TOOLS.name), ignore=ignored)
+
+
 def build_facts(build: Path, components: "set[str]") -> "list[dict]":
     """Return what the step verify found in the libraries of *components*, as JSON.
 
@@ -97,10 +105,7 @@ def prove(proving, home, identity, environ, start=start, clock=time.gmtime):
     facts = build_facts(home.build(identity), proving["components"])
     for proof in proving["proofs"]:
         run = next_run(home.evidence(identity))
-        for name, text in proof["files"].items():
-            (run / name).write_text(text, encoding="utf-8")
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(str(TOOLS), str(run / TOOLS.name), ignore=ignored)
+        write_run(run, proof["files"])
         told = run_smoke(
             SmokeRequest(
                 command=("bash", "smoke.sh"),

@@ -1,0 +1,44 @@
+"""Prove what the smoke.sh of a build folder starts: of an image, for its test.
+
+    python -I target_tools prove --prefix PREFIX --api API --ranks N [OPTION...] BUILD RECORDS
+
+The folder RECORDS keeps the log, a record of every rank and, in result.json, the verdict. Exit code
+6: the ranks did not prove that they can talk.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from .errors import ExitCode
+from .files import canonical_json, write_atomically
+from .proving.evidence import write_run
+from .proving.runner import SmokeRequest, run_smoke
+
+
+def main(arguments):
+    """Prove; return the exit code."""
+    parser = argparse.ArgumentParser(description="Prove what the smoke.sh of a build starts.")
+    parser.add_argument("--prefix", type=Path, required=True)
+    parser.add_argument("--ranks", type=int, required=True)
+    parser.add_argument("--api", required=True, help="what smoke.sh lets the ranks talk through")
+    parser.add_argument("--transport", help="what must carry the data; else anything")
+    parser.add_argument("--mpi-from", choices=("prefix", "wrapper"), help="where the MPI lies")
+    parser.add_argument("--max-bytes", type=int, default=64 * 2**20, help="largest message")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds until it is a hang")
+    parser.add_argument("build", type=Path)
+    parser.add_argument("records", type=Path)
+    options = vars(parser.parse_args(arguments))
+    build, records = options.pop("build"), options.pop("records").resolve()
+    records.mkdir(parents=True, exist_ok=True)
+    names = ("environment.sh", "smoke.sh")
+    write_run(records, {name: (build / name).read_text(encoding="utf-8") for name in names})
+    command = ("bash", "smoke.sh")
+    told = run_smoke(SmokeRequest(command, records, env=dict(os.environ), **options))
+    write_atomically(records / "result.json", canonical_json(told))
+    result = told["result"]
+    sys.stdout.write(f"{result['verdict']}: {result['tier']}, {told['execution']}\n")
+    sys.stdout.write("".join(f"  {each}\n" for each in result["reasons"]))
+    sys.stdout.write(f"log and records of every rank: {records}\n")
+    return int(ExitCode.OK if result["verdict"] == "passed" else ExitCode.SMOKE)
