@@ -161,16 +161,39 @@ def remove(
     everything: Annotated[
         bool, typer.Option("--all", help="Remove all numbers, the default too, and all builds.")
     ] = False,
+    keep: Annotated[
+        int | None, typer.Option("--keep", min=0, help="Remove all but the newest so many numbers.")
+    ] = None,
+    older_than: Annotated[
+        int | None,
+        typer.Option(
+            "--older-than", min=0, metavar="DAYS", help="Remove what was published before that."
+        ),
+    ] = None,
     *,
     where: RootOptions,
 ) -> None:
-    """Remove one number; never the default, never what a process here still uses."""
+    """Remove one number; never the default, never what a process here still uses.
+
+    With --keep and --older-than, for cron: every number of a NAME to which both apply.
+    """
     from ..commands.environments import What
     from ..commands.environments import remove as run
+    from ..errors import UsageError
     from ..views import environments as views
 
-    what: What = "all" if everything else "unfinished" if unfinished else "number"
-    value = run(_root(session, where), environment, session.context, what=what)
+    old = keep is not None or older_than is not None
+    if unfinished + everything + old > 1:
+        raise UsageError("--unfinished, --all, and --keep or --older-than are different removals")
+    what: What = "all" if everything else "unfinished" if unfinished else "old" if old else "number"
+    value = run(
+        _root(session, where),
+        environment,
+        session.context,
+        what=what,
+        keep=keep or 0,
+        older_than=older_than or 0,
+    )
     session.report.show(value, views.removed(value))
 
 

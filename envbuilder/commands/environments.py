@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Literal
 
 from ..errors import SmokeError, UsageError
@@ -136,13 +137,22 @@ def rollback(root: store.Root, name: str, number: int | None, context: Context) 
     return DefaultChange(environment=home.name, before=before, now=version.number)
 
 
-What = Literal["number", "unfinished", "all"]
+What = Literal["number", "unfinished", "all", "old"]
 
 
-def remove(root: store.Root, environment: str, context: Context, *, what: What) -> RemoveResult:
-    """Remove one published number, the builds that were never published, or all of it.
+def remove(
+    root: store.Root,
+    environment: str,
+    context: Context,
+    *,
+    what: What,
+    keep: int = 0,
+    older_than: int = 0,
+) -> RemoveResult:
+    """Remove one published number, the builds that were never published, old numbers, or all of it.
 
-    Raises UsageError for what is in use on this host, and for the default unless all goes.
+    Old are those that are not among the newest *keep* and were published over *older_than* days
+    ago. Raises UsageError for what is in use on this host, and for the default unless all goes.
     """
     say = context.reporter.say
     name = environment.partition("/")[0]
@@ -152,6 +162,15 @@ def remove(root: store.Root, environment: str, context: Context, *, what: What) 
         removed = removal.remove_unfinished(home, say)
     elif home and what == "all":
         removed = tuple(f"{name}/{each.number}" for each in removal.remove_all(home, say))
+    elif home and what == "old":
+        age = timedelta(days=older_than)
+        old = removal.remove_old(home, say, keep=keep, older_than=age, now=context.clock())
+        removed = tuple(f"{name}/{each.number}" for each in old)
+    elif what != "number" and environment != name:
+        raise UsageError(
+            f"{environment} is one number, and more than that is to be removed",
+            f"name the environment alone: {name}",
+        )
     else:
         home, version = find(root, environment)
         removal.remove_number(home, version, say)

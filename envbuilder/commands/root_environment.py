@@ -141,6 +141,7 @@ class RootEnvironment:
         if not self.options.resume:
             files.remove_tree(places.prefix)
             files.remove_tree(places.build)
+        publish.mark(self.home, lock.id())
         texts = build_texts(lock, places, self.plan_inputs, script_start(facts))
         prepare(places.build, texts, self.plan_inputs.runtime_source)
         hand_over(lock, _downloads(self.home), places.build)

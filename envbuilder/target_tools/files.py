@@ -108,11 +108,18 @@ def drop_write(path):
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove *folder*, read-only parts too; nothing there is fine."""
+    """Remove *folder*, read-only parts too; nothing there is fine. A link or file goes as it is.
+
+    Links are not followed. Modes are changed only where they are in the way.
+    """
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
     if not folder.is_dir():
         return
     for here, _, _ in os.walk(str(folder)):
-        Path(here).chmod(0o700)
+        mode = os.lstat(here).st_mode
+        if mode & 0o700 != 0o700 and not stat.S_ISLNK(mode):
+            Path(here).chmod(stat.S_IMODE(mode) | 0o700)
     shutil.rmtree(str(folder))
 
 

@@ -23,6 +23,7 @@ def make_home(tmp_path: Path, name: str = "demo") -> store.Home:
 
 
 def make_prefix(home: store.Home, identity: str) -> None:
+    publish.mark(home, identity)
     (home.prefix(identity) / "bin").mkdir(parents=True)
     (home.prefix(identity) / "bin" / "tool").write_text("x")
 

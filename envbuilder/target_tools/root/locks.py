@@ -108,8 +108,8 @@ def create(path, me):
     """Make the lock file whole at once: write aside, then link, which is exclusive."""
     aside = path.with_name(f".{path.name}.{me.token}")
     text = json.dumps(me._asdict())
-    aside.write_text(text, encoding="utf-8")
     try:
+        aside.write_text(text, encoding="utf-8")
         try:
             os.link(aside, path)
         except FileExistsError:
@@ -120,7 +120,8 @@ def create(path, me):
     except FileExistsError:
         return False
     finally:
-        aside.unlink()
+        with contextlib.suppress(FileNotFoundError):
+            aside.unlink()
     return True
 
 

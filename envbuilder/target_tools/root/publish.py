@@ -12,10 +12,21 @@ import stat
 from pathlib import Path
 
 from ..errors import UsageError
-from ..files import make_read_only, remove_tree, write_atomically
+from ..files import canonical_json, entries, make_read_only, remove_tree, write_atomically
 from ..modulefile import default_text
 from . import manifests
-from .store import DEFAULT_FILES, Home, Version, default_number, read_registry, write_registry
+from .store import (
+    DEFAULT_FILES,
+    PREFIX,
+    SCHEMA,
+    Home,
+    Version,
+    default_number,
+    is_folder,
+    named_prefixes,
+    read_registry,
+    write_registry,
+)
 
 # What a finished environment no longer needs of its build; scripts, logs, lock and our wheel stay.
 SCAFFOLDING = ("wheelhouse", "build-tools", "runtime-build")
@@ -127,16 +138,72 @@ def withdraw(home: Home, version: Version) -> None:
     write_registry(home, tuple(gone if v.number == gone.number else v for v in versions))
 
 
+def mark(home: Home, identity: str) -> None:
+    """Say that a build and its prefix are ours, before there is anything else of them."""
+    home.build(identity).mkdir(parents=True, exist_ok=True)
+    write_atomically(home.mark(identity), canonical_json({"schema": SCHEMA, "build": identity}))
+
+
+def is_ours(home: Home, identity: str) -> bool:
+    """Whether a build carries our mark; one from before there were marks has script and lock."""
+    build = home.build(identity)
+    names = (home.mark(identity).name,), ("build.sh", "lock.json")
+    whole = any(all((build / name).is_file() for name in each) for each in names)
+    return whole and is_folder(build)
+
+
 def remove_prefix(home: Home, identity: str) -> None:
-    """Remove a prefix with its build folder and evidence."""
-    for folder in (home.build(identity), home.prefix(identity), home.evidence(identity)):
-        remove_tree(folder)
+    """Remove a prefix with its evidence and, at last, the build folder, whose mark goes last."""
+    build = home.build(identity)
+    remove_tree(home.prefix(identity))
+    remove_tree(home.evidence(identity))
+    if is_folder(build):
+        build.chmod(stat.S_IMODE(build.stat().st_mode) | 0o700)
+        for path in entries(build):
+            if path.name != home.mark(identity).name:
+                remove_tree(path)
+    remove_tree(build)
+
+
+def check_removable(home: Home, identities: "tuple[str, ...]") -> None:
+    """Raise UsageError, before anything is removed, for what this user may not remove."""
+    folders = [home.folder, home.modulefiles]
+    for identity in identities:
+        for folder in (home.prefix(identity), home.evidence(identity), home.build(identity)):
+            folders += [Path(here) for here, _, _ in os.walk(str(folder))]
+    for folder in folders:
+        if folder.is_dir() and not may_change(folder):
+            raise UsageError(
+                f"you may not remove what is in {folder}: it belongs to user "
+                f"{folder.stat().st_uid}",
+                "nothing was removed; its owner, or root, can do it",
+            )
+
+
+def may_change(folder):
+    """Whether this user may remove entries of a folder: a mode of its own is no hindrance."""
+    return folder.stat().st_uid == os.geteuid() or os.access(str(folder), os.W_OK | os.X_OK)
 
 
 def unpublished(home: Home) -> "tuple[str, ...]":
-    """Return the ids of prefixes and builds that no number refers to."""
-    numbered = {version.id for version in published(home)}
-    folders = (entry for entry in home.folder.iterdir() if entry.is_dir())
-    # What begins with a dot is no prefix.
-    identities = {folder.name.split(".")[0] for folder in folders} - {""}
-    return tuple(sorted(identities - numbered))
+    """Return the ids of builds that carry our mark and that no number or modulefile refers to."""
+    numbered = named(home) | {version.id for version in published(home)}
+    builds = (each.name[: -len(".build")] for each in home.folder.glob("*.build"))
+    found = {each for each in builds if PREFIX.fullmatch(each) and is_ours(home, each)}
+    return tuple(sorted(found - numbered))
+
+
+def named(home: Home) -> "set[str]":
+    """Return the ids of the prefixes that any modulefile of an environment speaks of."""
+    files = (path for path in entries(home.modulefiles) if path.is_file())
+    return {identity for path in files for identity in named_prefixes(home, path)}
+
+
+def strangers(home: Home) -> "tuple[str, ...]":
+    """Return the folders of an environment that are not known to be ours: they are left alone."""
+    numbered = {version.id for version in read_registry(home)} | set(unpublished(home))
+    kinds = ("", ".build", ".evidence")
+    ours = {f"{identity}{kind}" for identity in numbered for kind in kinds} | {home.scratch.name}
+    return tuple(
+        each.name for each in entries(home.folder) if each.is_dir() and each.name not in ours
+    )

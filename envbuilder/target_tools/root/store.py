@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import BuildError, UsageError
-from ..files import canonical_json, write_atomically
+from ..files import canonical_json, entries, write_atomically
 
 STAMP = ".envbuild.json"
 SCHEMA = 1
@@ -47,6 +47,10 @@ class Home:
         """Return the folder that the prefix is built from."""
         return self.folder / f"{identity}.build"
 
+    def mark(self, identity: str) -> Path:
+        """Return the file that says that a build, and its prefix, are ours to remove."""
+        return self.build(identity) / STAMP
+
     def evidence(self, identity: str) -> Path:
         """Return the folder of what was proved."""
         return self.folder / f"{identity}.evidence"
@@ -72,9 +76,9 @@ class Root(NamedTuple):
         return Home(self.path, name)
 
     def homes(self) -> "list[Home]":
-        """Return every environment of the root, by name."""
-        folders = sorted(self.path.iterdir())
-        return [Home(self.path, each.name) for each in folders if (each / STAMP).is_file()]
+        """Return every environment of the root, by name; one whose registry is lost, too."""
+        homes = [Home(self.path, each.name) for each in sorted(self.path.iterdir())]
+        return [each for each in homes if each.registry_file.is_file() or from_modulefiles(each)]
 
 
 def is_root(path: Path) -> bool:
@@ -166,6 +170,9 @@ def stamp_problem(stamp):
 
 NAME = re.compile(r"[a-z0-9]+([._+-][a-z0-9]+)*$")
 IDENTITY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*$")
+# What a prefix is called: so many digits of its lock's hash. Nothing else is one.
+PREFIX = re.compile(r"[0-9a-f]{12}")
+MODULEFILE = re.compile(r"([1-9][0-9]*)(\.lua)?")
 
 
 def open_home(root: Root, name: str) -> Home:
@@ -181,16 +188,55 @@ def open_home(root: Root, name: str) -> Home:
 
 
 def read_registry(home: Home) -> "tuple[Version, ...]":
-    """Return the numbers of an environment, removed ones too; none yet is an empty registry."""
+    """Return the numbers of an environment, removed ones too, in their order.
+
+    What a modulefile says counts: a registry that is lost, or older than it, as from a backup,
+    takes nothing away.
+    """
     try:
         registry = json.loads(home.registry_file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return ()
+    except (FileNotFoundError, NotADirectoryError):
+        registry = {}
     except ValueError as error:
         raise damaged(home, f"no JSON: {error}") from error
     if not isinstance(registry, dict) or not isinstance(registry.get("versions", []), list):
         raise damaged(home, "it must hold a list of versions")
-    return tuple(read_version(home, each) for each in registry.get("versions", []))
+    versions = [read_version(home, each) for each in registry.get("versions", [])]
+    numbers = {each.number: each for each in (*versions, *from_modulefiles(home))}
+    return tuple(numbers[number] for number in sorted(numbers))
+
+
+def from_modulefiles(home: Home) -> "list[Version]":
+    """Return the numbers whose modulefile names a prefix of the environment that is there.
+
+    Raises OSError for a modulefile that cannot be read: what it names is not known.
+    """
+    found = []
+    for path in entries(home.modulefiles):
+        match = MODULEFILE.fullmatch(path.name)
+        if match is None or not path.is_file():
+            continue
+        for identity in named_prefixes(home, path):
+            if is_folder(home.prefix(identity)):
+                dialect = "lua" if match.group(2) else "tcl"
+                found.append(Version(int(match.group(1)), identity, dialect))
+                break
+    return found
+
+
+def named_prefixes(home: Home, path: Path) -> "list[str]":
+    """Return the ids of the prefixes of an environment that a modulefile speaks of.
+
+    The root may be reached by several paths: what counts is the end of it.
+    """
+    text = path.read_text(encoding="utf-8", errors="replace")
+    found = re.findall(rf"/{re.escape(home.name)}/({PREFIX.pattern})(?![0-9A-Za-z._-])", text)
+    return list(dict.fromkeys(found))
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder itself, and no link to one."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def read_version(home, value):
