@@ -21,6 +21,7 @@ from ..render.modulefile import render_modulefile
 from ..root import environment_lock
 from ..root.environments import places_of
 from ..target_tools.root import locks, manifests, publish, store
+from ..target_tools.trust import distrust
 from .context import Context
 from .launch_requests import example, facts_of, script_start
 from .load import PlanInputs, plan
@@ -90,7 +91,7 @@ class RootEnvironment:
     def _lock(self) -> Lock:
         """Return the last lock if it decides the same, one made elsewhere, or a new one."""
         home, context, relock = self.home, self.context, self.options.relock
-        last = None if relock else _last_lock(home)
+        last = None if relock else _last_lock(home, context)
         if last and asks_the_same(last.plan, self.planned):
             again = Lock(plan=self.planned, artifacts=last.artifacts)
             wrong = contradictions(again)
@@ -101,7 +102,8 @@ class RootEnvironment:
         scratch = home.scratch / "asking"
         request = fingerprint(self.planned, self.plan_inputs, context, scratch)
         file = lock_cache.cache_file(request, context.environ, context.cwd)
-        found = lock_cache.find(file, context.clock()) if file and not relock else None
+        usable = file is not None and not relock and _is_trusted(file, context)
+        found = lock_cache.find(file, context.clock()) if file and usable else None
         if found:
             context.reporter.say(
                 f"reusing a lock made {found.age_text()} (use --relock to resolve again)"
@@ -203,11 +205,22 @@ def _downloads(home: store.Home) -> Path:
     return home.scratch / "downloads"
 
 
-def _last_lock(home: store.Home) -> Lock | None:
+def _last_lock(home: store.Home, context: Context) -> Lock | None:
+    """Return the lock of the last create; None where there is none that counts."""
+    if not _is_trusted(home.last_lock, context):
+        return None
     try:
         return Lock.model_validate_json(home.last_lock.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return None  # a lock of an older schema or a damaged one is simply made anew
+
+
+def _is_trusted(file: Path, context: Context) -> bool:
+    """Whether a file may choose what is installed and run; one that may not is named."""
+    reason = distrust(file)
+    if reason:
+        context.reporter.warn(f"{file} is left out: {reason}")
+    return reason is None
 
 
 def _explain_rebuild(home: store.Home, lock: Lock, context: Context) -> None:

@@ -15,7 +15,7 @@ from .. import __version__, files
 from ..host import Host, cache_folder
 from ..model.base import CHECKED, Document, Sha256, canonical_json, sha256_text
 from ..model.knowledge import FILES, Knowledge
-from ..target_tools.files import sha256_of
+from ..target_tools.files import make_folder, sha256_of
 
 # What turns YAML into knowledge, and what knowledge is.
 _CODE = (Path(__file__).parent, Path(__file__).parent.parent / "model")
@@ -98,7 +98,7 @@ def _parse(text: bytes, hashes: Mapping[Path, str]) -> LoadedKnowledge:
 
 
 def _write(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(file.parent)
     files.write_atomically(file, text, mode=0o600)
     made = file.stat().st_mtime
     for path in file.parent.glob("knowledge-*.json"):

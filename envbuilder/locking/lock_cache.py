@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ from ..host import Host, cache_folder
 from ..model.base import sha256_text
 from ..model.lock_check import contradictions
 from ..model.plan import Lock
+from ..target_tools.files import make_folder
+from ..target_tools.trust import distrust
 
 # An index has something new at any time. A day later is late to hear of it, and who builds the
 # same in two places does so within minutes.
@@ -52,10 +53,10 @@ def cache_file(request: str | None, environ: Mapping[str, str], cwd: Path) -> Pa
 
 
 def find(file: Path, now: datetime) -> CachedLock | None:
-    """Return the lock that is kept there, unless it is too old, not whole or somebody else's."""
+    """Return the lock that is kept there, unless it is too old, not whole or not to be trusted."""
+    if distrust(file):
+        return None  # who may choose a lock chooses what runs in the environment
     try:
-        if file.stat().st_uid != os.geteuid():
-            return None  # who may choose a lock chooses what runs in the environment
         age = now - _written(file, now)
         lock = Lock.model_validate_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, OverflowError):
@@ -68,7 +69,7 @@ def store(file: Path, lock: Lock, now: datetime) -> None:
 
     Raises OSError where it cannot be written; old files that cannot be removed stay.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(file.parent)
     files.write_atomically(file, lock.text())
     _remove_old(file.parent, now)
 

@@ -8,8 +8,9 @@ is: pip does so too.
 
 The bytecode of a wheel is kept under the wheel's sha256 and the kind of Python that made it, in
 ENVBUILD_BYTECODE_CACHE; else in envbuild/bytecode below XDG_CACHE_HOME or ~/.cache. It may be
-removed at any time. What is there is not taken if it is damaged, of another wheel or Python, or for
-a source of another size; that the sources are the wheel's, pip has seen to.
+removed at any time. What is there is not taken if others may have written it, it is damaged, of
+another wheel or Python, or for a source of another size; that the sources are the wheel's, pip has
+seen to.
 """
 
 import collections
@@ -26,9 +27,10 @@ import zlib
 from pathlib import Path
 
 from .distributions import listed, records
-from .files import read_list
+from .files import let_nobody_else_write, make_folder, read_list
 from .names import normalize
 from .processes import processors
+from .trust import distrust
 
 # Magic, flags (not before 3.7), time and size of the source: what comes before the code itself.
 HEADER = 16 if sys.version_info >= (3, 7) else 12
@@ -100,6 +102,10 @@ def installed(requirements):
 def restore(wheel, cache):
     """Write the bytecode that is kept of a wheel; return the sources that are not served."""
     path = wheel.archive(cache)
+    reason = distrust(path)
+    if reason:
+        say(f"warning: kept bytecode is left out: {path}: {reason}")
+        return wheel.names
     try:
         with zipfile.ZipFile(str(path)) as archive:
             sizes = index_of(archive, wheel)
@@ -148,11 +154,12 @@ def keep(wheel, cache):
     path = wheel.archive(cache)
     part = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with zipfile.ZipFile(str(part), "w", zipfile.ZIP_DEFLATED) as archive:
             sizes = {name: kept(wheel, archive, name) for name in wheel.names}
             index = {"wheel": wheel.sha256, "kind": KIND, "sizes": sizes}
             archive.writestr(INDEX, json.dumps(index))
+        let_nobody_else_write(part)
         part.replace(path)
     except OSError as error:
         say(f"note: bytecode is not kept in {path.parent}: {error.strerror}")

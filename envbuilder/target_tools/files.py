@@ -71,8 +71,8 @@ def is_elf(path):
 def write_atomically(path: Path, text: str, mode: "int | None" = None) -> None:
     """Replace *path* by *text* at once; on any failure the old file stays and no other is left.
 
-    *mode*: the file's permissions, None: those that the umask leaves. Raises OSError, which names
-    *path* also where the system's own does not.
+    *mode*: the file's permissions, None: those that the umask leaves, and never that others may
+    write it: see ``trust``. Raises OSError, which names *path* where the system's own does not.
     """
     mask = os.umask(0)
     os.umask(mask)
@@ -80,7 +80,7 @@ def write_atomically(path: Path, text: str, mode: "int | None" = None) -> None:
     try:
         with os.fdopen(number, "w", encoding="utf-8") as file:
             # mkstemp makes private files; others at the site must be able to read ours.
-            os.fchmod(file.fileno(), 0o666 & ~mask if mode is None else mode)
+            os.fchmod(file.fileno(), 0o644 & ~mask if mode is None else mode)
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -91,6 +91,22 @@ def write_atomically(path: Path, text: str, mode: "int | None" = None) -> None:
         if isinstance(error, OSError) and error.filename is None:
             error.filename = str(path)
         raise
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it, that others may not write, whatever the umask.
+
+    What is there stays as it is.
+    """
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o755)
+
+
+def let_nobody_else_write(path: Path) -> None:
+    """Take from a new file or folder what a lax umask gave to others."""
+    path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o022)
 
 
 def make_read_only(folder: Path) -> None:

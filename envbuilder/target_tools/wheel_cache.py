@@ -7,8 +7,9 @@
 Run by the environment's own Python; ``find`` and ``seal`` in the environment of the build, flags
 exported. ``find`` prints the path of a wheel that fits, or nothing; ``seal`` writes into a built
 wheel what it was made of and makes its libraries look for others relative to themselves; ``keep``
-puts a sealed wheel into the cache and prints its path there. What is in the cache is never trusted:
-an entry whose wheel or facts are not those of its key is named on stderr and left alone.
+puts a sealed wheel into the cache and prints its path there. What is in the cache is checked: an
+entry that others may have written, or whose wheel or facts are not those of its key, is named on
+stderr and left alone.
 
 An entry: DIR/<first 16 hex digits of the key>/ with the wheel and record.json.
 """
@@ -25,8 +26,9 @@ import sys
 import zipfile
 from pathlib import Path
 
-from .files import ELF_MAGIC, entries, read_json, sha256_of
+from .files import ELF_MAGIC, entries, let_nobody_else_write, make_folder, read_json, sha256_of
 from .rpaths import RpathError, relocate
+from .trust import distrust
 from .wheel_key import facts_of, key_of, prefixes_of
 
 KEY_DIGITS = 16
@@ -74,6 +76,10 @@ def read_record(entry):
 def checked(entry, facts):
     """Return the path of an entry's wheel; raise ValueError that says what is not as it must."""
     record = read_record(entry)
+    for path in (entry / RECORD, entry / record["wheel"]):
+        reason = distrust(path)
+        if reason:
+            raise ValueError(f"it is not to be trusted: {reason}")
     if record["facts"] != facts:
         other = differences(facts, record["facts"])
         raise ValueError("its facts are not those of its key: " + "; ".join(other))
@@ -252,14 +258,16 @@ def keep(cache, wheel):
 def kept(cache, entry, facts, wheel):
     """Make an entry of a wheel; return the path of the wheel that is there then."""
     key = key_of(facts)
-    cache.mkdir(parents=True, exist_ok=True)
+    make_folder(cache)
     temporary = cache / f".{entry.name}.{os.uname().nodename}.{os.getpid()}"
-    temporary.mkdir()
+    temporary.mkdir(mode=0o755)
     try:
         shutil.copyfile(str(wheel), str(temporary / wheel.name))
         record = {"facts": facts, "key": key, "sha256": sha256_of(wheel), "wheel": wheel.name}
         text = json.dumps(record, indent=1, sort_keys=True) + "\n"
         (temporary / RECORD).write_text(text, encoding="ascii")
+        for path in entries(temporary):
+            let_nobody_else_write(path)
         while not renamed(temporary, entry):
             # Whoever built the same at the same time was first, or what is there is no good.
             try:

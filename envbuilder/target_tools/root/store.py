@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import BuildError, UsageError
-from ..files import canonical_json, entries, write_atomically
+from ..files import canonical_json, entries, make_folder, write_atomically
 
 STAMP = ".envbuild.json"
 SCHEMA = 1
@@ -115,7 +115,7 @@ def open_root(path: Path, site: str, arch: str) -> Root:
                 "give --root a new or an empty folder",
             )
         found = Root(path, site, arch)
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
         stamp = {"schema": SCHEMA, "site": site, "arch": arch}
         write_atomically(path / STAMP, canonical_json(stamp))
     if found.arch != arch:
@@ -128,7 +128,7 @@ def open_root(path: Path, site: str, arch: str) -> Root:
             f"the root {path} belongs to site {found.site}, not to {site}",
             f"use --site {found.site}, or another --root",
         )
-    (path / "modulefiles").mkdir(exist_ok=True)
+    make_folder(path / "modulefiles")
     return found
 
 
@@ -181,7 +181,7 @@ def open_home(root: Root, name: str) -> Home:
     The registry is written at once, so that a build that fails is listed and can be removed.
     """
     home = root.home(name)
-    home.folder.mkdir(exist_ok=True)
+    make_folder(home.folder)
     if not home.registry_file.exists():
         write_registry(home, ())
     return home
@@ -263,7 +263,7 @@ def damaged(home, problem):
 
 def write_registry(home: Home, versions: "tuple[Version, ...]") -> None:
     """Replace the registry at once."""
-    home.folder.mkdir(exist_ok=True)
+    make_folder(home.folder)
     registry = {"schema": SCHEMA, "versions": [each._asdict() for each in versions]}
     write_atomically(home.registry_file, canonical_json(registry))
 
