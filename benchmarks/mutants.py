@@ -40,7 +40,13 @@ TURNED = {
 }
 # Tests beside tests/PACKAGE that are meant for a package, by default and of those marked long.
 TESTS = {
-    "(shared)": ["tests/test_process.py", "tests/build", "tests/record", "tests/doctor", "tests/cli"],
+    "(shared)": [
+        "tests/test_process.py",
+        "tests/build",
+        "tests/record",
+        "tests/doctor",
+        "tests/cli",
+    ],
     "backends": ["tests/render/test_backends.py", "tests/planning"],
     "cli": ["tests/integration/test_failures.py"],
     "commands": ["tests/cli", "tests/integration/test_killed.py"],
