@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +36,8 @@ _AT_ONCE = 8
 class SourceFile:
     """An sdist as its index or folder tells it. ``yanked``: why it should not be taken, or None.
 
-    ``sha256`` and ``size`` (bytes) are None where the page does not say.
+    ``sha256`` and ``size`` (bytes) are None where the page does not say. ``unhashed``: the index
+    whose page gives no sha256, so that it is that of the file as it was sent; None: a page gave it.
     """
 
     filename: str
@@ -44,10 +46,22 @@ class SourceFile:
     sha256: str | None = None
     size: int | None = None
     yanked: str | None = None
+    unhashed: str | None = None
+
+
+@dataclass(frozen=True)
+class IndexFiles:
+    """The files that an index has of a distribution: URL -> sha256, None where it gives none.
+
+    URLs are without credentials and fragments. ``place``: the index, without credentials.
+    """
+
+    place: str
+    files: Mapping[str, str | None]
 
 
 class Index:
-    """All places of pip's configuration, asked in pip's order: folders first."""
+    """All places of the settings, asked in order: folders first."""
 
     def __init__(self, settings: PipSettings, environ: Mapping[str, str]) -> None:
         self._settings = settings
@@ -66,11 +80,17 @@ class Index:
 
         files: list[SourceFile] = []
         silent: list[Unreachable] = []
-        for place in self._places:
-            try:
-                files += self._offered(place, name)
-            except Unreachable as problem:
-                silent.append(problem)
+        for place in self._settings.find_links:
+            with _collected(silent):
+                files += self._linked(place, name)
+        for place in self._settings.indexes:
+            page = None
+            with _collected(silent):
+                page = self._page(place, name)
+            if page is not None:
+                files += _on_page(page, name, without_credentials(place))
+            if self._settings.ordered and (silent or (page and page.packages)):
+                break
         here = [each for each in files if Version(each.version) == Version(version)]
         if not here:
             raise self._missing(component, name, version, files, silent)
@@ -90,20 +110,46 @@ class Index:
             sizes = workers.map(self._size, names)
         return {url: size for url, size in zip(names, sizes, strict=True) if size is not None}
 
-    def _offered(self, place: str, name: str) -> Iterator[SourceFile]:
+    def files_of(self, names: Iterable[str]) -> dict[str, tuple[IndexFiles, ...]]:
+        """Return by name what every index that has the distribution has of it, in order.
+
+        Raises BuildError for an index that cannot be asked: another must not stand in for it.
+        """
+        wanted = list(dict.fromkeys(names))
+        try:
+            with ThreadPoolExecutor(_AT_ONCE) as workers:
+                return dict(zip(wanted, workers.map(self._files, wanted), strict=True))
+        except Unreachable as problem:
+            raise index_unreachable(problem.place, problem.reason) from problem
+
+    def _files(self, name: str) -> tuple[IndexFiles, ...]:
+        pages = ((place, self._page(place, name)) for place in self._settings.indexes)
+        return tuple(
+            IndexFiles(
+                without_credentials(place),
+                {without_credentials(each.url): each.digests.get("sha256") for each in found},
+            )
+            for place, page in pages
+            if (found := page.packages if page else [])
+        )
+
+    def _page(self, place: str, name: str) -> ProjectPage | None:
+        """Return what an index says of a distribution; None: it does not have it."""
         local = local_path(place)
-        if place in self._settings.indexes:
-            if local is None:
-                page = self._connection.project_page(place, name)
-                yield from _on_page(page, name) if page else ()
-            else:
-                yield from _in_html(local / name / "index.html", name)
-        elif local is None:
+        if local is None:
+            return self._connection.project_page(place, name)
+        return _html_page(local / name / "index.html", name)
+
+    def _linked(self, place: str, name: str) -> Iterator[SourceFile]:
+        """Yield the sources in a folder of find-links, or on a page of links."""
+        local = local_path(place)
+        if local is None:
             yield from _on_page(self._connection.page(place, name), name)
         elif local.is_dir():
             yield from _in_folder(local, name)
         else:
-            yield from _in_html(local, name)
+            page = _html_page(local, name)
+            yield from _on_page(page, name) if page else ()
 
     def _missing(
         self,
@@ -159,7 +205,16 @@ def local_path(place: str) -> Path | None:
     return None if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", place) else Path(place).expanduser()
 
 
-def _on_page(page: ProjectPage, name: str) -> Iterator[SourceFile]:
+@contextmanager
+def _collected(silent: list[Unreachable]) -> Iterator[None]:
+    """Keep a place that does not answer for later: another may have what is wanted."""
+    try:
+        yield
+    except Unreachable as problem:
+        silent.append(problem)
+
+
+def _on_page(page: ProjectPage, name: str, index: str | None = None) -> Iterator[SourceFile]:
     for each in page.packages:
         # As pip: what a link shows may be anything.
         filename = file_name(each.url)
@@ -167,17 +222,17 @@ def _on_page(page: ProjectPage, name: str) -> Iterator[SourceFile]:
         if version:
             yanked = (each.yanked_reason or "no reason given") if each.is_yanked else None
             sha256 = each.digests.get("sha256")
-            yield SourceFile(filename, version, each.url, sha256, each.size, yanked)
+            unhashed = None if sha256 else index
+            yield SourceFile(filename, version, each.url, sha256, each.size, yanked, unhashed)
 
 
-def _in_html(file: Path, name: str) -> Iterator[SourceFile]:
+def _html_page(file: Path, name: str) -> ProjectPage | None:
     if not file.is_file():
-        return
+        return None
     # lazy import: 0.3 s
     from pypi_simple import ProjectPage
 
-    text = file.read_bytes()
-    yield from _on_page(ProjectPage.from_html(name, text, base_url=file.as_uri()), name)
+    return ProjectPage.from_html(name, file.read_bytes(), base_url=file.as_uri())
 
 
 def _in_folder(folder: Path, name: str) -> Iterator[SourceFile]:

@@ -22,7 +22,8 @@ from ..model.plan import Lock, Plan, SourceBuild
 from ..model.recipe import Recipe
 from ..target_tools.files import file_name, sha256_of
 from ..target_tools.names import normalize
-from .index import Index, SourceFile, local_path, without_credentials
+from .index import Index, IndexFiles, SourceFile, local_path, without_credentials
+from .index_order import check_indexes, unhashed_note
 from .pip_report import InstalledDistributions, PipReport, ask_for_target, ask_own
 from .settings import PipSettings
 from .stub_wheels import well_named
@@ -72,6 +73,8 @@ class Sources(Protocol):
 
     def sdist(self, component: str, name: str, version: str, *, exact: bool) -> SourceFile: ...
 
+    def files_of(self, names: Sequence[str]) -> Mapping[str, tuple[IndexFiles, ...]]: ...
+
     def sizes(self, urls: Sequence[str]) -> Mapping[str, int]: ...
 
 
@@ -109,6 +112,7 @@ def make_lock(
     names = {each.component: _distribution(plan, each, known) for each in plan.builds}
     report = _pip_report(plan, environment, known, names)
     sources = environment.sources(report.settings, environment.environ)
+    check_indexes(plan, report.installs, sources, environment.downloads, environment.say)
     files: list[IndexFile] = []
     for build in plan.builds:
         name, exact = names[build.component], build.component in known.exact
@@ -117,6 +121,8 @@ def make_lock(
             environment.say(
                 f"{name} {build.version} is yanked ({found.yanked}); taken, as it is asked for"
             )
+        if found.unhashed is not None:
+            environment.say(unhashed_note(found.unhashed, [name]))
         files.append(_sdist(plan, build, name, found))
     tools = only_built_with(plan)
     files += [_wheel(entry, tools) for entry in report.installs]

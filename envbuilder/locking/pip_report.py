@@ -122,16 +122,28 @@ def _asked(
         (scratch / _REPORT).write_text('{"install": []}', encoding="utf-8")
         return Finished((), 0, "", "")
     options = [*options, "--only-binary", ":all:", "--report", str(scratch / _REPORT)]
-    for number, url in enumerate(plan.pip_indexes):
-        options += ["--index-url" if number == 0 else "--extra-index-url", url]
     for url in plan.find_links:
         options += ["--find-links", url]
-    dry_run = [*pip, "install", "--dry-run"]
+    dry_run = [*_index_variables(plan), *pip, "install", "--dry-run"]
     answer = run([*dry_run, "--progress-bar", "off", *options, *wanted])
     if not answer.ok and LACKING in answer.stderr:
         # Whether an index lacks a package or could not be asked, pip only says at length.
         answer = run([*dry_run, "-vv", *options, *wanted])
     return answer
+
+
+def _index_variables(plan: Plan) -> list[str]:
+    """Return what starts pip with the plan's indexes, and without those of its configuration.
+
+    --extra-index-url would add to the configured ones; a variable takes their place, but an empty
+    one counts as none. Of files that are equal to it pip takes those of the last index, so the
+    plan's first one comes last; ``index_order`` checks what it took.
+    """
+    if not plan.pip_indexes:
+        return []
+    *others, last = plan.pip_indexes
+    more = " ".join(reversed(others)) or last
+    return ["env", f"PIP_INDEX_URL={last}", f"PIP_EXTRA_INDEX_URL={more}"]
 
 
 def _installs(

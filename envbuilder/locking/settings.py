@@ -16,13 +16,17 @@ _RETRIES = 5
 
 @dataclass(frozen=True)
 class PipSettings:
-    """Where packages come from, in pip's order, and how these places are reached.
+    """Where packages come from, in order, and how these places are reached.
+
+    ``ordered``: of several indexes the first that has a distribution is the one for it, as where
+    the plan names them; else all of them offer what they have, as pip takes its configured ones.
 
     The addresses may hold a user and a password: they are for asking, never for a lock or a
     message. ``cert``: a file or folder of certificates, None: the usual ones. Seconds.
     """
 
     indexes: tuple[str, ...] = (_INDEX,)
+    ordered: bool = False
     find_links: tuple[str, ...] = ()
     cert: str | None = None
     client_cert: str | None = None
@@ -35,17 +39,18 @@ class PipSettings:
 def read_settings(listing: str, plan: Plan) -> PipSettings:
     """Return pip's settings from what ``pip config list`` printed, with the plan's places.
 
-    As pip does with its command line: the plan's first index takes the place of the configured
-    one, all others are added.
+    The plan's indexes take the place of all configured ones; its folders are added. An index that
+    a user happens to have configured could else offer any name (dependency confusion).
     """
     values: dict[str, str] = read_values(listing.splitlines(), "install")
     indexes: tuple[str, ...] = ()
     if values.get("no-index", "").lower() not in _TRUE:
-        first = plan.pip_indexes[:1] or (values.get("index-url") or _INDEX,)
-        indexes = (*first, *values.get("extra-index-url", "").split(), *plan.pip_indexes[1:])
+        own = (values.get("index-url") or _INDEX, *values.get("extra-index-url", "").split())
+        indexes = plan.pip_indexes or own
     timeout = values.get("timeout") or values.get("default-timeout")
     return PipSettings(
         indexes=tuple(dict.fromkeys(indexes)),
+        ordered=bool(plan.pip_indexes),
         find_links=tuple(dict.fromkeys((*values.get("find-links", "").split(), *plan.find_links))),
         cert=values.get("cert"),
         client_cert=values.get("client-cert"),

@@ -12,7 +12,7 @@ from locking_tools import plan
 
 from envbuilder.errors import BuildError, MissingToolError
 from envbuilder.locking.failures import Refusal
-from envbuilder.locking.index import SourceFile
+from envbuilder.locking.index import IndexFiles, SourceFile
 from envbuilder.locking.locker import Distributions, LockEnvironment, make_lock
 from envbuilder.locking.settings import PipSettings
 from envbuilder.model.plan import Lock, Pin, Plan, SourceBuild
@@ -75,6 +75,9 @@ class Shelf:
         self.exact[component] = exact
         return next(each for each in self._files if each.filename.startswith(f"{name}-{version}"))
 
+    def files_of(self, names: Sequence[str]) -> Mapping[str, tuple[IndexFiles, ...]]:
+        return dict.fromkeys(names, ())
+
     def sizes(self, urls: Sequence[str]) -> Mapping[str, int]:
         return {url: len(url) for url in urls if "unsized" not in url}
 
@@ -119,7 +122,8 @@ def test_indexes_of_site_or_recipe_are_given_to_pip(tmp_path: Path) -> None:
     urls = ("https://mirror.example/simple", "https://second.example/simple")
     lock_of(plan(pip_indexes=urls, find_links=("file:///apps/wheels",)), pip, tmp_path)
     words = " ".join(pip.asked[0])
-    assert "--index-url https://mirror.example/simple --extra-index-url https://second" in words
+    # Of equal files pip takes the last one's. As variables they replace pip's configuration.
+    assert words.startswith(f"env PIP_INDEX_URL={urls[1]} PIP_EXTRA_INDEX_URL={urls[0]} ")
     assert "--find-links file:///apps/wheels" in words
 
 

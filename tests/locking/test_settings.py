@@ -42,7 +42,7 @@ def test_sections_lists_and_what_wins() -> None:
     )
 
 
-def test_the_plans_places_join_as_on_pips_command_line() -> None:
+def test_the_plans_indexes_replace_the_configured_ones_and_its_folders_join() -> None:
     own = plan(
         pip_indexes=("https://mirror.example/simple", "https://more.example/simple"),
         find_links=("file:///apps/wheels",),
@@ -50,10 +50,9 @@ def test_the_plans_places_join_as_on_pips_command_line() -> None:
     settings = read_settings(LISTING, own)
     assert settings.indexes == (
         "https://mirror.example/simple",
-        "https://second.example/simple",
-        "file:///srv/index/simple",
         "https://more.example/simple",
     )
+    assert settings.ordered
     assert settings.find_links == ("/srv/wheels", "file:///apps/wheels")
 
 

@@ -1,0 +1,152 @@
+"""Two local simple indexes, asked by the real pip: an internal and a public one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from locking_tools import plan
+
+from envbuilder import process
+from envbuilder.errors import BuildError
+from envbuilder.locking.failures import Refusal
+from envbuilder.locking.index import Index
+from envbuilder.locking.index_order import check_indexes
+from envbuilder.locking.locker import LockEnvironment, make_lock
+from envbuilder.locking.settings import PipSettings
+from envbuilder.model.plan import Lock, Pin
+
+
+def put(index: Path, name: str, version: str, *, text: str = "", hashed: bool = True) -> None:
+    """Put a wheel into an index, and write the page of its project anew."""
+    folder = index / "simple" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    info = f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        wheel.writestr(f"{info}/METADATA", metadata)
+        tags = "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        wheel.writestr(f"{info}/WHEEL", tags)
+        wheel.writestr(f"{info}/RECORD", "")
+        wheel.writestr(f"{name}.py", text)
+    lines = []
+    for file in sorted(folder.glob("*.whl")):
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        lines.append(f'<a href="{file.name}{f"#sha256={digest}" if hashed else ""}">x</a>\n')
+    (folder / "index.html").write_text("".join(lines))
+
+
+class Place:
+    """A folder with indexes, where a lock is made by the pip of this Python."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.internal, self.public = folder / "internal", folder / "public"
+        self.said: list[str] = []
+        self.environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+
+    def url(self, index: Path) -> str:
+        return f"{index.as_uri()}/simple"
+
+    def _run(self, command: Sequence[str]) -> process.Finished:
+        """Start what asks pip; nothing is made for it."""
+        if "venv" in command or "install-pip" in command:
+            return process.Finished(tuple(command), 0, "", "")
+        venv = str(self.folder / "scratch" / "venv" / "bin" / "python")
+        words = [sys.executable if word == venv else word for word in command]
+        return process.run(words, env=self.environ, timeout=60)
+
+    def lock(self, *wanted: str, **changes: object) -> Lock:
+        python = Pin(component="python", version="3", origin="system", locator="p", why="w")
+        (self.folder / "scratch").mkdir(exist_ok=True)
+        ours = plan(
+            pins=(python,),
+            build_pins=(),
+            packages=wanted,
+            **{"pip_indexes": (self.url(self.internal), self.url(self.public)), **changes},
+        )
+        environment = LockEnvironment(
+            inside=self._run,
+            outside=self._run,
+            scratch=self.folder / "scratch",
+            say=self.said.append,
+            downloads=self.folder / "downloads",
+        )
+        return make_lock(ours, environment)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    place = Place(tmp_path)
+    put(place.internal, "secret", "1.0")
+    put(place.public, "open", "2.0")
+    return place
+
+
+def test_a_newer_release_on_a_later_index_is_refused_and_both_are_named(place: Place) -> None:
+    put(place.public, "secret", "99.0")
+    with pytest.raises(BuildError) as refused:
+        place.lock("secret")
+    said = str(refused.value)
+    assert said.startswith(f"pip takes secret 99.0 from {place.url(place.public)}, but ")
+    assert place.url(place.internal) in said
+
+
+def test_a_pin_of_a_later_index_is_refused_so_that_another_release_is_tried(place: Place) -> None:
+    put(place.public, "numpy", "2.4.6")
+    put(place.internal, "numpy", "2.3.4")
+    urls = (place.url(place.internal), place.url(place.public))
+    chosen = f"{urls[1]}/numpy/numpy-2.4.6-py3-none-any.whl"
+    entry = {"metadata": {"name": "numpy", "version": "2.4.6"}, "download_info": {"url": chosen}}
+    index = Index(PipSettings(indexes=urls, ordered=True), {})
+    with pytest.raises(Refusal, match=r"numpy 2\.4\.6 from .*public.*internal"):
+        check_indexes(plan(pip_indexes=urls), [entry], index, None, place.said.append)
+
+
+def test_the_first_index_is_the_one_for_its_names_and_others_fill_in(place: Place) -> None:
+    put(place.public, "secret", "1.0", text="# another")
+    lock = place.lock("secret", "open")
+    assert [each.url.split("/simple")[0] for each in lock.index_files] == [
+        place.public.as_uri(),
+        place.internal.as_uri(),
+    ]
+    assert place.said == []
+
+
+def test_configured_indexes_are_not_added(place: Place) -> None:
+    evil = place.folder / "evil"
+    put(evil, "secret", "99.0")
+    (place.folder / "pip.conf").write_text(f"[global]\nextra-index-url = {place.url(evil)}\n")
+    place.environ["PIP_CONFIG_FILE"] = str(place.folder / "pip.conf")
+    place.environ["PIP_EXTRA_INDEX_URL"] = place.environ["PIP_INDEX_URL"] = place.url(evil)
+    lock = place.lock("secret", pip_indexes=(place.url(place.internal),))
+    assert [each.version for each in lock.index_files] == ["1.0"]
+
+
+def test_an_index_without_hashes_is_said(place: Place) -> None:
+    put(place.internal, "secret", "1.0", hashed=False)
+    assert place.lock("secret").index_files[0].sha256
+    assert place.said == [
+        f"{place.url(place.internal)} gives no sha256 of secret: the lock holds that of the file "
+        "it sent now"
+    ]
+
+
+def test_sources_are_of_the_first_index_that_has_the_name(place: Place) -> None:
+    for index, version in ((place.internal, "1.0"), (place.public, "1.0"), (place.public, "99.0")):
+        folder = index / "simple" / "built"
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "index.html").open("a") as page:
+            page.write(f'<a href="built-{version}.tar.gz#sha256={"a" * 64}">x</a>\n')
+        (folder / f"built-{version}.tar.gz").write_bytes(b"x")
+    urls = (place.url(place.internal), place.url(place.public))
+    index = Index(PipSettings(indexes=urls, ordered=True), {})
+    found = index.sdist("built", "built", "1.0", exact=True)
+    assert found.url.startswith(place.internal.as_uri())
+    with pytest.raises(Refusal):
+        index.sdist("built", "built", "99.0", exact=True)
