@@ -52,6 +52,11 @@ STAGES: Mapping[str, frozenset[str]] = {
 ROOMS = frozenset({"backends", "launchers", "render.forms", "schedulers", "targets"})
 # What an entry may import beside its own room: values only.
 _VALUES = frozenset({"", "errors", "model", "text"})
+# More, for the rooms whose entries are no plain values: forms are rendered, targets write files.
+_ROOMS_MORE: Mapping[str, frozenset[str]] = {
+    "render.forms": frozenset({"render"}),
+    "targets": frozenset({"files"}) | INSIDE,
+}
 
 # The layers that the user sees.
 _TOP: Mapping[str, frozenset[str]] = {
@@ -73,7 +78,7 @@ def allowed(unit: str) -> frozenset[str]:
     if unit in STAGES:
         return GROUND | STAGES[unit] | INSIDE
     if unit in ROOMS:
-        return _VALUES | ({"render"} if unit == "render.forms" else set())
+        return _VALUES | _ROOMS_MORE.get(unit, frozenset())
     return _TOP[unit]
 
 

@@ -12,7 +12,7 @@ from ..targets import TARGETS, default_target
 from .context import Context
 from .load import load
 from .options import CreateOptions
-from .stages import CreateStages
+from .stages import create_stages
 
 
 def create(options: CreateOptions, context: Context) -> CreateResult | BundleResult:
@@ -26,7 +26,7 @@ def create(options: CreateOptions, context: Context) -> CreateResult | BundleRes
     name = options.target or default_target(plan_inputs.arch, platform.machine())
     check_choice("target", name, TARGETS)
     _check_tier(options.require_tier, name, plan_inputs.arch)
-    return TARGETS[name].make(CreateStages(options, plan_inputs, context))
+    return TARGETS[name].make(create_stages(options, plan_inputs, context))
 
 
 def _check_tier(required: str | None, target: str, arch: str) -> None:

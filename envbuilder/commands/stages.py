@@ -2,85 +2,262 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from .. import files, process
-from ..build import prepare
-from ..errors import BuildError, UsageError
+from ..build import build, hand_over, prepare
+from ..errors import BuildError, SmokeError, UsageError
+from ..locking import lock_cache
 from ..locking.checks import changed_inputs
 from ..model.backend import Script
+from ..model.decisions import asks_the_same
+from ..model.evidence import TIERS, Evidence
+from ..model.lock_check import contradictions
+from ..model.outcome import CreateResult
 from ..model.places import Dialect, Places
-from ..model.plan import Lock
+from ..model.plan import Lock, Plan
 from ..model.proofs import proofs_of
+from ..record import read_all
 from ..render.build import render_smoke, render_text
-from ..render.modulefile import unfilled
+from ..render.modulefile import render_modulefile, unfilled
+from ..root import environment_lock
+from ..root.environments import places_of
 from ..schedulers import SCHEDULERS
-from ..target_tools.files import sha256_of
+from ..target_tools.root import locks, manifests, publish, store
+from ..target_tools.trust import distrust
 from ..targets.protocol import JobFile
 from .context import Context
-from .launch_requests import example, facts_of, script_start
+from .launch_requests import LaunchFacts, example, facts_of, script_start
 from .load import PlanInputs, plan
-from .lock import check_derived, named_lock, obtain_lock
+from .lock import check_buildable, check_derived, fingerprint, named_lock, obtain_lock
 from .options import CreateOptions
-from .prove import script_proofs
-from .root_environment import RootEnvironment, hold_environment
+from .places import root_path
+from .prove import prove, script_proofs, smoke_starts
 from .texts import build_texts, dialect_of, forms, subject_of
 
 _FETCH_SECONDS = 3600.0
 
 
+def create_stages(
+    options: CreateOptions, plan_inputs: PlanInputs, context: Context
+) -> CreateStages:
+    """Return the stages for what was asked. Raises UsageError as ``_given_lock``."""
+    given = _given_lock(options, plan_inputs, context)
+
+    @cache
+    def planned() -> Plan:
+        return given.plan if given else plan(plan_inputs)
+
+    return CreateStages(options, plan_inputs, context, given, planned)
+
+
+def _given_lock(options: CreateOptions, plan_inputs: PlanInputs, context: Context) -> Lock | None:
+    """Return the lock of ``--locked``, and say what has changed since it was made.
+
+    Raises UsageError for one that is for something else, or asked for with what would change it.
+    """
+    if options.locked is None:
+        return None
+    if options.relock or options.choice.allow:
+        other = "--relock" if options.relock else "--allow"
+        raise UsageError(f"--locked takes a lock as it is: {other} would change it")
+    file = context.path(options.locked)
+    lock = named_lock(file, plan_inputs, with_runtime=True)
+    changed = changed_inputs(lock, plan_inputs.inputs())
+    if changed:
+        context.reporter.warn(
+            f"changed since {file} was locked: {', '.join(changed)}; built as locked"
+        )
+    else:
+        check_derived(lock, file, plan_inputs)
+    return lock
+
+
+def _check_machine(options: CreateOptions, plan_inputs: PlanInputs) -> None:
+    """Raise UsageError if the chosen site has module trees and none of them is on this machine.
+
+    A site without module trees states nothing that a machine could be recognised by.
+    """
+    site, choice = plan_inputs.site, options.choice
+    trees = site.module_trees
+    if not trees or any(Path(tree).is_dir() for tree in trees):
+        return
+    more = f", nor are {len(trees) - 1} more" if len(trees) > 1 else ""
+    words = f"{choice.recipe} --site {choice.site or site.name}"
+    raise UsageError(
+        f"this machine is not site {site.name}: its module tree {trees[0]} is not here{more}",
+        f"envbuild create {words} --bundle makes a bundle that is built there, without network",
+        "--site local builds for this machine, with what it has",
+    )
+
+
 @dataclass(frozen=True)
 class CreateStages:
-    """The stages, bound to what the user asked for. See ``targets.Stages``."""
+    """See ``targets.Stages``. ``given``: the lock of ``--locked``. ``planned``: solves once."""
 
     options: CreateOptions
     plan_inputs: PlanInputs
     context: Context
+    given: Lock | None
+    planned: Callable[[], Plan]
 
     @property
     def output(self) -> Path:
         return self.context.path(self.options.output or Path())
 
-    def environment(self) -> AbstractContextManager[RootEnvironment]:
-        given = self._given_lock()
-        return hold_environment(self.options, given, self.plan_inputs, self.context)
+    @property
+    def home(self) -> store.Home:
+        """The places of the environment in its root. Raises UsageError where none is known."""
+        inputs = self.plan_inputs
+        path = root_path(self.options.root, inputs.site, inputs.arch, self.context)
+        return store.Home(path, inputs.recipe.value.name)
+
+    def _facts(self, lock: Lock) -> LaunchFacts:
+        return facts_of(lock.plan, self.plan_inputs)
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[CreateStages]:
+        plan_inputs, home = self.plan_inputs, self.home
+        if self.given:
+            build_texts(self.given, places_of(home, self.given.id()), plan_inputs)
+        check_buildable(self.planned(), plan_inputs.prefix_of(self.planned()))
+        _check_machine(self.options, plan_inputs)
+        root = store.open_root(home.root, plan_inputs.site.name, plan_inputs.arch)
+        store.open_home(root, home.name)
+        say = self.context.reporter.say
+        with locks.hold(home.lock_file, say=say) as held, files.scratch(home.scratch):
+            environ = held.environ(self.context.environ)
+            yield replace(self, context=replace(self.context, environ=environ))
 
     def lock(self) -> Lock:
-        given = self._given_lock()
         scratch = self.output / f".{self.plan_inputs.recipe.value.name}.locking"
-        return given or obtain_lock(self.plan_inputs, plan(self.plan_inputs), self.context, scratch)
+        return self.given or obtain_lock(self.plan_inputs, self.planned(), self.context, scratch)
 
-    def _given_lock(self) -> Lock | None:
-        """Return the lock of ``--locked``, and say what has changed since it was made.
-
-        Raises UsageError for one that is for something else, or asked for with what would change
-        it.
-        """
-        named, plan_inputs = self.options.locked, self.plan_inputs
-        if named is None:
-            return None
-        if self.options.relock or self.options.choice.allow:
-            other = "--relock" if self.options.relock else "--allow"
-            raise UsageError(f"--locked takes a lock as it is: {other} would change it")
-        file = self.context.path(named)
-        lock = named_lock(file, plan_inputs, with_runtime=True)
-        changed = changed_inputs(lock, plan_inputs.inputs())
-        if changed:
-            self.context.reporter.warn(
-                f"changed since {file} was locked: {', '.join(changed)}; built as locked"
-            )
-        else:
-            check_derived(lock, file, plan_inputs)
+    def root_lock(self) -> Lock:
+        lock = self.given or self._lock_of_root()
+        files.write_atomically(self.home.last_lock, lock.text())
         return lock
+
+    def _lock_of_root(self) -> Lock:
+        """Return the last lock if it decides the same, one made elsewhere, or a new one."""
+        home, context, relock = self.home, self.context, self.options.relock
+        last = None if relock else _last_lock(home, context)
+        if last and asks_the_same(last.plan, self.planned()):
+            again = Lock(plan=self.planned(), artifacts=last.artifacts)
+            wrong = contradictions(again)
+            if not wrong:
+                context.reporter.say("reusing the existing lock (use --relock to resolve again)")
+                return again
+            context.reporter.warn(f"{home.last_lock} is left out: {'; '.join(wrong)}")
+        scratch = home.scratch / "asking"
+        request = fingerprint(self.planned(), self.plan_inputs, context, scratch)
+        file = lock_cache.cache_file(request, context.environ, context.cwd)
+        usable = file is not None and not relock and _is_trusted(file, context)
+        found = lock_cache.find(file, context.clock()) if file and usable else None
+        if found:
+            context.reporter.say(
+                f"reusing a lock made {found.age_text()} (use --relock to resolve again)"
+            )
+            return found.lock
+        lock = obtain_lock(self.plan_inputs, self.planned(), context, scratch, _downloads(home))
+        if file:
+            try:
+                lock_cache.store(file, lock, context.clock())
+            except OSError as error:
+                context.reporter.warn(f"the lock is not cached: {error}")
+        return lock
+
+    def published_number(self, lock: Lock) -> int | None:
+        home = self.home
+        version = environment_lock.find_published(home, lock)
+        if version is None:
+            return None
+        self.context.reporter.say(f"{home.name}/{version.number} holds exactly this already")
+        manifests.check_unchanged(home, version)
+        _tell_new_findings(home, version, lock, self.context)
+        return version.number
+
+    def build(self, lock: Lock) -> None:
+        _explain_rebuild(self.home, lock, self.context)
+        # What cannot be started is told before it is built.
+        facts = self._facts(lock)
+        smoke_starts(facts, self.context)
+        places = places_of(self.home, lock.id())
+        version = publish.find_reserved(self.home, lock.id())
+        if version and publish.is_published(self.home, version):
+            # Jobs may run in it: a published prefix is never removed to be built anew.
+            raise BuildError(
+                f"{self.home.name}/{version.number} is published in {places.prefix}",
+                f"envbuild remove {self.home.name}/{version.number} removes it",
+            )
+        if not self.options.resume:
+            files.remove_tree(places.prefix)
+            files.remove_tree(places.build)
+        publish.mark(self.home, lock.id())
+        texts = build_texts(lock, places, self.plan_inputs, script_start(facts))
+        prepare(places.build, texts, self.plan_inputs.runtime_source)
+        hand_over(lock, _downloads(self.home), places.build)
+        symptoms = self.plan_inputs.knowledge.value.symptoms
+        with self.context.reporter.steps(lock.plan.steps) as listener:
+            build(lock, places.build, self.context.environ, listener, symptoms)
+
+    def prove(self, lock: Lock) -> tuple[Evidence, ...]:
+        facts = self._facts(lock)
+        proofs = prove(lock, self.home, lock.id(), facts, self.context)
+        if proofs[-1].result.verdict != "passed":
+            raise _smoke_error(self.home, lock, proofs[-1])
+        _check_tier(self.options.require_tier, proofs)
+        return proofs
+
+    def publish(self, lock: Lock, proofs: tuple[Evidence, ...]) -> int:
+        dialect, places = dialect_of(self.plan_inputs), places_of(self.home, lock.id())
+        publish.tidy(places.build)
+        version = publish.reserve(self.home, lock.id(), dialect)
+        shown = example(self._facts(lock))
+        text = render_modulefile(lock, places, version.number, _telling(proofs), dialect, shown)
+        publish.publish(self.home, version, text)
+        return version.number
+
+    def make_default(self, number: int) -> None:
+        version = publish.find_version(self.home, number)
+        with locks.hold(self.home.default_lock, say=self.context.reporter.say):
+            publish.set_default(self.home, version)
+
+    def result(self, lock: Lock, number: int) -> CreateResult:
+        home, version = self.home, publish.find_version(self.home, number)
+        every = read_all(home.evidence(version.id))
+        passed = (each for each in every if each.result.verdict == "passed")
+        # The newest of each kind of proof, in the order in which they were first made.
+        kinds = {(each.result.api, each.result.transport): each for each in passed}
+        if not kinds:
+            raise BuildError(
+                f"{home.name}/{number} is published but its evidence is gone",
+                f"envbuild smoke {home.name}/{number} --root '{home.root}' proves it again",
+            )
+        proofs = tuple(kinds.values())
+        return CreateResult(
+            environment=home.name,
+            number=number,
+            id=version.id,
+            lock_sha256=lock.sha256(),
+            root=str(home.root),
+            prefix=str(home.prefix(version.id)),
+            modulefiles=str(home.root / "modulefiles"),
+            loads=lock.plan.modules.loads,
+            launch=example(self._facts(lock), "my_program.py").words,
+            evidence=_telling(proofs),
+            proofs=proofs,
+        )
 
     def scripts(self, lock: Lock, places: Places) -> dict[str, str]:
         texts = build_texts(lock, places, self.plan_inputs)
-        prefix, facts = self.plan_inputs.prefix_of(lock.plan), facts_of(lock.plan, self.plan_inputs)
+        prefix, facts = self.plan_inputs.prefix_of(lock.plan), self._facts(lock)
         for number, proof in enumerate(proofs_of(lock.plan), start=1):
             smoke = render_smoke(lock, places, prefix, script_start(facts, proof), proof)
             texts[f"smoke-{number}.sh"] = smoke["smoke.sh"]
@@ -101,11 +278,11 @@ class CreateStages:
 
     def modulefile(self, lock: Lock, places: Places) -> tuple[Dialect, str]:
         dialect = dialect_of(self.plan_inputs)
-        shown = example(facts_of(lock.plan, self.plan_inputs))
+        shown = example(self._facts(lock))
         return dialect, unfilled(lock, places, dialect, shown)
 
     def proving(self, lock: Lock) -> dict[str, Any]:
-        return script_proofs(lock, facts_of(lock.plan, self.plan_inputs))
+        return script_proofs(lock, self._facts(lock))
 
     def text(self, script: Script) -> str:
         return render_text(script)
@@ -118,11 +295,89 @@ class CreateStages:
         with self.context.reporter.working(title):
             _fetch(folder, self.context)
 
-    def sha256(self, path: Path) -> str:
-        return sha256_of(path)
 
-    def remove(self, folder: Path) -> None:
-        files.remove_tree(folder)
+def _downloads(home: store.Home) -> Path:
+    """Return where wheels are that pip had to download to say what it would install."""
+    return home.scratch / "downloads"
+
+
+def _last_lock(home: store.Home, context: Context) -> Lock | None:
+    """Return the lock of the last create; None where there is none that counts."""
+    if not _is_trusted(home.last_lock, context):
+        return None
+    try:
+        return Lock.model_validate_json(home.last_lock.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None  # a lock of an older schema or a damaged one is simply made anew
+
+
+def _is_trusted(file: Path, context: Context) -> bool:
+    """Whether a file may choose what is installed and run; one that may not is named."""
+    reason = distrust(file)
+    if reason:
+        context.reporter.warn(f"{file} is left out: {reason}")
+    return reason is None
+
+
+def _explain_rebuild(home: store.Home, lock: Lock, context: Context) -> None:
+    """Say that the runtime's sources are not those of the newest environment, if they are not."""
+    newest = next(reversed(publish.published(home)), None)
+    if newest is None:
+        return
+    with contextlib.suppress(BuildError):
+        before, now = environment_lock.read_lock(home, newest).plan.runtime, lock.plan.runtime
+        if before.source_sha256 != now.source_sha256:
+            what = "the bundled runtime" if now.bundled else f"the runtime {now.package}"
+            context.reporter.say(
+                f"{what} changed since {home.name}/{newest.number} was built: building anew"
+            )
+
+
+def _tell_new_findings(
+    home: store.Home, version: store.Version, lock: Lock, context: Context
+) -> None:
+    """Warn of what was not known yet when the environment was built: its records do not say it."""
+    try:
+        stored = environment_lock.read_lock(home, version)
+    except BuildError as error:
+        context.reporter.warn(str(error))
+        return
+    before = {(each.id, each.status) for each in stored.plan.findings}
+    new = [
+        f"{each.id} ({each.status})"
+        for each in lock.plan.findings
+        if each.status in ("warning", "unknown") and (each.id, each.status) not in before
+    ]
+    if new:
+        context.reporter.warn(
+            f"known since {home.name}/{version.number} was built: {', '.join(new)}; "
+            "envbuild plan shows them"
+        )
+
+
+def _check_tier(required: str | None, proved: Sequence[Evidence]) -> None:
+    lowest = min((each.result.tier for each in proved), key=TIERS.index)
+    if required is not None and TIERS.index(lowest) < TIERS.index(required):
+        raise BuildError(
+            f"what was proved is of tier {lowest}, and {required} is required",
+            "nothing was published; a job over several nodes proves more",
+        )
+
+
+def _telling(proved: Sequence[Evidence]) -> Evidence:
+    """Return the proof that says most: the recipe's own runtime, if it is not the bundled one."""
+    return next((each for each in proved if each.result.api != "numpy"), proved[0])
+
+
+def _smoke_error(home: store.Home, lock: Lock, evidence: Evidence) -> SmokeError:
+    folder = home.evidence(lock.id())
+    return SmokeError(
+        "the ranks did not prove that they can talk:\n"
+        + "\n".join(f"  {line}" for line in evidence.result.failure_lines()),
+        "nothing was published; environments published before are as they were",
+        f"log and records of every rank: {folder / evidence.log}",
+        f"its environment: bash '{home.build(lock.id()) / 'shell.sh'}'",
+    )
 
 
 def _fetch(build: Path, context: Context) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import tarfile
 from pathlib import Path
 
+from .. import files
 from ..errors import UsageError
 from ..model.backend import Script
 from ..model.base import canonical_json
@@ -18,6 +19,7 @@ from ..model.evidence import Tier
 from ..model.outcome import BundleResult
 from ..model.places import Places
 from ..model.plan import Lock
+from ..target_tools.files import sha256_of
 from .protocol import Stages
 
 HIGHEST_TIER: Tier = "rendered"
@@ -41,13 +43,13 @@ def make(stages: Stages) -> BundleResult:
         if path.exists():
             raise UsageError(f"{path} is there already", "move it away, or name another --output")
     unfinished = folder.with_name(f".{name}.unfinished")
-    stages.remove(unfinished)
+    files.remove_tree(unfinished)
     try:
         _write(lock, unfinished, stages)
         _pack(unfinished, archive, name)
         unfinished.rename(folder)
     except BaseException:
-        stages.remove(unfinished)
+        files.remove_tree(unfinished)
         archive.unlink(missing_ok=True)
         raise
     return BundleResult(
@@ -106,7 +108,7 @@ def _write(lock: Lock, folder: Path, stages: Stages) -> None:
     for name, text in outside.items():
         (folder / name).write_text(text, encoding="utf-8")
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    sums = "".join(f"{stages.sha256(path)}  {path.relative_to(folder)}\n" for path in paths)
+    sums = "".join(f"{sha256_of(path)}  {path.relative_to(folder)}\n" for path in paths)
     (folder / "SHA256SUMS").write_text(sums, encoding="utf-8")
 
 

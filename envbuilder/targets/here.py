@@ -12,11 +12,11 @@ OTHER_ARCH = False
 
 def make(stages: Stages) -> CreateResult:
     """Build, prove and publish; what is published already only becomes the default."""
-    with stages.environment() as environment:
-        lock = environment.lock()
-        number = environment.published_number(lock)
+    with stages.hold() as held:
+        lock = held.root_lock()
+        number = held.published_number(lock)
         if number is None:
-            environment.build(lock)
-            number = environment.publish(lock, environment.prove(lock))
-        environment.make_default(number)
-        return environment.result(lock, number)
+            held.build(lock)
+            number = held.publish(lock, held.prove(lock))
+        held.make_default(number)
+        return held.result(lock, number)

@@ -27,10 +27,23 @@ class JobFile:
     submit: str
 
 
-class Environment(Protocol):
-    """The environment's folder in a root, in which nobody else builds meanwhile."""
+class Stages(Protocol):
+    """The stages, bound to one recipe, site and architecture: a target puts them in order."""
+
+    @property
+    def output(self) -> Path:
+        """The folder that the user named for files, or the working folder."""
 
     def lock(self) -> Lock:
+        """Return the lock that was asked for, or a new one."""
+
+    def hold(self) -> AbstractContextManager[Stages]:
+        """Open the root and hold the environment's folder: only then for what is in a root.
+
+        Raises UsageError for what cannot be built here, before anything is written.
+        """
+
+    def root_lock(self) -> Lock:
         """Return the lock: the one that was asked for, the last one while it fits, or a new one."""
 
     def published_number(self, lock: Lock) -> int | None:
@@ -53,20 +66,6 @@ class Environment(Protocol):
 
     def result(self, lock: Lock, number: int) -> CreateResult:
         """Return what is known of a published number."""
-
-
-class Stages(Protocol):
-    """The stages, bound to one recipe, site and architecture: a target puts them in order."""
-
-    @property
-    def output(self) -> Path:
-        """The folder that the user named for files, or the working folder."""
-
-    def environment(self) -> AbstractContextManager[Environment]:
-        """Open the root and hold the environment's folder. Raises UsageError."""
-
-    def lock(self) -> Lock:
-        """Return the lock that was asked for, or a new one."""
 
     def scripts(self, lock: Lock, places: Places) -> dict[str, str]:
         """Return the texts of the build folder, with a script for each smoke test: smoke-1.sh."""
@@ -91,12 +90,6 @@ class Stages(Protocol):
 
     def fetch(self, folder: Path, lock: Lock) -> None:
         """Fetch every file of the lock into a build folder. Raises BuildError."""
-
-    def sha256(self, path: Path) -> str:
-        """Return the hash of a file."""
-
-    def remove(self, folder: Path) -> None:
-        """Remove a folder if it is there."""
 
 
 class Target(Protocol):
