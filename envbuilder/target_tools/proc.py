@@ -1,5 +1,6 @@
 """What the kernel says of processes: proc(5)."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -88,6 +89,14 @@ def machine_of(path):
 def boot_id() -> str:
     """Return what names this start of this machine; empty if the kernel hides it."""
     return read("/proc/sys/kernel/random/boot_id").strip()
+
+
+def pid_namespace() -> str:
+    """Return what names the namespace that process ids count in; empty if the kernel hides it."""
+    try:
+        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - a name, not a path
+    except OSError:
+        return ""
 
 
 def mapped_libraries() -> "list[str]":

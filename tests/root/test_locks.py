@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -109,10 +110,141 @@ def test_what_a_killed_holder_left_running_is_ended(tmp_path: Path, command: str
 
 def test_a_process_that_got_the_same_id_is_not_taken_for_the_holder(tmp_path: Path) -> None:
     path = tmp_path / "in-use.lock"
-    stale = {"host": os.uname().nodename, "pid": os.getpid(), "birth": 1, "token": "t"}
-    path.write_text(json.dumps(stale))
+    path.write_text(json.dumps(here(pid=os.getpid(), birth=1)._asdict()))
     with locks.hold(path, say=lambda line: None, wait=0.2):
         assert json.loads(path.read_text())["birth"] == proc.birth(os.getpid())
+
+
+def here(**changes: object) -> locks.Holder:
+    """Return a holder in this very world."""
+    host, boot, namespace = locks.own_world()
+    return locks.Holder(host, 1, 1, "t", boot, namespace)._replace(**changes)  # type: ignore[arg-type]
+
+
+def age(path: Path, seconds: float) -> None:
+    then = time.time() - seconds
+    os.utime(path, (then, then))
+
+
+IN_A_NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+
+
+def starts(*words: str) -> bool:
+    return subprocess.run([*words, "true"], check=False, capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not starts(*IN_A_NAMESPACE), reason="unshare: no PID namespace can be made")
+def test_a_holder_in_another_pid_namespace_is_not_taken_for_dead(tmp_path: Path) -> None:
+    path = tmp_path / "in-use.lock"
+    command = [*IN_A_NAMESPACE, sys.executable, "-c", HOLDER, str(path)]
+    other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert first_line(other) == "held"
+        held = path.read_text()
+        assert json.loads(held)["pid"] < 10, "a number that means another process here"
+        said: list[str] = []
+        with pytest.raises(BuildError, match="gave up waiting for process"):
+            with locks.hold(path, say=said.append, wait=0.2, poll=0.05):
+                pass
+        assert said == [
+            f"waiting for process {json.loads(held)['pid']} on {os.uname().nodename} (in another "
+            "PID namespace, which cannot be seen from here), which is building the same environment"
+        ]
+        assert path.read_text() == held
+    finally:
+        end(other)
+
+
+def test_a_silent_holder_that_cannot_be_seen_is_named_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "in-use.lock"
+    for unseen in (
+        here(namespace="pid:[1]"),
+        here(boot="another"),
+        here(boot="", namespace=""),  # of an earlier release
+    ):
+        path.write_text(json.dumps(unseen._asdict()))
+        age(path, 2 * locks.SILENT)
+        with pytest.raises(BuildError, match="silent for 600 s"):
+            with locks.hold(path, say=lambda line: None):
+                pass
+        assert json.loads(path.read_text())["token"] == "t"
+
+
+HIDDEN = "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --clear-groups"
+
+
+@pytest.mark.skipif(
+    not starts("unshare", "--mount", "sh", "-c", f"{HIDDEN} true"),
+    reason="unshare, mount, setpriv: /proc cannot be mounted with hidepid",
+)
+def test_a_holder_that_hidepid_hides_is_not_gone() -> None:
+    """Asked by a user who sees no process of the holder; its own code is all that is imported."""
+    tools = Path(locks.__file__).parent.parent
+    program = f"""
+import os, sys
+sys.path.insert(0, {str(tools.parent.parent)!r})
+from envbuilder.target_tools.root import locks
+os.setgid(65534); os.setuid(65534)
+world = locks.own_world()
+alive = locks.Holder(world[0], {os.getpid()}, {proc.birth(os.getpid())}, 't', *world[1:])
+assert not os.path.exists('/proc/{os.getpid()}')
+gone = alive._replace(pid=2 ** 22 - 1)
+print(locks.is_gone(alive), locks.is_gone(gone))
+"""
+    command = ["unshare", "--mount", "sh", "-c", HIDDEN.partition(" && ")[0] + ' && exec "$@"']
+    done = subprocess.run(
+        [*command, "sh", sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "False True\n", done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user for a while")
+def test_a_waiter_that_may_not_read_the_lock_waits_and_says_whose_it_is() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        path = Path(folder, "in-use.lock")
+        path.write_text(json.dumps(here()._asdict()))
+        path.chmod(0o600)
+        said: list[str] = []
+        os.seteuid(65534)
+        try:
+            with pytest.raises(BuildError, match="gave up waiting for a process of root"):
+                with locks.hold(path, say=said.append, wait=0.1, poll=0.05):
+                    pass
+        finally:
+            os.seteuid(0)
+        assert said == [
+            "waiting for a process of root, whose lock you may not read, which is building the "
+            "same environment"
+        ]
+        assert [each.name for each in Path(folder).iterdir()] == ["in-use.lock"]
+
+
+def test_a_lock_can_be_read_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        with locks.hold(tmp_path / "x.lock", say=lambda line: None):
+            assert (tmp_path / "x.lock").stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(before)
+
+
+def test_an_empty_lock_file_ends_the_wait_and_the_waiter_sleeps_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where its time lies ahead, as another machine's clock may have it."""
+    path = tmp_path / "in-use.lock"
+    path.touch()
+    age(path, -3600)
+    monkeypatch.setattr(locks, "HEARTBEAT", 0.1)
+    began = time.process_time()
+    with pytest.raises(BuildError, match="cannot be read"):
+        with locks.hold(path, say=lambda line: None, poll=0.05):
+            pass
+    assert time.process_time() - began < 0.1
 
 
 def test_a_silent_lock_of_another_host_is_named_and_left_alone(tmp_path: Path) -> None:

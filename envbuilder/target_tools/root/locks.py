@@ -1,14 +1,17 @@
 """Locks as files made with O_EXCL: they work on NFS and Lustre, where flock often does not.
 
-A lock says who holds it (host, process, a token) and shows that it lives by a heartbeat, the
-file's modification time. A lock whose holder is known to be gone, because its process id on this
-very host is gone or belongs to another process by now, is taken over and that is said. A silent
-one of another host is named and left alone: only a person can know what became of that host.
+A lock says who holds it (host, boot, PID namespace, process, a token) and shows that it lives by a
+heartbeat, the file's modification time. A lock whose holder is known to be gone, because its
+process id is gone or belongs to another process by now, is taken over and that is said. That is
+known only in the holder's own PID namespace, between two starts of its machine: what cannot be seen
+is not gone. A holder that cannot be seen and is silent is named and left alone: only a person can
+know what became of it.
 """
 
 import contextlib
 import json
 import os
+import pwd
 import secrets
 import socket
 import threading
@@ -19,7 +22,8 @@ from .. import proc
 from ..errors import BuildError
 from ..processes import end_marked, now
 
-# Seconds between two signs of life, and without one until a lock of another host is called silent.
+# Seconds between two signs of life, and without one until a holder that cannot be seen is called
+# silent.
 HEARTBEAT = 5.0
 SILENT = 300.0
 # The variable by which a successor finds what a killed holder left running.
@@ -27,15 +31,28 @@ MARK = "ENVBUILD_RUN"
 
 
 class Holder(NamedTuple):
-    """Who holds a lock. ``birth`` tells a process from a later one with the same id."""
+    """Who holds a lock. ``birth`` tells a process from a later one with the same id.
+
+    ``boot``: what names this start of the machine; ``namespace``: the PID namespace, as
+    /proc/self/ns/pid names it. Empty where the kernel hides them, or in a lock of an earlier
+    release.
+    """
 
     host: str
     pid: int
     birth: int
     token: str
+    boot: str = ""
+    namespace: str = ""
 
     def __str__(self) -> str:
-        return f"process {self.pid} on {self.host}"
+        if not self.token:
+            return f"a process of {self.host}"
+        here = own_world()
+        if (self.host, self.boot, self.namespace) == here or self.host != here[0]:
+            return f"process {self.pid} on {self.host}"
+        where = "in another PID namespace" if self.boot == here[1] else "of another start of it"
+        return f"process {self.pid} on {self.host} ({where}, which cannot be seen from here)"
 
     def environ(self, environ: Mapping[str, str]) -> "Dict[str, str]":
         """Return the environment for every process that the holder starts: it marks them."""
@@ -71,27 +88,32 @@ def beat(path, stop):
 
 def acquire(path, say, wait, poll):
     """Return this process as the holder of a lock, once it is free."""
-    me = Holder(
-        socket.gethostname(), os.getpid(), proc.birth(os.getpid()) or 0, secrets.token_hex(8)
-    )
-    end = now() + wait
+    host, boot, namespace = own_world()
+    birth = proc.birth(os.getpid()) or 0
+    me = Holder(host, os.getpid(), birth, secrets.token_hex(8), boot, namespace)
+    begin = now()
+    unreadable = None
     announced = False
     while True:
         if create(path, me):
             return me
         other = read(path)
         if other is None:
-            if is_unreadable(path):
+            # Gone by now, or not whole yet. What stays so for long is nobody's lock.
+            unreadable = now() if unreadable is None else unreadable
+            age = age_of(path)
+            if age is not None and max(age, now() - unreadable) > 2 * HEARTBEAT:
                 raise BuildError(
                     f"the lock {path} cannot be read", "if no build is running, remove that file"
                 )
             time.sleep(poll)
             continue
+        unreadable = None
         if is_gone(other):
             take_over(path, other, say)
             continue
         age = age_of(path)
-        if other.host != me.host and age is not None and age > SILENT:
+        if not can_be_seen(other) and age is not None and age > SILENT:
             raise BuildError(
                 f"{path} is held by {other}, silent for {age:.0f} s",
                 f"if that process is gone, remove the file: rm '{path}'",
@@ -99,7 +121,7 @@ def acquire(path, say, wait, poll):
         if not announced:
             say(f"waiting for {other}, which is building the same environment")
             announced = True
-        if now() > end:
+        if now() - begin > wait:
             raise BuildError(f"gave up waiting for {other}, which holds {path}")
         time.sleep(poll)
 
@@ -110,6 +132,9 @@ def create(path, me):
     text = json.dumps(me._asdict())
     try:
         aside.write_text(text, encoding="utf-8")
+        # Whatever the umask: who waits must be able to see for whom.
+        with contextlib.suppress(OSError):
+            aside.chmod(0o644)
         try:
             os.link(aside, path)
         except FileExistsError:
@@ -126,17 +151,27 @@ def create(path, me):
 
 
 def read(path):
-    """Return the holder, or None where the file is gone or not (yet) whole."""
+    """Return the holder, or None where the file is gone or not (yet) whole.
+
+    Of a file that only others may read, its owner is known, and nothing else.
+    """
     try:
         return Holder(**json.loads(path.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, TypeError):
         return None
+    except PermissionError:
+        return Holder(f"{owner_of(path)}, whose lock you may not read", 0, 0, "")
 
 
-def is_unreadable(path):
-    """A file that stays without a readable holder for long is nobody's lock."""
-    age = age_of(path)
-    return age is not None and age > 2 * HEARTBEAT
+def owner_of(path):
+    """Return the name of the user that a file belongs to."""
+    try:
+        number = path.stat().st_uid
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
+    except OSError:
+        return "another user"
 
 
 def age_of(path):
@@ -147,9 +182,31 @@ def age_of(path):
         return None
 
 
+def own_world():
+    """Return host, start of the machine and PID namespace: in it a process id means one process."""
+    return socket.gethostname(), proc.boot_id(), proc.pid_namespace()
+
+
+def can_be_seen(holder):
+    """Whether this process would see a holder that lives."""
+    return bool(holder.token) and (holder.host, holder.boot, holder.namespace) == own_world()
+
+
 def is_gone(holder):
-    """Whether the holder is known to be gone: only its own host can tell."""
-    return holder.host == socket.gethostname() and proc.birth(holder.pid) != holder.birth
+    """Whether the holder is known to be gone; who cannot be seen is not."""
+    if not can_be_seen(holder):
+        return False
+    fields = proc.status_fields(holder.pid)
+    if fields:
+        return proc.is_gone(fields) or proc.start_time(fields) != holder.birth
+    # /proc may hide others' processes (hidepid); kill(2) says whether there is one.
+    try:
+        os.kill(holder.pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def take_over(path, gone, say):
