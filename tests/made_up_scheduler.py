@@ -13,7 +13,7 @@ from envbuilder.model.job import Job, JobScript
 from envbuilder.model.launch import Host, Hosts, LaunchNode, Words
 from envbuilder.model.site import Launcher
 from envbuilder.schedulers import SCHEDULERS
-from envbuilder.schedulers.protocol import Ask, Which, no_job_step
+from envbuilder.schedulers.protocol import Ask, Which, no_job_step, no_pmi
 
 TITLE = "PBS"
 SUBMIT = "qsub"
@@ -22,6 +22,7 @@ JOB_ID = "PBS_JOBID"
 PARTITION = "PBS_QUEUE"
 SETTINGS: Words = ()
 job_step = no_job_step
+draft_pmi = no_pmi
 
 
 def job_script(job: Job) -> JobScript:

@@ -14,6 +14,7 @@ from ..documents.site_choice import LOCAL
 from ..errors import UsageError
 from ..files import write_atomically
 from ..host import Host
+from ..model.launch import Words
 from ..model.site import Launcher, Site, Snapshot
 from ..module_system.module_probe import probe as probe_modules
 from ..module_system.site_modules import read_modules
@@ -81,8 +82,10 @@ def draft_site(context: Context, output: str | None = None) -> str:
     return draft(local_site(context.environ), context.environ, name, *_scheduler(context))
 
 
-def _scheduler(context: Context) -> tuple[str | None, Launcher | None]:
-    """Return the first scheduler whose program for submitting jobs is here, and its launcher."""
+def _scheduler(context: Context) -> tuple[str | None, Launcher | None, Words]:
+    """Return the first scheduler whose program for submitting jobs is here, its launcher, and what
+    that starts ranks by.
+    """
     host = Host(context.environ)
 
     def ask(program: str, *words: str) -> str:
@@ -91,5 +94,5 @@ def _scheduler(context: Context) -> tuple[str | None, Launcher | None]:
 
     for name, scheduler in SCHEDULERS.items():
         if host.which(scheduler.SUBMIT):
-            return name, scheduler.draft_launcher(host.which, ask)
-    return None, None
+            return name, scheduler.draft_launcher(host.which, ask), scheduler.draft_pmi(ask)
+    return None, None, ()

@@ -23,11 +23,12 @@ def draft(
     name: str,
     scheduler: str | None = None,
     launcher: Launcher | None = None,
+    pmi: Sequence[str] = (),
 ) -> str:
     """Return a site document as YAML text under *name*.
 
     *site*: the detected one. *scheduler*: one that envbuild can use; None: there is none such here.
-    *launcher*: what starts ranks by it; None: the MPI's own launcher.
+    *launcher*: what starts ranks by it; None: the MPI's own launcher. *pmi*: by which interfaces.
 
     What is found on this node may differ on others: the text says so where it does most often.
     """
@@ -43,7 +44,7 @@ def draft(
         _entry("arch", list(site.arch)),
         *_modules(site, environ, name),
         "# of this node; the compute nodes may have another system\n",
-        _entry("facts", _facts(site, host)),
+        _entry("facts", {**_facts(site, host), **({"pmi": [*pmi]} if pmi else {})}),
         f"#   gpu: [{gpus}]  # of the compute nodes; [] for none\n",
         f"#   network: [{networks}]  # between the compute nodes; [] for none\n",
         f"#   peer-memory: [{peers}]  # {_PEERS}\n",

@@ -12,7 +12,7 @@ from ..model.job import Job, JobScript
 from ..model.launch import Host, Hosts, LaunchNode, Words
 from ..model.site import Launcher
 from ..text import LONG, shown
-from .protocol import Ask, Which, no_job_step
+from .protocol import Ask, Which, no_job_step, no_pmi
 
 TITLE = "LSF"
 SUBMIT = "bsub"
@@ -24,6 +24,7 @@ _LAUNCHER = "jsrun"
 
 # jsrun starts what it is told to beside whatever runs in the job.
 job_step = no_job_step
+draft_pmi = no_pmi
 
 _ONCE = "awk '!seen[$1]++ { print $1 }'"
 

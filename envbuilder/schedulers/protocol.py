@@ -57,6 +57,16 @@ class Scheduler(Protocol):
     def draft_launcher(self, which: Which, ask: Ask) -> Launcher | None:
         """Return what starts ranks here by this scheduler, for the draft of a site document."""
 
+    def draft_pmi(self, ask: Ask) -> Words:
+        """Return the interfaces by which its launcher starts ranks, for the draft's fact ``pmi``;
+        empty where it does not say.
+        """
+
+
+def no_pmi(_ask: Ask) -> Words:
+    """Return nothing: its launcher names no interfaces."""
+    return ()
+
 
 def no_job_step(_environ: Mapping[str, str], _ask: Ask) -> JobStep | None:
     """Return None: further steps of a job wait for no CPUs."""

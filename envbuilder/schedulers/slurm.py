@@ -41,6 +41,8 @@ _MOST_HOSTS = 100_000
 # By which protocol srun starts MPI programs, the best one first.
 _PROTOCOLS = ("pmix", "pmi2")
 
+_PMI = re.compile(r"\bpmi(?:2|x(?:_v[0-9]+)?)\b")
+
 # Steps have CPUs of their own, and --overlap shares them, from this release on (its RELEASE_NOTES).
 _OVERLAP_SINCE = (20, 11)
 _RELEASE = re.compile(r"slurm\S* ([0-9]+)\.([0-9]+)")
@@ -136,9 +138,14 @@ def draft_launcher(which: Which, ask: Ask) -> Launcher | None:
     """Return ``srun`` with the best protocol that it offers."""
     if which(_LAUNCHER) is None:
         return None
-    offered = ask(_LAUNCHER, "--mpi=list").split()
+    offered = draft_pmi(ask)
     mpi = [f"--mpi={each}" for each in _PROTOCOLS if each in offered][:1]
     return Launcher(kind=_LAUNCHER, command=(_LAUNCHER, *mpi))
+
+
+def draft_pmi(ask: Ask) -> Words:
+    """Return what ``srun --mpi=list`` names: pmi2, pmix, and the releases of PMIx (pmix_v4)."""
+    return tuple(sorted(set(_PMI.findall(ask(_LAUNCHER, "--mpi=list")))))
 
 
 def slurm_hosts(nodelist: str, tasks_per_node: str) -> Hosts:

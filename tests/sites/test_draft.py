@@ -66,11 +66,15 @@ def test_a_comment_is_a_key_once_its_mark_is_gone(tmp_path: Path, known: Knowled
 
 def test_slurm_and_what_its_srun_offers(tmp_path: Path, known: Knowledge) -> None:
     tool(tmp_path / "bin", "sbatch", "echo slurm 22.05")
-    tool(tmp_path / "bin", "srun", "echo 'MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix' >&2")
+    # As Slurm 23.11 says it.
+    offers = "MPI plugin types are...\n\tnone\n\tpmix\n\tcray_shasta\n\tpmi2\n"
+    offers += "specific pmix plugin versions available: pmix_v4,pmix_v5"
+    tool(tmp_path / "bin", "srun", f"echo '{offers}' >&2")
     variables = environ(PATH=f"{tmp_path}/bin:/usr/bin:/bin")
     _, site = drafted(tmp_path, known, variables)
     assert site.scheduler == "slurm"
     assert site.launcher == Launcher(kind="srun", command=("srun", "--mpi=pmix"))
+    assert site.facts.pmi == ("pmi2", "pmix", "pmix_v4", "pmix_v5")
 
 
 def test_an_srun_without_a_protocol(tmp_path: Path, known: Knowledge) -> None:
