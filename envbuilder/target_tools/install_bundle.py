@@ -9,6 +9,7 @@ not be built, 6: the ranks did not prove that they can talk. Then nothing is pub
 """
 
 import argparse
+import contextlib
 import os
 import shutil
 import signal
@@ -18,7 +19,7 @@ from pathlib import Path
 from .errors import BuildError, EnvbuildError, SmokeError
 from .files import read_json, remove_tree, sha256_of, write_atomically
 from .modulefile import filled
-from .processes import ASKING_FOR_THE_END, Running, popen
+from .processes import ASKING_FOR_THE_END, Running, popen, signals_held_back
 from .proving.evidence import prove
 from .root import locks, publish
 from .root.store import open_home, open_root
@@ -53,13 +54,16 @@ def copy(bundle, facts, root, build, prefix):
 
 def build(folder, environ):
     """Run every step that is not done yet. Raises BuildError."""
-    running = Running(popen(["bash", str(folder / "build.sh")], environ, folder, None, None))
     code = None
-    try:
-        code = running.wait()
-    finally:
-        if code is None:
-            running.end()
+    with contextlib.ExitStack() as held:
+        held.enter_context(signals_held_back())
+        running = Running(popen(["bash", str(folder / "build.sh")], environ, folder, None, None))
+        try:
+            held.close()
+            code = running.wait()
+        finally:
+            if code is None:
+                running.end()
     if code:
         raise BuildError(
             "the bundle could not be built: what went wrong stands above",

@@ -7,15 +7,27 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from integration_tools import Done, Envbuild, run, small_recipe, without_network
+from integration_tools import (
+    MARK,
+    Done,
+    Envbuild,
+    finish,
+    read_until,
+    run,
+    small_recipe,
+    start,
+    without_network,
+)
 
 from envbuilder.files import remove_tree
+from envbuilder.target_tools import proc
 
 NAME = "bundled"
 
@@ -185,3 +197,27 @@ def test_two_versions_in_one_root_are_environments_like_any_other(
     assert removed.code == 0, removed.text
     told = json.loads(envbuild("list", "--root", root, "--json").out)
     assert [(each["number"], each["default"]) for each in told["environments"]] == [(2, True)]
+
+
+def test_what_is_ended_leaves_nothing_running_and_goes_on_when_run_again(
+    bundles: Bundles, tmp_path: Path
+) -> None:
+    root = tmp_path / "root"
+    words = ["bash", bundles.first / "install.sh", root]
+    mark = f"{MARK}={tmp_path}".encode()
+    running = start([*words, "--skip-smoke"], env={MARK: str(tmp_path)})
+    read_until("== tools", running)
+    running.send_signal(signal.SIGTERM)
+    done = finish(running)
+    assert done.code == 128 + signal.SIGTERM, done.text
+    assert [pid for pid in proc.pids() if mark in proc.read_words(pid, "environ")] == []
+    assert not (root / NAME / "in-use.lock").exists()
+    # Two at once: one waits for the other, and finds what that has published.
+    both = [start(words), start(words)]
+    ended = [finish(each) for each in both]
+    assert [each.code for each in ended] == [0, 0], ended
+    told = ended[0].err + ended[1].err
+    assert "== install: done before" in told
+    assert "which is building the same environment" in told
+    assert f"{NAME}/1 holds exactly this already" in told
+    assert [path.name for path in published(root) if path.name[0] != "."] == ["1.lua"]

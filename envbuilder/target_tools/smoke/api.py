@@ -9,6 +9,7 @@ import importlib
 import os
 import sys
 
+from .. import proc
 from . import traffic
 
 
@@ -17,6 +18,7 @@ class Api:
 
     modules = ()
     mismatch = "error"
+    nccl_log = None
 
     def __init__(self, options, recorder):
         self.options = options
@@ -36,8 +38,25 @@ class Api:
         said = ", ".join(f"{name} {version_of(name)}" for name in packages)
         return {"problem": None, "said": said}
 
+    def take(self, hvd):
+        """Take the functions that programs of Horovod's interface have."""
+        self.rank, self.size, self.shutdown = hvd.rank, hvd.size, hvd.shutdown
+        self.local_rank, self.local_size = hvd.local_rank, hvd.local_size
+        self.barrier = getattr(hvd, "barrier", None)
+
     def tells_of_mismatch(self, error):
         return False
+
+    def log_nccl(self):
+        """Let NCCL write what it uses into a file of this process."""
+        self.nccl_log = self.options.out / f"nccl-{self.recorder.identity}.log"
+        os.environ["NCCL_DEBUG"] = "INFO"
+        os.environ["NCCL_DEBUG_FILE"] = str(self.nccl_log)
+
+    def nccl_words(self):
+        """Return what NCCL wrote of itself, behind the source of a claim."""
+        words = traffic.from_nccl(proc.read(self.nccl_log)) if self.nccl_log else ""
+        return f"; NCCL's log: {words}" if words else ""
 
     def framework(self):
         """Return name and version of the framework whose tensors are sent, or None."""
@@ -76,9 +95,7 @@ class Numpy(Api):
 
     def init(self):
         self.hvd.init()
-        self.rank, self.size = self.hvd.rank, self.hvd.size
-        self.local_rank, self.local_size = self.hvd.local_rank, self.hvd.local_size
-        self.barrier, self.shutdown = self.hvd.barrier, self.hvd.shutdown
+        self.take(self.hvd)
 
     def allreduce(self, values):
         return self.hvd.allreduce(values, op=self.hvd.Sum)
@@ -163,9 +180,8 @@ def torch_words(torch, device):
     return words if device == "cpu" else f"{words} on {torch.cuda.get_device_name(device)}"
 
 
-def log_nccl(options, recorder):
-    """Let NCCL write what it uses into a file of this process; return the file."""
-    path = options.out / f"nccl-{recorder.identity}.log"
-    os.environ["NCCL_DEBUG"] = "INFO"
-    os.environ["NCCL_DEBUG_FILE"] = str(path)
-    return path
+def take_cuda(torch, local_rank):
+    """Return the GPU that a rank's tensors of PyTorch lie on, which it then uses."""
+    device = f"cuda:{on_device('torch', torch.cuda.device_count(), local_rank)}"
+    torch.cuda.set_device(device)
+    return device

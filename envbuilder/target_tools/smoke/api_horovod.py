@@ -9,7 +9,7 @@ import sys
 
 from .. import proc
 from . import traffic
-from .api import Api, log_nccl, on_device, torch_words
+from .api import Api, on_device, take_cuda, torch_words
 
 ASKED = ("mpi_built", "mpi_enabled", "gloo_built", "gloo_enabled", "nccl_built", "ddl_built")
 
@@ -22,7 +22,8 @@ class Horovod(Api):
     def prepare(self):
         self.timeline = self.options.out / f"horovod-timeline-{self.recorder.identity}.json"
         os.environ["HOROVOD_TIMELINE"] = str(self.timeline)
-        self.nccl_log = log_nccl(self.options, self.recorder) if self.transport == "nccl" else None
+        if self.transport == "nccl":
+            self.log_nccl()
 
     def load(self):
         said = super().load()
@@ -36,10 +37,7 @@ class Horovod(Api):
 
     def init(self):
         self.hvd.init()
-        self.rank, self.size = self.hvd.rank, self.hvd.size
-        self.local_rank, self.local_size = self.hvd.local_rank, self.hvd.local_size
-        self.shutdown = self.hvd.shutdown
-        self.barrier = getattr(self.hvd, "barrier", None)
+        self.take(self.hvd)
         # After shutdown some of them cannot be asked any more.
         self.engine = self.hvd.engine_name() if self.alias else None
         self.words = {name: self._ask(name) for name in ASKED if hasattr(self.hvd, name)}
@@ -77,10 +75,8 @@ class Horovod(Api):
 
     def _activities(self):
         claims = traffic.from_timeline(proc.read(self.timeline))
-        words = traffic.from_nccl(proc.read(self.nccl_log)) if self.nccl_log else ""
         for each in claims:
-            if words and each["transport"] == "nccl":
-                each["source"] += f"; NCCL's log: {words}"
+            each["source"] += self.nccl_words() if each["transport"] == "nccl" else ""
         return claims
 
 
@@ -91,9 +87,7 @@ class HorovodTorch(Horovod):
         self.torch = sys.modules["torch"]
         self.device = "cpu"
         if self.transport == "nccl":
-            count = self.torch.cuda.device_count()
-            self.device = f"cuda:{on_device('torch', count, self.local_rank())}"
-            self.torch.cuda.set_device(self.device)
+            self.device = take_cuda(self.torch, self.local_rank())
 
     def framework(self):
         return torch_words(self.torch, self.device)

@@ -4,9 +4,8 @@ import os
 import sys
 from datetime import timedelta
 
-from .. import proc
 from . import rank_env, traffic
-from .api import Api, log_nccl, on_device, torch_words
+from .api import Api, take_cuda, torch_words
 
 
 class Distributed(Api):
@@ -21,7 +20,8 @@ class Distributed(Api):
 
     def prepare(self):
         self.backend = self.transport or "gloo"
-        self.nccl_log = log_nccl(self.options, self.recorder) if self.backend == "nccl" else None
+        if self.backend == "nccl":
+            self.log_nccl()
 
     def init(self):
         self.torch = sys.modules["torch"]
@@ -30,9 +30,7 @@ class Distributed(Api):
         self.local_rank, self.local_size = (lambda: local_rank), (lambda: local_size)
         self.device = "cpu"
         if self.backend == "nccl":
-            count = self.torch.cuda.device_count()
-            self.device = f"cuda:{on_device('torch', count, local_rank)}"
-            self.torch.cuda.set_device(self.device)
+            self.device = take_cuda(self.torch, local_rank)
         where = {}
         if self.backend != "mpi":
             method = meeting(size, self.options, self.recorder)
@@ -68,9 +66,7 @@ class Distributed(Api):
         return tensor.cpu().numpy()
 
     def carried(self):
-        source = f"torch.distributed.get_backend() is {self.used}"
-        words = traffic.from_nccl(proc.read(self.nccl_log)) if self.nccl_log else ""
-        source += f"; NCCL's log: {words}" if words else ""
+        source = f"torch.distributed.get_backend() is {self.used}{self.nccl_words()}"
         names = ("allreduce", "allgather", "broadcast")
         return [traffic.claim(name, self.used, source) for name in names]
 
