@@ -13,7 +13,9 @@ from .target_tools.proving.evidence import RECORD
 
 def read_all(folder: Path) -> tuple[Evidence, ...]:
     """Return every record of an environment, oldest first. Raises BuildError for a damaged one."""
-    return tuple(_read(path) for path in sorted(folder.glob(f"[0-9]*/{RECORD}")))
+    # By number: as text 10000 comes before 9999.
+    runs = {int(path.parent.name): path for path in folder.glob(f"[0-9]*/{RECORD}")}
+    return tuple(_read(runs[number]) for number in sorted(runs))
 
 
 def _read(path: Path) -> Evidence:

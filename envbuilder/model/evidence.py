@@ -8,7 +8,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BeforeValidator, Field
 
 from ..text import LONG, shown
-from .base import Document, Line, Name, Sha256
+from .base import Document, Line, Name, Sha256, VariableName
 from .plan import Api, FindingStatus, Transport
 from .recipe import AdvisoryId, Arch
 
@@ -88,6 +88,12 @@ class SmokeResult(Document):
     framework: Line | None = Field(default=None, description="Whose tensors were sent.")
     mpi: Line | None = None
     python: Line | None = None
+    environment: dict[VariableName, Line] = Field(
+        default_factory=dict,
+        description="Variables that shape how ranks talk (UCX_*, FI_*, OMPI_*, NCCL_*, LD_*, ...), "
+        "as the ranks had them; secrets and what launchers set are left out. Empty in evidence of "
+        "earlier releases.",
+    )
     libraries: tuple[LoadedLibrary, ...] = ()
     checks: tuple[Check, ...] = ()
     left_out: tuple[SkippedCheck, ...] = ()

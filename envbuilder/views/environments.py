@@ -107,6 +107,8 @@ def _proof(result: SmokeResult) -> Iterator[str]:
     for carried in result.carried:
         yield f"{carried.operation} carried by: {carried.transport} ({carried.source})"
     yield from (f"{library.kind} library: {library.path}" for library in result.libraries)
+    for name, value in result.environment.items():
+        yield f"environment: {name}={value}"
     good = sum(check.passed for check in result.checks)
     yield f"{good} of {len(result.checks)} checks passed"
     for each in result.left_out:

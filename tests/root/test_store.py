@@ -50,6 +50,18 @@ def test_a_root_is_stamped_and_refuses_another_architecture_and_site(tmp_path: P
         store.open_root(path, "taurus-ml", "x86_64")
 
 
+@pytest.mark.parametrize("name", ["a;b", "$(touch pwned)", "$HOME", "`touch pwned`", 'a"b', "a\\b"])
+def test_a_root_that_scripts_cannot_hold_is_refused_with_its_character(
+    name: str, tmp_path: Path
+) -> None:
+    character = next(each for each in name if each in store.UNSAFE)
+    with pytest.raises(UsageError) as refused:
+        store.open_root(tmp_path / name, "local", "x86_64")
+    assert f"holds a {character!r}: " in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+    store.open_root(tmp_path / "it's (good), ümläut & 100% [x]", "local", "x86_64")
+
+
 def test_a_folder_with_other_things_in_it_is_not_made_a_root(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(UsageError, match="not empty and not a root"):

@@ -53,7 +53,9 @@ class Rank:
         stop_after: Key | None = None,
         error: tuple[str, str] | None = None,
         stack: str = "",
+        environment: Mapping[str, str] | None = None,
     ) -> None:
+        self.environment = environment
         self.number = number
         self.size = size
         self.host = host
@@ -88,6 +90,8 @@ class Rank:
                 "uid": 1000,
                 "launcher_rank": self.launcher_rank,
                 "api": self.api,
+                # Ranks of earlier releases did not record theirs.
+                **({} if self.environment is None else {"environment": self.environment}),
             }
         ]
         for key in CHECKS:

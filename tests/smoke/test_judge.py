@@ -23,6 +23,7 @@ from smoke_ranks import (
 
 from envbuilder.model.evidence import SmokeResult
 from envbuilder.target_tools.proving.judge import Outcome
+from envbuilder.target_tools.smoke import rank_env
 
 HYDRA_KILLED = """
 =   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
@@ -70,6 +71,39 @@ def test_a_good_run_passes_and_tells_what_ran(verdict: Any) -> None:
     (timing,) = result.timings
     assert (timing.bytes, timing.latency_us, timing.repetitions) == (4096, 2000.0, 10)
     assert timing.bus_bandwidth == 0.002048
+
+
+def test_the_environment_that_shaped_the_run_is_recorded(verdict: Any) -> None:
+    one = {"UCX_TLS": "tcp,self", "NCCL_DEBUG": "", "LD_PRELOAD": "x\x1b[2J"}
+    other = {"UCX_TLS": "rc,self", "NCCL_DEBUG": ""}
+    judged = verdict(Rank(0, environment=one), Rank(1, environment=other))
+    assert judged.environment == {
+        "LD_PRELOAD": "(not set) / x [2J",
+        "NCCL_DEBUG": "(empty)",
+        "UCX_TLS": "rc,self / tcp,self",
+    }
+    assert verdict(Rank(0), Rank(1)).environment == {}
+
+
+def test_secrets_and_what_launchers_set_are_no_part_of_it() -> None:
+    found = rank_env.shaping(
+        {
+            "UCX_TLS": "rc",
+            "HOROVOD_SECRET_KEY": "hidden",
+            "HOROVOD_CYCLE_TIME": "5",
+            "OMPI_MCA_btl": "tcp,self",
+            "OMPI_MCA_orte_hnp_uri": "17;tcp://10.0.0.1:4711",
+            "OMPI_COMM_WORLD_RANK": "0",
+            "LD_LIBRARY_PATH": "/apps/lib" * 100,
+            "AWS_SECRET": "hidden",
+            "PATH": "/usr/bin",
+        }
+    )
+    assert list(found) == [
+        *("HOROVOD_CYCLE_TIME", "HOROVOD_SECRET_KEY", "LD_LIBRARY_PATH", "OMPI_MCA_btl", "UCX_TLS"),
+    ]
+    assert found["HOROVOD_SECRET_KEY"] == "(left out)"
+    assert len(found["LD_LIBRARY_PATH"]) == rank_env.LONGEST
 
 
 def test_a_slow_message_has_a_bandwidth_all_the_same(verdict: Any) -> None:

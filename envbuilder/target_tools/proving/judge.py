@@ -101,6 +101,7 @@ def judge(records, outcome, expected):
         "framework": agreed(world.framework for world in worlds if world.framework),
         "mpi": agreed(f"{world.mpi} {world.mpi_version}" for world in worlds if world.mpi),
         "python": agreed(world.python for world in worlds),
+        "environment": environment(ranks),
         "libraries": libraries(ranks, expected.prefix),
         "checks": results,
         "left-out": left_out(ranks),
@@ -122,6 +123,16 @@ def tier(ranks, expected, nodes, failed):
 def passed_alone(record):
     """Return whether a process passed all checks but the one that counts the ranks."""
     return record.ended and all(done.passed or done.check == "world" for done in record.done)
+
+
+def environment(ranks):
+    """Return the variables that shaped how the ranks talked, with all values that they had."""
+    every = [record.start.environment for record in ranks]
+    found = {}
+    for name in sorted({name for each in every for name in each}):
+        values = {each.get(name, "(not set)") or "(empty)" for each in every}
+        found[name] = one_line(" / ".join(sorted(values)))
+    return found
 
 
 def agreed(values):

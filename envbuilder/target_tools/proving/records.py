@@ -6,6 +6,7 @@ this run did not do.
 """
 
 import json
+import re
 
 RECORD_FILES = "rank-*.jsonl"
 
@@ -46,6 +47,16 @@ def is_claim(value):
     return isinstance(value, dict) and set(value) == names and all(map(is_text, value.values()))
 
 
+NAME = re.compile("[A-Za-z_][A-Za-z0-9_]{0,99}")
+MOST_VARIABLES = 500
+
+
+def is_environment(value):
+    """Return whether a value holds variables by their names, and not too many."""
+    few = isinstance(value, dict) and len(value) <= MOST_VARIABLES
+    return few and all(NAME.fullmatch(name) and is_text(value[name]) for name in value)
+
+
 EVERY = {"nonce": is_text, "time": is_number}  # the host's monotonic clock in seconds
 CHECK = {"check": is_text, "dtype": or_none(is_text), "bytes": or_none(is_integer)}
 # What the lines of each event hold, and which values they may have.
@@ -60,6 +71,7 @@ FIELDS = {
         "launcher_rank": or_none(is_integer),
         "api": is_text,
         "execution": is_text,
+        "environment": is_environment,  # variables that shape how the ranks talk
     },
     "init": {  # who the rank is, and what it runs with
         "rank": is_integer,
@@ -96,7 +108,7 @@ FIELDS = {
 }
 # What a line may leave out.
 ABSENT = {
-    "start": {"api": "numpy", "execution": "native"},
+    "start": {"api": "numpy", "execution": "native", "environment": {}},
     "init": {"framework": None},
     "done": {"said": None, "median": None, "repetitions": None, "entered": (), "left": ()},
 }

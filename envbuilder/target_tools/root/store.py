@@ -97,12 +97,33 @@ def read_root(path: Path) -> Root:
     return found
 
 
+# What a root's path must not hold, and what would come of it in an environment there.
+UNSAFE = {
+    ";": "ld.so and CMake would split their lists of folders there",
+    "$": "the activate script of a virtualenv and the first lines of its programs would run it",
+    "`": "the activate script of a virtualenv and the first lines of its programs would run it",
+    '"': "it would end a quoted path in the scripts of a virtualenv",
+    "\\": "the scripts of a virtualenv would leave it out",
+}
+
+
+def check_root_path(path: Path) -> None:
+    """Raise UsageError for a root whose path the scripts of an environment cannot hold."""
+    for character in str(path):
+        if character in UNSAFE:
+            raise UsageError(
+                f"the root {path} holds a {character!r}: {UNSAFE[character]}",
+                "give --root a folder whose path has none",
+            )
+
+
 def open_root(path: Path, site: str, arch: str) -> Root:
     """Open the root for *site* and *arch*, making and stamping it if it is new.
 
-    Raises UsageError when it belongs to another site or architecture, OSError when it cannot be
-    written.
+    Raises UsageError when it belongs to another site or architecture, or when its path cannot be
+    in scripts, OSError when it cannot be written.
     """
+    check_root_path(path)
     found = read_stamp(path)
     if found is None:
         if path.exists() and not path.is_dir():

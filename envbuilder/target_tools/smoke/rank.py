@@ -66,6 +66,7 @@ def begin(options):
         uid=os.getuid(),
         launcher_rank=rank_env.launcher_rank(),
         api=options.api,
+        environment=rank_env.shaping(),
     )
     return recorder
 

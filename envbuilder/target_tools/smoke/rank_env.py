@@ -1,4 +1,6 @@
-"""The rank, size and local rank that launchers set in the environment of each process."""
+"""What is in the environment of each process: rank, size and local rank, as launchers set them;
+variables that shape how the ranks talk.
+"""
 
 import os
 import re
@@ -48,3 +50,28 @@ def _number(text):
     """Return the number that begins *text*: Slurm writes 4(x2) for four tasks on each of two."""
     found = re.match(r"[0-9]+", text)
     return int(found.group()) if found else None
+
+
+# Variables that decide how ranks talk, of UCX, libfabric, MPIs and their parts, NCCL, Gloo, the
+# loader, Horovod.
+SHAPING = re.compile(
+    "(UCX|FI|MPIR|MPICH|I_MPI|OMPI|PMIX_MCA|PRTE_MCA|PSM2|NCCL|GLOO|LD|HOROVOD)_[A-Za-z0-9_]+"
+)
+# Those that launchers set for each process or each run: they say nothing of how the ranks talk.
+OF_A_LAUNCH = re.compile(
+    "OMPI_(COMM_WORLD|APP_CTX|FILE_LOC|FIRST_RANKS|NUM_APP|UNIVERSE|ARGV|COMMAND|VERSION"
+    "|MCA_(orte|ess|pmix|prte|plm|initial_wdir|num_procs))|PMIX_MCA_(mca_base_|gds|ptl|psec)"
+    "|HOROVOD_(RANK|SIZE|LOCAL_|CROSS_|HOSTNAME|GLOO_RENDEZVOUS|TASK_|JOB_|WORKER_)"
+)
+SECRET = re.compile("TOKEN|SECRET|PASS|KEY|CREDENTIAL|COOKIE|AUTH|SIGNATURE", re.IGNORECASE)
+# So many characters of a value are kept.
+LONGEST = 300
+
+
+def shaping(environ=os.environ):
+    """Return the variables that shape how the ranks talk; of secrets their names alone."""
+    return {
+        name: "(left out)" if SECRET.search(name) else environ[name][:LONGEST]
+        for name in sorted(environ)
+        if SHAPING.fullmatch(name) and not OF_A_LAUNCH.match(name)
+    }
