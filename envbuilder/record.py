@@ -3,26 +3,51 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from .errors import BuildError
-from .model.evidence import Evidence
+from .model.evidence import Evidence, SmokeResult
 from .target_tools.proving.evidence import RECORD
 
 
-def read_all(folder: Path) -> tuple[Evidence, ...]:
-    """Return every record of an environment, oldest first. Raises BuildError for a damaged one."""
+class Records(NamedTuple):
+    """What was recorded of an environment, oldest first; ``damaged``: records that count for
+    nothing, a line each.
+    """
+
+    evidence: tuple[Evidence, ...]
+    damaged: tuple[str, ...]
+
+
+def read_all(folder: Path) -> Records:
+    """Return every record of an environment. A damaged one is told and takes no other along."""
+    evidence, damaged = [], []
+    paths = [path for path in folder.glob(f"[0-9]*/{RECORD}") if path.parent.name.isdecimal()]
     # By number: as text 10000 comes before 9999.
-    runs = {int(path.parent.name): path for path in folder.glob(f"[0-9]*/{RECORD}")}
-    return tuple(_read(runs[number]) for number in sorted(runs))
+    for path in sorted(paths, key=lambda path: int(path.parent.name)):
+        try:
+            one = Evidence.model_validate_json(path.read_text(encoding="utf-8"))
+        except ValidationError as error:
+            damaged.append(f"{path} is damaged: {error.errors()[0]['msg']}")
+            continue
+        except (OSError, ValueError) as error:
+            damaged.append(f"{path} is damaged: {error}")
+            continue
+        fault = _fault(one.result)
+        if fault:
+            damaged.append(f"{path} contradicts itself: {fault}")
+        else:
+            evidence.append(one)
+    return Records(tuple(evidence), tuple(damaged))
 
 
-def _read(path: Path) -> Evidence:
-    try:
-        return Evidence.model_validate_json(path.read_text(encoding="utf-8"))
-    except ValidationError as error:
-        raise BuildError(
-            f"the evidence {path} is damaged: {error.errors()[0]['msg']}",
-            "the environment itself is untouched; envbuild smoke proves it again",
-        ) from error
+def _fault(result: SmokeResult) -> str | None:
+    """Return why a result cannot be of the tier that it says: see ``proving.judge.tier``."""
+    if result.tier == "several nodes" and len(set(result.nodes)) < 2:
+        return f"several nodes, and it names {len(set(result.nodes))}"
+    if result.tier in ("several ranks", "several nodes") and result.ranks < 2:
+        return f"{result.tier}, on {result.ranks} rank"
+    if result.tier == "several nodes" and len(set(result.nodes)) > result.ranks:
+        return f"{len(set(result.nodes))} nodes, on {result.ranks} ranks"
+    return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Literal
 
-from ..errors import SmokeError, UsageError
+from ..errors import BuildError, SmokeError, UsageError
 from ..model.evidence import TIERS, SmokeReport
 from ..model.outcome import (
     DefaultChange,
@@ -30,44 +30,57 @@ def list_all(root: store.Root) -> Listing:
     """Return every environment of a root; reads only."""
     listed: list[EnvironmentEntry] = []
     unfinished: list[UnfinishedBuild] = []
+    damaged: list[str] = []
     for home in root.homes():
         default = store.default_number(home)
-        listed += [_listed(home, version, default) for version in publish.published(home)]
-        unfinished += [
-            UnfinishedBuild(environment=home.name, id=identity)
-            for identity in publish.unpublished(home)
-        ]
+        try:
+            listed += [_listed(home, version, default) for version in publish.published(home)]
+            unfinished += [
+                UnfinishedBuild(environment=home.name, id=identity)
+                for identity in publish.unpublished(home)
+            ]
+        except BuildError as error:  # its registry alone
+            damaged.append(f"{home.name}: {error}")
     return Listing(
         root=str(root.path),
         site=root.site,
         arch=root.arch,
         environments=tuple(listed),
         unfinished=tuple(unfinished),
+        damaged=tuple(damaged),
     )
 
 
 def _listed(home: store.Home, version: store.Version, default: int | None) -> EnvironmentEntry:
-    proofs = read_all(home.evidence(version.id))
+    records = read_all(home.evidence(version.id))
+    proofs, damaged = records.evidence, records.damaged
     passed = [proof for proof in proofs if proof.result.verdict == "passed"]
-    plan = read_lock(home, version).plan
+    try:
+        plan = read_lock(home, version).plan
+    except BuildError as error:
+        plan, damaged = None, (*damaged, str(error))
     tiers = sorted((proof.result.tier for proof in passed), key=TIERS.index)
     return EnvironmentEntry(
         environment=home.name,
         number=version.number,
         default=version.number == default,
         id=version.id,
-        summary=plan.summary,
+        summary=plan.summary if plan else "",
         tier=tiers[-1] if tiers else None,
         proved=passed[-1].time if passed else None,
         last_failed=bool(proofs) and proofs[-1].result.verdict == "failed",
-        waived=tuple(each.id for each in plan.waived),
-        warnings=sum(each.status in ("warning", "unknown") for each in plan.findings),
+        waived=tuple(each.id for each in plan.waived) if plan else (),
+        warnings=sum(each.status in ("warning", "unknown") for each in plan.findings)
+        if plan
+        else 0,
+        damaged=damaged,
     )
 
 
 def info(root: store.Root, environment: str, *, verify: bool = False) -> Info:
     """Return all that is known of one environment; reads only. *verify*: every file of it too."""
     home, version = find(root, environment)
+    records = read_all(home.evidence(version.id))
     return Info(
         environment=home.name,
         number=version.number,
@@ -76,7 +89,8 @@ def info(root: store.Root, environment: str, *, verify: bool = False) -> Info:
         prefix=str(home.prefix(version.id)),
         modulefile=str(home.modulefile(version)),
         lock=read_lock(home, version),
-        evidence=read_all(home.evidence(version.id)),
+        evidence=records.evidence,
+        damaged=records.damaged,
         manifest=manifests.recorded(home, version),
         changed=manifests.changes(home, version, hashes=True) if verify else None,
     )

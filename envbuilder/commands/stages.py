@@ -180,6 +180,7 @@ class CreateStages:
             return None
         self.context.reporter.say(f"{home.name}/{version.number} holds exactly this already")
         manifests.check_unchanged(home, version)
+        _heal_lock(home, version, lock, self.context)
         _tell_new_findings(home, version, lock, self.context)
         return version.number
 
@@ -231,7 +232,7 @@ class CreateStages:
 
     def result(self, lock: Lock, number: int) -> CreateResult:
         home, version = self.home, publish.find_version(self.home, number)
-        every = read_all(home.evidence(version.id))
+        every = read_all(home.evidence(version.id)).evidence
         passed = (each for each in every if each.result.verdict == "passed")
         # The newest of each kind of proof, in the order in which they were first made.
         kinds = {(each.result.api, each.result.transport): each for each in passed}
@@ -331,6 +332,20 @@ def _explain_rebuild(home: store.Home, lock: Lock, context: Context) -> None:
             context.reporter.say(
                 f"{what} changed since {home.name}/{newest.number} was built: building anew"
             )
+
+
+def _heal_lock(home: store.Home, version: store.Version, lock: Lock, context: Context) -> None:
+    """Write the lock of a published environment anew where it is lost or damaged.
+
+    The folder's id is that of this very lock: both decide the same.
+    """
+    try:
+        environment_lock.read_lock(home, version)
+    except BuildError as error:
+        if version.id == lock.id():
+            context.reporter.warn(f"{error}: it is written anew")
+            path = home.build(version.id) / environment_lock.LOCK
+            files.write_atomically(path, lock.text())
 
 
 def _tell_new_findings(

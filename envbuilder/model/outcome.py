@@ -60,6 +60,7 @@ class EnvironmentEntry(Document):
     last_failed: bool = Field(description="Whether the newest smoke test failed.")
     waived: tuple[AdvisoryId, ...] = Field(default=(), description="Risks that were taken.")
     warnings: int = Field(default=0, description="Known problems, and those not ruled out.")
+    damaged: tuple[str, ...] = Field(default=(), description="Records of it that cannot be read.")
 
 
 class UnfinishedBuild(Document):
@@ -77,6 +78,7 @@ class Listing(Document):
     arch: Line
     environments: tuple[EnvironmentEntry, ...]
     unfinished: tuple[UnfinishedBuild, ...] = ()
+    damaged: tuple[str, ...] = Field(default=(), description="Registries that cannot be read.")
 
 
 class Info(Document):
@@ -92,6 +94,10 @@ class Info(Document):
     evidence: tuple[Evidence, ...]
     manifest: Literal["published", "later"] | None = Field(
         default=None, description="When its files were recorded; None: they were not."
+    )
+    damaged: tuple[str, ...] = Field(
+        default=(),
+        description="Records of smoke tests that cannot be read: they count for nothing.",
     )
     changed: tuple[str, ...] | None = Field(
         default=None, description="Files that are not as recorded; None: not compared."

@@ -21,7 +21,7 @@ from .files import read_json, remove_tree, sha256_of, write_atomically
 from .modulefile import filled
 from .processes import ASKING_FOR_THE_END, Running, popen, signals_held_back
 from .proving.evidence import prove
-from .root import locks, publish
+from .root import locks, manifests, publish
 from .root.store import open_home, open_root
 
 BUNDLE = "bundle.json"
@@ -99,6 +99,7 @@ def install(bundle, root, environ, skip_smoke):
         version = publish.find_reserved(home, facts["id"])
         if version and publish.is_published(home, version):
             say(f"{home.name}/{version.number} holds exactly this already")
+            manifests.check_unchanged(home, version)
         else:
             version = make(bundle, facts, home, holder.environ(environ), skip_smoke)
         if version:
@@ -111,6 +112,7 @@ def make(bundle, facts, home, environ, skip_smoke):
     """Build, prove and publish what is not there yet."""
     identity, folder = facts["id"], home.build(facts["id"])
     copy(bundle, facts, home.root, folder, home.prefix(identity))
+    publish.mark(home, identity)
     build(folder, environ)
     if skip_smoke:
         return None

@@ -26,6 +26,8 @@ def listing(value: Listing) -> Iterator[str]:
     for item, line in zip(value.environments, lines, strict=True):
         yield line
         yield from _known(item)
+    for damaged in value.damaged:
+        yield from filled("  ! ", damaged)
     if value.unfinished:
         yield "not published (failed, interrupted, or being built):"
         yield from (f"  {item.environment} {item.id}" for item in value.unfinished)
@@ -36,6 +38,7 @@ def _known(item: EnvironmentEntry) -> list[str]:
     marks = [f"waived: {', '.join(item.waived)}"] if item.waived else []
     if item.warnings:
         marks.append(f"{counted(item.warnings, 'warning')}: envbuild info tells")
+    marks += [line for each in item.damaged for line in each.splitlines()]
     return filled("    ! ", "; ".join(marks)) if marks else []
 
 
@@ -65,6 +68,7 @@ def info(value: Info) -> Iterator[str]:
         ]
     )
     yield from (f"  {line}" for line in value.changed or ())
+    yield from (f"  ! {line}" for line in value.damaged)
     yield from ("", "components")
     yield columns((pin.component, pin.version, f"{pin.origin}:{pin.locator}") for pin in plan.pins)
     if plan.findings:

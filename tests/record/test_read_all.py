@@ -33,10 +33,10 @@ def test_run_10000_is_newer_than_9999(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         record = {**_RECORD, "log": f"{name}/smoke.log"}
         (tmp_path / name / "evidence.json").write_text(json.dumps(record))
-    assert [each.log for each in read_all(tmp_path)] == [
+    assert [each.log for each in read_all(tmp_path).evidence] == [
         "0002/smoke.log",
         "9999/smoke.log",
         "10000/smoke.log",
     ]
-    assert read_all(tmp_path)[0].result.environment == {}
+    assert read_all(tmp_path).evidence[0].result.environment == {}
     assert next_run(tmp_path).name == "10001"

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from ..errors import BuildError
-from ..files import canonical_json, read_json
+from ..files import canonical_json, read_json, write_atomically
 from ..processes import start
 from .runner import LOG, SmokeRequest, run_smoke
 from .wording import one_line
@@ -129,8 +129,8 @@ def prove(proving, home, identity, environ, start=start, clock=time.gmtime):
             "request": proof["request"],
         }
         proved.append(dict(proving["about"], **dict(about, **told)))
-        with (run / RECORD).open("x", encoding="utf-8") as file:
-            file.write(canonical_json(proved[-1]))
+        # The folder of a run is its own: no other record can be there.
+        write_atomically(run / RECORD, canonical_json(proved[-1]))
         if told["result"]["verdict"] != "passed":
             break
     return proved
