@@ -20,7 +20,6 @@ from .host import (
     Host,
     ProgramOutput,
     arch_name,
-    clean,
     is_file,
     names_in,
     runs,
@@ -29,6 +28,7 @@ from .host import (
 )
 from .host.pyenv import NotActiveError, behind_shim
 from .model.site import Interpreter, StatedModule
+from .target_tools.messages import one_line
 
 # Virtualenvs made from virtualenvs, at most this many deep.
 NESTED = 4
@@ -151,7 +151,7 @@ def _ask_all(
         try:
             behind = behind_shim(path, host)
         except NotActiveError as error:
-            notes.append(f"skipped {clean(path, 200)}: {_not_active(str(error))}")
+            notes.append(f"skipped {one_line(path, 200)}: {_not_active(str(error))}")
             continue
         # What a shim leaves to the system is on PATH itself.
         if behind is not None:
@@ -160,7 +160,10 @@ def _ask_all(
     rounds = -(-len(jobs) // WORKERS)
     answers = together(jobs, rounds * 2 * (host.patience + ENDING))
     for names, answer in zip(sources.values(), answers, strict=True):
-        interpreter, note = answer or (None, f"skipped {clean(names[0], 200)}: no answer in time")
+        interpreter, note = answer or (
+            None,
+            f"skipped {one_line(names[0], 200)}: no answer in time",
+        )
         notes += [note] if note else []
         if interpreter is not None:
             yield names, interpreter
@@ -183,7 +186,7 @@ def _ask_one(host: Host, command: str, shown: str) -> tuple[Interpreter | None, 
             command = _base(configuration, executable, str(facts["version"]))
     except _UnusableError as error:
         reason = str(error)
-    return None, f"skipped {clean(shown, 200)}: {reason}"
+    return None, f"skipped {one_line(shown, 200)}: {reason}"
 
 
 def _facts(answer: ProgramOutput) -> dict[str, Any]:
@@ -229,7 +232,9 @@ def _interpreter(facts: Mapping[str, Any], path: str) -> Interpreter:
 
 
 def _without_ssl(facts: Mapping[str, Any], path: str) -> str | None:
-    return None if facts.get("ssl") else f"{clean(path, 200)} has no ssl: pip cannot fetch with it"
+    return (
+        None if facts.get("ssl") else f"{one_line(path, 200)} has no ssl: pip cannot fetch with it"
+    )
 
 
 def _stage(facts: Mapping[str, Any]) -> str:

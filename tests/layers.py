@@ -24,7 +24,7 @@ _GROUND: Mapping[str, frozenset[str]] = {
     "model": frozenset({"errors", "target_tools", "text"}),
     "process": frozenset({"errors", "target_tools"}),
     "sources": frozenset({"errors"}),
-    "host": frozenset({"errors", "model", "process"}),
+    "host": frozenset({"errors", "model", "process", "target_tools"}),
 }
 GROUND = frozenset(_GROUND)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..documents.site_choice import with_partition
 from ..errors import UsageError
 from ..launchers import LAUNCHERS, launch_line
 from ..model.entries import check_choice
+from ..model.horovod import HOROVOD, has_part, horovod_of
 from ..model.launch import JobHosts, LaunchRequest, slots_of
 from ..model.outcome import LaunchLine
 from ..model.plan import Plan
@@ -117,9 +118,10 @@ def _find_hosts(facts: LaunchFacts, options: LaunchOptions, context: Context) ->
 
 def _request(facts: LaunchFacts, options: LaunchOptions, hosts: HostList) -> LaunchRequest:
     plan = facts.plan
-    gloo = _by_gloo(plan, options)
-    launcher = _launcher(plan, options, hosts.scheduler, gloo=gloo)
-    ranks = _ranks(plan, options, hosts)
+    launcher, gloo = _launcher(plan, options, hosts.scheduler)
+    ranks = options.ranks
+    if ranks is None:
+        ranks = slots_of(hosts.hosts) or plan.smoke.ranks
     request = base_request(facts, launcher, ranks, hosts.scheduler, gloo=gloo)
     exports = options.exports or ()
     return replace(
@@ -133,63 +135,39 @@ def _request(facts: LaunchFacts, options: LaunchOptions, hosts: HostList) -> Lau
     )
 
 
-def _ranks(plan: Plan, options: LaunchOptions, hosts: HostList) -> int:
-    if options.ranks is not None:
-        return options.ranks
-    return slots_of(hosts.hosts) or plan.smoke.ranks
+def _launcher(plan: Plan, options: LaunchOptions, scheduler: str | None) -> tuple[Launcher, bool]:
+    """Return the launcher, with the words that the site states for it, and whether it is by Gloo.
 
-
-def _by_gloo(plan: Plan, options: LaunchOptions) -> bool:
-    """Whether Gloo is asked for, or nothing else is and the environment's Horovod knows no MPI.
-
-    Raises UsageError where it is asked for and nothing there knows Gloo.
+    The launcher that is asked for; for Gloo the one of the environment's own; else the plan's. By
+    Gloo if that is asked for, or if nothing else is and the environment's Horovod knows no MPI.
+    Raises UsageError where Gloo is asked for and nothing there knows it.
     """
-    if not options.gloo:
-        asked = options.launcher is None or _of_horovod(_kind(options.launcher))
-        return asked and _horovod_flags(plan).get("HOROVOD_WITHOUT_MPI") == "1"
-    if _gloo_launcher(plan) is None:
+    # Document 004 spells the runtime's launcher with capitals.
+    kind = options.launcher.lower() if options.launcher else None
+    if kind not in LAUNCHERS:
+        check_choice("launcher", options.launcher or None, LAUNCHERS)
+    own = _gloo_launcher(plan)
+    if options.gloo and own is None:
         raise UsageError(
             f"nothing in {plan.recipe} talks by Gloo: it has neither Horovod nor PyTorch",
             "leave --gloo out",
         )
-    return True
-
-
-def _of_horovod(kind: str | None) -> bool:
-    return kind is not None and "horovod" in LAUNCHERS[kind].TRAITS.gloo_of
-
-
-def _horovod_flags(plan: Plan) -> Mapping[str, str]:
-    builds = (*plan.builds, *plan.verified)
-    return next((each.flags for each in builds if each.component == "horovod"), {})
-
-
-def _launcher(plan: Plan, options: LaunchOptions, scheduler: str | None, *, gloo: bool) -> Launcher:
-    """Return the launcher, with the words that the site states for it.
-
-    That asked for; for Gloo the one of the environment's own; else the plan's.
-    """
-    kind = _kind(options.launcher) or (_gloo_launcher(plan) if gloo else None)
-    without = _horovod_flags(plan).get("HOROVOD_WITHOUT_GLOO") == "1"
-    if gloo and without and _of_horovod(kind):
+    of_horovod = HOROVOD in LAUNCHERS[kind or own or plan.launcher.kind].TRAITS.gloo_of
+    built = horovod_of(plan)
+    without_mpi = built is not None and not has_part(built.flags, "MPI")
+    gloo = options.gloo or (without_mpi and (kind is None or of_horovod))
+    if gloo and built and of_horovod and not has_part(built.flags, "GLOO"):
         raise UsageError(
             f"the Horovod of {plan.recipe} is built without Gloo (HOROVOD_WITHOUT_GLOO=1)",
             "leave --gloo out",
         )
+    kind = kind or (own if gloo else None)
     if kind is None:
-        return programs_launcher(plan, scheduler)
+        return programs_launcher(plan, scheduler), gloo
     if kind == plan.launcher.kind:
-        return plan.launcher
+        return plan.launcher, gloo
     # No words of the site: it takes the launcher's own name, if it has one.
-    return Launcher.model_construct(kind=kind, command=())
-
-
-def _kind(asked: str | None) -> str | None:
-    # Document 004 spells the runtime's launcher with capitals.
-    kind = next((each for each in LAUNCHERS if asked and each == asked.lower()), None)
-    if asked and kind is None:
-        check_choice("launcher", asked, LAUNCHERS)
-    return kind
+    return Launcher.model_construct(kind=kind, command=()), gloo
 
 
 def _gloo_launcher(plan: Plan) -> str | None:

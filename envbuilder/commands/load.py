@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import get_args
 
 from .. import data, sources
 from ..backends import Backend, backend, prefix_parts
@@ -21,7 +22,7 @@ from ..model.backend import PrefixParts
 from ..model.base import canonical_json, sha256_text
 from ..model.knowledge import Knowledge
 from ..model.plan import Input, Plan, RuntimePlan
-from ..model.recipe import Arch, Profile, Recipe
+from ..model.recipe import Arch, Beside, Profile, Recipe
 from ..model.resolution import Resolution
 from ..model.site import Site, Snapshot
 from ..planning import PlanRequest, make_plan
@@ -72,7 +73,7 @@ class PlanInputs:
             source_sha256=sources.tree_sha256(self.runtime_source),
             bundled=self.runtime_source == data.RUNTIME,
             aliases=self.recipe.value.runtime.aliases,
-            beside=package if package in ("ddl", "tf-distribute") else None,
+            beside=package if package in get_args(Beside) else None,
         )
 
     def inputs(self) -> tuple[Input, ...]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..host import clean
 from ..model.doctor import Capability, Fact, Item, Section
+from ..target_tools.messages import one_line
 
 # Architectures for which the index has an MPI as a wheel.
 _MPI_WHEELS = ("x86_64", "aarch64")
@@ -19,7 +19,7 @@ def abilities(sections: Sequence[Section]) -> tuple[Capability, ...]:
     """Return what can be built, proved and published here, each with its reason."""
     items = {item.id: item for section in sections for item in section.items}
     return tuple(
-        Capability(id=ability, title=title, can=can, why=clean(why))
+        Capability(id=ability, title=title, can=can, why=one_line(why))
         for ability, title, (can, why) in (
             ("virtualenv", "build environments with backend virtualenv", _virtualenv(items)),
             ("conda", "use conda packages (backend conda)", _conda(items)),

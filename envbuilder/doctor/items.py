@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from .. import data
-from ..host import clean
 from ..model.doctor import Fact, Item, Section, Status
+from ..target_tools.messages import one_line
 
 # In the order of the report.
 SECTIONS = {
@@ -61,13 +61,13 @@ def make(
     title = title or own.get("title") or words.get("title") or item_id.split(".")[1]
     advised = words if status in {"missing", "problem"} else {}
     return Item(
-        id=clean(item_id),
-        title=clean(title),
+        id=one_line(item_id),
+        title=one_line(title),
         status=status,
-        found=clean(found),
-        details=tuple(clean(line) for line in details if line is not None),
+        found=one_line(found),
+        details=tuple(one_line(line) for line in details if line is not None),
         facts={
-            key: clean(value) if isinstance(value, str) else value
+            key: one_line(value) if isinstance(value, str) else value
             for key, value in (facts or {}).items()
             if value is not None
         },

@@ -19,7 +19,6 @@ from ..host import (
     ENDING,
     EVERYTHING,
     Host,
-    clean,
     is_file,
     is_there,
     machine_arch,
@@ -29,6 +28,7 @@ from ..host import (
 )
 from ..host.mpi import COMPONENTS, open_mpi_facts
 from ..model.site import SystemComponent
+from ..target_tools.messages import one_line
 from .mpi import MpiInstallation, look
 from .tools import GNU, NVCC
 
@@ -172,7 +172,7 @@ def _building(host: Host, launcher: MpiInstallation) -> dict[str, bool | str]:
     headers = any(is_file(Path(folder) / "mpi.h") for folder in (*folders, "/usr/include"))
     return {
         "development": compiler is not None and headers,
-        "cxx": clean(Path(line[0]).name),
+        "cxx": one_line(Path(line[0]).name),
     }
 
 

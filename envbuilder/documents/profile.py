@@ -7,6 +7,7 @@ from dataclasses import replace
 from ..errors import NoSolutionError, UsageError
 from ..model.backend import BackendTraits
 from ..model.entries import check_choice
+from ..model.horovod import HOROVOD
 from ..model.knowledge import Knowledge
 from ..model.profiles import PROFILES, STACKS, variant_name
 from ..model.recipe import Profile, Recipe
@@ -28,7 +29,7 @@ def variant(
     Raises UsageError for a recipe that builds nothing that could be measured.
     """
     value = recipe.value
-    if value.runtime.package != "horovod" or value.runtime.origin != "build":
+    if value.runtime.package != HOROVOD or value.runtime.origin != "build":
         raise UsageError(
             f"--profile {profile} instruments the Horovod that is built, and recipe {value.name} "
             "builds none",

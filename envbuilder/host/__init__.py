@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from ..errors import EnvbuildError
 from ..process import GRACE, run
+from ..target_tools.messages import one_line
 
 T = TypeVar("T")
 
@@ -30,9 +31,6 @@ ENOUGH = 20_000
 EVERYTHING = 4_000_000
 # What may still run when the time is up: the grace times of a group that will not end.
 ENDING = 2 * GRACE + 1.0
-
-# A line of a report, in characters: what the models admit.
-LINE_LENGTH = 500
 
 
 @dataclass(frozen=True)
@@ -49,19 +47,12 @@ class ProgramOutput:
         return f"{self.stdout}\n{self.stderr}"
 
 
-def clean(text: str, length: int = LINE_LENGTH) -> str:
-    """Return *text* as one printable line of at most *length* characters, never empty."""
-    shown = "".join(char if char.isprintable() else " " for char in text)
-    line = " ".join(shown.split()) or "-"
-    return line if len(line) <= length else line[: length - 3] + "..."
-
-
 def first_line(text: str) -> str:
     """Return the line that says most: a traceback's last, of anything else the first."""
     lines = [line for line in text[:ENOUGH].splitlines() if line.strip()]
     if not lines:
         return ""
-    return clean(lines[-1] if lines[0].startswith("Traceback") else lines[0], 200)
+    return one_line(lines[-1] if lines[0].startswith("Traceback") else lines[0], 200)
 
 
 def quiet_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -86,7 +77,7 @@ def ask(
     try:
         finished = run(command, env=quiet_environment(environ), cwd=cwd, timeout=patience)
     except (EnvbuildError, OSError, ValueError) as error:
-        return ProgramOutput("", "", clean(f"cannot be started: {error}", 200))
+        return ProgramOutput("", "", one_line(f"cannot be started: {error}", 200))
     out, err = finished.stdout[:enough], finished.stderr[:enough]
     trouble = None
     if finished.code is None:
@@ -95,7 +86,7 @@ def ask(
         trouble = f"was ended by signal {-finished.code}"
     elif finished.code:
         reason = first_line(err) or first_line(out)
-        trouble = clean(f"exit code {finished.code}" + (f": {reason}" if reason else ""))
+        trouble = one_line(f"exit code {finished.code}" + (f": {reason}" if reason else ""))
     return ProgramOutput(out, err, trouble)
 
 

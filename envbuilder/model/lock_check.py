@@ -13,6 +13,7 @@ from ..target_tools.files import file_name
 from ..target_tools.names import normalize
 from .artifact import IndexFile
 from .backend import BackendTraits
+from .horovod import by_nccl, has_part, horovod_of
 from .plan import Api, Lock, Pin, Plan, SourceBuild
 from .steps import steps_of
 
@@ -70,8 +71,8 @@ def _of_proofs(plan: Plan) -> Iterator[str]:
     there = [(each.api, each.transport) for each in plan.proofs]
     if not there:
         return
-    builds = (each for each in (*plan.builds, *plan.verified) if each.component == "horovod")
-    follow = [("numpy", "mpi"), *(proof for build in builds for proof in _proofs_of(build))]
+    build = horovod_of(plan)
+    follow = [("numpy", "mpi"), *(_proofs_of(build) if build else ())]
     for api, transport in follow:
         if (api, transport) not in there:
             yield f"the smoke test of {api} over {transport} is left out"
@@ -82,14 +83,9 @@ def _of_proofs(plan: Plan) -> Iterator[str]:
 
 def _proofs_of(build: SourceBuild) -> Iterator[tuple[str, str]]:
     """Yield what proves a Horovod over MPI; whether Gloo can be tried is the site's to say."""
-    if build.flags.get("HOROVOD_WITHOUT_MPI") == "1":
-        return
-    operation = build.flags.get("HOROVOD_GPU_ALLREDUCE") or build.flags.get(
-        "HOROVOD_GPU_OPERATIONS"
-    )
-    for framework in build.frameworks:
+    for framework in build.frameworks if has_part(build.flags, "MPI") else ():
         if f"horovod.{framework}" in get_args(Api):
-            yield f"horovod.{framework}", "nccl" if operation == "NCCL" else "mpi"
+            yield f"horovod.{framework}", "nccl" if by_nccl(build.flags) else "mpi"
 
 
 def _of_names(lock: Lock) -> Iterator[str]:

@@ -18,7 +18,7 @@ from .base import (
 )
 from .decisions import lock_sha256
 from .entries import BackendName
-from .recipe import AdvisoryId, Alias, Arch, CleanUrl, Profile, Severity, Smoke
+from .recipe import AdvisoryId, Alias, Arch, Beside, CleanUrl, Profile, Severity, Smoke
 from .site import AbsolutePath, Launcher, ModuleSystem, Origin, PlainVersion
 
 
@@ -159,7 +159,7 @@ class RuntimePlan(Document):
     aliases: tuple[Alias, ...] = Field(
         default=(), description="Names that it answers to as well, such as horovod."
     )
-    beside: Literal["ddl", "tf-distribute"] | None = Field(
+    beside: Beside | None = Field(
         default=None,
         description="What the recipe's programs talk through instead, where they are started in "
         "a way of its own: by ddlrun, or with TF_CONFIG on every rank.",

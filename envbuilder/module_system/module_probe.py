@@ -12,12 +12,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ..host import EVERYTHING, ask, clean, first_line, is_folder, names_in, together
+from ..host import EVERYTHING, ask, first_line, is_folder, names_in, together
 from ..host.mpi import COMPONENTS, identify, open_mpi_facts
 from ..model.base import fits
 from ..model.knowledge import Component
 from ..model.module_names import stem, stems, version_part
 from ..model.site import PlainVersion, StatedModule
+from ..target_tools.messages import one_line
 from ..target_tools.names import normalize
 from .modulefile_effects import Effects
 from .shell import PATIENCE
@@ -126,7 +127,7 @@ def _mpis(
     shown = _say(environ, program(effects, "mpicxx", systems=systems), "-show").split()
     if shown:
         # The compiler behind the wrapper: IBM's xlC_r is not what builds for Python's extensions.
-        facts["cxx"] = clean(Path(shown[0]).name)
+        facts["cxx"] = one_line(Path(shown[0]).name)
     return versions, facts
 
 

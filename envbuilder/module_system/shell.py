@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import MissingToolError, UsageError
-from ..host import clean, first_line, is_file, is_folder, quiet_environment
+from ..host import first_line, is_file, is_folder, quiet_environment
 from ..model.site import Site
 from ..process import Finished, run
+from ..target_tools.messages import one_line
 from .modulefile_effects import Effects, of_lmod, of_tcl
 
 # Seconds for a question about one or a few modules, and for one about all of a site: thousands of
@@ -153,7 +154,7 @@ def start(
             f"no module tree of site {site.name} is known: MODULEPATH is empty here",
             "name them in the site file, module-trees: [/path], or with --tree",
         )
-    version = f"Lmod {version}" if version else clean(first_line(output), 60)
+    version = f"Lmod {version}" if version else one_line(first_line(output), 60)
     loaded = tuple(name for name in names.split(":") if name)
     return replace(
         shell, version=version, command=lmod, folder=folder, trees=module_path, loaded=loaded
@@ -161,12 +162,14 @@ def start(
 
 
 def _why_not(site: Site, done: Finished) -> str:
-    name, error = f"of site {site.name}", clean(done.stderr, 300)
+    name, error = f"of site {site.name}", one_line(done.stderr, 300)
     if done.code is None:
         return f"the module system {name} did not answer within {PATIENCE:.0f} s"
     if done.code == 73:
         return f"the preload {done.stdout} {name} cannot be loaded: {error}"
-    return f"the module system {name} cannot be started: {clean(done.stderr or done.stdout, 300)}"
+    return (
+        f"the module system {name} cannot be started: {one_line(done.stderr or done.stdout, 300)}"
+    )
 
 
 def modulefiles(shell: ModuleShell) -> tuple[Modulefile, ...]:
@@ -183,7 +186,7 @@ def _spider(shell: ModuleShell) -> Iterator[Modulefile]:
     except ValueError as error:
         # An Lmod that does not know this format prints nothing at all and ends with 0.
         what = f"no whole JSON ({error})" if done.stdout.strip() else "nothing"
-        output = f"; it said: {clean(done.stderr, 300)}" if done.stderr.strip() else ""
+        output = f"; it said: {one_line(done.stderr, 300)}" if done.stderr.strip() else ""
         raise UsageError(
             f"{shell.version}: spider printed {what}{output}",
             "Lmod 7 or later is needed, and module trees that can be read",
@@ -285,4 +288,4 @@ def _trouble(code: int | None, output: str) -> str:
         return f"module show did not answer within {PATIENCE:.0f} s"
     text = output.split("While processing the following", 1)[0]
     text = text.removeprefix("Lmod has detected the following error:")
-    return clean(text.split("Please check the modulefile", 1)[0], 200)
+    return one_line(text.split("Please check the modulefile", 1)[0], 200)

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..host import clean, runs
+from ..host import runs
 from ..model.base import Line, ModuleName, fits
 from ..model.module_names import key, stem, version_part
 from ..model.site import Site, SitePath, StatedModule, Tree
+from ..target_tools.messages import one_line
 from .modulefile_effects import Effects, Load
 from .shell import Modulefile, ModuleShell, modulefiles, padded, show, start
 from .trees import tree_sha256
@@ -250,6 +251,6 @@ def _trees(shell: ModuleShell, look: _Look) -> tuple[Tree, ...]:
 def _note(look: _Look, what: str, names: Sequence[str]) -> None:
     if not names:
         return
-    first = ", ".join(clean(name, 80) for name in names[:_NAMED])
+    first = ", ".join(one_line(name, 80) for name in names[:_NAMED])
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     look.notes.append(f"module {first}{more} {what}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..errors import UsageError
 from ..model.artifact import Patch
 from ..model.backend import BackendTraits
+from ..model.horovod import HOROVOD, has_part
 from ..model.knowledge import Knowledge
 from ..model.plan import (
     Edit,
@@ -101,7 +102,7 @@ def _build(build: SourceBuild, request: PlanRequest) -> SourceBuild:
 
     A profile's compilers compile it, and nothing else: what it stands on is the same as ever.
     """
-    if build.component != "horovod":
+    if build.component != HOROVOD:
         return build
     environment = {**build.environment, **build_variables(request.profile)}
     update = {"frameworks": _parts(build.flags, request), "environment": environment}
@@ -115,11 +116,11 @@ def _parts(flags: Mapping[str, str], request: PlanRequest) -> tuple[str, ...]:
 
 def _verified(request: PlanRequest) -> tuple[SourceBuild, ...]:
     """Return the Horovod that a module brings, as what the recipe says of it."""
-    pin = next((pin for pin in request.resolution.pins if pin.component == "horovod"), None)
+    pin = next((pin for pin in request.resolution.pins if pin.component == HOROVOD), None)
     if pin is None or pin.origin != "module":
         return ()
     flags = request.recipe.runtime.flags
-    links = {"mpi": flags.get("HOROVOD_WITHOUT_MPI") != "1", "nccl": "NCCL" in flags.values()}
+    links = {"mpi": has_part(flags, "MPI"), "nccl": "NCCL" in flags.values()}
     return (
         SourceBuild(
             component=pin.component,

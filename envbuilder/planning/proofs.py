@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from ..model.horovod import HOROVOD, by_nccl, has_part
 from ..model.knowledge import HorovodPart, Knowledge
 from ..model.plan import Api, Pin, Proof, SourceBuild, Transport
 from ..model.recipe import Recipe
 from ..model.site import Launcher
-
-_HOROVOD = "horovod"
 
 ApiLauncher = Callable[[Api], Launcher | None]
 """Returns the launcher that the programs of an API bring along, where it can start the ranks: no
@@ -28,7 +27,7 @@ def horovod_parts(
     return tuple(
         each
         for component, each in knowledge.horovod_parts().items()
-        if component in components and flags.get(f"HOROVOD_WITHOUT_{each.flag}") != "1"
+        if component in components and has_part(flags, each.flag)
     )
 
 
@@ -47,14 +46,14 @@ def proofs(
     """
     yield Proof(api="numpy", transport="mpi", launcher=launcher)
     components = {pin.component for pin in pins}
-    if _HOROVOD in components:
+    if HOROVOD in components:
         # Of a module's, what the recipe says of it.
-        built = next((each.flags for each in builds if each.component == _HOROVOD), None)
+        built = next((each.flags for each in builds if each.component == HOROVOD), None)
         flags = recipe.runtime.flags if built is None else built
         parts = horovod_parts(flags, pins, knowledge)
         yield from _of_horovod(parts, flags, launcher, api_launcher)
         return
-    if _HOROVOD in recipe.runtime.aliases:
+    if HOROVOD in recipe.runtime.aliases:
         bundled = [each for each in horovod_parts({}, pins, knowledge) if each.bundled]
         yield from _of_horovod(bundled, {}, launcher, api_launcher)
     for component in sorted(components & knowledge.components.keys()):
@@ -74,13 +73,12 @@ def _of_horovod(
     launcher: Launcher,
     api_launcher: ApiLauncher,
 ) -> Iterator[Proof]:
-    operation = flags.get("HOROVOD_GPU_ALLREDUCE") or flags.get("HOROVOD_GPU_OPERATIONS")
     for part in parts:
         if part.proof is None:
             continue
-        if flags.get("HOROVOD_WITHOUT_MPI") != "1":
-            transport: Transport = "nccl" if operation == "NCCL" else "mpi"
+        if has_part(flags, "MPI"):
+            transport: Transport = "nccl" if by_nccl(flags) else "mpi"
             yield Proof(api=part.proof, transport=transport, launcher=launcher)
         by_gloo = api_launcher(part.proof)
-        if flags.get("HOROVOD_WITHOUT_GLOO") != "1" and by_gloo is not None:
+        if has_part(flags, "GLOO") and by_gloo is not None:
             yield Proof(api=part.proof, transport="gloo", launcher=by_gloo)

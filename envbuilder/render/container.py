@@ -14,6 +14,7 @@ from ..errors import UsageError
 from ..model.places import Places
 from ..model.plan import Lock, Plan
 from ..model.proofs import mpi_from, proofs_of
+from ..target_tools.root.publish import SCAFFOLDING
 from .build import render_build
 from .dialects import edit_line, edit_value
 from .image import Image, bases, make_image
@@ -22,8 +23,6 @@ from .subject import Renderable, Subject
 from .templates import render
 
 FOLDER = Path("/opt/envbuild")
-# What the finished image does not need: downloads, and what was compiled from.
-SCAFFOLDING = ("wheelhouse", "build-tools", "runtime-build", "sources")
 # apt-get's options where a package must replace what the base image has.
 _HELD = " --allow-change-held-packages --allow-downgrades"
 
@@ -107,7 +106,8 @@ def _common(lock: Renderable, image: Image, notes: Sequence[str]) -> dict[str, o
         "notes": [line(each) for each in notes],
         "prefix": str(places.prefix),
         "build": str(places.build),
-        "scaffolding": SCAFFOLDING,
+        # Nothing is built in an image again: the sources go too.
+        "scaffolding": (*SCAFFOLDING, "sources"),
         "build_packages": sorted({*image.build_packages, *image.run_packages}),
         # NVIDIA's images hold NCCL at their own version.
         "apt_options": _HELD if image.cuda else "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from ..model.horovod import HOROVOD
 from ..model.knowledge import Knowledge, Need
 from ..model.module_names import stem
 from ..model.ranges import matches
@@ -37,8 +38,8 @@ def build_requirements(
 
 def _verifying(recipe: Recipe) -> Iterator[Requirement]:
     """Yield what the site's own Horovod is looked at with; one that is built needs it anyway."""
-    if recipe.runtime.origin == "module" and recipe.runtime.package == "horovod":
-        yield Requirement("pyelftools", "*", "verifying runtime horovod")
+    if recipe.runtime.origin == "module" and recipe.runtime.package == HOROVOD:
+        yield Requirement("pyelftools", "*", f"verifying runtime {HOROVOD}")
 
 
 def _planned(

@@ -11,9 +11,9 @@ from envbuilder import data
 from envbuilder.doctor.examine import examine as doctor
 from envbuilder.doctor.items import texts
 from envbuilder.documents.knowledge import load_knowledge
-from envbuilder.host import clean
 from envbuilder.model.doctor import Capability, DoctorReport, Item
 from envbuilder.model.site import Site
+from envbuilder.target_tools.messages import one_line
 
 from .conftest import Machine
 
@@ -118,7 +118,7 @@ def test_what_is_kept_of_items_is_title_and_advice_in_lines() -> None:
     for item_id, words in texts().items():
         assert set(words) <= {"title", "needed-for", "without-root", "debian"}, item_id
         assert "needed-for" in words or "without-root" not in words, item_id
-        assert all(text == clean(text) for text in words.values()), item_id
+        assert all(text == one_line(text) for text in words.values()), item_id
 
 
 def broken_machine(machine: Machine) -> None:

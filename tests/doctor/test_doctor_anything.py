@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from envbuilder.doctor.mpi import identify
 from envbuilder.doctor.network import address, pip_options
-from envbuilder.host import Host, clean, search_path
+from envbuilder.host import Host, search_path
+from envbuilder.target_tools.messages import one_line
 
 # No example database in the checkout, and no limit on the time of a slow machine.
 UNHURRIED = settings(deadline=None, database=None)
@@ -19,7 +20,7 @@ UNHURRIED = settings(deadline=None, database=None)
 @UNHURRIED
 @given(st.text())
 def test_any_text_becomes_a_line(text: str) -> None:
-    line = clean(text)
+    line = one_line(text)
     assert line.isprintable()
     assert 1 <= len(line) <= 500
 

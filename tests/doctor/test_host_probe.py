@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 
 from envbuilder.host import (
-    LINE_LENGTH,
     Host,
     ask,
-    clean,
     first_line,
     quiet_environment,
     search_path,
     together,
 )
+from envbuilder.target_tools.messages import LINE_LENGTH, one_line
 
 from .conftest import Machine
 
@@ -32,12 +31,12 @@ from .conftest import Machine
     ],
 )
 def test_what_programs_print_becomes_one_printable_line(text: str, line: str) -> None:
-    assert clean(text) == line
+    assert one_line(text) == line
 
 
 def test_a_long_line_is_cut_and_says_so() -> None:
-    assert len(clean("x" * 10_000)) == LINE_LENGTH
-    assert clean("x" * 10_000).endswith("...")
+    assert len(one_line("x" * 10_000)) == LINE_LENGTH
+    assert one_line("x" * 10_000).endswith("...")
 
 
 def test_a_traceback_is_told_by_its_last_line() -> None:

@@ -13,6 +13,7 @@ from functools import partial
 from ...errors import UsageError
 from ...model.places import Dialect
 from ...model.plan import Plan
+from ..container import render_definition, render_dockerfile
 from ..job import render_job
 from ..modulefile import render_modulefile
 from ..subject import Subject
@@ -58,7 +59,7 @@ FORMS: dict[str, Form] = {
     "requirements": Form("requirements.txt", requirements.render),
     "lua": Form("{name}.lua", partial(_modulefile, "lua")),
     "tcl": Form("{name}.tcl", partial(_modulefile, "tcl")),
-    "def": Form("{name}.def", image.definition),
-    "dockerfile": Form("Dockerfile", image.dockerfile),
+    "def": Form("{name}.def", partial(image.render, render_definition)),
+    "dockerfile": Form("Dockerfile", partial(image.render, render_dockerfile)),
 }
 """Those that every plan may have; a job's script is a form of its scheduler, see job_form."""

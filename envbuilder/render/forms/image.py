@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...model.plan import Lock
-from ..container import image_of, render_definition, render_dockerfile
+from ..container import image_of
 from ..image import Image
 from ..subject import Renderable, Subject, UnlockedPlan
 
 
-def definition(subject: Subject) -> str:
-    """Return the definition file of the image that the plan can have."""
-    return render_definition(*_image(subject))
+def render(of: Callable[[Renderable, Image, list[str]], str], subject: Subject) -> str:
+    """Return one of the files; *of*: makes it of lock or plan, the image, and notes for a reader.
 
-
-def dockerfile(subject: Subject) -> str:
-    """Return the Dockerfile of the image that the plan can have."""
-    return render_dockerfile(*_image(subject))
-
-
-def _image(subject: Subject) -> tuple[Renderable, Image, list[str]]:
-    """Return lock or plan as in the image, the image, and what a reader must know."""
-    image = image_of(subject)
+    Raises UsageError for a plan that can have no image.
+    """
+    image, source = image_of(subject), subject.source
     notes = [*subject.notes()]
     if subject.lockable:
         notes.append("Written with build/ beside it: envbuild render --as image.")
@@ -29,6 +24,5 @@ def _image(subject: Subject) -> tuple[Renderable, Image, list[str]]:
             notes.append(f"Set {name}={value} in it if you accept: {channel.licence}.")
     if image.from_index:
         notes.append(f"From the index, not from modules: {', '.join(image.from_index)}.")
-    if isinstance(subject.source, Lock):
-        return Lock(plan=image.plan, artifacts=subject.source.artifacts), image, notes
-    return UnlockedPlan(image.plan), image, notes
+    locked = isinstance(source, Lock) and Lock(plan=image.plan, artifacts=source.artifacts)
+    return of(locked or UnlockedPlan(image.plan), image, notes)

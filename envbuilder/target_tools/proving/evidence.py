@@ -9,9 +9,9 @@ from pathlib import Path
 
 from ..errors import BuildError
 from ..files import canonical_json, read_json, write_atomically
+from ..messages import one_line
 from ..processes import start
 from .runner import LOG, SmokeRequest, run_smoke
-from .wording import one_line
 
 RECORD = "evidence.json"
 # What the step verify writes into the build folder.

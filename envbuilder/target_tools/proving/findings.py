@@ -3,7 +3,7 @@
 from pathlib import PurePosixPath
 
 from ..files import is_below
-from .wording import one_line
+from ..messages import one_line
 
 # Seconds by which a clock that processors share may disagree with itself; the program lets a rank
 # come 100 times later than this.

@@ -4,10 +4,11 @@ import shlex
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from ..messages import exit_text, one_line
 from . import reasons
 from .findings import carried, checks, left_out, libraries, or_none, timings
+from .rank_names import name_ranks
 from .records import label
-from .wording import exit_text, name_ranks, one_line
 
 
 class Expectations(NamedTuple):

@@ -7,7 +7,7 @@ and horovodrun; a log in another form tells nothing, and nothing is made of it.
 
 import re
 
-from .wording import exit_text, signal_text
+from ..messages import exit_text, signal_text
 
 # hydra: "=   PID 12087 RUNNING AT vm\n=   EXIT CODE: 9"; the same number for a signal, which only
 # the exit string further down tells apart.

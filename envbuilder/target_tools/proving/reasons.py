@@ -6,9 +6,10 @@ each record.
 
 from collections import Counter
 
+from ..messages import exit_text, listing, one_line
 from .findings import BARRIER, barrier_problem, carried, libraries
 from .rank_failures import RankFailures
-from .wording import by_place, exit_text, listing, one_line, place
+from .rank_names import by_place, place
 
 # So many failed checks are reasons of their own; of more, only their number is told.
 SPELT_OUT = 8
