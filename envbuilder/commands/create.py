@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import platform
 
-from ..errors import BuildError
+from ..errors import BuildError, UsageError
+from ..locking.checks import changed_inputs
 from ..model.entries import check_choice
 from ..model.evidence import TIERS
 from ..model.outcome import BundleResult, CreateResult
+from ..model.plan import Lock
 from ..targets import TARGETS, default_target
 from .context import Context
-from .load import load
+from .load import PlanInputs, load
+from .lock import check_derived, named_lock
 from .options import CreateOptions
-from .stages import create_stages
+from .stages import CreateStages
 
 
 def create(options: CreateOptions, context: Context) -> CreateResult | BundleResult:
@@ -26,7 +29,8 @@ def create(options: CreateOptions, context: Context) -> CreateResult | BundleRes
     name = options.target or default_target(plan_inputs.arch, platform.machine())
     check_choice("target", name, TARGETS)
     _check_tier(options.require_tier, name, plan_inputs.arch)
-    return TARGETS[name].make(create_stages(options, plan_inputs, context))
+    given = _given_lock(options, plan_inputs, context)
+    return TARGETS[name].make(CreateStages(options, plan_inputs, context, given))
 
 
 def _check_tier(required: str | None, target: str, arch: str) -> None:
@@ -37,3 +41,25 @@ def _check_tier(required: str | None, target: str, arch: str) -> None:
             f"a {target} is of tier {highest}, and {required} is required",
             f"this machine is {platform.machine()}: what is for {arch} is proved on one",
         )
+
+
+def _given_lock(options: CreateOptions, plan_inputs: PlanInputs, context: Context) -> Lock | None:
+    """Return the lock of ``--locked``, and say what has changed since it was made.
+
+    Raises UsageError for one that is for something else, or asked for with what would change it.
+    """
+    if options.locked is None:
+        return None
+    if options.relock or options.choice.allow:
+        other = "--relock" if options.relock else "--allow"
+        raise UsageError(f"--locked takes a lock as it is: {other} would change it")
+    file = context.path(options.locked)
+    lock = named_lock(file, plan_inputs, with_runtime=True)
+    changed = changed_inputs(lock, plan_inputs.inputs())
+    if changed:
+        context.reporter.warn(
+            f"changed since {file} was locked: {', '.join(changed)}; built as locked"
+        )
+    else:
+        check_derived(lock, file, plan_inputs)
+    return lock

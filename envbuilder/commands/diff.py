@@ -8,7 +8,7 @@ from ..model.plan import Lock
 from ..root.environment_lock import read_lock
 from ..root.environments import find
 from .context import Context
-from .load import load, plan
+from .load import load
 from .lock import LOCKS
 from .options import PlanOptions, RootOptions
 from .places import existing_root
@@ -29,7 +29,7 @@ def compare(
     where = RootOptions(root, choice.site, choice.arch)
     lock, name = _lock(before, where, context)
     if after == LIVE:
-        live = plan(load(choice.as_locked(lock.plan), context))
+        live = load(choice.as_locked(lock.plan), context).planned
         return diff(lock, live, (name, "a plan made now"))
     other, its_name = _lock(after, where, context)
     return diff(lock, other, (name, its_name))

@@ -31,7 +31,7 @@ from .launch_requests import (
     partition_of_job,
     programs_launcher,
 )
-from .load import load, plan
+from .load import load
 from .options import LaunchOptions, PlanOptions
 from .places import existing_root, find_root
 
@@ -89,7 +89,7 @@ def _planned(recipe: str, options: LaunchOptions, context: Context) -> _Environm
     """Return what the recipe would be at the site: nothing of it is built."""
     asked = PlanOptions(recipe, options.where.site, options.where.arch, options.partition)
     plan_inputs = load(asked, context)
-    planned = plan(plan_inputs)
+    planned = plan_inputs.planned
     if options.partition is None:
         chosen = plan_inputs.chosen
         chosen = with_partition(chosen, partition_of_job(chosen, context))

@@ -76,6 +76,11 @@ class PlanInputs:
             beside=package if package in get_args(Beside) else None,
         )
 
+    @cached_property
+    def planned(self) -> Plan:
+        """The plan. Raises NoSolutionError, or UsageError for what none can be made of."""
+        return plan(self)
+
     def inputs(self) -> tuple[Input, ...]:
         """Return what a plan made now depends on, by which a stale lock is told."""
         site = self.site.name

@@ -69,7 +69,7 @@ def check(choice: PlanOptions, file: Path, context: Context) -> LockCheck:
 def new_lock(plan_inputs: PlanInputs, context: Context) -> Lock:
     """Return a lock for which nothing is taken from before; may use the network."""
     with tempfile.TemporaryDirectory(prefix="envbuild-lock-") as folder:
-        return obtain_lock(plan_inputs, plan(plan_inputs), context, Path(folder) / "work")
+        return obtain_lock(plan_inputs, plan_inputs.planned, context, Path(folder) / "work")
 
 
 def named_lock(file: Path, plan_inputs: PlanInputs, *, with_runtime: bool) -> Lock:

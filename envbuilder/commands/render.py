@@ -24,7 +24,7 @@ from ..schedulers import SCHEDULERS
 from ..target_tools.root.store import Home
 from .context import Context
 from .launch_requests import facts_of, script_start
-from .load import PlanInputs, load, plan
+from .load import PlanInputs, load
 from .lock import named_lock, new_lock
 from .options import RenderOptions
 from .places import root_path
@@ -130,7 +130,7 @@ def _image(options: RenderOptions, folder: Path, context: Context) -> RenderResu
     plan_inputs = load(options.choice, context)
     # Before any index is asked: is there an image of this at all?
     given = _given(options, plan_inputs, context, with_runtime=True)
-    planned = given.plan if given else plan(plan_inputs)
+    planned = given.plan if given else plan_inputs.planned
     make_image(planned, plan_inputs.knowledge.value, plan_inputs.prefix_of(planned))
     lock = given or new_lock(plan_inputs, context)
     texts = render_image(_about(lock, options, plan_inputs, context))
@@ -163,7 +163,7 @@ _FOLDERS = {ALL: _all, IMAGE: _image, FOLDER: _folder}
 def _subject(options: RenderOptions, context: Context) -> tuple[PlanInputs, Subject]:
     plan_inputs = load(options.choice, context)
     lock = _given(options, plan_inputs, context, with_runtime=False)
-    source = lock or UnlockedPlan(plan(plan_inputs))
+    source = lock or UnlockedPlan(plan_inputs.planned)
     return plan_inputs, _about(source, options, plan_inputs, context)
 
 

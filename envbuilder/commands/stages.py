@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from .. import files, process
 from ..build import build, hand_over, prepare
 from ..errors import BuildError, SmokeError, UsageError
 from ..locking import lock_cache
-from ..locking.checks import changed_inputs
 from ..model.backend import Script
 from ..model.decisions import asks_the_same
 from ..model.evidence import TIERS, Evidence
@@ -34,49 +32,14 @@ from ..target_tools.trust import distrust
 from ..targets.protocol import JobFile
 from .context import Context
 from .launch_requests import LaunchFacts, example, facts_of, script_start
-from .load import PlanInputs, plan
-from .lock import check_buildable, check_derived, fingerprint, named_lock, obtain_lock
+from .load import PlanInputs
+from .lock import check_buildable, fingerprint, obtain_lock
 from .options import CreateOptions
 from .places import root_path
 from .prove import prove, script_proofs, smoke_starts
 from .texts import build_texts, dialect_of, forms, subject_of
 
 _FETCH_SECONDS = 3600.0
-
-
-def create_stages(
-    options: CreateOptions, plan_inputs: PlanInputs, context: Context
-) -> CreateStages:
-    """Return the stages for what was asked. Raises UsageError as ``_given_lock``."""
-    given = _given_lock(options, plan_inputs, context)
-
-    @cache
-    def planned() -> Plan:
-        return given.plan if given else plan(plan_inputs)
-
-    return CreateStages(options, plan_inputs, context, given, planned)
-
-
-def _given_lock(options: CreateOptions, plan_inputs: PlanInputs, context: Context) -> Lock | None:
-    """Return the lock of ``--locked``, and say what has changed since it was made.
-
-    Raises UsageError for one that is for something else, or asked for with what would change it.
-    """
-    if options.locked is None:
-        return None
-    if options.relock or options.choice.allow:
-        other = "--relock" if options.relock else "--allow"
-        raise UsageError(f"--locked takes a lock as it is: {other} would change it")
-    file = context.path(options.locked)
-    lock = named_lock(file, plan_inputs, with_runtime=True)
-    changed = changed_inputs(lock, plan_inputs.inputs())
-    if changed:
-        context.reporter.warn(
-            f"changed since {file} was locked: {', '.join(changed)}; built as locked"
-        )
-    else:
-        check_derived(lock, file, plan_inputs)
-    return lock
 
 
 def _check_machine(options: CreateOptions, plan_inputs: PlanInputs) -> None:
@@ -99,13 +62,16 @@ def _check_machine(options: CreateOptions, plan_inputs: PlanInputs) -> None:
 
 @dataclass(frozen=True)
 class CreateStages:
-    """See ``targets.Stages``. ``given``: the lock of ``--locked``. ``planned``: solves once."""
+    """See ``targets.Stages``. ``given``: the lock of ``--locked``."""
 
     options: CreateOptions
     plan_inputs: PlanInputs
     context: Context
     given: Lock | None
-    planned: Callable[[], Plan]
+
+    @property
+    def planned(self) -> Plan:
+        return self.given.plan if self.given else self.plan_inputs.planned
 
     @property
     def output(self) -> Path:
@@ -126,7 +92,7 @@ class CreateStages:
         plan_inputs, home = self.plan_inputs, self.home
         if self.given:
             build_texts(self.given, places_of(home, self.given.id()), plan_inputs)
-        check_buildable(self.planned(), plan_inputs.prefix_of(self.planned()))
+        check_buildable(self.planned, plan_inputs.prefix_of(self.planned))
         _check_machine(self.options, plan_inputs)
         root = store.open_root(home.root, plan_inputs.site.name, plan_inputs.arch)
         store.open_home(root, home.name)
@@ -137,7 +103,7 @@ class CreateStages:
 
     def lock(self) -> Lock:
         scratch = self.output / f".{self.plan_inputs.recipe.value.name}.locking"
-        return self.given or obtain_lock(self.plan_inputs, self.planned(), self.context, scratch)
+        return self.given or obtain_lock(self.plan_inputs, self.planned, self.context, scratch)
 
     def root_lock(self) -> Lock:
         lock = self.given or self._lock_of_root()
@@ -148,15 +114,15 @@ class CreateStages:
         """Return the last lock if it decides the same, one made elsewhere, or a new one."""
         home, context, relock = self.home, self.context, self.options.relock
         last = None if relock else _last_lock(home, context)
-        if last and asks_the_same(last.plan, self.planned()):
-            again = Lock(plan=self.planned(), artifacts=last.artifacts)
+        if last and asks_the_same(last.plan, self.planned):
+            again = Lock(plan=self.planned, artifacts=last.artifacts)
             wrong = contradictions(again)
             if not wrong:
                 context.reporter.say("reusing the existing lock (use --relock to resolve again)")
                 return again
             context.reporter.warn(f"{home.last_lock} is left out: {'; '.join(wrong)}")
         scratch = home.scratch / "asking"
-        request = fingerprint(self.planned(), self.plan_inputs, context, scratch)
+        request = fingerprint(self.planned, self.plan_inputs, context, scratch)
         file = lock_cache.cache_file(request, context.environ, context.cwd)
         usable = file is not None and not relock and _is_trusted(file, context)
         found = lock_cache.find(file, context.clock()) if file and usable else None
@@ -165,7 +131,7 @@ class CreateStages:
                 f"reusing a lock made {found.age_text()} (use --relock to resolve again)"
             )
             return found.lock
-        lock = obtain_lock(self.plan_inputs, self.planned(), context, scratch, _downloads(home))
+        lock = obtain_lock(self.plan_inputs, self.planned, context, scratch, _downloads(home))
         if file:
             try:
                 lock_cache.store(file, lock, context.clock())
