@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -74,13 +74,11 @@ class Report:
     @contextlib.contextmanager
     def steps(self, steps: tuple[Step, ...]) -> Iterator[Listener]:
         """Show the steps of a build as they run."""
-        if self.quiet:
-            yield _Silent(len(steps))
-        elif self.err.isatty():
+        if self.err.isatty() and not self.quiet:
             with _live(self.err, len(steps)) as listener:
                 yield listener
         else:
-            yield _Lines(self, len(steps))
+            yield _Lines(self.say, len(steps))
 
     @contextlib.contextmanager
     def working(self, title: str) -> Iterator[None]:
@@ -136,56 +134,40 @@ def _error_json(error: EnvbuildError) -> dict[str, Any]:
     }
 
 
-class _Silent:
-    """Steps that nobody sees; they are counted and timed for those who show them."""
+class _Lines:
+    """Steps as plain lines, counted and timed: one when it begins, one when it ends."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, say: Callable[[str], None], total: int) -> None:
+        self._say = say
         self._total = total
         self._number = 0
-        self._began = 0.0
-        self._title = ""
 
     def step_begins(self, step: Step) -> None:
         self._number += 1
         self._began = time.monotonic()
         several = self._total > 1
         self._title = f"[{self._number}/{self._total}] {step.title}" if several else step.title
+        self._say(self._title)
 
     def step_says(self, line: str) -> None:
         pass
 
     def step_ends(self, step: Step, *, done: bool) -> None:
-        pass
+        self._say(f"{self._title}: {'done' if done else 'FAILED'} ({self._seconds()})")
 
     def _seconds(self) -> str:
         return f"{time.monotonic() - self._began:.1f} s"
 
 
-class _Lines(_Silent):
-    """Steps as plain lines: one when it begins, one when it ends."""
-
-    def __init__(self, report: Report, total: int) -> None:
-        super().__init__(total)
-        self._report = report
-
-    def step_begins(self, step: Step) -> None:
-        super().step_begins(step)
-        self._report.say(self._title)
-
-    def step_ends(self, step: Step, *, done: bool) -> None:
-        self._report.say(f"{self._title}: {'done' if done else 'FAILED'} ({self._seconds()})")
-
-
-class _Display(_Silent):
+class _Display(_Lines):
     """Steps on a terminal: finished ones stay, the running one has a spinner and its last line."""
 
     def __init__(self, live: Live, spinner: Spinner, total: int) -> None:
-        super().__init__(total)
+        super().__init__(self._spin, total)
         self._live = live
         self._spinner = spinner
 
-    def step_begins(self, step: Step) -> None:
-        super().step_begins(step)
+    def _spin(self, _title: str) -> None:
         self.step_says("")
         self._live.update(self._spinner)
 
