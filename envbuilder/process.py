@@ -100,12 +100,14 @@ def follow(
     log: Path,
     cwd: Path | None = None,
     on_line: Callable[[str], None] | None = None,
+    timeout: float | None = None,
     poll: float = 0.1,
-) -> int:
+) -> int | None:
     """Run *command* to its end, its output in *log*, each line handed to *on_line* as it comes.
 
-    Returns the exit code, negative for a signal.
+    Returns the exit code, negative for a signal, None where it was ended after *timeout* seconds.
     """
+    end = None if timeout is None else processes.now() + timeout
     begin = log.stat().st_size if log.exists() else 0
     with start(command, env=env, log=log, cwd=cwd) as running, log.open("rb") as reader:
         reader.seek(begin)
@@ -117,4 +119,6 @@ def follow(
             if on_line:
                 for line in lines:
                     on_line(line.decode("utf-8", "replace"))
+            if code is None and end is not None and processes.now() > end:
+                return None
         return code

@@ -9,13 +9,14 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from http.client import HTTPException, HTTPMessage, HTTPResponse
+from http.client import HTTPException, HTTPMessage, HTTPResponse, IncompleteRead
 from typing import TYPE_CHECKING, TypeVar
 from urllib.request import OpenerDirector, Request
 
 from ..target_tools.files import CHUNK
 from ..target_tools.http_client import make_opener, reason, with_retries
 from ..target_tools.names import normalize
+from ..target_tools.processes import now
 from .settings import PipSettings
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ _HTML = ("application/vnd.pypi.simple.v1+html", "text/html")
 # As pip asks (PEP 691).
 _ACCEPT = f"{_JSON}, {_HTML[0]}; q=0.1, {_HTML[1]}; q=0.01"
 _GONE = 404
+# Seconds for a whole page: the largest ones of public indexes are a few MB.
+PAGE_SECONDS = 120.0
 
 
 class Unreachable(Exception):  # noqa: N818 - what it means is decided by who asks several places
@@ -61,7 +64,7 @@ class Connection:
         request = Request(_CREDENTIALS.sub("", url), headers={"Accept": _ACCEPT})  # noqa: S310
 
         def read(answer: HTTPResponse) -> tuple[str, HTTPMessage, bytes]:
-            return answer.geturl(), answer.headers, answer.read()
+            return answer.geturl(), answer.headers, _body(answer)
 
         with _told_of(place or url):
             return _page(*self._ask(request, read), name)
@@ -83,17 +86,24 @@ class Connection:
         """Return the bytes of a file, None where the server does not say: nothing hangs on it."""
         request = Request(_CREDENTIALS.sub("", url), method="HEAD")  # noqa: S310
         try:
-            length = self._ask(request, lambda answer: answer.headers.get("Content-Length") or "")
+            length = self._ask(
+                request, lambda answer: answer.headers.get("Content-Length") or "", 0
+            )
         except (OSError, ValueError, HTTPException):
             return None
         return int(length) if length.isdigit() else None
 
-    def _ask(self, request: Request, read: Callable[[HTTPResponse], T]) -> T:
+    def _ask(
+        self, request: Request, read: Callable[[HTTPResponse], T], retries: int | None = None
+    ) -> T:
+        """Return what *read* makes of the answer; *retries*: None for as many as pip does."""
+        retries = self._settings.retries if retries is None else retries
+
         def ask() -> T:
             with self._opener.open(request, timeout=self._settings.timeout) as answer:
                 return read(answer)
 
-        done: T = with_retries(ask, request.full_url, self._settings.retries)
+        done: T = with_retries(ask, request.full_url, retries)
         return done
 
     @cached_property
@@ -122,6 +132,27 @@ def _told_of(place: str) -> Iterator[None]:
         raise Unreachable(place, reason(error)) from error
     except (ValueError, HTTPException, UnsupportedRepoVersionError) as error:
         raise Unreachable(place, error) from error
+
+
+def _announced_length(answer: HTTPResponse) -> str:
+    return answer.headers.get("Content-Length") or ""
+
+
+def _body(answer: HTTPResponse) -> bytes:
+    """Return the body of a page. Raises ValueError where it takes too long, or IncompleteRead.
+
+    The timeout of a connection is for each piece that arrives, so a server that sends little by
+    little would never be given up.
+    """
+    end = now() + PAGE_SECONDS
+    pieces = []
+    for piece in iter(lambda: answer.read1(CHUNK), b""):
+        pieces.append(piece)
+        if now() > end:
+            raise ValueError(f"its page did not arrive within {PAGE_SECONDS:g} s")
+    if answer.length:  # bytes that were announced and did not come; only read() notices
+        raise IncompleteRead(b"".join(pieces), answer.length)
+    return b"".join(pieces)
 
 
 def _page(url: str, headers: HTTPMessage, body: bytes, name: str) -> ProjectPage:

@@ -23,6 +23,9 @@ _REFUSED = re.compile(r"No matching distribution found for ([A-Za-z0-9._-]+)==(\
 _LACKING = re.compile(r"No matching distribution found for ([A-Za-z0-9._-]+)")
 # pip's word for a package of which no file fits this Python and platform.
 LACKING = "(from versions: none)"
+# What pip writes before a traceback.
+_CRASHED = "ERROR: Exception:"
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]*@")
 _FULL = "No space left on device"
 _FULL_HINT = "the file system is full: free some space, or use another --root"
 _NOT_REACHED = (
@@ -74,12 +77,14 @@ def pip_failure(plan: Plan, pins: Sequence[Pin], answer: Finished) -> Exception:
     text = answer.stderr + answer.stdout
     if answer.code is None:
         return BuildError(
-            "pip did not answer in time",
-            "is the package index reachable?",
+            "resolving packages against the index took too long: pip did not answer in time",
+            "is the package index reachable, and does it answer?",
             "it may be trying one release after another: more lines in the stack narrow that",
         )
     if _FULL in text:
         return BuildError(f"pip cannot work: {_last_line(answer)}", _FULL_HINT)
+    if _CRASHED in text:
+        return _unreadable(text)
     unreachable = _UNREACHABLE.search(text)
     if unreachable:
         message = next(line for line in text.splitlines() if unreachable[0] in line)
@@ -99,6 +104,18 @@ def pip_failure(plan: Plan, pins: Sequence[Pin], answer: Finished) -> Exception:
         f"pip finds no set of packages for recipe {plan.recipe}: {_last_line(answer)}",
         *(line[:300] for line in text.splitlines() if _tells(line)),
         *_sources_only(text),
+    )
+
+
+def _unreadable(text: str) -> BuildError:
+    """Return what to say where pip ends with a traceback: what it was sent is no page."""
+    looking = [line for line in text.splitlines() if line.startswith("Looking in ")]
+    lines = [line for line in text[text.index(_CRASHED) :].splitlines() if line.strip()]
+    return BuildError(
+        "pip cannot read what a package index sent",
+        *(_CREDENTIALS.sub("", line)[:300] for line in looking),
+        f"pip said: {lines[-1].strip()[:300]}",
+        "a proxy or login page may have answered in its place: open the index with curl",
     )
 
 

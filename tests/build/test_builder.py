@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from envbuilder.build import build, prepare
-from envbuilder.errors import BuildError
+from envbuilder.errors import BuildError, UsageError
 from envbuilder.model.knowledge import Symptom
 from envbuilder.model.plan import Lock, Plan, RuntimePlan, Step
 from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher
+from envbuilder.target_tools import proc
 from envbuilder.target_tools.root.publish import tidy
 
 STEPS = (Step(id="one", title="the first"), Step(id="two", title="the second"))
@@ -65,6 +66,25 @@ def folder_with(tmp_path: Path, script: str) -> Path:
     (source / "package" / "__pycache__").mkdir(exist_ok=True)
     prepare(folder, {"build.sh": script, "sub/file": "text"}, source)
     return folder
+
+
+def test_a_step_that_never_ends_is_ended_and_named(tmp_path: Path) -> None:
+    folder, ear = folder_with(tmp_path, 'echo "asking"; sleep 60 & echo $! >pid; wait\n'), Ear()
+    with pytest.raises(BuildError) as caught:
+        build(lock(), folder, {**ENV, "ENVBUILD_STEP_SECONDS": "0.5"}, ear)
+    problem = caught.value.problems[0]
+    assert problem.message.startswith("step one (the first) did not end within 0.5 s and was ended")
+    assert "  | asking" in problem.message
+    assert problem.hints[0] == "ENVBUILD_STEP_SECONDS=SECONDS gives each step more"
+    assert ear.heard == ["begins one", "asking", "fails one"]
+    assert proc.birth(int((folder / "pid").read_text())) is None, "what it started is ended too"
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "0", "1e9"])
+def test_a_time_limit_that_is_none_is_refused(text: str, tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, GOOD)
+    with pytest.raises(UsageError, match="no number of seconds"):
+        build(lock(), folder, {**ENV, "ENVBUILD_STEP_SECONDS": text}, Ear())
 
 
 def test_every_step_runs_once_and_is_heard(tmp_path: Path) -> None:

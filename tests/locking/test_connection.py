@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
 import subprocess
+import threading
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from envbuilder.errors import BuildError
+from envbuilder.locking import connection
 from envbuilder.locking.failures import Refusal
 from envbuilder.locking.index import Index, SourceFile
 from envbuilder.locking.settings import PipSettings
@@ -225,3 +228,36 @@ def test_certificates_are_checked_as_pip_is_told(certificate: Path) -> None:
             mpi4py(served.settings(cert="/nowhere/ca.pem"))
         by_variable = Index(served.settings(), {"SSL_CERT_FILE": known})
         assert by_variable.sdist("mpi4py", "mpi4py", "4.0.3", exact=False) == expected(served)
+
+
+@pytest.mark.parametrize("kind", ["silent", "slow", "short"])
+def test_an_index_that_does_not_send_its_page_is_given_up_and_named(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if kind == "silent":
+                over.wait(20)
+                return
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                while kind == "slow" and not over.wait(0.05):
+                    self.wfile.write(b" ")
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    monkeypatch.setattr(connection, "PAGE_SECONDS", 0.3)
+    with serving_by(Handler) as address:
+        settings = PipSettings(indexes=(f"{address}/simple",), retries=0, timeout=0.3)
+        with pytest.raises(BuildError, match="cannot be reached") as caught:
+            mpi4py(settings)
+        over.set()
+    said = {"silent": "timed out", "slow": "did not arrive within 0.3 s", "short": "Incomplete"}
+    assert said[kind] in caught.value.problems[0].hints[-1]
+    assert address in caught.value.problems[0].hints[-1]

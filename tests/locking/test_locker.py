@@ -185,6 +185,22 @@ def test_a_full_disk_is_told_as_that(tmp_path: Path) -> None:
     )
 
 
+def test_a_page_that_pip_cannot_read_is_told_as_that(tmp_path: Path) -> None:
+    """As pip 26.3 writes it for an index whose JSON is none."""
+    said = (
+        "Looking in indexes: https://user:word@index.example/simple\n"
+        "ERROR: Exception:\nTraceback (most recent call last):\n"
+        '  File ".../json/decoder.py", line 355, in raw_decode\n'
+        "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)\n"
+    )
+    with pytest.raises(BuildError, match="cannot read what a package index sent") as caught:
+        lock_of(plan(), Pip(tmp_path, [], stderr=said), tmp_path)
+    assert caught.value.problems[0].hints[:2] == (
+        "Looking in indexes: https://index.example/simple",
+        "pip said: json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+    )
+
+
 def test_no_network_is_not_taken_for_a_refusal(tmp_path: Path) -> None:
     said = (
         "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(...): "
