@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..errors import UsageError
 from ..model.why import Why, WhyNot
-from ..resolve import why as resolve_why
-from ..resolve import why_not as resolve_why_not
 from ..resolve.stated_facts import stated_versions
+from ..resolve.why import why as resolve_why
+from ..resolve.why import why_not as resolve_why_not
 from ..text import unknown
 from .context import Context
 from .load import load, request

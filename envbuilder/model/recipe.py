@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from packaging.requirements import InvalidRequirement, Requirement
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -25,6 +24,9 @@ Arch = Literal["x86_64", "ppc64le", "aarch64"]
 
 
 def _pip_requirement(text: str) -> str:
+    # lazy import: 0.01 s, and few recipes name packages
+    from packaging.requirements import InvalidRequirement, Requirement
+
     try:
         requirement = Requirement(text)
     except InvalidRequirement as error:

@@ -3,6 +3,5 @@
 from .flag_table import TABLE_ROWS
 from .request import Request, Requirement
 from .resolver import resolve
-from .why import why, why_not
 
-__all__ = ["TABLE_ROWS", "Request", "Requirement", "resolve", "why", "why_not"]
+__all__ = ["TABLE_ROWS", "Request", "Requirement", "resolve"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import clingo
 
@@ -22,17 +21,12 @@ _OF_WANTS: dict[ChangeKind, str] = {"widen": "wide", "drop": "dropped", "add": "
 """What says of a want that it is changed like that; a flag or a row is simply not on."""
 
 
-@dataclass(frozen=True)
-class DecodedAnswer:
-    """One model: what holds in it, and its costs by priority."""
+def read(encoded: EncodedProblem, atoms: Sequence[clingo.Symbol], costs: dict[int, int]) -> Stack:
+    """Return the stack that a model means: what holds in it, and its costs by priority.
 
-    atoms: tuple[clingo.Symbol, ...]
-    costs: dict[int, int]
-
-
-def read(encoded: EncodedProblem, answer: DecodedAnswer) -> Stack:
-    """Return the stack that an answer means; its loads are not ordered yet."""
-    of = _numbers(answer.atoms)
+    Its loads are not ordered yet.
+    """
+    of = _numbers(atoms)
     problem = encoded.problem
     names, candidates = tuple(encoded.numbers["module"]), tuple(encoded.numbers["candidate"])
     used = frozenset(candidates[k] for (k,) in of.get("use", ()))
@@ -46,8 +40,8 @@ def read(encoded: EncodedProblem, answer: DecodedAnswer) -> Stack:
         used=_used(encoded, used, of),
         effective=tuple(sorted(candidates[k] for (k,) in of.get("effective", ()))),
         violated=tuple(sorted(violated)),
-        costs=tuple(_by_level(encoded, answer.costs)),
-        changes=_changes(encoded, of, frozenset(answer.atoms)),
+        costs=tuple(_by_level(encoded, costs)),
+        changes=_changes(encoded, of, frozenset(atoms)),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TypeVar
 
 from .problem import Candidate, CandidateId, Module, Problem
@@ -19,16 +19,8 @@ Vector = tuple[int, ...]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class UndominatedParts:
-    """The modules and candidates of a problem that are worth looking at, in its order."""
-
-    modules: tuple[Module, ...]
-    candidates: tuple[Candidate, ...]
-
-
-def keep(problem: Problem, relaxing: bool = False) -> UndominatedParts:
-    """Return what of a problem is worth looking at.
+def keep(problem: Problem, relaxing: bool = False) -> Problem:
+    """Return a problem with those modules and candidates that are worth looking at.
 
     ``relaxing``: where closest stacks are looked for, what is the nearest to what was asked counts
     as well. Wherever two may change places, the cheaper one is decided by the first of these that
@@ -50,9 +42,10 @@ def keep(problem: Problem, relaxing: bool = False) -> UndominatedParts:
         for group in groups.values()
         for each in _least(group, [traits.distances, lambda c: (c.rank,)])
     }
-    return UndominatedParts(
-        tuple(module for module in problem.modules if module.name in modules),
-        tuple(
+    return replace(
+        problem,
+        modules=tuple(module for module in problem.modules if module.name in modules),
+        candidates=tuple(
             each
             for each in problem.candidates
             if (each.id in outside if each.module is None else each.module in modules)

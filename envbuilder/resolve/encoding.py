@@ -8,7 +8,6 @@ from functools import cached_property
 
 import clingo
 
-from .dominance import UndominatedParts
 from .loading import closure
 from .problem import LAWS, Assumption, Candidate, Module, Problem, Rule, Want
 
@@ -21,7 +20,7 @@ class EncodedProblem:
     """
 
     problem: Problem
-    kept: UndominatedParts
+    kept: Problem
 
     @cached_property
     def numbers(self) -> Mapping[str, Mapping[str, int]]:

@@ -16,7 +16,7 @@ from threading import Thread
 import clingo
 
 from .. import data
-from .decode import DecodedAnswer, changed, read
+from .decode import changed, read
 from .dominance import keep
 from .encoding import EncodedProblem, bar, facts, roles
 from .loading import order
@@ -233,7 +233,7 @@ class _Program:
 
     def _run(self, literals: Sequence[int]) -> tuple[list[int], Stack | None]:
         """Solve; the core is of what cannot hold. By itself clingo stops with its answer only."""
-        answer: DecodedAnswer | None = None
+        answer: tuple[list[clingo.Symbol], dict[int, int]] | None = None
         with self._control.solve(assumptions=literals, yield_=True, async_=True) as handle:
             while answer is None or self._objective:
                 handle.resume()
@@ -247,9 +247,9 @@ class _Program:
                 if model is None:
                     break
                 costs = dict(zip(model.priority, model.cost, strict=True))
-                answer = DecodedAnswer(tuple(model.symbols(shown=True)), costs)
+                answer = [*model.symbols(shown=True)], costs
             core = list(handle.core()) if answer is None else []
-        return core, None if answer is None else read(self.encoded, answer)
+        return core, None if answer is None else read(self.encoded, *answer)
 
 
 def _ordered(encoded: EncodedProblem, stack: Stack) -> Stack | None:

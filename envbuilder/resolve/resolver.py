@@ -17,7 +17,6 @@ from ..model.knowledge import Advisory, Remedy, Row
 from ..model.plan import Pin, Replacement, SourceBuild
 from ..model.resolution import Resolution
 from .engine import LimitError, solve
-from .explain import no_solution, too_hard
 from .findings import findings
 from .flag_table import reads
 from .problem import Assumption, Candidate, Stack
@@ -39,8 +38,13 @@ def resolve(request: Request, verbose: bool = False) -> Resolution:
     try:
         stack = solve(decided.problem)
     except LimitError as limit:
+        from .explain import too_hard
+
         raise too_hard(limit) from limit
     if stack is None:
+        # lazy import: a plan that is found has nothing to explain
+        from .explain import no_solution
+
         raise no_solution(request, verbose)
     return _resolution(decided, stack)
 

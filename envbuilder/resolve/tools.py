@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from packaging.requirements import Requirement
-
 from ..errors import NoSolutionError
 from ..model.plan import Pin, SourceBuild
 from ..model.ranges import matches, sort_key
@@ -36,6 +34,9 @@ def _needs(request: Request, build: SourceBuild) -> Iterator[tuple[str, str]]:
         if matches(build.version, need.range):
             yield from need.components.items()
     for each in build.build_requires:
+        # lazy import: 0.01 s, and few builds have a remedy
+        from packaging.requirements import Requirement
+
         requirement = Requirement(each)
         yield requirement.name, str(requirement.specifier) or "*"
 

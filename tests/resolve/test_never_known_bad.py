@@ -23,7 +23,8 @@ from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.load import LoadedDocument, load_site
 from envbuilder.documents.site_choice import ChosenSite
 from envbuilder.documents.snapshots import load_snapshot
-from envbuilder.errors import NoSolutionError
+from envbuilder.documents.tree import Pairs
+from envbuilder.errors import NoSolutionError, Place
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.resolution import Resolution
 from envbuilder.module_system.merge import merged
@@ -94,7 +95,8 @@ def recipes(draw: st.DrawFn) -> dict[str, Any]:
 def asked(plain: dict[str, Any], site_name: str) -> Request:
     site, snapshot, _ = place(site_name)
     recipe = Recipe.model_validate(yaml.safe_load(yaml.safe_dump(plain)))
-    loaded = LoadedDocument(recipe, Path("demo.yaml"), "0" * 64, {(): None})  # type: ignore[dict-item]
+    path = Path("demo.yaml")
+    loaded = LoadedDocument(recipe, path, "0" * 64, Pairs(Place(str(path)), ()))
     plan_inputs = PlanInputs(
         recipe=loaded,
         chosen=ChosenSite(site.value, "asked for", site.sha256, site.path),

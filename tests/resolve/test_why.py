@@ -6,7 +6,7 @@ import pytest
 from resolve_fixture import asked, plain
 
 from envbuilder.errors import NoSolutionError, UsageError
-from envbuilder.resolve import why, why_not
+from envbuilder.resolve.why import why, why_not
 from envbuilder.text import WIDTH
 from envbuilder.views import plan as views
 
