@@ -26,9 +26,11 @@ from ..model.recipe import Arch, Beside, Profile, Recipe
 from ..model.resolution import Resolution
 from ..model.site import Site, Snapshot
 from ..planning import PlanRequest, make_plan
-from ..resolve import TABLE_ROWS, Request, resolve
+from ..resolve.flag_table import TABLE_ROWS
 from ..resolve.implied_requirements import BUNDLED, build_requirements, runtime_requirements
 from ..resolve.relevant_components import relevant_components
+from ..resolve.request import Request
+from ..resolve.resolver import resolve
 from ..target_tools.files import sha256_of
 from ..text import unknown
 from .context import Context

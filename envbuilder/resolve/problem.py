@@ -46,7 +46,7 @@ Best. ``LEVELS``, high to low; the costs of each are compared in that order.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..model.site import Origin
 
@@ -77,8 +77,7 @@ class Module:
         return self.name if self.abi is None else self.abi
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """One provider of one component in one version.
 
     ``rank``: 0 for the best of its component (newest; then origin, then text order of locators).
@@ -104,8 +103,7 @@ LAWS = ("generations", "replaces", "loading")
 """What holds whatever a user asks."""
 
 
-@dataclass(frozen=True)
-class Assumption:
+class Assumption(NamedTuple):
     """What may be given up, by its name. ``kind``:
 
     - that a want of a component (or virtual) is met by what it allows: a "line" of the recipe, what
@@ -153,16 +151,14 @@ class Want:
     can_drop: bool = False
 
 
-@dataclass(frozen=True)
-class FlagCase:
+class FlagCase(NamedTuple):
     """Flags of the recipe that are kept, and that are dropped, for a rule to be violated."""
 
     kept: frozenset[str] = frozenset()
     dropped: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class RemedyOption:
+class RemedyOption(NamedTuple):
     """A remedy of a rule: helps where one of ``helps`` is effective, and one of ``needs`` too.
 
     ``helps`` None: always. ``needs`` None: nothing. ``proved``: it does not count as a remedy.
@@ -265,8 +261,7 @@ class Stack:
     changes: tuple[Change, ...] = ()
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """What a closest stack changes of what was asked."""
 
     kind: ChangeKind

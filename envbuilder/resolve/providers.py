@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from ..model.channels import CHANNEL_ORIGINS
 from ..model.conda_order import conda_key
@@ -248,5 +247,5 @@ def _ranked(candidates: list[Candidate], request: Request) -> Iterator[Candidate
                 if component == request.recipe.runtime.package
                 else order.get(each.origin, len(order))
             )
-            yield replace(each, rank=start + n, origin_cost=each.origin_cost + own)
+            yield each._replace(rank=start + n, origin_cost=each.origin_cost + own)
         used_up |= dict.fromkeys(virtuals, start + len(those))

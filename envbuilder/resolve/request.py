@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..errors import Place
 from ..model.backend import BackendTraits
@@ -11,8 +12,7 @@ from ..model.recipe import Arch, Recipe
 from ..model.site import Site, SiteFacts, Snapshot, glibc_of
 
 
-@dataclass(frozen=True)
-class Requirement:
+class Requirement(NamedTuple):
     """One component that is needed: in which range, and who says so."""
 
     component: str

@@ -7,7 +7,7 @@ module puts the answer into the words of a plan, and ``explain`` says why there 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..errors import UsageError
 from ..model.artifact import GitTree
@@ -88,8 +88,7 @@ def _resolution(inputs: ProblemInputs, stack: Stack) -> Resolution:
     )
 
 
-@dataclass(frozen=True)
-class _Taken:
+class _Taken(NamedTuple):
     """A remedy that was taken, for which row. ``needs``: candidates, one of which it adds."""
 
     row: Row

@@ -7,8 +7,8 @@ provider whose facts it asks for, so that the solver sees neither conditions nor
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 from ..model.condition import Condition, Lookup, Value
 from ..model.knowledge import Advisory, Coupling, FlagRule, Knowledge, Remedy, Row, Selection
@@ -22,8 +22,7 @@ from .problem import FlagCase, RemedyOption, Rule
 _MOST_FLAGS = 6
 
 
-@dataclass(frozen=True)
-class GroundRule:
+class GroundRule(NamedTuple):
     """A rule with the row that it stems from.
 
     ``unknown``: the facts, not stated, on which it depends; () where it holds for certain.
@@ -49,8 +48,7 @@ class GroundRule:
         return not self.unknown
 
 
-@dataclass(frozen=True)
-class _Slot:
+class _Slot(NamedTuple):
     """Candidates of a role, one of which a row looks for; ``words`` say which."""
 
     role: str
@@ -58,8 +56,7 @@ class _Slot:
     ids: frozenset[str]
 
 
-@dataclass(frozen=True)
-class _Shape:
+class _Shape(NamedTuple):
     """What a row looks for: slots all filled, lacks all empty. ``mark`` tells shapes apart.
 
     ``owner``: what the row is about, for rows that say nothing where that is not there.
@@ -71,8 +68,7 @@ class _Shape:
     owner: str | None = None
 
 
-@dataclass(frozen=True)
-class _Verdict:
+class _Verdict(NamedTuple):
     """When a condition holds: certainly or perhaps, and of which provider the facts were."""
 
     unknown: tuple[str, ...]

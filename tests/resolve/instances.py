@@ -245,7 +245,7 @@ def random_outside(random: Random) -> list[Candidate]:
 def with_pythons(random: Random, candidate: Candidate, pythons: Sequence[str]) -> Candidate:
     if candidate.module is None and candidate.component != "python" and random.random() < 0.5:
         fitting = frozenset(name for name in pythons if random.random() < 0.6)
-        return replace(candidate, pythons=fitting)
+        return candidate._replace(pythons=fitting)
     return candidate
 
 
@@ -255,7 +255,7 @@ def ranked(random: Random, candidates: Sequence[Candidate]) -> tuple[Candidate, 
     ranks: dict[str, int] = {}
     found = []
     for each in newest:
-        found.append(replace(each, rank=ranks.get(each.component, 0)))
+        found.append(each._replace(rank=ranks.get(each.component, 0)))
         ranks[each.component] = found[-1].rank + 1
     return tuple(sorted(found, key=lambda each: each.id))
 

@@ -200,7 +200,7 @@ def without(problem: Problem, off: frozenset[Assumption]) -> Problem:
         rules=tuple(rule for rule in problem.rules if rule_row(rule) not in off),
         flags=tuple(flag for flag in problem.flags if Assumption("flag", flag) not in off),
         candidates=tuple(
-            replace(each, pythons=None) if Assumption("fit", each.component) in off else each
+            each._replace(pythons=None) if Assumption("fit", each.component) in off else each
             for each in problem.candidates
         ),
     )

@@ -11,7 +11,7 @@ from envbuilder.errors import Place
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.site import Site, Snapshot
-from envbuilder.resolve import Request, Requirement
+from envbuilder.resolve.request import Request, Requirement
 
 
 def module(name: str, *loads: str, **more: Any) -> dict[str, Any]:

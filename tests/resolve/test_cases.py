@@ -34,9 +34,10 @@ from envbuilder.model.recipe import Recipe
 from envbuilder.model.resolution import Resolution
 from envbuilder.model.site import Snapshot
 from envbuilder.module_system.merge import merged
-from envbuilder.resolve import Request, resolve
 from envbuilder.resolve.engine import conflict
 from envbuilder.resolve.problem_builder import problem_inputs
+from envbuilder.resolve.request import Request
+from envbuilder.resolve.resolver import resolve
 
 FOLDER = Path(__file__).parent / "cases"
 # Many solves, the same on every Python.

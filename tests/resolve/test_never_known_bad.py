@@ -28,10 +28,11 @@ from envbuilder.errors import NoSolutionError, Place
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.resolution import Resolution
 from envbuilder.module_system.merge import merged
-from envbuilder.resolve import Request, resolve
 from envbuilder.resolve.engine import solve
 from envbuilder.resolve.problem import Stack
 from envbuilder.resolve.problem_builder import ProblemInputs, problem_inputs
+from envbuilder.resolve.request import Request
+from envbuilder.resolve.resolver import resolve
 from envbuilder.resolve.verdicts import StackFacts, match
 
 pytestmark = pytest.mark.thorough

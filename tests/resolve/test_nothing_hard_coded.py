@@ -10,9 +10,9 @@ from resolve_fixture import asked, module, plain, renamed
 
 from envbuilder.errors import KnownBadError, NoSolutionError
 from envbuilder.model.resolution import Resolution
-from envbuilder.resolve import resolve
 from envbuilder.resolve.engine import conflict, solve
 from envbuilder.resolve.problem_builder import problem_inputs
+from envbuilder.resolve.resolver import resolve
 
 
 def answer(found: Resolution) -> dict[str, Any]:

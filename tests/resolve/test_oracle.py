@@ -435,7 +435,7 @@ def test_a_second_provider_of_a_role_is_refused_unless_it_is_shadowed() -> None:
     both = replace(problem, candidates=(*problem.candidates, other))
     assert oracle.best(both) is None
     assert oracle.solvable(both, frozenset({Assumption("provider", "mpi")}))
-    shadowable = [replace(each, shadowable=True) for each in problem.candidates[:1]]
+    shadowable = [each._replace(shadowable=True) for each in problem.candidates[:1]]
     hidden = replace(problem, candidates=(*shadowable, *problem.candidates[1:], other))
     assert the_best(hidden).effective == ("nccl@2.3.7", "spectrum-mpi@10")
 

@@ -15,7 +15,7 @@ from test_cases import CASES, asked, knowledge, read
 
 from envbuilder.doctor.local import local_site
 from envbuilder.model.plan import Modules
-from envbuilder.resolve import resolve
+from envbuilder.resolve.resolver import resolve
 
 TREES = Path(__file__).parents[1] / "integration/trees"
 

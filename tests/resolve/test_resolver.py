@@ -13,7 +13,8 @@ from envbuilder.model.plan import SourceBuild
 from envbuilder.model.ranges import matches
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.site import Interpreter, Site, SiteFacts, Snapshot, StatedModule
-from envbuilder.resolve import Request, Requirement, resolve
+from envbuilder.resolve.request import Request, Requirement
+from envbuilder.resolve.resolver import resolve
 from envbuilder.resolve.tools import build_tools
 
 

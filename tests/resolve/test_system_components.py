@@ -16,8 +16,9 @@ from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.resolution import Resolution
 from envbuilder.model.site import Interpreter, Site, Snapshot, StatedModule, SystemComponent
-from envbuilder.resolve import Request, Requirement, resolve
 from envbuilder.resolve.implied_requirements import build_requirements
+from envbuilder.resolve.request import Request, Requirement
+from envbuilder.resolve.resolver import resolve
 
 GCC = ("gcc", "12.2.0", "/usr/bin/g++", {})
 CMAKE = ("cmake", "3.25.1", "/usr/bin/cmake", {})
