@@ -7,6 +7,7 @@ module puts the answer into the words of a plan, and ``explain`` says why there 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import UsageError
@@ -16,6 +17,7 @@ from ..model.condition import Condition
 from ..model.knowledge import Advisory, Remedy, Row
 from ..model.plan import Pin, Replacement, SourceBuild
 from ..model.resolution import Resolution
+from .behind import far_behind
 from .engine import LimitError, solve
 from .findings import findings
 from .flag_table import reads
@@ -26,6 +28,8 @@ from .request import Request, Requirement
 from .tools import build_tools
 
 _INTERPRETER = "bin/python3"
+# What a pin may say of itself.
+_LONGEST = 500
 
 
 def resolve(request: Request, verbose: bool = False) -> Resolution:
@@ -62,7 +66,8 @@ def _resolution(inputs: ProblemInputs, stack: Stack) -> Resolution:
         for s, c in pins.items()
         if c.id in remedial or not _only_builds(inputs, s, c, build_only)
     ]
-    chosen = (*_pins(inputs, run_time), *_remedial(inputs, stack, taken))
+    behind = dict(far_behind(inputs, stack))
+    chosen = (*_pins(inputs, run_time, behind), *_remedial(inputs, stack, taken))
     known = {pin.component for pin in chosen}
     rest = [(s, c) for s, c in pins.items() if c.component not in known]
     tools = tuple(_pins(inputs, rest))
@@ -117,23 +122,29 @@ def _only_builds(
     return tool or ref in build_only
 
 
-def _pins(inputs: ProblemInputs, used: list[tuple[Assumption, Candidate]]) -> Iterator[Pin]:
-    """Yield one pin for each component, with all that ask for it."""
+def _pins(
+    inputs: ProblemInputs,
+    used: list[tuple[Assumption, Candidate]],
+    behind: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Pin]:
+    """Yield one pin for each component, with all that ask for it, and what holds it behind."""
     asking: dict[str, list[Requirement]] = {}
     chosen: dict[str, Candidate] = {}
     for ref, candidate in used:
         asking.setdefault(candidate.component, []).append(inputs.requirements[ref])
         chosen[candidate.component] = candidate
     for component, candidate in chosen.items():
-        yield _pin(candidate, _asked(asking[component]))
+        yield _pin(candidate, _asked(asking[component], behind.get(component)))
 
 
-def _asked(asking: list[Requirement]) -> str:
+def _asked(asking: list[Requirement], behind: str | None) -> str:
     """Return the constraints that fixed a pin, each with who made it; "any" only if it is all."""
+    held = () if behind is None else (behind,)
     fixed = [each for each in asking if each.constraint != "*"] or asking[:1]
-    return "; ".join(
+    made = (
         f"{'any' if each.constraint == '*' else each.constraint} ({each.why})" for each in fixed
     )
+    return "; ".join((*made, *held))[:_LONGEST]
 
 
 def _pin(candidate: Candidate, why: str) -> Pin:

@@ -10,7 +10,7 @@ from ..model.channels import CHANNEL_ORIGINS
 from ..model.ranges import ANY_VERSION, matches
 from ..model.why import Why, WhyNot
 from ..text import unknown
-from .engine import conflict, solve
+from .engine import LimitError, Limits, conflict, conflicts, solve
 from .explain import member, no_solution
 from .findings import findings
 from .pool import describe
@@ -133,6 +133,25 @@ def _why_not(inputs: ProblemInputs, best: Stack | None, candidate: Candidate) ->
         return WhyNot(what=_what(candidate), possible=True, because=())
     told = tuple(_worse(inputs, best, asked, stack))
     return WhyNot(what=_what(candidate), possible=True, because=told)
+
+
+def held_by(inputs: ProblemInputs, best: Stack, candidate: Candidate) -> str:
+    """Say in a few words why a candidate is not in the best stack: rows of knowledge by their ids.
+
+    A solve of its own, of a second at most: who wants all of it asks ``why-not``.
+    """
+    asked = _with_want(inputs, candidate)
+    limits = Limits(seconds=1.0)
+    try:
+        stack = solve(asked.problem, limits)
+        if stack is not None:
+            return f"would mean {next(_worse(inputs, best, asked, stack), 'nothing better')}"
+        found = next(conflicts(asked.problem, limits), ())
+    except LimitError:
+        return "is not chosen: envbuild why-not says why"
+    others = [each for each in found if each != _ASKED]
+    words = [each.name if each.kind == "row" else member(asked, each).text for each in others]
+    return f"cannot be together with {' and '.join(words)}"
 
 
 def _what(candidate: Candidate) -> str:

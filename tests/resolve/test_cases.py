@@ -137,6 +137,7 @@ def _compare(expected: dict[str, Any], found: Resolution) -> None:
         "final": list(found.final),
         "replaced": {each.module: each.by for each in found.replaced},
         "pins": {name: pin.version for name, pin in pins.items()},
+        "why": {name: pin.why for name, pin in pins.items()},
         "origins": {name: pin.origin for name, pin in pins.items()},
         "installed": {pin.component: pin.origin for pin in found.pins},
         "locators": {name: pin.locator for name, pin in pins.items()},

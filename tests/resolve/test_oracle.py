@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from random import Random
+from time import monotonic
 
 import oracle
 import pytest
@@ -20,7 +21,7 @@ from instances import problems, random_conflicts_problem, random_dense_problem, 
 
 from envbuilder.resolve import engine
 from envbuilder.resolve.dominance import keep
-from envbuilder.resolve.engine import Limits
+from envbuilder.resolve.engine import LimitError, Limits
 from envbuilder.resolve.problem import (
     LEVELS,
     Assumption,
@@ -293,6 +294,16 @@ def test_the_best_of_the_known_problems_has(feature: str) -> None:
 )
 def test_leaving_this_out_alone_helps_some_of_the_known_problems(what: str) -> None:
     assert met()[1][what] >= 1
+
+
+def test_grounding_ends_at_the_limit() -> None:
+    problem = random_problem(Random(0))
+    program = engine._Program(problem, Limits(seconds=0.5), objective=False)
+    start = monotonic()
+    with pytest.raises(LimitError, match="no answer after 0.5 s"):
+        # Without an end it would take some seconds.
+        program.add("p(1..500). q :- p(X), p(Y), p(Z), X * Y * Z < 0.")
+    assert monotonic() - start < 2
 
 
 # --- The oracle itself ---------------------------------------------------------------------------
