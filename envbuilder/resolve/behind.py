@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..model.channels import CHANNEL_ORIGINS
 from ..model.ranges import matches, series, sort_key
 from ..model.recipe import names_module
 from .problem import Candidate, Stack
@@ -22,7 +23,7 @@ def far_behind(inputs: ProblemInputs, stack: Stack) -> Iterator[tuple[str, str]]
     """
     for ref, name in stack.used:
         chosen = inputs.candidate(name)
-        if ref.kind == "line" and chosen.origin in ("pip", "build", "conda"):
+        if ref.kind == "line" and chosen.origin not in ("module", "system"):
             newer = _newer(inputs, chosen)
             if len({series(each, _SERIES) for each in newer}) >= _FAR:
                 yield chosen.component, _held(inputs, stack, chosen, max(newer, key=sort_key))
@@ -33,7 +34,7 @@ def _newer(inputs: ProblemInputs, chosen: Candidate) -> list[str]:
     component = chosen.component
     ranges = [r.constraint for r in inputs.requirements.values() if r.component == component]
     known = {each.version for each in inputs.pool.of(component) if each.origin == chosen.origin}
-    if chosen.origin != "conda":
+    if chosen.origin not in CHANNEL_ORIGINS:
         known |= {each.version for each in inputs.request.knowledge.releases.get(component, ())}
     return [
         each
