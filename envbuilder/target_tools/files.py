@@ -104,6 +104,19 @@ def make_folder(folder: Path) -> None:
             folder.mkdir(mode=0o755)
 
 
+def copy_texts(source: Path, target: Path) -> None:
+    """Copy what the files of a folder hold, bytecode aside; modes are those of new files.
+
+    A bundle may be read-only, or have been unpacked for a group.
+    """
+    for here, folders, names in os.walk(str(source)):
+        folders[:] = [each for each in folders if each != "__pycache__"]
+        there = target / Path(here).relative_to(source)
+        there.mkdir(exist_ok=True)
+        for name in names:
+            shutil.copyfile(str(Path(here, name)), str(there / name))
+
+
 def let_nobody_else_write(path: Path) -> None:
     """Take from a new file or folder what a lax umask gave to others."""
     path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o022)

@@ -11,13 +11,12 @@ not be built, 6: the ranks did not prove that they can talk. Then nothing is pub
 import argparse
 import contextlib
 import os
-import shutil
 import signal
 import sys
 from pathlib import Path
 
 from .errors import BuildError, EnvbuildError, SmokeError
-from .files import read_json, remove_tree, sha256_of, write_atomically
+from .files import copy_texts, read_json, remove_tree, sha256_of, write_atomically
 from .modulefile import filled
 from .processes import ASKING_FOR_THE_END, Running, popen, signals_held_back
 from .proving.evidence import prove
@@ -36,20 +35,21 @@ def say(text):
     sys.stderr.flush()
 
 
-def copy(bundle, facts, root, build, prefix):
+def copy(bundle, facts, home):
     """Put the build folder of the bundle there, its paths those of the root, if it is not yet."""
-    sums = sha256_of(bundle / SUMS)
-    mark = build / COPIED
-    if mark.is_file() and mark.read_text(encoding="utf-8") == sums:
+    identity, folder, sums = facts["id"], home.build(facts["id"]), sha256_of(bundle / SUMS)
+    whole = folder / COPIED
+    if whole.is_file() and whole.read_text(encoding="utf-8") == sums:
         return
-    for folder in (build, prefix):
-        remove_tree(folder)
-    shutil.copytree(str(bundle / "build"), str(build))
+    for each in (folder, home.prefix(identity)):
+        remove_tree(each)
+    publish.mark(home, identity)
+    copy_texts(bundle / "build", folder)
     for name in facts["placed"]:
-        path = build / name
-        text = path.read_text(encoding="utf-8").replace(facts["placeholder"], str(root))
+        path = folder / name
+        text = path.read_text(encoding="utf-8").replace(facts["placeholder"], str(home.root))
         path.write_text(text, encoding="utf-8")
-    write_atomically(mark, sums)
+    write_atomically(whole, sums)
 
 
 def build(folder, environ):
@@ -111,8 +111,7 @@ def install(bundle, root, environ, skip_smoke):
 def make(bundle, facts, home, environ, skip_smoke):
     """Build, prove and publish what is not there yet."""
     identity, folder = facts["id"], home.build(facts["id"])
-    copy(bundle, facts, home.root, folder, home.prefix(identity))
-    publish.mark(home, identity)
+    copy(bundle, facts, home)
     build(folder, environ)
     if skip_smoke:
         return None
@@ -141,6 +140,8 @@ def main(arguments):
     options = parser.parse_args(arguments)
     pairs = (each.partition(b"=") for each in sys.stdin.buffer.read().split(b"\0") if each)
     environ = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
+    # Nobody else may have written what chooses the code that runs: see trust.
+    os.umask(os.umask(0o022) | 0o022)
     for number in ASKING_FOR_THE_END:
         signal.signal(number, end)
     try:

@@ -3,12 +3,11 @@
 Records are appended beside the prefix and never changed.
 """
 
-import shutil
 import time
 from pathlib import Path
 
 from ..errors import BuildError
-from ..files import canonical_json, read_json, write_atomically
+from ..files import canonical_json, copy_texts, read_json, write_atomically
 from ..messages import one_line
 from ..processes import start
 from .runner import LOG, SmokeRequest, run_smoke
@@ -38,8 +37,7 @@ def write_run(run, files):
     """Write what a smoke test is started by into its folder: scripts, by name, and these tools."""
     for name, text in files.items():
         (run / name).write_text(text, encoding="utf-8")
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(str(TOOLS), str(run / TOOLS.name), ignore=ignored)
+    copy_texts(TOOLS, run / TOOLS.name)
 
 
 def build_facts(build: Path, components: "set[str]") -> "list[dict]":

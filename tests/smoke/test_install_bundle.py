@@ -1,0 +1,263 @@
+"""install.sh and what it hands over to, with ranks that are records written by hand."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from smoke_ranks import LIBMPI, Rank
+
+from envbuilder import data, sources
+from envbuilder.files import remove_tree
+from envbuilder.model.backend import Script
+from envbuilder.record import read_all
+from envbuilder.render.build import render_text
+from envbuilder.target_tools.root.store import Home, default_number, read_root
+from tests.pythons import find_python
+
+HOLDER = "/root-of-the-bundle"
+IDS = ("0123456789ab", "ba9876543210")
+# What the launcher does: it writes the records that the test has made, with the nonce of the run.
+RANKS = """
+import json, pathlib, sys
+options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+for path in sorted(pathlib.Path(__file__).parent.glob("rank-*.json")):
+    mark = dict(nonce=options["--nonce"], time=1.0)
+    lines = [dict(line, **mark) for line in json.loads(path.read_text())]
+    text = "".join(json.dumps(line) + "\\n" for line in lines)
+    (pathlib.Path(options["--out"]) / (path.name + "l")).write_text(text)
+"""
+ENVIRONMENT = """
+say() { printf '%s\\n' "$*" >&2; }
+clean_environment() { :; }
+load_modules() { :; }
+"""
+BUILD = f"mkdir -p {HOLDER}/demo/ID/bin\necho tool >{HOLDER}/demo/ID/bin/tool\n"
+MODULEFILE = f"""-- {HOLDER}/demo/ID
+help(table.concat({{
+  "demo/@NUMBER@: a bundle",
+  "@PROVED@",
+}}, "\\n"))
+whatis("Proved: @SUMMARY@")
+"""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle whose build makes one file, and whose ranks are these records."""
+
+    folder: Path
+    identity: str
+
+    def write(self, *ranks: Rank, python: str = sys.executable) -> Bundle:
+        build = self.folder / "build"
+        sources.copy(data.TARGET_TOOLS, build / "target_tools")
+        beside = self.folder.parent / "ranks"
+        beside.mkdir(exist_ok=True)
+        (beside / "ranks.py").write_text(RANKS)
+        for rank in ranks:
+            name = rank.source.removesuffix("l")
+            (beside / name).write_text(json.dumps(rank.lines()))
+        facts: dict[str, Any] = {
+            "schema": 1,
+            "name": "demo",
+            "id": self.identity,
+            "site": "local",
+            "arch": platform.machine(),
+            "dialect": "lua",
+            "modulefile": "modulefile.lua",
+            "placeholder": HOLDER,
+            "placed": ["build.sh"],
+            "job": None,
+            "submit": None,
+            "proving": proving(self.identity),
+        }
+        texts = {
+            "build/environment.sh": ENVIRONMENT,
+            "build/build.sh": BUILD.replace("ID", self.identity),
+            "build/smoke-1.sh": f'exec {sys.executable} {beside}/ranks.py "$@"\n',
+            "bundle.json": json.dumps(facts),
+            "modulefile.lua": MODULEFILE.replace("ID", self.identity),
+            "install.sh": render_text(Script("bundle/install.sh.j2", install_values(python))),
+        }
+        for name, text in texts.items():
+            (self.folder / name).write_text(text)
+        self.seal()
+        return self
+
+    def seal(self) -> None:
+        """Write the sums of what is there now."""
+        files = sorted(path for path in self.folder.rglob("*") if path.is_file())
+        sums = "".join(
+            f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(self.folder)}\n"
+            for path in files
+            if path.name != "SHA256SUMS"
+        )
+        (self.folder / "SHA256SUMS").write_text(sums)
+
+    def install(self, root: Path, *options: str) -> subprocess.CompletedProcess[str]:
+        words = ["bash", str(self.folder / "install.sh"), *options, str(root)]
+        environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
+        return subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
+
+
+def proving(identity: str) -> dict[str, Any]:
+    about = {"schema": 1, "environment": "demo", "id": identity, "lock-sha256": "0" * 64}
+    about.update(site="local", arch=platform.machine(), findings=[])
+    request = {"launcher": "hydra", "ranks": 2, "nodes": 1}
+    proof = {"api": "numpy", "transport": "mpi", "launch": ["mpiexec", "-n", "2"]}
+    proof.update(request=request, smoke="smoke-1.sh")
+    facts: dict[str, Any] = {"about": about, "components": [], "timeout": 60, "max-bytes": 4096}
+    return {**facts, "mpi-from": "prefix", "proofs": [proof]}
+
+
+def install_values(python: str) -> dict[str, Any]:
+    values = {"name": "demo", "id": IDS[0], "site": "local", "arch": platform.machine()}
+    return {**values, "ranks": "2", "python": python}
+
+
+def ranks(root: Path, identity: str = IDS[0], **changes: Any) -> tuple[Rank, Rank]:
+    """Return records of two ranks that talked; the second differs by *changes*."""
+    good = {
+        "libraries": [LIBMPI.replace("/prefix", str(root / "demo" / identity))],
+        "claims": [("allreduce", "mpi", "mpi4py calls MPICH 5.0.2")],
+    }
+    return Rank(0, **good), Rank(1, **{**good, **changes})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path
+    remove_tree(tmp_path)
+
+
+def bundle(folder: Path, identity: str = IDS[0]) -> Bundle:
+    (folder / identity / "bundle" / "build").mkdir(parents=True)
+    return Bundle(folder / identity / "bundle", identity)
+
+
+@pytest.mark.parametrize(
+    "python",
+    [*filter(None, [sys.executable, find_python("3.6")])],
+    ids=lambda path: Path(path).name,
+)
+def test_what_was_proved_is_published_with_its_proof(python: Path | str, folder: Path) -> None:
+    root = folder / "root"
+    for number, identity in enumerate(IDS, start=1):
+        one = bundle(folder, identity).write(*ranks(root, identity), python=str(python))
+        done = one.install(root)
+        assert done.returncode == 0, done.stderr
+        assert f"module load demo/{number}" in done.stderr
+    home = Home(root, "demo")
+    assert default_number(home) == 2
+    found = read_root(root)
+    assert (found.site, found.arch) == ("local", platform.machine())
+    for number, identity in enumerate(IDS, start=1):
+        [proof] = read_all(home.evidence(identity)).evidence
+        assert (proof.result.tier, proof.result.reasons) == ("several ranks", ())
+        assert (proof.execution, proof.request and proof.request.launcher) == ("native", "hydra")
+        assert (root / "modulefiles" / "demo" / f"{number}.lua").read_text() == "".join(
+            [
+                f"-- {root}/demo/{identity}\nhelp(table.concat({{\n",
+                f'  "demo/{number}: a bundle",\n  "Proved: several ranks, native, {proof.time}",\n',
+                *(line + "\n" for line in told_lines(root, identity, proof.result.seconds)),
+                '}, "\\n"))\n',
+                f'whatis("Proved: several ranks, {proof.time}")\n',
+            ]
+        )
+        assert not os.access(home.prefix(identity) / "bin", os.W_OK) or os.geteuid() == 0
+        assert (home.prefix(identity) / "bin").stat().st_mode & 0o222 == 0
+    # The first one again: it is there, and is what is meant now.
+    again = Bundle(folder / IDS[0] / "bundle", IDS[0]).install(root)
+    assert (again.returncode, default_number(home)) == (0, 1), again.stderr
+    assert "demo/1 holds exactly this already" in again.stderr
+
+
+def told_lines(root: Path, identity: str, seconds: float) -> Iterator[str]:
+    yield f'  "  smoke test passed: 2 ranks in {seconds:.1f} s",'
+    yield f'  "  site local, {platform.machine()}, nodes: node1",'
+    yield '  "  MPI: MPICH 5.0.2",'
+    yield f'  "  libmpi: {root}/demo/{identity}/lib/libmpi.so.12 (from prefix)",'
+    for name in ("import", "init", "hello", "world"):
+        yield f'  "  {name}: 1 of 1 checks passed",'
+    yield '  "  allreduce: 2 of 2 checks passed",'
+    for name in ("barrier", "timing", "shutdown"):
+        yield f'  "  {name}: 1 of 1 checks passed",'
+
+
+LIES: list[tuple[dict[str, Any], str]] = [
+    ({"libraries": ["/usr/lib/libmpi.so.40"]}, "the ranks loaded /usr/lib/libmpi.so.40 (system)"),
+    ({"size": 3}, "speaks of 3 ranks"),
+    ({"claims": [("allreduce", "gloo", "its own answer")]}, "the allreduce was carried by gloo"),
+    ({"stop_after": ("allreduce", "int32", 4)}, "stopped without a word: rank 1 after allreduce"),
+    ({"problems": {("allreduce", "int32", 4): "3 numbers differ"}}, "rank 1: allreduce int32"),
+    ({"api": "mpi4py"}, "the ranks talked through mpi4py"),
+]
+
+
+@pytest.mark.parametrize(("changes", "reason"), LIES)
+def test_a_rank_that_shows_something_else_publishes_nothing(
+    folder: Path, changes: dict[str, Any], reason: str
+) -> None:
+    root = folder / "root"
+    done = bundle(folder).write(*ranks(root, **changes)).install(root)
+    assert done.returncode == 6, done.stderr
+    assert "error: the ranks did not prove that they can talk:\n" in done.stderr
+    assert reason in done.stderr
+    assert list((root / "modulefiles").iterdir()) == []
+    [proof] = read_all(Home(root, "demo").evidence(IDS[0])).evidence
+    assert proof.result.verdict == "failed"
+
+
+def test_a_launcher_that_starts_nothing_publishes_nothing(folder: Path) -> None:
+    root = folder / "root"
+    one = bundle(folder).write()
+    done = one.install(root)
+    assert done.returncode == 6, done.stderr
+    assert "mpiexec ended with exit code 0 but started no rank: none of 2 reported" in done.stderr
+    assert list((root / "modulefiles").iterdir()) == []
+    # Not asked for a proof, it builds; and publishes nothing either.
+    done = one.install(root, "--skip-smoke")
+    assert done.returncode == 0, done.stderr
+    assert "nothing is published: run this again where ranks can be started" in done.stderr
+    assert list((root / "modulefiles").iterdir()) == []
+
+
+def test_a_build_that_fails_publishes_nothing_and_is_repaired(folder: Path) -> None:
+    root = folder / "root"
+    one = bundle(folder).write(*ranks(root))
+    script = one.folder / "build" / "build.sh"
+    good = script.read_text()
+    script.write_text("exit 3\n")
+    done = one.install(root)
+    assert done.returncode == 2, done.stderr
+    assert "error: this file is not as it was packed: build/build.sh\n" in done.stderr
+    assert not root.exists()
+    one.seal()
+    done = one.install(root)
+    assert done.returncode == 5, done.stderr
+    assert list((root / "modulefiles").iterdir()) == []
+    script.write_text(good)
+    one.seal()
+    done = one.install(root)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_root_of_another_site_is_refused(folder: Path) -> None:
+    root = folder / "root"
+    root.mkdir()
+    stamp = {"schema": 1, "site": "elsewhere", "arch": platform.machine()}
+    (root / ".envbuild.json").write_text(json.dumps(stamp))
+    done = bundle(folder).write(*ranks(root)).install(root)
+    assert done.returncode == 2, done.stderr
+    assert f"error: the root {root} belongs to site elsewhere, not to local" in done.stderr
+    assert [path.name for path in root.iterdir()] == [".envbuild.json"]
