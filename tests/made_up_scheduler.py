@@ -29,9 +29,6 @@ def job_script(job: Job) -> JobScript:
     chunk = f"{job.nodes}:ncpus={job.ranks_per_node * (job.cpus_per_rank or 1)}"
     gpus = f":ngpus={job.gpus_per_node}" if job.gpus_per_node else ""
     return JobScript(
-        scheduler="pbs",
-        title=TITLE,
-        submit=SUBMIT,
         directives=(
             f"#PBS -N {job.name}",
             f"#PBS -l select={chunk}{gpus}:mpiprocs={job.ranks_per_node}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,21 +67,23 @@ def subject_of(
     facts = facts_of(source.plan, plan_inputs)
     job = _job(facts, plan_inputs, size or JobSize())
 
-    def parts(scheduler: str) -> JobParts:
-        script = SCHEDULERS[scheduler].job_script(job)
-        return JobParts(job, script, job_words(facts, job, scheduler))
-
     return Subject(
         source=source,
         places=places,
         knowledge=plan_inputs.knowledge.value,
         prefix_of=plan_inputs.prefix_of,
         tree=tree,
-        job=parts,
+        job=lambda name: job_parts(name, job, job_words(facts, job, name)),
         example=lambda: example(facts),
         in_image=plan_in_image,
         start=lambda inside: image_start(inside, facts.components),
     )
+
+
+def job_parts(scheduler: str, job: Job, words: Sequence[str]) -> JobParts:
+    """Return what a job script is made of; *words*: the launch line in the job."""
+    entry = SCHEDULERS[scheduler]
+    return JobParts(job, entry.job_script(job), words, scheduler, entry.TITLE, entry.SUBMIT)
 
 
 def _job(facts: LaunchFacts, plan_inputs: PlanInputs, asked: JobSize) -> Job:

@@ -61,25 +61,15 @@ class Job:
 class JobScript:
     """The parts of a job script that only its scheduler knows, as lines of the script.
 
-    ``scheduler``: its name, and ``title`` its name for people. ``submit``: the program that takes
-    the script. ``directives``: whole lines. ``usage``: comment lines, how to submit it. ``absent``:
-    a condition of bash that holds outside a job. ``nodes``: bash that sets the array ``nodes`` to
-    the hosts with ranks. ``job_id``: the job's number, as an expression of bash's arithmetic.
-    ``settings``: bash before the launch line.
+    ``directives``: whole lines. ``usage``: comment lines, how to submit it. ``absent``: a condition
+    of bash that holds outside a job. ``nodes``: bash that sets the array ``nodes`` to the hosts
+    with ranks. ``job_id``: the job's number, as an expression of bash's arithmetic. ``settings``:
+    bash before the launch line.
     """
 
-    scheduler: str
-    title: str
-    submit: str
     directives: tuple[str, ...]
     usage: str
     absent: str
     nodes: str
     job_id: str
     settings: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a directive or comment that is more than one line: our own bug."""
-        for line in (*self.directives, *self.usage.splitlines()):
-            if "\n" in line or not line.startswith("#"):
-                raise ValueError(f"not one comment line of a job script: {line!r}")

@@ -36,11 +36,17 @@ Renderable = Lock | UnlockedPlan
 
 @dataclass(frozen=True)
 class JobParts:
-    """What a scheduler is asked for, its parts of the script, and the launch line in the job."""
+    """What a scheduler is asked for, its parts of the script, and the launch line in the job.
+
+    ``scheduler``: its name, and ``title`` its name for people; ``submit``: what takes the script.
+    """
 
     job: Job
     script: JobScript
     words: Sequence[str]
+    scheduler: str
+    title: str
+    submit: str
 
 
 @dataclass(frozen=True)

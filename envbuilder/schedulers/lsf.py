@@ -40,9 +40,6 @@ _USAGE = """\
 def job_script(job: Job) -> JobScript:
     """Return what is LSF's of a script for bsub."""
     return JobScript(
-        scheduler="lsf",
-        title=TITLE,
-        submit=SUBMIT,
         directives=tuple(f"#BSUB {line}" for line in _directives(job)),
         usage=_USAGE,
         absent="-z ${LSB_JOBID:-} || ! -r ${LSB_DJOB_HOSTFILE:-}",

@@ -61,9 +61,6 @@ _USAGE = """\
 def job_script(job: Job) -> JobScript:
     """Return what is Slurm's of a script for sbatch."""
     return JobScript(
-        scheduler="slurm",
-        title=TITLE,
-        submit=SUBMIT,
         directives=tuple(f"#SBATCH --{line}" for line in _directives(job)),
         usage=_USAGE,
         absent="-z ${SLURM_JOB_ID:-}",

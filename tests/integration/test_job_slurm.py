@@ -14,6 +14,7 @@ from integration_tools import Done, run
 from module_tools import lmod_init
 from slurm_tools import Slurm, need_slurm, slurm
 
+from envbuilder.commands.texts import job_parts
 from envbuilder.launchers import launch_line
 from envbuilder.model.job import Job
 from envbuilder.model.launch import JobHosts, LaunchRequest, Mpi
@@ -23,8 +24,6 @@ from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher
 from envbuilder.render.job import ENDPOINT, HOSTS, program_words, render_job
 from envbuilder.render.modulefile import render_modulefile
-from envbuilder.render.subject import JobParts
-from envbuilder.schedulers import SCHEDULERS
 from envbuilder.schedulers.slurm import node_names
 
 NODES, RANKS = 2, 2
@@ -77,7 +76,7 @@ def submit(cluster: Slurm, tmp_path: Path) -> Submit:
 
     def run_job(words: Sequence[str], job: Job = JOB, options: Sequence[str] = ()) -> Done:
         script = tmp_path / "job.sh"
-        parts = JobParts(job, SCHEDULERS["slurm"].job_script(job), words)
+        parts = job_parts("slurm", job, words)
         script.write_text(render_job(lock, places, str(tree), parts))
         done = cluster("sbatch", "--parsable", *options, script, "an argument", env=ENV)
         assert done.code == 0, done.text

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from envbuilder.cli import app
 from envbuilder.commands.render import forms
+from envbuilder.commands.texts import job_parts
 from envbuilder.errors import UsageError
 from envbuilder.model.job import Job
 from envbuilder.render.forms import FORMS, Form
-from envbuilder.render.subject import JobParts, Renderable, Subject, UnlockedPlan
-from envbuilder.schedulers import SCHEDULERS
+from envbuilder.render.subject import Renderable, Subject, UnlockedPlan
 
 pytestmark = pytest.mark.thorough
 
@@ -28,7 +28,7 @@ def subject(case: Case, source: Renderable) -> Subject:
         places=case.places,
         knowledge=shipped_knowledge(),
         prefix_of=prefix_of,
-        job=lambda name: JobParts(job, SCHEDULERS[name].job_script(job), ("srun", "python")),
+        job=lambda name: job_parts(name, job, ("srun", "python")),
     )
 
 

@@ -19,13 +19,13 @@ from typer.testing import CliRunner
 from envbuilder import data
 from envbuilder.cli import app
 from envbuilder.commands.render import forms
+from envbuilder.commands.texts import job_parts
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.library import search_path
 from envbuilder.errors import UsageError
 from envbuilder.model.job import Job
 from envbuilder.model.knowledge import Knowledge
-from envbuilder.render.subject import JobParts, Subject, UnlockedPlan
-from envbuilder.schedulers import SCHEDULERS
+from envbuilder.render.subject import Subject, UnlockedPlan
 
 pytestmark = pytest.mark.thorough
 
@@ -80,7 +80,7 @@ def forms_of(case: Case, knowledge: Knowledge, *, locked: bool) -> dict[str, str
         knowledge=knowledge,
         prefix_of=prefix_of,
         tree=Path("/software/modulefiles"),
-        job=lambda scheduler: JobParts(job, SCHEDULERS[scheduler].job_script(job), PROGRAM),
+        job=lambda scheduler: job_parts(scheduler, job, PROGRAM),
     )
     texts = {}
     for form in FORMS:

@@ -15,6 +15,7 @@ import pytest
 from render_cases import CASES, HOSTILE, make_plan
 from render_tools import need
 
+from envbuilder.commands.texts import job_parts
 from envbuilder.errors import UsageError
 from envbuilder.launchers import launch_line
 from envbuilder.model.job import Job
@@ -26,8 +27,6 @@ from envbuilder.render.job import (
     program_words,
     render_job,
 )
-from envbuilder.render.subject import JobParts
-from envbuilder.schedulers import SCHEDULERS
 
 GOLDENS = Path(__file__).parent / "goldens" / "job"
 CASE = {case.name: case for case in CASES}
@@ -61,14 +60,12 @@ def on_summit(kind: str, job: Job, **more: object) -> tuple[str, ...]:
 
 def slurm(name: str, job: Job, words: tuple[str, ...]) -> str:
     case = CASE[name]
-    script = SCHEDULERS["slurm"].job_script(job)
-    return render_job(case.lock, case.places, TREE, JobParts(job, script, words), 3)
+    return render_job(case.lock, case.places, TREE, job_parts("slurm", job, words), 3)
 
 
 def lsf(name: str, job: Job, words: tuple[str, ...]) -> str:
     case = CASE[name]
-    script = SCHEDULERS["lsf"].job_script(job)
-    return render_job(case.lock, case.places, TREE, JobParts(job, script, words), 3)
+    return render_job(case.lock, case.places, TREE, job_parts("lsf", job, words), 3)
 
 
 TORCH = replace(ML, name="torch", one_task_per_node=True)
@@ -242,8 +239,7 @@ def plain_lsf(job: Job, words: tuple[str, ...]) -> str:
     """Return a script whose environment needs no module system."""
     case = CASE["plain"]
     lock = Lock(plan=make_plan(), artifacts=())
-    script = SCHEDULERS["lsf"].job_script(job)
-    return render_job(lock, case.places, TREE, JobParts(job, script, words), 3)
+    return render_job(lock, case.places, TREE, job_parts("lsf", job, words), 3)
 
 
 @pytest.mark.integration

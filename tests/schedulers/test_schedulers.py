@@ -58,8 +58,8 @@ def check_values(name: str) -> None:
     assert current_scheduler({entry.JOB_ID: "17"}) == name
     for job in JOBS:
         script = entry.job_script(job)
-        assert (script.scheduler, script.title) == (name, entry.TITLE)
-        assert all(line.startswith("#") for line in script.directives)
+        comments = (*script.directives, *script.usage.splitlines())
+        assert all(line.startswith("#") and "\n" not in line for line in comments)
         assert any(job.name in line for line in script.directives)
     assert len({tuple(entry.job_script(job).directives) for job in JOBS}) == len(JOBS)
 
