@@ -72,7 +72,8 @@ class Modulefile:
     """One modulefile: the name to load it by, its file, its tree.
 
     ``parents``: what opens its tree, any one of the alternatives. ``order``: of modules of one
-    name the one with the largest is what the bare name loads.
+    name the one with the largest is what the bare name loads. ``effects``: what loading it does,
+    where that was asked to find it.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Modulefile:
     hidden: bool = False
     default: bool = False
     order: str = ""
+    effects: Effects | None = None
 
 
 @dataclass(frozen=True)
@@ -217,12 +219,13 @@ def _avail(shell: ModuleShell) -> Iterator[Modulefile]:
     waiting: list[tuple[str, tuple[tuple[str, ...], ...]]] = [(tree, ()) for tree in shell.trees]
     seen: set[str] = set()
     for tree, parents in waiting:  # it grows on the way
-        if tree in seen:
+        # EasyBuild's categorised hierarchy opens a folder for every class, there or not.
+        if tree in seen or not is_folder(tree):
             continue
         seen.add(tree)
         those = {each.path: each for each in _of_tree(shell, tree, parents)}
-        yield from those.values()
         for path, effects in show(shell, tuple(those.values())).items():
+            yield replace(those[path], effects=effects)
             before = those[path].parents or ((),)
             opened = tuple((*alternative, those[path].name) for alternative in before)
             waiting += [(folder, opened) for folder in effects.folders("MODULEPATH")]
@@ -251,9 +254,10 @@ def padded(name: str) -> str:
 
 def show(shell: ModuleShell, files: Sequence[Modulefile]) -> dict[str, Effects]:
     """Return what loading each does, by its path. What cannot be shown says why in ``broken``."""
-    shown: dict[str, Effects] = {}
-    for tree in dict.fromkeys(each.tree for each in files):
-        those = [each for each in files if each.tree == tree]
+    shown = {each.path: each.effects for each in files if each.effects is not None}
+    asked = [each for each in files if each.path not in shown]
+    for tree in dict.fromkeys(each.tree for each in asked):
+        those = [each for each in asked if each.tree == tree]
         for begin in range(0, len(those), BATCH):
             shown |= _show(shell, tree, those[begin : begin + BATCH])
     return shown
