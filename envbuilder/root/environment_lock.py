@@ -26,8 +26,9 @@ def read_lock(home: Home, version: Version) -> Lock:
     except (FileNotFoundError, ValueError) as error:
         raise BuildError(said, hint) from error
     wrong = list(contradictions(lock))
-    if version.id not in (lock.id(), earlier_sha256(text)[: len(version.id)]):
-        wrong.insert(0, f"it is the lock of {lock.id()}, not of {version.id}")
+    identity = lock.id()
+    if version.id != identity and not earlier_sha256(text).startswith(version.id):
+        wrong.insert(0, f"it is the lock of {identity}, not of {version.id}")
     if wrong:
         raise BuildError("\n".join([said, *(f"  {line}" for line in wrong)]), hint)
     return lock

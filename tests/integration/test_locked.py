@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
 from integration_tools import Envbuild, seed, small_lock
 
 from envbuilder.model.decisions import earlier_sha256
@@ -64,14 +65,16 @@ def test_a_lock_whose_files_are_gone_publishes_nothing(
     assert json.loads(envbuild("list", "--root", root, "--json").out)["environments"] == []
 
 
-def published_by_an_earlier_release(root: Path, built_root: Path, lock: Lock) -> str:
-    """Publish *lock* in a new root under an id that was made otherwise; return that id.
+def published_by_an_earlier_release(
+    root: Path, built_root: Path, lock: Lock, identity: str | None = None
+) -> str:
+    """Publish *lock* in a new root under *identity*, else an id that was made otherwise; return it.
 
     Its prefix is empty: nothing of it is needed to find it.
     """
     seed(root, built_root)
     home = store.open_home(store.read_root(root), lock.plan.recipe)
-    identity = earlier_sha256(lock.text())[:12]
+    identity = identity or earlier_sha256(lock.text())[:12]
     home.prefix(identity).mkdir()
     home.build(identity).mkdir()
     (home.build(identity) / "lock.json").write_text(lock.text(), encoding="utf-8")
@@ -105,6 +108,24 @@ def test_what_an_earlier_release_published_is_found_by_its_decisions(
     assert listing["unfinished"] == []
     lua = envbuild("render", "allreduce", "--as", "lua", "--locked", file, "--root", root).out
     assert f"{root}/allreduce/{identity}/bin" in lua
+
+
+@pytest.mark.parametrize("text", [None, '{"schema": 1, "pla'])
+def test_a_lost_or_damaged_lock_of_what_is_published_is_written_anew(
+    envbuild: Envbuild, built_root: Path, tmp_path: Path, text: str | None
+) -> None:
+    lock = small_lock(built_root, "allreduce")
+    root = tmp_path / "root"
+    published_by_an_earlier_release(root, built_root, lock, lock.id())
+    path = root / "allreduce" / f"{lock.id()}.build" / "lock.json"
+    path.unlink() if text is None else path.write_text(text, encoding="utf-8")
+    file = tmp_path / "lock.json"
+    file.write_text(lock.text(), encoding="utf-8")
+    done = envbuild("create", "allreduce", "--locked", file, "--root", root)
+    assert done.code == 0, done.text
+    assert "it is written anew" in done.err
+    assert path.read_text(encoding="utf-8") == lock.text()
+    assert envbuild("info", "allreduce", "--root", root).code == 0
 
 
 def test_what_was_changed_since_it_was_published_is_no_environment_to_come_back_to(

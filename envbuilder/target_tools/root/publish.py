@@ -187,10 +187,10 @@ def may_change(folder):
 
 def unpublished(home: Home) -> "tuple[str, ...]":
     """Return the ids of builds that carry our mark and that no number or modulefile refers to."""
-    numbered = named(home) | {version.id for version in published(home)}
-    builds = (each.name[: -len(".build")] for each in home.folder.glob("*.build"))
+    builds = {each.name[: -len(".build")] for each in home.folder.glob("*.build")}
+    builds -= {version.id for version in published(home)}
     found = {each for each in builds if PREFIX.fullmatch(each) and is_ours(home, each)}
-    return tuple(sorted(found - numbered))
+    return tuple(sorted(found - named(home))) if found else ()
 
 
 def named(home: Home) -> "set[str]":

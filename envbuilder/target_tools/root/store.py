@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Container, NamedTuple
 
 from ..errors import BuildError, UsageError
 from ..files import canonical_json, entries, make_folder, write_atomically
@@ -223,19 +223,21 @@ def read_registry(home: Home) -> "tuple[Version, ...]":
     if not isinstance(registry, dict) or not isinstance(registry.get("versions", []), list):
         raise damaged(home, "it must hold a list of versions")
     versions = [read_version(home, each) for each in registry.get("versions", [])]
-    numbers = {each.number: each for each in (*versions, *from_modulefiles(home))}
+    known = {each.number for each in versions if not each.removed}
+    numbers = {each.number: each for each in (*versions, *from_modulefiles(home, known))}
     return tuple(numbers[number] for number in sorted(numbers))
 
 
-def from_modulefiles(home: Home) -> "list[Version]":
+def from_modulefiles(home: Home, known: "Container[int]" = ()) -> "list[Version]":
     """Return the numbers whose modulefile names a prefix of the environment that is there.
 
-    Raises OSError for a modulefile that cannot be read: what it names is not known.
+    *known*: numbers that need not be looked at, as none is given twice. Raises OSError for a
+    modulefile that cannot be read: what it names is not known.
     """
     found = []
     for path in entries(home.modulefiles):
         match = MODULEFILE.fullmatch(path.name)
-        if match is None or not path.is_file():
+        if match is None or int(match.group(1)) in known or not path.is_file():
             continue
         for identity in named_prefixes(home, path):
             if is_folder(home.prefix(identity)):
