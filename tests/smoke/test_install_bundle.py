@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -261,3 +262,23 @@ def test_a_root_of_another_site_is_refused(folder: Path) -> None:
     assert done.returncode == 2, done.stderr
     assert f"error: the root {root} belongs to site elsewhere, not to local" in done.stderr
     assert [path.name for path in root.iterdir()] == [".envbuild.json"]
+
+
+def test_the_script_is_bash_that_shellcheck_has_nothing_against(folder: Path) -> None:
+    script = bundle(folder).write().folder / "install.sh"
+    program = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
+    for words in (["bash", "-n"], [program] if program else []):
+        if words:
+            done = subprocess.run([*words, script], capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_however_many_files_were_added_the_first_is_named(folder: Path) -> None:
+    one = bundle(folder).write()
+    for number in range(2000):
+        (one.folder / f"{'added' * 10}-{number:04}").touch()
+    done = one.install(folder / "root")
+    assert done.returncode == 2, done.stderr
+    assert (
+        f"error: the bundle holds a file that was not packed: {'added' * 10}-0000\n" in done.stderr
+    )
