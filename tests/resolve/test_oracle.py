@@ -85,6 +85,10 @@ def check_conflict(problem: Problem) -> None:
             assert oracle.solvable(problem, (every - named) | {each}), (each, named)
     for one, other in combinations(found, 2):
         assert all(each.is_law for each in set(one) & set(other)), found
+    # Where only what is known to be bad stands in the way, each says so: the exit code is 4.
+    rows = frozenset(each for each in every if each.kind == "row")
+    if found and oracle.solvable(problem, rows):
+        assert all(rows.intersection(one) for one in found)
     # Once all that is named is given up (a law that is no conflict by itself holds), there is one.
     named = {
         each for one in found for each in one if not each.is_law or all(law.is_law for law in one)
