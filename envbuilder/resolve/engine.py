@@ -75,18 +75,18 @@ def closest(
         *(Assumption("flag", flag) for flag in problem.flags),
         *(Assumption("row", rule.row) for rule in problem.rules if rule.can_waive),
     }
+    limits = limits or Limits(seconds=20.0)
     try:
-        program = _Program(problem, limits or Limits(seconds=20.0), relaxing=True)
-        held = [each for each in program.atoms if each not in free]
-        while len(found) < count:
-            stack = program.solve(held)[1]
+        while len(found) < count and (not found or found[-1].changes):
+            # Anew each time: optimizing again after a constraint was added takes clingo longer.
+            program = _Program(problem, limits, relaxing=True)
+            for one in found:
+                literals = (changed(program.encoded, each) for each in one.changes)
+                program.add(f":- {', '.join(literals)}.")
+            stack = program.solve([each for each in program.atoms if each not in free])[1]
             if stack is None:
                 break
             found.append(stack)
-            if not stack.changes:
-                break
-            literals = (changed(program.encoded, each) for each in stack.changes)
-            program.add(f":- {', '.join(literals)}.")
     except LimitError:
         return tuple(found), True
     return tuple(found), False
