@@ -1,4 +1,4 @@
-"""A lock held against itself: what it says twice, or what follows from the rest, must agree.
+"""The consistency of a lock: what it states twice, or what follows from the rest, must agree.
 
 Whoever reads a lock asks here before using it. That finds a lock that was edited or mixed up, not
 one that was made for the purpose: a whole lock with other files is another lock, with another id.
