@@ -39,6 +39,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mpi = {"component": "openmpi", "version": said[1], "origin": "system", "locator": "mpirun"}
     plan["pins"] = [*pins, {**mpi, "why": "it is here"}]
     plan["launcher"] = {"kind": "openmpi", "command": ["mpirun"]}
+    for proof in plan["proofs"]:
+        proof["launcher"] = plan["launcher"]
     folder = tmp_path_factory.mktemp("root")
     publish_plan(folder, plan)
     return folder
