@@ -235,7 +235,7 @@ def marked(mark: str) -> dict[int, str]:
             continue
         try:
             variables = (entry / "environ").read_bytes().split(b"\0")
-            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            command = os.fsdecode((entry / "cmdline").read_bytes().replace(b"\0", b" "))
         except OSError:
             continue
         # A zombie shows neither.
