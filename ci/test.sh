@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up what the tests need and runs them: formatter, linter, type checker, pytest.
 #
-#   bash ci/test.sh                  all that is to pass before a change is taken, in 15 minutes
+#   bash ci/test.sh                  all that is to pass before a change is taken, see docs/testing.md for how long
 #   bash ci/test.sh tests/render -k lua   words for pytest: only these tests of the tool
 #   bash ci/test.sh -m long          what takes longer, and more of the runtime and other Pythons
 #
