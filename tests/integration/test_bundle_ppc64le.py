@@ -19,7 +19,8 @@ from taurus_tools import SOFTWARE, Copy, bring, bring_package, write_trees
 pytestmark = [pytest.mark.long]
 
 EMULATION = Path("/proc/sys/fs/binfmt_misc/qemu-ppc64le")
-MIRROR = "http://deb.debian.org/debian"
+# Where this machine has Debian from, the main archive first.
+MIRROR = ("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages")
 PACKAGES = "python3,python3-venv,lmod,procps"
 SECONDS = 1800.0
 TENSORFLOW = "TensorFlow/1.14.0-PythonAnaconda-3.6"
@@ -64,8 +65,9 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("needs mmdebstrap, or ENVBUILD_PPC64EL_ROOT")
     root = tmp_path_factory.mktemp("ppc64el") / "system"
     options = ["--architectures=ppc64el", "--variant=minbase", f"--include={PACKAGES}"]
+    mirrors = run(MIRROR).out.split()
     # Without a mirror it would also want the security archive.
-    made = run(["mmdebstrap", *options, "bookworm", root, MIRROR], timeout=SECONDS)
+    made = run(["mmdebstrap", *options, "bookworm", root, *mirrors[:1]], timeout=SECONDS)
     if made.code != 0:
         pytest.skip(f"mmdebstrap made no system: {made.err.strip().splitlines()[-1]}")
     return root
