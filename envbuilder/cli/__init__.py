@@ -92,4 +92,10 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     streams.prepare()
-    (_of(sys.argv[1]) if sys.argv[1:] else app)()
+    try:
+        (_of(sys.argv[1]) if sys.argv[1:] else app)()
+    except OSError as error:
+        # Help and version, which Typer writes before there is a session that catches it.
+        streams.drop_output()
+        typer.echo(f"error: the output cannot be written: {error.strerror}", err=True)
+        sys.exit(5)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,17 @@ def tree(folder: Path) -> list[str]:
 
 def test_the_version() -> None:
     assert run("--version").stdout == f"envbuild {__version__}\n"
+
+
+def test_the_version_comes_before_all_imports() -> None:
+    """What asks for the version, a configure script say, waits for no command line to be built."""
+    program = (
+        "import sys; from envbuilder.__main__ import main; main(); "
+        "print(sorted({'typer', 'pydantic', 'yaml', 'envbuilder.cli'} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", program, "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"envbuild {__version__}\n[]\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -228,6 +228,17 @@ def test_an_output_that_is_full(built_root: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("word", ["--version", "--help"])
+def test_an_output_that_is_full_for_what_no_verb_writes(word: str) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    done = run(["bash", "-c", f"{shlex.join([*COMMAND, word])} >/dev/full"])
+    assert (done.code, done.err) == (
+        5,
+        "error: the output cannot be written: No space left on device\n",
+    )
+
+
 def test_a_terminal_that_is_closed_while_one_waits(built_root: Path, tmp_path: Path) -> None:
     """What a lost connection does: the progress goes nowhere, and the session's end is told."""
     master, slave = pty.openpty()
