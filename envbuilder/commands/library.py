@@ -16,7 +16,6 @@ from ..model.module_names import unknown_module_notes
 from ..model.outcome import DocumentEntry
 from ..model.recipe import Recipe
 from ..model.site import Site
-from ..resolve.flag_refusals import flag_refusals
 from .context import Context
 from .entries import entries
 
@@ -81,6 +80,8 @@ def _wrong_flags(
     written: LoadedDocument[Recipe] | LoadedDocument[Site], recipe: Recipe, knowledge: Knowledge
 ) -> list[Problem]:
     """Return what every plan of the recipe would refuse of its flags, where it is written."""
+    from ..resolve.flag_refusals import flag_refusals  # to list needs no resolver
+
     return [
         Problem(
             f"{each.row.id}: {each.row.summary}",
