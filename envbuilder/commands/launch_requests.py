@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from ..documents.site_choice import ChosenSite, choose_site, with_partition
 from ..errors import UsageError
@@ -42,7 +43,10 @@ from ..model.site import Launcher, Snapshot
 from ..schedulers import SCHEDULERS
 from .context import Context
 from .hosts import HostList
-from .load import PlanInputs, site_search, snapshot_of
+from .site_contents import site_search, snapshot_of
+
+if TYPE_CHECKING:
+    from .load import PlanInputs
 
 # Networks that Open MPI reaches by UCX; on others `--mca pml ucx` ends the program.
 _UCX_NETWORKS = frozenset({"infiniband", "roce"})

@@ -14,12 +14,11 @@ from ..documents.library import find
 from ..documents.load import LoadedDocument, load_recipe
 from ..documents.patches import patches_of
 from ..documents.profile import check_is_there, profile_of, variant
-from ..documents.site_choice import ChosenSite, SiteSearch, choose_arch, choose_site, with_partition
+from ..documents.site_choice import ChosenSite, choose_arch, choose_site, with_partition
 from ..errors import UsageError
 from ..launchers import api_launcher, own_launcher
 from ..model import matching
 from ..model.backend import PrefixParts
-from ..model.base import canonical_json, sha256_text
 from ..model.knowledge import Knowledge
 from ..model.plan import Input, Plan, RuntimePlan
 from ..model.recipe import Arch, Beside, Profile, Recipe
@@ -31,11 +30,11 @@ from ..resolve.implied_requirements import BUNDLED, build_requirements, runtime_
 from ..resolve.relevant_components import relevant_components
 from ..resolve.request import Request
 from ..resolve.resolver import resolve
-from ..target_tools.files import sha256_of
 from ..text import unknown
 from .context import Context
 from .entries import entries
 from .options import PlanOptions
+from .site_contents import site_search, snapshot_of
 
 RUNTIME_PACKAGE = "distributed_dl_training"
 
@@ -150,36 +149,6 @@ def _waiving(
     return replace(recipe, value=recipe.value.model_copy(update={"allow": allow}))
 
 
-def snapshot_of(
-    chosen: ChosenSite, context: Context, components: frozenset[str]
-) -> tuple[Snapshot, str, tuple[str, ...]]:
-    """Return what the site holds, its hash, and what is odd; of this machine only *components*.
-
-    From its snapshot's file, else from looking at this machine. The hash is over the file: what the
-    site states over it is in the hash of the site.
-    """
-    site = chosen.site
-    if site.snapshot is None or chosen.path is None:
-        from ..doctor.detection import snapshot
-
-        detected = snapshot(site, context.environ, components=components)
-        return detected.snapshot, sha256_text(canonical_json(detected.snapshot.plain())), ()
-    from ..documents.snapshots import load_snapshot
-    from ..module_system.merge import merged
-    from ..module_system.trees import age_note
-
-    file = chosen.path.parent / site.snapshot
-    recorded = load_snapshot(file)
-    modules, notes = merged(site, recorded)
-    digest = sha256_of(file)
-    age = age_note(recorded, context.clock().date())
-    return (
-        recorded.model_copy(update={"modules": modules}),
-        digest,
-        notes if age is None else (age, *notes),
-    )
-
-
 def plan(
     loaded: PlanInputs,
     refused: frozenset[tuple[str, str]] = frozenset(),
@@ -232,15 +201,3 @@ def request(loaded: PlanInputs, refused: frozenset[tuple[str, str]] = frozenset(
         },
         refused=refused,
     )
-
-
-def site_search(context: Context) -> SiteSearch:
-    """Return what sites are chosen from."""
-
-    def detect() -> Site:
-        from ..doctor.local import local_site
-
-        return local_site(context.environ)
-
-    named = context.environ.get("ENVBUILD_SITE")
-    return SiteSearch(context.folders, context.knowledge, entries(), named, detect)

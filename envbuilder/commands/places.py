@@ -46,7 +46,7 @@ def _place(where: RootOptions, context: Context) -> tuple[Path, ChosenSite | Non
         # Only without it do the site's documents matter; they take time to read.
         return named, None
     from ..documents.site_choice import choose_site
-    from .load import site_search
+    from .site_contents import site_search
 
     chosen = choose_site(where.site, site_search(context))
     arch = where.arch or platform.machine()
