@@ -48,9 +48,11 @@ class Mpi:
 
 def virtualenv(prefix: Path, *packages: str) -> Mpi:
     """Install *packages* from the index that pip is configured for; skip where there is none."""
+    python = str(prefix / "bin" / "python")
     commands = [
-        [sys.executable, "-m", "venv", str(prefix)],
-        [str(prefix / "bin" / "python"), "-m", "pip", "install", "--quiet", *packages],
+        [sys.executable, "-m", "venv", "--without-pip", str(prefix)],
+        [python, "-I", str(data.TARGET_TOOLS), "install-pip"],
+        [python, "-m", "pip", "install", "--quiet", *packages],
     ]
     for command in commands:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
