@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from envbuilder import data
 from envbuilder.cli import app
-from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.model.matching import rows
 from envbuilder.views import advisories as views
+from tests.shipped import read_shipped
 
 pytestmark = pytest.mark.thorough
 
@@ -333,7 +332,7 @@ def test_all_that_is_shipped_can_be_shown() -> None:
     listed = run("list")
     assert listed.exit_code == 0
     assert max((len(line) for line in listed.stdout.splitlines()), default=0) <= 80
-    shipped = rows(load_knowledge([data.RECIPES]).value)
+    shipped = rows(read_shipped().value)
     assert len(listed.stdout.splitlines()) == len(shipped) or not shipped
     for each in shipped:
         text = views.row(each)

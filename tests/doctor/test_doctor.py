@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder import data
 from envbuilder.doctor.examine import examine as doctor
 from envbuilder.doctor.items import texts
-from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.model.doctor import Capability, DoctorReport, Item
 from envbuilder.model.site import Site
 from envbuilder.target_tools.messages import one_line
+from tests.shipped import read_shipped
 
 from .conftest import Machine
 
@@ -211,7 +210,7 @@ def test_a_good_machine_can_do_everything(machine: Machine, base_python: str) ->
 @pytest.mark.integration
 def test_a_known_bad_mpi_does_not_count_for_the_smoke_test(machine: Machine) -> None:
     machine.says("mpiexec", "openmpi-3.1.3")
-    known = load_knowledge([data.RECIPES]).value.advisories
+    known = read_shipped().value.advisories
     report = doctor(machine.environ, files=machine.files, advisories=known)
     assert "Open MPI" not in ability(report, "smoke").why
     assert "OMPI-001" in " ".join(item(report, "mpi.mpiexec").details)

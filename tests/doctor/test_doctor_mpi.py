@@ -6,19 +6,18 @@ from collections.abc import Callable
 
 import pytest
 
-from envbuilder import data
 from envbuilder.doctor.mpi import MpiInstallation, identify, mpi_section, why_bad
-from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.host import Host
 from envbuilder.model.doctor import Section
 from envbuilder.model.knowledge import Advisory
+from tests.shipped import read_shipped
 
 from .conftest import Machine
 
 
 @pytest.fixture(scope="module")
 def advisories() -> tuple[Advisory, ...]:
-    return load_knowledge([data.RECIPES]).value.advisories
+    return read_shipped().value.advisories
 
 
 RECORDED = [

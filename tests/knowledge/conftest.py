@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from envbuilder import data
-from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.model.knowledge import Knowledge
+from tests.shipped import read_shipped
 
 
 @pytest.fixture(scope="session")
 def known() -> Knowledge:
-    return load_knowledge([data.RECIPES]).value
+    return read_shipped().value

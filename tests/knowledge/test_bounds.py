@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from envbuilder import data
-from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.model.knowledge import Advisory, Coupling, FlagRule, Knowledge, Ranges, Selector
 from envbuilder.model.ranges import matches
 from envbuilder.model.site import Origin
+from tests.shipped import read_shipped
 
 from .bounds import around, bounds, inside
 from .stacks import AnyRow, Part, Reader, Stack
@@ -18,7 +17,7 @@ from .stacks import AnyRow, Part, Reader, Stack
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
 
-KNOWN = load_knowledge([data.RECIPES]).value
+KNOWN = read_shipped().value
 ROWS: tuple[AnyRow, ...] = (*KNOWN.advisories, *KNOWN.couplings, *KNOWN.flag_rules)
 ERRORS = [row for row in ROWS if row.severity == "error"]
 

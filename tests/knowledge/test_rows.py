@@ -12,6 +12,7 @@ from envbuilder import data
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.model.condition import FACTS, Condition, parse
 from envbuilder.model.knowledge import Advisory, Coupling
+from tests.shipped import read_shipped
 
 from .stacks import AnyRow
 
@@ -19,7 +20,7 @@ from .stacks import AnyRow
 pytestmark = pytest.mark.thorough
 
 DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "knowledge.md").read_text()
-KNOWN = load_knowledge([data.RECIPES]).value
+KNOWN = read_shipped().value
 OWN: tuple[Advisory | Coupling, ...] = (*KNOWN.advisories, *KNOWN.couplings)
 ROWS: tuple[AnyRow, ...] = (*OWN, *KNOWN.flag_rules)
 IDS = [row.id for row in ROWS]

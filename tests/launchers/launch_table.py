@@ -18,7 +18,6 @@ from envbuilder.commands.launch_requests import (
     smoke_request,
 )
 from envbuilder.commands.texts import job_words
-from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.library import catalogue
 from envbuilder.documents.load import load_site
 from envbuilder.errors import UsageError
@@ -30,6 +29,7 @@ from envbuilder.model.plan import Pin, Plan, Proof, RuntimePlan
 from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher, Site
 from envbuilder.render.quoting import bash
+from tests.shipped import read_shipped
 
 NODES = 2
 # The launchers of the site documents that no MPI of a stack brings are started with this one.
@@ -67,7 +67,7 @@ class Row:
 
 @cache
 def knowledge() -> Knowledge:
-    return load_knowledge([data.RECIPES]).value
+    return read_shipped().value
 
 
 def sites() -> Iterator[Site]:

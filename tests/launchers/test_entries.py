@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from envbuilder import data
-from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.errors import UsageError
 from envbuilder.launchers import LAUNCHERS, launch_line, launch_words, own_launcher
 from envbuilder.model.launch import Host, JobHosts, LaunchRequest, Mpi, Shape
 from envbuilder.schedulers import SCHEDULERS
+from tests.shipped import read_shipped
 
 SHAPE = Shape(gpus_per_node=2, cores_per_node=8)
 PROGRAM = ("bash", "-c", "echo $1", "it's $HOME", "")
@@ -37,9 +36,7 @@ def test_traits_are_of_one_piece(kind: str) -> None:
     traits = LAUNCHERS[kind].TRAITS
     assert traits.scheduler is None or traits.scheduler in SCHEDULERS
     assert not traits.job_only or traits.scheduler
-    assert {*traits.own_of, *traits.not_of} <= {
-        *load_knowledge([data.RECIPES]).value.fulfilling("mpi")
-    }
+    assert {*traits.own_of, *traits.not_of} <= {*read_shipped().value.fulfilling("mpi")}
     assert not traits.not_of & set(traits.own_of)
     assert not traits.rdma or traits.own_of
     assert not (traits.gloo_of and traits.mpi_only)

@@ -6,18 +6,18 @@ import pytest
 
 from envbuilder import data
 from envbuilder.commands.entries import entries
-from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.load import load_site
 from envbuilder.errors import UsageError
 from envbuilder.launchers import site_shape
 from envbuilder.launchers.checks import check_node
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.launch import Shape
+from tests.shipped import read_shipped
 
 
 @pytest.fixture(scope="module")
 def known() -> Knowledge:
-    return load_knowledge([data.RECIPES]).value
+    return read_shipped().value
 
 
 @pytest.mark.parametrize(

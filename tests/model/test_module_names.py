@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from envbuilder import data
-from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.model.module_names import stem, stems, unknown_module_notes, unknown_modules
 from envbuilder.model.site import StatedModule
+from tests.shipped import read_shipped
 
-COMPONENTS = load_knowledge([data.RECIPES]).value.components
+COMPONENTS = read_shipped().value.components
 
 
 @pytest.mark.parametrize(

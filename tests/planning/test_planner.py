@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from envbuilder.backends import BACKENDS
-from envbuilder.documents.knowledge import load_knowledge
-from envbuilder.documents.library import search_path
 from envbuilder.errors import UsageError
 from envbuilder.launchers import api_launcher, own_launcher
 from envbuilder.model.channels import Channel, Licence
@@ -15,8 +13,9 @@ from envbuilder.model.recipe import Recipe
 from envbuilder.model.resolution import Resolution
 from envbuilder.model.site import Launcher, Site
 from envbuilder.planning import PlanRequest, make_plan
+from tests.shipped import read_shipped
 
-KNOWLEDGE = load_knowledge(search_path({}, ())).value
+KNOWLEDGE = read_shipped().value
 
 CHANNELS = {
     name: Channel(

@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from envbuilder.documents.knowledge import load_knowledge
-from envbuilder.documents.library import search_path
 from envbuilder.launchers import api_launcher
 from envbuilder.model.plan import Pin, SourceBuild
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.site import Launcher, Origin
 from envbuilder.planning.proofs import proofs
+from tests.shipped import read_shipped
 
-KNOWLEDGE = load_knowledge(search_path({}, ())).value
+KNOWLEDGE = read_shipped().value
 
 SRUN = Launcher(kind="srun", command=("srun",))
 HYDRA = Launcher(kind="hydra", command=("mpiexec",))

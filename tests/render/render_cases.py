@@ -8,8 +8,6 @@ from pathlib import Path
 
 from envbuilder.backends import prefix_parts
 from envbuilder.commands.launch_requests import LaunchFacts, example, script_start
-from envbuilder.documents.knowledge import load_knowledge
-from envbuilder.documents.library import search_path
 from envbuilder.model.artifact import Wheel
 from envbuilder.model.backend import PrefixParts
 from envbuilder.model.evidence import Check, Evidence, LoadedLibrary, SmokeResult, Timing
@@ -36,6 +34,7 @@ from envbuilder.render.build import render_build, render_smoke
 from envbuilder.render.modulefile import render_modulefile
 from envbuilder.target_tools.modulefile import default_text
 from envbuilder.target_tools.root.store import DEFAULT_FILES
+from tests.shipped import read_shipped
 
 HOSTILE = (
     "$(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] "
@@ -56,7 +55,7 @@ TITLES = {
 
 @cache
 def shipped_knowledge() -> Knowledge:
-    return load_knowledge(search_path({}, ())).value
+    return read_shipped().value
 
 
 def prefix_of(plan: Plan) -> PrefixParts:

@@ -20,12 +20,11 @@ from envbuilder import data
 from envbuilder.cli import app
 from envbuilder.commands.render import forms
 from envbuilder.commands.texts import job_parts
-from envbuilder.documents.knowledge import load_knowledge
-from envbuilder.documents.library import search_path
 from envbuilder.errors import UsageError
 from envbuilder.model.job import Job
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.render.subject import Subject, UnlockedPlan
+from tests.shipped import read_shipped
 
 pytestmark = pytest.mark.thorough
 
@@ -67,7 +66,7 @@ def run(form: str, recipe: str, site: str, arch: str) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def knowledge() -> Knowledge:
-    return load_knowledge(search_path({}, ())).value
+    return read_shipped().value
 
 
 def forms_of(case: Case, knowledge: Knowledge, *, locked: bool) -> dict[str, str]:

@@ -24,7 +24,6 @@ import yaml
 from envbuilder import data
 from envbuilder.commands.entries import entries
 from envbuilder.commands.load import PlanInputs, request
-from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.load import LoadedDocument, load_recipe, load_site
 from envbuilder.documents.site_choice import ChosenSite
 from envbuilder.documents.snapshots import load_snapshot
@@ -38,6 +37,7 @@ from envbuilder.resolve.engine import conflict
 from envbuilder.resolve.problem_builder import problem_inputs
 from envbuilder.resolve.request import Request
 from envbuilder.resolve.resolver import resolve
+from tests.shipped import read_shipped
 
 FOLDER = Path(__file__).parent / "cases"
 # Many solves, the same on every Python.
@@ -51,7 +51,7 @@ KEYS = {"about", "recipe", "site", "arch", "change", "site-change", "expect", "r
 
 @cache
 def knowledge() -> Any:
-    return load_knowledge([data.RECIPES])
+    return read_shipped()
 
 
 def read(path: Path) -> dict[str, Any]:

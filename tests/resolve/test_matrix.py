@@ -19,7 +19,6 @@ import yaml
 from envbuilder import data
 from envbuilder.commands.entries import entries
 from envbuilder.commands.load import PlanInputs, plan
-from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.knowledge_cache import LoadedKnowledge
 from envbuilder.documents.library import catalogue
 from envbuilder.documents.load import load_recipe, load_site
@@ -29,6 +28,7 @@ from envbuilder.errors import EnvbuildError
 from envbuilder.model.site import Interpreter, Site, Snapshot, SystemComponent
 from envbuilder.module_system.merge import merged
 from envbuilder.resolve import explain
+from tests.shipped import read_shipped
 
 TABLE = Path(__file__).with_name("matrix.yaml")
 DOCS = Path(__file__).parents[2] / "docs" / "recipes.md"
@@ -51,7 +51,7 @@ HEAD = """\
 
 @cache
 def knowledge() -> LoadedKnowledge:
-    return load_knowledge([data.RECIPES])
+    return read_shipped()
 
 
 def _debian(arch: str) -> tuple[Site, Snapshot]:

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from envbuilder import data
 from envbuilder.commands.entries import entries
 from envbuilder.commands.load import PlanInputs, request
-from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.load import LoadedDocument, load_site
 from envbuilder.documents.site_choice import ChosenSite
 from envbuilder.documents.snapshots import load_snapshot
@@ -34,6 +33,7 @@ from envbuilder.resolve.problem_builder import ProblemInputs, problem_inputs
 from envbuilder.resolve.request import Request
 from envbuilder.resolve.resolver import resolve
 from envbuilder.resolve.verdicts import StackFacts, match
+from tests.shipped import read_shipped
 
 pytestmark = pytest.mark.thorough
 
@@ -59,7 +59,7 @@ FLAGS = {
 
 @cache
 def knowledge() -> Any:
-    return load_knowledge([data.RECIPES])
+    return read_shipped()
 
 
 @cache

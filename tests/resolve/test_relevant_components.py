@@ -6,19 +6,19 @@ import pytest
 
 from envbuilder import data
 from envbuilder.commands.entries import entries
-from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.library import find
 from envbuilder.documents.load import load_recipe
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.recipe import Recipe
 from envbuilder.resolve.relevant_components import relevant_components
+from tests.shipped import read_shipped
 
 MPIS = {"openmpi", "mpich", "spectrum-mpi", "mvapich2", "impi"}
 
 
 @pytest.fixture(scope="module")
 def known() -> Knowledge:
-    return load_knowledge([data.RECIPES]).value
+    return read_shipped().value
 
 
 def shipped(name: str, known: Knowledge) -> Recipe:

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 from resolve_fixture import asked, plain
 
-from envbuilder import data
 from envbuilder.backends import BACKENDS
-from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.errors import KnownBadError, NoSolutionError
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.recipe import Recipe
@@ -19,6 +17,7 @@ from envbuilder.model.site import Interpreter, Site, Snapshot, StatedModule, Sys
 from envbuilder.resolve.implied_requirements import build_requirements
 from envbuilder.resolve.request import Request, Requirement
 from envbuilder.resolve.resolver import resolve
+from tests.shipped import read_shipped
 
 GCC = ("gcc", "12.2.0", "/usr/bin/g++", {})
 CMAKE = ("cmake", "3.25.1", "/usr/bin/cmake", {})
@@ -41,7 +40,7 @@ def system(*those: tuple[str, str, str, dict[str, Any]]) -> tuple[SystemComponen
 
 @pytest.fixture(scope="module")
 def known() -> Knowledge:
-    return load_knowledge([data.RECIPES]).value
+    return read_shipped().value
 
 
 def request(

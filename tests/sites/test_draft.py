@@ -9,24 +9,23 @@ from pathlib import Path
 import pytest
 import yaml
 
-from envbuilder import data
 from envbuilder.commands.context import Context
 from envbuilder.commands.entries import entries
 from envbuilder.commands.sites import draft_site
-from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.load import load_site
 from envbuilder.errors import MissingToolError, UsageError
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.site import Launcher, Site
 from envbuilder.module_system.shell import start
 from envbuilder.report import Report
+from tests.shipped import read_shipped
 
 from .site_tools import base_tree, environ, lmod_init
 
 
 @pytest.fixture(scope="module")
 def known() -> Knowledge:
-    return load_knowledge([data.RECIPES]).value
+    return read_shipped().value
 
 
 def tool(folder: Path, name: str, script: str) -> None:

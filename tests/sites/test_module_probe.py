@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder import data
-from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.model.knowledge import Component
 from envbuilder.model.site import StatedModule
 from envbuilder.module_system.module_probe import probe
 from envbuilder.module_system.site_modules import SiteModules
 from envbuilder.module_system.trees import tree_sha256
+from tests.shipped import read_shipped
 
 from .site_tools import modulefiles, read_tree
 
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def components() -> dict[str, Component]:
-    return load_knowledge([data.RECIPES]).value.components
+    return read_shipped().value.components
 
 
 def module(probed: SiteModules, name: str) -> StatedModule:

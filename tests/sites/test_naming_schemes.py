@@ -19,8 +19,6 @@ from typer.testing import CliRunner
 from envbuilder.backends import prefix_parts
 from envbuilder.cli import app
 from envbuilder.doctor.detection import snapshot, snapshot_text
-from envbuilder.documents.knowledge import load_knowledge
-from envbuilder.documents.library import search_path
 from envbuilder.documents.snapshots import load_snapshot
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock, Plan
@@ -28,6 +26,7 @@ from envbuilder.model.site import Site, Snapshot
 from envbuilder.module_system.modulefile_effects import Effects
 from envbuilder.module_system.site_modules import read_modules
 from envbuilder.render.build import render_shell
+from tests.shipped import read_shipped
 
 from .naming_schemes import SCHEMES, Forest
 from .site_tools import TODAY, environ, lmod_init, make_site, tcl_init
@@ -155,7 +154,7 @@ def loaded(planned: Planned) -> tuple[dict[str, str], dict[str, str]]:
 
     First the environment before the loads, then the one behind them.
     """
-    knowledge = load_knowledge(search_path({}, ())).value
+    knowledge = read_shipped().value
     prefix = prefix_parts(planned.plan, knowledge.components)
     lock, places = Lock(plan=planned.plan, artifacts=()), Places(Path("/prefix"), Path("/build"))
     (planned.folder / "environment.sh").write_text(

@@ -10,13 +10,13 @@ import pytest
 from envbuilder import data
 from envbuilder.commands.entries import entries
 from envbuilder.doctor.detection import snapshot_text
-from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.load import load_site
 from envbuilder.documents.snapshots import load_snapshot
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.site import Site, Snapshot, Tree
 from envbuilder.module_system.merge import merged
 from envbuilder.module_system.trees import age_note
+from tests.shipped import read_shipped
 
 from .site_tools import PRELOADS, TODAY, TREES, taken_tree
 
@@ -33,7 +33,7 @@ SOURCE = (
 
 @pytest.fixture(scope="module")
 def known() -> Knowledge:
-    return load_knowledge([data.RECIPES]).value
+    return read_shipped().value
 
 
 def site_of(name: str, known: Knowledge) -> Site:
