@@ -45,6 +45,7 @@ STAGES: Mapping[str, frozenset[str]] = {
     "render": frozenset(),
     "build": frozenset(),
     "record": frozenset(),
+    "bundle_archive": frozenset(),
     "root": frozenset(),
 }
 

@@ -23,6 +23,7 @@ GROUPS: tuple[tuple[typer.Typer, str | None], ...] = (
     (stacks.app, None),
     (environments.app, None),
     (documents.advisories, "advisories"),
+    (documents.bundles, "bundle"),
     (documents.recipes, "recipes"),
     (documents.sites, "sites"),
 )

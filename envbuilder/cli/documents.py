@@ -181,3 +181,29 @@ def check_versions(
     value = run(versions, arch, fact or (), session.context)
     session.report.show(value, views.checked(value))
     return ExitCode.KNOWN_BAD if value.bad else ExitCode.OK
+
+
+bundles = typer.Typer(help="Look at bundles.", no_args_is_help=True)
+
+
+@command(
+    bundles, "verify", example="bundle verify allreduce-0123456789ab-ppc64le.tar.gz", recipes=False
+)
+def verify(
+    session: Session,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A bundle's archive, or its folder.")
+    ],
+) -> int:
+    """Compare a bundle with what was packed. Nothing of it is unpacked or run.
+
+    Every file against SHA256SUMS, none missing or added; the lock against itself and against what
+    is to be installed and proved. Exit code 8 if something is not as it was packed.
+    """
+    from ..commands.bundle import verify as run
+    from ..errors import ExitCode
+    from ..views import building as views
+
+    value = run(file, session.context)
+    session.report.show(value, views.bundle_check(value))
+    return int(ExitCode.DRIFT if value.changed or value.contradictions else ExitCode.OK)

@@ -47,7 +47,10 @@ class JsonFile(Generic[M]):
         Raises DocumentError with line and column of every problem, UsageError when the file cannot
         be read at all.
         """
-        source = read(path, self.max_bytes)
+        return self.read(read(path, self.max_bytes))
+
+    def read(self, source: Source) -> M:
+        """Check what a file holds. Raises DocumentError with line and column of every problem."""
         try:
             value = self.model.model_validate_json(
                 source.text,

@@ -41,7 +41,11 @@ def read(path: Path, limit: int = MAX_BYTES) -> Source:
     Raises UsageError when *path* cannot be read at all, DocumentError when it holds no text.
     """
     file = shown(str(path), limit=4096)
-    data = _bytes(path, file, limit)
+    return source_of(_bytes(path, file, limit), file)
+
+
+def source_of(data: bytes, file: str) -> Source:
+    """Return a document of these bytes. Raises DocumentError when they hold no text."""
     text = _text(data.removeprefix(_BOM), file)
     odd = _ODD.search(text)
     if odd:

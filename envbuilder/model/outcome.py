@@ -47,6 +47,25 @@ class BundleResult(Document):
     builds: tuple[Line, ...] = Field(default=(), description="What will be compiled there.")
 
 
+class BundleCheck(Document):
+    """Whether a bundle is as it was packed. Nothing of it was run.
+
+    Of one that was changed nothing else is believed: what it is for is None.
+    """
+
+    file: Line
+    files: int = Field(description="Files in it, SHA256SUMS aside.")
+    changed: tuple[str, ...] = Field(description="Files that are not as they were packed.")
+    contradictions: tuple[str, ...] = Field(
+        default=(), description="What in it cannot be so, though every file is as it was packed."
+    )
+    environment: Name | None = None
+    id: Line | None = None
+    lock_sha256: Sha256 | None = None
+    site: Name | None = None
+    arch: Line | None = None
+
+
 class EnvironmentEntry(Document):
     """One published number."""
 

@@ -15,16 +15,15 @@ import signal
 import sys
 from pathlib import Path
 
+from .bundle import SUMS, facts_of
 from .errors import BuildError, EnvbuildError, SmokeError
-from .files import copy_texts, read_json, remove_tree, sha256_of, write_atomically
+from .files import copy_texts, remove_tree, sha256_of, write_atomically
 from .modulefile import filled
 from .processes import ASKING_FOR_THE_END, Running, popen, signals_held_back
 from .proving.evidence import prove
 from .root import locks, manifests, publish
 from .root.store import open_home, open_root
 
-BUNDLE = "bundle.json"
-SUMS = "SHA256SUMS"
 # In the build folder: the sums of the bundle that it was copied from, once it is whole.
 COPIED = "bundle.complete"
 
@@ -91,9 +90,8 @@ def prove_all(folder, facts, home, environ):
     return proved
 
 
-def install(bundle, root, environ, skip_smoke):
+def install(bundle, facts, root, environ, skip_smoke):
     """Build, prove and publish; return the number, None where that was not to be proved."""
-    facts = read_json(bundle / BUNDLE)
     home = open_home(open_root(root, facts["site"], facts["arch"]), facts["name"])
     with locks.hold(home.lock_file, say=say) as holder:
         version = publish.find_reserved(home, facts["id"])
@@ -145,7 +143,8 @@ def main(arguments):
     for number in ASKING_FOR_THE_END:
         signal.signal(number, end)
     try:
-        version = install(options.bundle, options.root, environ, options.skip_smoke)
+        facts = facts_of(options.bundle)
+        version = install(options.bundle, facts, options.root, environ, options.skip_smoke)
     except EnvbuildError as error:
         for problem in error.problems:
             say("\n".join([f"error: {problem.message}", *(f"hint: {h}" for h in problem.hints)]))
@@ -153,7 +152,6 @@ def main(arguments):
     except OSError as error:
         say(f"error: {error}\nhint: nothing was published")
         return int(BuildError.code)
-    facts = read_json(options.bundle / BUNDLE)
     if version is None:
         say("built, and nothing is published: run this again where ranks can be started")
     else:

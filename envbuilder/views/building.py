@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from ..model.outcome import BundleResult, CreateResult, LockCheck
+from ..model.outcome import BundleCheck, BundleResult, CreateResult, LockCheck
 from ..text import filled
 from .layout import joined, size
 
@@ -52,6 +52,23 @@ def bundled(value: BundleResult) -> Iterator[str]:
     yield f"  bash '{PurePath(value.folder).name}/install.sh' ROOT"
     yield ""
     yield f"bundle only: tier {value.tier}, nothing was built"
+
+
+@joined
+def bundle_check(value: BundleCheck) -> Iterator[str]:
+    """Return whether a bundle is as it was packed, and what it is."""
+    yield f"bundle {value.file}"
+    if value.environment:
+        yield f"  {value.environment} {value.id}, for {value.site} ({value.arch})"
+    for said, lines in (
+        (f"not as packed: {len(value.changed)} of {value.files} files", value.changed),
+        ("cannot be so:", value.contradictions),
+    ):
+        if lines:
+            yield said
+            yield from (f"  {each}" for each in lines)
+    if not value.changed and not value.contradictions:
+        yield f"all {value.files} files are as they were packed; nothing was unpacked or run"
 
 
 @joined

@@ -1,0 +1,94 @@
+"""``envbuild bundle verify``: whether a bundle is as it was packed, and agrees with itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..bundle_archive import read_archive
+from ..documents.source import source_of
+from ..errors import DocumentError, UsageError
+from ..model.base import canonical_json
+from ..model.outcome import BundleCheck
+from ..model.plan import Lock
+from ..model.proofs import proofs_of
+from ..target_tools.bundle import FACTS, LOCK, SUMS, Contents, changes, read_facts, read_folder
+from .context import Context
+from .lock import LOCKS
+from .prove import proving_of
+
+_WHEELHOUSE = "build/wheelhouse/"
+
+
+def verify(file: Path, context: Context) -> BundleCheck:
+    """Compare a bundle, archive or folder, with its SHA256SUMS, and what it says with itself.
+
+    Nothing of it is unpacked or run. Raises UsageError for what is no bundle, DriftError for an
+    archive that holds what no bundle holds, OSError.
+    """
+    path = context.path(file)
+    contents = read_folder(path) if path.is_dir() else read_archive(path)
+    if not {FACTS, SUMS} & contents.files.keys():
+        raise UsageError(
+            f"{path} is no bundle: it has neither {FACTS} nor {SUMS}",
+            "envbuild create --bundle makes one",
+        )
+    changed = tuple(changes(contents))
+    said = BundleCheck(file=str(path), files=len(contents.files.keys() - {SUMS}), changed=changed)
+    return said if changed else _told(said, contents)
+
+
+def _told(said: BundleCheck, contents: Contents) -> BundleCheck:
+    """Add what a bundle says of itself, and what of it cannot be so."""
+    try:
+        facts = read_facts(contents.texts.get(FACTS, b""))
+    except ValueError as error:
+        return said.model_copy(update={"contradictions": (f"{FACTS}: {error}",)})
+    try:
+        lock = LOCKS.read(source_of(contents.texts.get(LOCK, b""), LOCK))
+    except DocumentError as error:
+        wrong = tuple(f"{each.place}: {each.message}" for each in error.problems)
+        return said.model_copy(update={"contradictions": wrong})
+    found = {
+        "environment": lock.plan.recipe,
+        "id": lock.id(),
+        "lock_sha256": lock.sha256(),
+        "site": lock.plan.site,
+        "arch": lock.plan.arch,
+    }
+    wrong = (*_of_facts(facts, lock), *_of_files(contents.files, lock))
+    return said.model_copy(update={**found, "contradictions": wrong})
+
+
+def _of_facts(facts: dict[str, Any], lock: Lock) -> Iterator[str]:
+    """Yield what would be installed or proved otherwise than the lock says."""
+    plan = lock.plan
+    own = {"name": plan.recipe, "id": lock.id(), "site": plan.site, "arch": plan.arch}
+    for name, value in own.items():
+        if facts[name] != value:
+            yield f"{FACTS} says {name} {facts[name]}, and the lock {value}"
+    told = dict(facts["proving"])
+    proofs = [(each["api"], each["transport"], each["request"]["ranks"]) for each in told["proofs"]]
+    if proofs != [(each.api, each.transport, plan.smoke.ranks) for each in proofs_of(plan)]:
+        yield f"{FACTS} proves something else than the lock says"
+    derived = proving_of(lock, [], lock.id())
+    for each in (told, derived):
+        del each["proofs"]
+    for name in sorted(derived.keys() | told.keys()):
+        if canonical_json(told.get(name)) != canonical_json(derived.get(name)):
+            yield f"{FACTS} says another {name} of the smoke test than the lock"
+
+
+def _of_files(files: dict[str, str | None], lock: Lock) -> Iterator[str]:
+    """Yield what would be installed or applied and is not what the lock says."""
+    wanted = {f"{_WHEELHOUSE}{each.filename}": each.sha256 for each in lock.index_files}
+    patches = {f"build/patches/{each.name}.patch": each.sha256 for each in lock.plan.patches}
+    for name, sha256 in {**wanted, **patches}.items():
+        if name not in files:
+            yield f"{name} is locked, and not in it"
+        elif files[name] != sha256:
+            yield f"{name} is not the file that is locked"
+    for name in sorted(files):
+        if name.startswith(_WHEELHOUSE) and name not in wanted:
+            yield f"{name} is in no lock"

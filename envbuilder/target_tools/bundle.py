@@ -1,0 +1,182 @@
+"""What a bundle holds, and whether it is as it was packed; for install-bundle and for envbuild.
+
+``install.sh`` has to compare the files before any of them runs, so that it does so by itself: a
+test holds both to the same answers.
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from .errors import UsageError
+from .files import sha256_of
+from .proving.records import is_integer, is_number, is_text, or_none, several
+from .root.store import DEFAULT_FILES, NAME, PREFIX
+
+FACTS = "bundle.json"
+SUMS = "SHA256SUMS"
+LOCK = "build/lock.json"
+# What is read whole, and how much of each at most, in bytes.
+TEXTS = (FACTS, SUMS, LOCK)
+TEXT_BYTES = 64 * 2**20
+# sha256sum begins a line with a backslash where a name has one or a line's end: no name of ours.
+SUM = re.compile(r"([0-9a-f]{64})  ([^\0\n\\]+)")
+
+
+class Contents(NamedTuple):
+    """What lies in a bundle.
+
+    files: the sha256 of every file by its path in the bundle; None for what is neither a file nor a
+        folder. texts: the bytes of TEXTS, of those that are there.
+    """
+
+    files: dict
+    texts: dict
+
+
+def read_folder(folder):
+    """Return what lies in a bundle that is a folder; links are not followed. Raises OSError."""
+    files = {}
+    for here, folders, names in os.walk(str(folder), onerror=_raise):
+        links = [each for each in folders if Path(here, each).is_symlink()]
+        for path in (Path(here, each) for each in (*names, *links)):
+            regular = path.is_file() and not path.is_symlink()
+            name = path.relative_to(folder).as_posix()
+            files[name] = sha256_of(path) if regular else None
+    texts = {name: _text(folder / name) for name in TEXTS if files.get(name)}
+    return Contents(files, texts)
+
+
+def _text(path):
+    with path.open("rb") as file:
+        return file.read(TEXT_BYTES)
+
+
+def _raise(error):
+    raise error
+
+
+def is_inside(path):
+    """Return whether a value is the path of something in a folder, and cannot lead out of it."""
+    return is_text(path) and "\0" not in path and not {"", ".", ".."} & set(path.split("/"))
+
+
+def changes(contents):
+    """Return what is not as it was packed, a line for each file, by name."""
+    if SUMS not in contents.texts:
+        return [f"{SUMS}: gone"]
+    try:
+        sums = read_sums(contents.texts[SUMS])
+    except ValueError as error:
+        return [f"{SUMS}: {error}"]
+    files = {name: sha256 for name, sha256 in contents.files.items() if name != SUMS}
+    said = {name: "gone" for name in sums if name not in files}
+    said.update({name: "was not there" for name in files if name not in sums})
+    said.update({name: "no file" for name, sha256 in files.items() if sha256 is None})
+    for name in set(files) - set(said):
+        if files[name] != sums[name]:
+            said[name] = "other content"
+    return [f"{name}: {said[name]}" for name in sorted(said)]
+
+
+def read_sums(data):
+    """Return the sha256 of every file that SHA256SUMS names. Raises ValueError."""
+    sums = {}
+    for line in data.decode("utf-8").split("\n")[:-1]:
+        match = SUM.fullmatch(line)
+        if match is None or not is_inside(match.group(2)):
+            raise ValueError(f"this is no line of it: {line[:100]!r}")
+        if match.group(2) in sums:
+            raise ValueError(f"it names {match.group(2)} twice")
+        sums[match.group(2)] = match.group(1)
+    return sums
+
+
+def is_name(value):
+    """Return whether a value is a name as documents have it."""
+    return is_text(value) and bool(NAME.match(value))
+
+
+def is_positive(value):
+    """Return whether a value is a number above zero."""
+    return is_number(value) and value > 0
+
+
+def holds(fields):
+    """Return what tells whether a value is an object with such fields; others may be beside."""
+
+    def check(value):
+        return isinstance(value, dict) and all(
+            name in value and fields[name](value[name]) for name in fields
+        )
+
+    return check
+
+
+ABOUT = ("environment", "id", "site", "arch")
+IS_PROOF = holds(
+    {
+        "api": is_text,
+        "transport": or_none(is_text),
+        "launch": several(is_text),
+        "request": holds({"ranks": lambda value: is_integer(value) and value > 0}),
+        "smoke": is_inside,
+    }
+)
+IS_PROVING = holds(
+    {
+        "about": holds(dict.fromkeys(ABOUT, is_text)),
+        "components": several(is_text),
+        "timeout": is_positive,
+        "max-bytes": lambda value: is_integer(value) and value > 0,
+        "mpi-from": lambda value: value in (None, "prefix", "wrapper"),
+        "proofs": lambda value: bool(value) and several(IS_PROOF)(value),
+    }
+)
+# What bundle.json says, and which values are any.
+FIELDS = {
+    "schema": lambda value: value == 1,
+    "name": is_name,
+    "id": lambda value: is_text(value) and bool(PREFIX.fullmatch(value)),
+    "site": is_name,
+    "arch": is_name,
+    "dialect": lambda value: is_text(value) and value in DEFAULT_FILES,
+    "modulefile": is_inside,
+    "placeholder": lambda value: is_text(value) and value.startswith("/"),
+    "placed": several(is_inside),
+    "proving": IS_PROVING,
+    "job": or_none(is_inside),
+    "submit": or_none(is_text),
+}
+
+
+def read_facts(data):
+    """Return what bundle.json says. Raises ValueError for what cannot be of a bundle."""
+    try:
+        facts = json.loads(data.decode("utf-8"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(facts, dict):
+        raise ValueError("it is no object")  # noqa: TRY004 - of what was written
+    for name, is_right in FIELDS.items():
+        if name not in facts:
+            raise ValueError(f"it does not say {name}")
+        if not is_right(facts[name]):
+            raise ValueError(f"this can be no {name}: {json.dumps(facts[name])[:100]}")
+    about = facts["proving"]["about"]
+    if [about[name] for name in ABOUT] != [facts[name] for name in ("name", *ABOUT[1:])]:
+        raise ValueError("what is to be proved is something else than what is to be published")
+    return facts
+
+
+def facts_of(bundle):
+    """Return what the bundle.json of a folder says. Raises OSError, UsageError."""
+    try:
+        return read_facts(_text(bundle / FACTS))
+    except ValueError as error:
+        raise UsageError(
+            f"{bundle / FACTS} is damaged: {error}",
+            "copy or unpack the bundle again; nothing was done",
+        ) from error

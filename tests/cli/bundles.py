@@ -1,0 +1,52 @@
+"""A bundle as ``create --bundle`` writes it, of files that are made up: nothing is fetched."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from envbuilder.cli import app
+from envbuilder.commands import stages
+from envbuilder.commands.context import Context
+from envbuilder.model.plan import Lock, Plan
+from tests.cli.published import planned
+from tests.made_up_files import locked
+
+
+def write_bundle(folder: Path) -> tuple[Path, Path]:
+    """Write a bundle into a folder; return its folder and its archive.
+
+    Each file of its lock holds its own name: see ``made_up_files``.
+    """
+    lock = locked(Plan.model_validate_json(json.dumps(planned("allreduce", "--site", "local"))))
+    file = folder / "lock.json"
+    file.write_text(lock.text(), encoding="utf-8")
+
+    def fetch(build: Path, context: Context) -> None:
+        (build / "wheelhouse").mkdir()
+        locked = Lock.model_validate_json((build / "lock.json").read_text(encoding="utf-8"))
+        for each in locked.index_files:
+            (build / "wheelhouse" / each.filename).write_text(each.filename, encoding="utf-8")
+
+    words = ["create", "allreduce", "--site", "local", "--locked", str(file), "--bundle"]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(stages, "_fetch", fetch)
+        done = CliRunner().invoke(app, [*words, "--output", str(folder), "--json"])
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout)
+    return Path(told["folder"]), Path(told["archive"])
+
+
+def seal(bundle: Path) -> None:
+    """Write the sums of what is there now."""
+    files = sorted(path for path in bundle.rglob("*") if path.is_file())
+    sums = "".join(
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(bundle)}\n"
+        for path in files
+        if path.name != "SHA256SUMS" or path.parent != bundle
+    )
+    (bundle / "SHA256SUMS").write_text(sums, encoding="utf-8")

@@ -1,0 +1,301 @@
+"""``bundle verify``: what was packed, and only that; of anything else it names what is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from envbuilder import bundle_archive
+from envbuilder.cli import app
+from tests.cli.bundles import seal, write_bundle
+
+# Nothing in it depends on the Python.
+pytestmark = pytest.mark.thorough
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The folder and the archive of one bundle."""
+    return write_bundle(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture
+def copy(made: tuple[Path, Path], tmp_path: Path) -> Path:
+    """A copy of the folder, to be changed."""
+    return Path(shutil.copytree(made[0], tmp_path / made[0].name))
+
+
+def verify(file: Path, *words: str) -> Result:
+    return CliRunner().invoke(app, ["bundle", "verify", str(file), *words])
+
+
+def told(file: Path) -> dict[str, Any]:
+    done = verify(file, "--json")
+    assert done.exit_code in (0, 8), done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert (done.exit_code == 0) == (found["changed"] == found.get("contradictions", []) == [])
+    return found
+
+
+def pack(folder: Path) -> Path:
+    """Pack a folder as it is."""
+    archive = folder.with_name("again.tar.gz")
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(folder, folder.name)
+    return archive
+
+
+def test_what_was_packed_is_whole_as_folder_and_as_archive(made: tuple[Path, Path]) -> None:
+    lock = json.loads((made[0] / "build" / "lock.json").read_text())
+    for file in made:
+        found = told(file)
+        assert (found["changed"], found["contradictions"]) == ([], [])
+        assert (found["environment"], found["arch"]) == ("allreduce", lock["plan"]["arch"])
+        assert made[0].name == f"allreduce-{found['id']}-{found['arch']}"
+        assert found["files"] == sum(path.is_file() for path in made[0].rglob("*")) - 1
+        text = verify(file).stdout
+        assert f"all {found['files']} files are as they were packed; nothing was" in text
+
+
+def change_a_wheel(bundle: Path) -> str:
+    next((bundle / "build" / "wheelhouse").glob("numpy*.whl")).write_text("mine")
+    return "other content"
+
+
+def change_a_script(bundle: Path) -> str:
+    with (bundle / "build" / "build.sh").open("a") as script:
+        script.write("touch /tmp/it-ran\n")
+    return "build/build.sh: other content"
+
+
+def take_a_file(bundle: Path) -> str:
+    (bundle / "build" / "lock.json").unlink()
+    return "build/lock.json: gone"
+
+
+def add_a_file(bundle: Path) -> str:
+    (bundle / "build" / "target_tools" / "json.py").write_text("raise SystemExit('mine')\n")
+    return "build/target_tools/json.py: was not there"
+
+
+def change_the_sums(bundle: Path) -> str:
+    sums = bundle / "SHA256SUMS"
+    sums.write_text(sums.read_text().replace("  install.sh", "  ../install.sh"))
+    return "SHA256SUMS: this is no line of it: "
+
+
+def take_the_sums(bundle: Path) -> str:
+    (bundle / "SHA256SUMS").unlink()
+    return "SHA256SUMS: gone"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [change_a_wheel, change_a_script, take_a_file, add_a_file, change_the_sums, take_the_sums],
+)
+def test_what_was_changed_is_named_as_install_sh_names_it(
+    copy: Path, tmp_path: Path, change: Callable[[Path], str]
+) -> None:
+    said = change(copy)
+    for file in (copy, pack(copy)):
+        found = told(file)
+        assert any(said in line for line in found["changed"]), found
+        # Of what was changed nothing is believed.
+        assert found["environment"] is None
+        assert f"  {found['changed'][0]}\n" in verify(file).stdout
+    [line] = found["changed"]
+    installed = subprocess.run(
+        ["bash", copy / "install.sh", tmp_path / "root"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert installed.returncode == 2
+    assert line.partition(": ")[0] in installed.stderr
+    assert not (tmp_path / "root").exists()
+
+
+def test_a_link_in_a_folder_is_no_file(copy: Path) -> None:
+    (copy / "build" / "wheels").symlink_to("/tmp")
+    (copy / "notes").symlink_to("/etc/passwd")
+    os.mkfifo(copy / "pipe")
+    lines = ["build/wheels: no file", "notes: no file", "pipe: no file"]
+    assert told(copy)["changed"] == lines
+
+
+def edited(bundle: Path, name: str, edit: Callable[[dict[str, Any]], object]) -> None:
+    """Edit a file of JSON, and write the sums anew, as somebody would who can write there."""
+    path = bundle / name
+    value = json.loads(path.read_text())
+    edit(value)
+    path.write_text(json.dumps(value))
+    seal(bundle)
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "said"),
+    [
+        ("bundle.json", lambda v: v.update(arch="sparc"), "proved is something else than what is"),
+        ("bundle.json", lambda v: v.update(id="../../etc"), "this can be no id"),
+        ("bundle.json", lambda v: v.update(placed=["/etc/passwd"]), "this can be no placed"),
+        ("bundle.json", lambda v: v.pop("name"), "it does not say name"),
+        (
+            "bundle.json",
+            lambda v: v["proving"]["proofs"][0]["request"].update(ranks=1),
+            "bundle.json proves something else than the lock says",
+        ),
+        (
+            "bundle.json",
+            lambda v: v["proving"].update({"max-bytes": 4}),
+            "says another max-bytes of the smoke test than the lock",
+        ),
+        ("build/lock.json", lambda v: v["artifacts"].pop(), "has no file"),
+        ("build/lock.json", lambda v: v["plan"]["steps"].pop(), "not those of its plan"),
+        ("build/lock.json", lambda v: v["plan"].update(arch="ppc64le"), "and the lock"),
+        ("build/lock.json", lambda v: v.update(plan=3), "lock.json:1:"),
+    ],
+)
+def test_what_contradicts_itself_is_named_though_its_sums_fit(
+    copy: Path, name: str, edit: Callable[[dict[str, Any]], object], said: str
+) -> None:
+    edited(copy, name, edit)
+    for file in (copy, pack(copy)):
+        found = told(file)
+        assert found["changed"] == []
+        assert any(said in line for line in found["contradictions"]), found
+        assert "cannot be so:\n" in verify(file).stdout
+
+
+def test_wheels_that_are_not_the_locked_ones_are_named_though_their_sums_fit(copy: Path) -> None:
+    wheels = copy / "build" / "wheelhouse"
+    wheel = next(wheels.glob("numpy*.whl"))
+    wheel.write_text("mine")
+    (wheels / "evil-1-py3-none-any.whl").write_text("mine")
+    next(wheels.glob("mpi4py*.whl")).unlink()
+    seal(copy)
+    found = told(copy)
+    assert found["changed"] == []
+    missing, other, more = found["contradictions"]
+    assert missing.endswith("is locked, and not in it")
+    assert other == f"build/wheelhouse/{wheel.name} is not the file that is locked"
+    assert more == "build/wheelhouse/evil-1-py3-none-any.whl is in no lock"
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, **more: Any) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type = kind
+    for key, value in more.items():
+        setattr(info, key, value)
+    return info
+
+
+HOSTILE: list[tuple[tarfile.TarInfo, str]] = [
+    (member("TOP/../../etc/cron.d/x"), "would lie outside the bundle's folder"),
+    (member("/etc/cron.d/x"), "would lie outside the bundle's folder"),
+    (member("TOP//x"), "would lie outside the bundle's folder"),
+    (member("elsewhere/x"), "does not lie in the one folder of the bundle"),
+    (member("TOP"), "does not lie in the one folder of the bundle"),
+    (member("TOP/x", tarfile.SYMTYPE, linkname="/etc"), "is a symbolic link"),
+    (member("TOP/x", tarfile.LNKTYPE, linkname="TOP/install.sh"), "is a hard link"),
+    (member("TOP/x", tarfile.CHRTYPE, devmajor=1, devminor=5), "is a device"),
+    (member("TOP/x", tarfile.BLKTYPE, devmajor=8), "is a device"),
+    (member("TOP/x", tarfile.FIFOTYPE), "is a pipe"),
+    (member("TOP/x", tarfile.CONTTYPE), "is neither a file nor a folder"),
+    (member("TOP/install.sh"), "TOP/install.sh is in it twice"),
+    (member("TOP/build", tarfile.REGTYPE), "TOP/build is in it twice"),
+    (member("TOP/" + "x" * 2**21), "a header says that it has "),
+    (member("TOP/x", size=2**50), "ends in the middle"),
+    (member("TOP/x", size=-(2**40)), "is neither a file nor a folder"),
+]
+
+
+@pytest.mark.parametrize(("more", "said"), HOSTILE, ids=[said for _, said in HOSTILE])
+def test_an_archive_that_no_bundle_is_packed_as_is_refused(
+    made: tuple[Path, Path], tmp_path: Path, more: tarfile.TarInfo, said: str
+) -> None:
+    archive, top = tmp_path / "hostile.tar.gz", made[0].name
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(made[0], top)
+        info = member(more.name.replace("TOP", top), more.type)
+        info.linkname, info.size = more.linkname.replace("TOP", top), more.size
+        info.devmajor, info.devminor = more.devmajor, more.devminor
+        assert packed.fileobj is not None
+        packed.fileobj.write(info.tobuf())
+    refused(archive, said.replace("TOP", top))
+
+
+def refused(archive: Path, said: str) -> None:
+    before = sorted(archive.parent.iterdir())
+    done = verify(archive)
+    assert done.exit_code == 8, (done.stdout, done.stderr)
+    assert f"error: {archive} is not as a bundle is packed: " in done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(archive.parent.iterdir()) == before
+
+
+def zeros(size: int) -> Iterator[bytes]:
+    for _ in range(size >> 20):
+        yield bytes(2**20)
+
+
+def test_what_unpacks_to_far_more_than_it_is_is_refused(
+    made: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle_archive, "FREE_BYTES", 2**20)
+    archive, size = tmp_path / "bomb.tar.gz", 2**26
+    with gzip.open(archive, "wb", compresslevel=1) as packed:
+        packed.write(member(f"{made[0].name}/x", size=size).tobuf())
+        for chunk in zeros(size):
+            packed.write(chunk)
+    assert archive.stat().st_size < size / 100
+    refused(archive, "it unpacks to more than ")
+
+
+def test_an_archive_with_more_members_than_a_bundle_has_is_refused(
+    made: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle_archive, "MOST_MEMBERS", 20)
+    done = verify(made[1])
+    assert (done.exit_code, "it has more than 20 members" in done.stderr) == (8, True)
+
+
+def test_a_damaged_archive_and_what_follows_its_end_are_refused(
+    made: tuple[Path, Path], tmp_path: Path
+) -> None:
+    data = made[1].read_bytes()
+    archive = tmp_path / "damaged.tar.gz"
+    whole = gzip.decompress(data)
+    for text, said in (
+        (data[:-9], "it is damaged: "),
+        (data[: len(data) // 2], "it is damaged: "),
+        (data[:-6] + b"\0\0\0" + data[-3:], "it is damaged: "),
+        (gzip.compress(whole + whole), "something follows its end"),
+        (data + b"more", "it is damaged: "),
+    ):
+        archive.write_bytes(text)
+        refused(archive, said)
+
+
+def test_what_is_no_bundle_is_said(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("my notes")
+    for file, said in (
+        (text, "neither a folder nor a .tar.gz"),
+        (tmp_path, "it has neither bundle.json nor SHA256SUMS"),
+        (Path("/dev/null"), "is neither a folder nor a file"),
+    ):
+        done = verify(file)
+        assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+    done = verify(tmp_path / "nowhere.tar.gz")
+    assert (done.exit_code, "No such file" in done.stderr) == (5, True)
