@@ -184,7 +184,7 @@ def test_who_does_not_join_is_named(way, how):
     if way == "--gloo" and importlib.util.find_spec("torch") is None:
         pytest.skip("PyTorch is not installed")
     words = [way, "-np", "3", "--kill-grace", "1", sys.executable, "-c", ABSENT, how]
-    result = launch(*words, environ={"DDLT_INIT_TIMEOUT_SECONDS": "6"})
+    result = launch(*words, environ={"DDLT_INIT_TIMEOUT_SECONDS": "3"})
     assert result.code != 0
     assert "rank 1" in result.err, result.err
     assert "has ended before it joined" in result.err or "join" in result.err

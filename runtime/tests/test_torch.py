@@ -123,7 +123,7 @@ def test_training_in_six_steps(engine: str, tmp_path: "os.PathLike[str]") -> Non
     outcome = job(engine, 2, "torch_documents.py", "training", str(tmp_path))
     assert outcome.code == 0, outcome.output
     # Another number of ranks goes on from the first one's checkpoint.
-    outcome = job(engine, 4, "torch_documents.py", "training", str(tmp_path))
+    outcome = job(engine, 3, "torch_documents.py", "training", str(tmp_path))
     assert outcome.code == 0, outcome.output
     found = re.findall(r"epoch (\d): accuracy ([\d.]+)", outcome.output)
     assert len(found) == 1 and found[0][0] == "5" and float(found[0][1]) > 0.9, outcome.output
