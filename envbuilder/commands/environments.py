@@ -20,6 +20,7 @@ from ..record import read_all
 from ..root import removal
 from ..root.environment_lock import read_lock
 from ..root.environments import find, number_before_default
+from ..target_tools import sharing
 from ..target_tools.root import locks, manifests, publish, store
 from .context import Context
 from .launch_requests import LaunchFacts, facts_at
@@ -31,7 +32,8 @@ def list_all(root: store.Root) -> Listing:
     listed: list[EnvironmentEntry] = []
     unfinished: list[UnfinishedBuild] = []
     damaged: list[str] = []
-    for home in root.homes():
+    homes = root.homes()
+    for home in homes:
         default = store.default_number(home)
         try:
             listed += [_listed(home, version, default) for version in publish.published(home)]
@@ -45,6 +47,8 @@ def list_all(root: store.Root) -> Listing:
         root=str(root.path),
         site=root.site,
         arch=root.arch,
+        shared=root.shared,
+        misfits=_misfits(root, *homes),
         environments=tuple(listed),
         unfinished=tuple(unfinished),
         damaged=tuple(damaged),
@@ -77,6 +81,10 @@ def _listed(home: store.Home, version: store.Version, default: int | None) -> En
     )
 
 
+def _misfits(root: store.Root, *homes: store.Home) -> tuple[str, ...]:
+    return tuple(why for _, why in store.misfits(root, *homes))
+
+
 def info(root: store.Root, environment: str, *, verify: bool = False) -> Info:
     """Return all that is known of one environment; reads only. *verify*: every file of it too."""
     home, version = find(root, environment)
@@ -86,6 +94,8 @@ def info(root: store.Root, environment: str, *, verify: bool = False) -> Info:
         number=version.number,
         default=version.number == store.default_number(home),
         id=version.id,
+        shared=root.shared,
+        misfits=_misfits(root, home),
         prefix=str(home.prefix(version.id)),
         modulefile=str(home.modulefile(version)),
         lock=read_lock(home, version),
@@ -108,10 +118,12 @@ def smoke(
     Raises DriftError for one whose files are not those that were published, SmokeError.
     """
     home, version = find(root, environment)
+    store.check_writable(root)
     lock = read_lock(home, version)
     manifests.check_unchanged(home, version)
     facts = _facts(lock.plan, site, context)
-    proved = prove(lock, home, version.id, facts, context, ranks)
+    with sharing.readable(home.group):
+        proved = prove(lock, home, version.id, facts, context, ranks)
     evidence = proved[-1]
     if evidence.result.verdict != "passed":
         raise SmokeError(
@@ -143,7 +155,8 @@ def rollback(root: store.Root, name: str, number: int | None, context: Context) 
     takes only keeps a ``remove`` from taking away the number that becomes the default.
     """
     home, _ = find(root, name)
-    with locks.hold(home.default_lock, say=context.reporter.say):
+    store.check_writable(root)
+    with sharing.readable(home.group), locks.hold(home.default_lock, say=context.reporter.say):
         before = store.default_number(home)
         wanted = number_before_default(home) if number is None else number
         version = publish.find_version(home, wanted)
@@ -168,6 +181,14 @@ def remove(
     Old are those that are not among the newest *keep* and were published over *older_than* days
     ago. Raises UsageError for what is in use on this host, and for the default unless all goes.
     """
+    store.check_writable(root)
+    with sharing.readable(sharing.declared_group(root.path)):
+        return _remove(root, environment, context, what, keep, older_than)
+
+
+def _remove(
+    root: store.Root, environment: str, context: Context, what: What, keep: int, older_than: int
+) -> RemoveResult:
     say = context.reporter.say
     name = environment.partition("/")[0]
     home = {home.name: home for home in root.homes()}.get(environment)

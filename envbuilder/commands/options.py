@@ -147,6 +147,9 @@ class CreateOptions:
 
     choice: PlanOptions
     root: RootOption = None
+    shared: Annotated[
+        str | None, typer.Option(metavar="GROUP", help="Make the root one that a group shares.")
+    ] = None
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the step that failed last time.")
     ] = False

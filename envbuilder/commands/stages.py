@@ -27,6 +27,7 @@ from ..render.modulefile import render_modulefile, unfilled
 from ..root import environment_lock
 from ..root.environments import places_of
 from ..schedulers import SCHEDULERS
+from ..target_tools import sharing
 from ..target_tools.root import locks, manifests, publish, store
 from ..target_tools.trust import distrust
 from ..targets.protocol import JobFile
@@ -94,10 +95,15 @@ class CreateStages:
             build_texts(self.given, places_of(home, self.given.id()), plan_inputs)
         check_buildable(self.planned, plan_inputs.prefix_of(self.planned))
         _check_machine(self.options, plan_inputs)
-        root = store.open_root(home.root, plan_inputs.site.name, plan_inputs.arch)
+        shared = self.options.shared
+        root = store.open_root(home.root, plan_inputs.site.name, plan_inputs.arch, shared)
         store.open_home(root, home.name)
         say = self.context.reporter.say
-        with locks.hold(home.lock_file, say=say) as held, files.scratch(home.scratch):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(sharing.readable(home.group))
+            held = stack.enter_context(locks.hold(home.lock_file, say=say))
+            publish.clear(home, home.scratch, say)
+            stack.enter_context(files.scratch(home.scratch))
             environ = held.environ(self.context.environ)
             yield replace(self, context=replace(self.context, environ=environ))
 
@@ -163,16 +169,22 @@ class CreateStages:
                 f"{self.home.name}/{version.number} is published in {places.prefix}",
                 f"envbuild remove {self.home.name}/{version.number} removes it",
             )
-        if not self.options.resume:
-            files.remove_tree(places.prefix)
-            files.remove_tree(places.build)
+        others, say = publish.is_of_another(self.home, lock.id()), self.context.reporter.say
+        if self.options.resume and others:
+            say("what another user began is not gone on with: building anew")
+        if not self.options.resume or others:
+            publish.clear(self.home, places.prefix, say)
+            publish.clear(self.home, places.build, say)
         publish.mark(self.home, lock.id())
         texts = build_texts(lock, places, self.plan_inputs, script_start(facts))
         prepare(places.build, texts, self.plan_inputs.runtime_source)
         hand_over(lock, _downloads(self.home), places.build)
         symptoms = self.plan_inputs.knowledge.value.symptoms
-        with self.context.reporter.steps(lock.plan.steps) as listener:
-            build(lock, places.build, self.context.environ, listener, symptoms)
+        try:
+            with self.context.reporter.steps(lock.plan.steps) as listener:
+                build(lock, places.build, self.context.environ, listener, symptoms)
+        finally:
+            sharing.share_trees(self.home.group, places.build, places.prefix)
 
     def prove(self, lock: Lock) -> tuple[Evidence, ...]:
         facts = self._facts(lock)

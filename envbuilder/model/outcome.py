@@ -95,6 +95,10 @@ class Listing(Document):
     root: Line
     site: Name
     arch: Line
+    shared: Line | None = Field(default=None, description="The group whose members share it.")
+    misfits: tuple[str, ...] = Field(
+        default=(), description="Folders whose group or modes are not those of a shared root."
+    )
     environments: tuple[EnvironmentEntry, ...]
     unfinished: tuple[UnfinishedBuild, ...] = ()
     damaged: tuple[str, ...] = Field(default=(), description="Registries that cannot be read.")
@@ -107,6 +111,12 @@ class Info(Document):
     number: int
     default: bool
     id: Line
+    shared: Line | None = Field(
+        default=None, description="The group that shares the root: its members trust one another."
+    )
+    misfits: tuple[str, ...] = Field(
+        default=(), description="Folders whose group or modes are not those of a shared root."
+    )
     prefix: Line
     modulefile: Line
     lock: Lock

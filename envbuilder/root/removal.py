@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from ..errors import UsageError
 from ..files import remove_tree
+from ..target_tools import sharing
 from ..target_tools.files import entries
 from ..target_tools.root import locks, publish
 from ..target_tools.root.store import Home, Version, default_number
@@ -62,7 +63,7 @@ def remove_unfinished(home: Home, say: Say) -> tuple[str, ...]:
     identities = publish.unpublished(home)
     publish.check_removable(home, identities)
     with _held(home, identities, say):
-        removed = _remove_unfinished(home)
+        removed = _remove_unfinished(home, say)
     strangers = publish.strangers(home)
     if strangers:
         say(f"left alone, as no mark says that it is envbuild's: {', '.join(strangers)}")
@@ -86,7 +87,7 @@ def remove_all(home: Home, say: Say) -> tuple[Version, ...]:
                 publish.withdraw(home, version)
         for version in versions:
             _remove_withdrawn(home, version, say)
-        _remove_unfinished(home)
+        _remove_unfinished(home, say)
     return versions
 
 
@@ -95,7 +96,7 @@ def _remove_withdrawn(home: Home, version: Version, say: Say) -> None:
     if version.id in publish.named(home):
         say(f"{home.prefix(version.id)} stays: a modulefile in {home.modulefiles} names it")
     else:
-        publish.remove_prefix(home, version.id)
+        publish.remove_prefix(home, version.id, say)
 
 
 @contextlib.contextmanager
@@ -117,12 +118,18 @@ def _held(home: Home, identities: Sequence[str], say: Say) -> Iterator[None]:
         yield
 
 
-def _remove_unfinished(home: Home) -> tuple[str, ...]:
-    remove_tree(home.scratch)
-    identities = publish.unpublished(home)
-    for identity in identities:
-        publish.remove_prefix(home, identity)
-    return identities
+def _remove_unfinished(home: Home, say: Say) -> tuple[str, ...]:
+    """Remove the unfinished builds; in a shared root but those that only others may remove."""
+    publish.clear(home, home.scratch, say)
+    removed = []
+    for identity in publish.unpublished(home):
+        if publish.is_removable(home, identity):
+            publish.remove_prefix(home, identity, say)
+            removed.append(identity)
+        else:
+            owner = sharing.owner_of(publish.first_folder(home, identity))
+            say(f"left alone: the unfinished build {identity} belongs to {owner}")
+    return tuple(removed)
 
 
 def _refuse_default(home: Home, version: Version) -> None:

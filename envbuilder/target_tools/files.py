@@ -11,6 +11,8 @@ import tempfile
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from .sharing import declared_group, share_folder
+
 CHUNK = 1024 * 1024
 # A line of a list: the URL of a file, or NAME==VERSION, and its hash, as pip reads them too.
 LINE = re.compile(r"(\S+) --hash=sha256:([0-9a-f]{64})")
@@ -96,12 +98,15 @@ def write_atomically(path: Path, text: str, mode: "int | None" = None) -> None:
 def make_folder(folder: Path) -> None:
     """Make a folder, and those above it, that others may not write, whatever the umask.
 
-    What is there stays as it is.
+    In a root that a group shares the group may. What is there stays as it is.
     """
     if not folder.is_dir():
         make_folder(folder.parent)
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o755)
+            group = declared_group(folder.parent)
+            if group is not None:
+                share_folder(folder, group)
 
 
 def copy_texts(source: Path, target: Path) -> None:

@@ -1,6 +1,6 @@
 """Install a bundle, for ``install.sh``: build it, prove it on its ranks, publish it in a root.
 
-    python -I target_tools install-bundle [--skip-smoke] BUNDLE ROOT <ENVIRONMENT
+    python -I target_tools install-bundle [--skip-smoke] [--shared GROUP] BUNDLE ROOT <ENVIRONMENT
 
 ENVIRONMENT holds the variables for build and smoke test, each with a NUL byte behind it: those of
 the user, without the modules that this Python may need. Nothing is fetched. What was built stays:
@@ -15,9 +15,10 @@ import signal
 import sys
 from pathlib import Path
 
+from . import sharing
 from .bundle import SUMS, facts_of
 from .errors import BuildError, EnvbuildError, SmokeError
-from .files import copy_texts, remove_tree, sha256_of, write_atomically
+from .files import copy_texts, sha256_of, write_atomically
 from .modulefile import filled
 from .processes import ASKING_FOR_THE_END, Running, popen, signals_held_back
 from .proving.evidence import prove
@@ -39,9 +40,11 @@ def copy(bundle, facts, home):
     identity, folder, sums = facts["id"], home.build(facts["id"]), sha256_of(bundle / SUMS)
     whole = folder / COPIED
     if whole.is_file() and whole.read_text(encoding="utf-8") == sums:
-        return
+        if not publish.is_of_another(home, identity):
+            return
+        say(f"what {sharing.owner_of(folder)} began is not gone on with: building anew")
     for each in (folder, home.prefix(identity)):
-        remove_tree(each)
+        publish.clear(home, each, say)
     publish.mark(home, identity)
     copy_texts(bundle / "build", folder)
     for name in facts["placed"]:
@@ -92,8 +95,8 @@ def prove_all(folder, facts, home, environ):
 
 def install(bundle, facts, root, environ, skip_smoke):
     """Build, prove and publish; return the number, None where that was not to be proved."""
-    home = open_home(open_root(root, facts["site"], facts["arch"]), facts["name"])
-    with locks.hold(home.lock_file, say=say) as holder:
+    home = open_home(root, facts["name"])
+    with sharing.readable(home.group), locks.hold(home.lock_file, say=say) as holder:
         version = publish.find_reserved(home, facts["id"])
         if version and publish.is_published(home, version):
             say(f"{home.name}/{version.number} holds exactly this already")
@@ -109,8 +112,11 @@ def install(bundle, facts, root, environ, skip_smoke):
 def make(bundle, facts, home, environ, skip_smoke):
     """Build, prove and publish what is not there yet."""
     identity, folder = facts["id"], home.build(facts["id"])
-    copy(bundle, facts, home)
-    build(folder, environ)
+    try:
+        copy(bundle, facts, home)
+        build(folder, environ)
+    finally:
+        sharing.share_trees(home.group, folder, home.prefix(identity))
     if skip_smoke:
         return None
     proved = prove_all(folder, facts, home, environ)
@@ -133,6 +139,7 @@ def main(arguments):
     """Install; return the exit code."""
     parser = argparse.ArgumentParser(description="Install a bundle.")
     parser.add_argument("--skip-smoke", action="store_true", help="build only, publish nothing")
+    parser.add_argument("--shared", metavar="GROUP", help="share a new root with a group")
     parser.add_argument("bundle", type=Path)
     parser.add_argument("root", type=Path)
     options = parser.parse_args(arguments)
@@ -144,7 +151,8 @@ def main(arguments):
         signal.signal(number, end)
     try:
         facts = facts_of(options.bundle)
-        version = install(options.bundle, facts, options.root, environ, options.skip_smoke)
+        root = open_root(options.root, facts["site"], facts["arch"], options.shared)
+        version = install(options.bundle, facts, root, environ, options.skip_smoke)
     except EnvbuildError as error:
         for problem in error.problems:
             say("\n".join([f"error: {problem.message}", *(f"hint: {h}" for h in problem.hints)]))

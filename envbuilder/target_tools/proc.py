@@ -91,6 +91,12 @@ def boot_id() -> str:
     return read("/proc/sys/kernel/random/boot_id").strip()
 
 
+def boot_time() -> float:
+    """Return when this machine was started, in seconds since 1970; 0 if the kernel hides it."""
+    match = re.search(r"^btime (\d+)$", read("/proc/stat"), re.MULTILINE)
+    return float(match.group(1)) if match else 0.0
+
+
 def pid_namespace() -> str:
     """Return what names the namespace that process ids count in; empty if the kernel hides it."""
     try:

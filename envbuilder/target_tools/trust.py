@@ -3,11 +3,14 @@
 A lock, a cached lock, kept bytecode and a kept wheel count only if the file and every folder above
 it are writable by their owner alone, and that is this user or root. A sticky folder above, such as
 /tmp, does no harm: in it others cannot replace what is not theirs. That a group may write declares
-nothing about its members.
+nothing about its members: a root's stamp does, for the members of the group that it names, and for
+them alone. See ``sharing``.
 """
 
 import os
 import stat
+
+from .sharing import acts_in, declared_group, has_member
 
 
 def distrust(path):
@@ -15,11 +18,22 @@ def distrust(path):
 
     Links on the way are looked at as what they are, and then what they lead to.
     """
+    reason = objection(path)
+    if reason:
+        # Rarely come to: the declaration is looked for only where something has to be declared.
+        group = declared_group(os.path.realpath(str(path)))
+        if group is not None and acts_in(group):
+            return objection(path, group)
+    return reason
+
+
+def objection(path, group=None):
+    """Return why a file does not count where the members of a group trust one another; or None."""
     absolute = os.path.abspath(str(path))  # noqa: PTH100 - links stay
     real = os.path.realpath(absolute)
     for each in dict.fromkeys([*above(absolute), *above(real)]):
         try:
-            reason = fault(each, is_above=each not in (absolute, real))
+            reason = fault(each, each not in (absolute, real), group)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -37,15 +51,19 @@ def above(path):
     return found[::-1]
 
 
-def fault(path, is_above):
-    """Return who else may write a file or folder, or what is in it; None: nobody."""
+def fault(path, is_above, group):
+    """Return who else may write a file or folder, or what is in it; None: nobody.
+
+    *group*: its members are not somebody else; None: there is none.
+    """
     status = os.lstat(path)
-    if status.st_uid not in (0, os.geteuid()):
+    own = status.st_uid in (0, os.geteuid())
+    if not own and (group is None or not has_member(group, status.st_uid)):
         return f"{path} belongs to user {status.st_uid}"
     if stat.S_ISLNK(status.st_mode) or (is_above and status.st_mode & stat.S_ISVTX):
         return None
     if status.st_mode & stat.S_IWOTH:
         return f"everybody may write {path}"
-    if status.st_mode & stat.S_IWGRP:
+    if status.st_mode & stat.S_IWGRP and status.st_gid != group:
         return f"group {status.st_gid} may write {path}"
     return None

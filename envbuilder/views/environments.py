@@ -14,7 +14,10 @@ from .plan import finding_lines
 @joined
 def listing(value: Listing) -> Iterator[str]:
     """Return the environments of a root."""
-    yield f"root {value.root} (site {value.site}, {value.arch})"
+    shared = f", shared with group {value.shared}" if value.shared else ""
+    yield f"root {value.root} (site {value.site}, {value.arch}{shared})"
+    for misfit in value.misfits:
+        yield from filled("  ! ", misfit)
     rows = [("environment", "proved", "last proof", "")]
     for item in value.environments:
         notes = {"default": item.default, "newest test FAILED": item.last_failed}
@@ -42,6 +45,13 @@ def _known(item: EnvironmentEntry) -> list[str]:
     return filled("    ! ", "; ".join(marks)) if marks else []
 
 
+def _shared(value: Info) -> list[tuple[str, str]]:
+    """Return the row of a shared root."""
+    if value.shared is None:
+        return []
+    return [("shared", f"with group {value.shared}: its members trust one another's files")]
+
+
 def _files(value: Info) -> str:
     """Return whether the files of a prefix were recorded, and are as they were then."""
     if value.manifest is None:
@@ -65,8 +75,11 @@ def info(value: Info) -> Iterator[str]:
             ("modulefile", value.modulefile),
             ("site", f"{plan.site}, {plan.arch}"),
             ("files", _files(value)),
+            *_shared(value),
         ]
     )
+    for misfit in value.misfits:
+        yield from filled("  ! ", misfit)
     yield from (f"  {line}" for line in value.changed or ())
     yield from (f"  ! {line}" for line in value.damaged)
     yield from ("", "components")

@@ -170,6 +170,59 @@ def test_a_silent_holder_that_cannot_be_seen_is_named_and_left_alone(tmp_path: P
         assert json.loads(path.read_text())["token"] == "t"
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [{"boot": "another"}, {"boot": "", "namespace": ""}],
+    ids=["boot id", "none, earlier"],
+)
+@pytest.mark.parametrize("since", [30, 3600])
+def test_a_holder_from_before_this_start_of_the_machine_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str], since: float
+) -> None:
+    """At once, also when its last sign of life is younger than those that are waited for."""
+    started = time.time() - 20
+    monkeypatch.setattr(proc, "boot_time", lambda: started)
+    path = tmp_path / "in-use.lock"
+    path.write_text(json.dumps(here(**changes)._asdict()))
+    age(path, since)
+    said: list[str] = []
+    began = time.monotonic()
+    with locks.hold(path, say=said.append, poll=60):
+        assert json.loads(path.read_text())["pid"] == os.getpid()
+    assert time.monotonic() - began < 30
+    assert len(said) == 1
+    assert said[0].startswith("taking over from process 1 on ")
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        {"boot": "another"},  # its last sign of life is from after the start: another machine
+        {"boot": "", "namespace": ""},
+        {"host": "node7", "boot": "another"},
+    ],
+)
+def test_a_holder_that_is_not_known_to_be_gone_is_waited_for_and_its_silence_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holder: dict[str, str]
+) -> None:
+    started = time.time() - (20 if "host" in holder else 3600)
+    monkeypatch.setattr(proc, "boot_time", lambda: started)
+    path = tmp_path / "in-use.lock"
+    path.write_text(json.dumps(here(**holder)._asdict()))
+    age(path, 100)
+    said: list[str] = []
+    with pytest.raises(BuildError, match="gave up waiting"):
+        with locks.hold(path, say=said.append, wait=0.2, poll=0.05):
+            pass
+    assert len(said) == 1
+    assert "no sign of life for 100 s, after 300 s the wait ends" in said[0]
+    assert json.loads(path.read_text())["token"] == "t"
+
+
+def test_this_machine_was_started_before_now() -> None:
+    assert 0 < proc.boot_time() < time.time()
+
+
 HIDDEN = "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --clear-groups"
 
 

@@ -72,7 +72,10 @@ def test_a_folder_with_other_things_in_it_is_not_made_a_root(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"schema": 2, "site": "local", "arch": "x86_64"}', "newer envbuild"),
+        ('{"schema": 3, "site": "local", "arch": "x86_64"}', "newer envbuild"),
+        ('{"schema": 2, "site": "local", "arch": "x86_64"}', "schema 2 names the group"),
+        ('{"schema": 1, "site": "a", "arch": "b", "group": "staff"}', "schema 1 none"),
+        ('{"schema": 2, "site": "a", "arch": "b", "group": " "}', "its group must be a name"),
         ('{"schema": 1}', "damaged"),
         ("", "damaged"),
     ],

@@ -6,8 +6,9 @@ Records are appended beside the prefix and never changed.
 import time
 from pathlib import Path
 
+from .. import sharing
 from ..errors import BuildError
-from ..files import canonical_json, copy_texts, read_json, write_atomically
+from ..files import canonical_json, copy_texts, make_folder, read_json, write_atomically
 from ..messages import one_line
 from ..processes import start
 from .runner import LOG, SmokeRequest, run_smoke
@@ -21,7 +22,7 @@ TOOLS = Path(__file__).resolve().parent.parent
 
 def next_run(folder: Path) -> Path:
     """Make and return the folder for the next run: ``<folder>/0001`` and so on."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     number = max([int(each.name) for each in folder.iterdir() if each.name.isdigit()], default=0)
     while True:
         number += 1
@@ -99,6 +100,14 @@ def prove(proving, home, identity, environ, start=start, clock=time.gmtime):
     The first that fails is the last that is run: the others would say nothing new of an environment
     that is refused.
     """
+    try:
+        return prove_each(proving, home, identity, environ, start, clock)
+    finally:
+        sharing.share_trees(home.group, home.evidence(identity))
+
+
+def prove_each(proving, home, identity, environ, start, clock):
+    """Run every smoke test and keep its record."""
     proved = []
     facts = build_facts(home.build(identity), proving["components"])
     for proof in proving["proofs"]:

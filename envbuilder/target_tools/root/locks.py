@@ -1,31 +1,38 @@
 """Locks as files made with O_EXCL: they work on NFS and Lustre, where flock often does not.
 
 A lock says who holds it (host, boot, PID namespace, process, a token) and shows that it lives by a
-heartbeat, the file's modification time. A lock whose holder is known to be gone, because its
-process id is gone or belongs to another process by now, is taken over and that is said. That is
-known only in the holder's own PID namespace, between two starts of its machine: what cannot be seen
-is not gone. A holder that cannot be seen and is silent is named and left alone: only a person can
+heartbeat, the file's modification time. A lock whose holder is known to be gone is taken over and
+that is said. It is known in the holder's own PID namespace, where its process id is gone or belongs
+to another process by now; and where its last sign of life is from before this machine was started,
+whose name it has: who lived on in a machine of the same name would have given one since. Else what
+cannot be seen is not gone: a holder that is silent is named and left alone, as only a person can
 know what became of it.
+
+In a root that a group shares the holder may be another user, whose processes cannot be ended. What
+it left running in the environment's folder is waited for, too.
 """
 
 import contextlib
 import json
 import os
-import pwd
 import secrets
 import socket
 import threading
 import time
+from pathlib import Path
 from typing import Dict, Mapping, NamedTuple
 
-from .. import proc
+from .. import proc, sharing
 from ..errors import BuildError
 from ..processes import end_marked, now
 
 # Seconds between two signs of life, and without one until a holder that cannot be seen is called
 # silent.
 HEARTBEAT = 5.0
+# Seconds without one until that is said.
+QUIET = 3 * HEARTBEAT
 SILENT = 300.0
+BUILDING = "which is building the same environment"
 # The variable by which a successor finds what a killed holder left running.
 MARK = "ENVBUILD_RUN"
 
@@ -51,7 +58,9 @@ class Holder(NamedTuple):
         here = own_world()
         if (self.host, self.boot, self.namespace) == here or self.host != here[0]:
             return f"process {self.pid} on {self.host}"
-        where = "in another PID namespace" if self.boot == here[1] else "of another start of it"
+        where = "of another start of it" if self.boot else "of an earlier release"
+        if self.boot == here[1]:
+            where = "in another PID namespace"
         return f"process {self.pid} on {self.host} ({where}, which cannot be seen from here)"
 
     def environ(self, environ: Mapping[str, str]) -> "Dict[str, str]":
@@ -93,7 +102,7 @@ def acquire(path, say, wait, poll):
     me = Holder(host, os.getpid(), birth, secrets.token_hex(8), boot, namespace)
     begin = now()
     unreadable = None
-    announced = False
+    announced: "set[str]" = set()
     while True:
         if create(path, me):
             return me
@@ -109,21 +118,40 @@ def acquire(path, say, wait, poll):
             time.sleep(poll)
             continue
         unreadable = None
-        if is_gone(other):
-            take_over(path, other, say)
+        waited_for = look_at(path, other, say)
+        if waited_for is None:
             continue
-        age = age_of(path)
-        if not can_be_seen(other) and age is not None and age > SILENT:
-            raise BuildError(
-                f"{path} is held by {other}, silent for {age:.0f} s",
-                f"if that process is gone, remove the file: rm '{path}'",
-            )
-        if not announced:
-            say(f"waiting for {other}, which is building the same environment")
-            announced = True
+        kind, text = waited_for
+        if kind not in announced:
+            say(text)
+            announced.add(kind)
         if now() - begin > wait:
             raise BuildError(f"gave up waiting for {other}, which holds {path}")
         time.sleep(poll)
+
+
+def look_at(path, holder, say):
+    """Return what a lock is waited for because of, its kind and in words; None: it is free now.
+
+    Raises BuildError for a holder that cannot be seen and is silent.
+    """
+    if is_gone(holder) or is_of_earlier_start(path, holder):
+        left = left_by_another(path)
+        if left:
+            return "left", f"waiting for what {of_user(path, holder)} left running: {left[0]}"
+        take_over(path, holder, say)
+        return None
+    age = age_of(path)
+    text = f"waiting for {of_user(path, holder)}, {BUILDING}"
+    if can_be_seen(holder) or age is None or age <= QUIET:
+        return "lives", text
+    if age > SILENT:
+        raise BuildError(
+            f"{path} is held by {holder}, silent for {age:.0f} s",
+            f"if that process is gone, remove the file: rm '{path}'",
+        )
+    silence = f"no sign of life for {age:.0f} s, after {SILENT:.0f} s the wait ends"
+    return "quiet", f"{text}; {silence}"
 
 
 def create(path, me):
@@ -132,9 +160,11 @@ def create(path, me):
     text = json.dumps(me._asdict())
     try:
         aside.write_text(text, encoding="utf-8")
-        # Whatever the umask: who waits must be able to see for whom.
+        # Whatever the umask: who waits must be able to see for whom. A kernel that protects hard
+        # links lets another member put the file back only if that member may write it.
         with contextlib.suppress(OSError):
-            aside.chmod(0o644)
+            shared = sharing.declared_group(path.parent) is not None
+            aside.chmod(0o664 if shared else 0o644)
         try:
             os.link(aside, path)
         except FileExistsError:
@@ -166,12 +196,41 @@ def read(path):
 def owner_of(path):
     """Return the name of the user that a file belongs to."""
     try:
-        number = path.stat().st_uid
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return f"user {number}"
+        return sharing.owner_of(path)
     except OSError:
         return "another user"
+
+
+def of_user(path, holder):
+    """Return a holder in words, with the user's name where that is another one."""
+    owner = uid_of(path)
+    other = bool(holder.token) and owner not in (None, os.geteuid())
+    return f"{holder} (user {sharing.user_name(owner)})" if other else str(holder)
+
+
+def uid_of(path):
+    """Return the number of the user that a file belongs to, None where it is gone."""
+    try:
+        return path.lstat().st_uid
+    except OSError:
+        return None
+
+
+def left_by_another(path):
+    """Return the processes of another user, the owner of a lock, that work in its folder, in words.
+
+    Their command lines name the folder, as those of a build's steps do. Only they themselves, or
+    root, can end them.
+    """
+    owner, folder = uid_of(path), os.fsencode(str(path.parent)) + b"/"
+    if os.geteuid() == 0 or owner in (None, os.geteuid()):
+        return ()
+    found = []
+    for pid in proc.pids():
+        theirs = uid_of(Path(f"/proc/{pid}")) == owner
+        if theirs and any(folder in word for word in proc.read_words(pid, "cmdline")):
+            found.append(f"process {pid}")
+    return tuple(found)
 
 
 def age_of(path):
@@ -207,6 +266,15 @@ def is_gone(holder):
     except OSError:
         return False
     return False
+
+
+def is_of_earlier_start(path, holder):
+    """Whether a holder of a machine of this name gave its last sign of life before this start."""
+    host, boot, _ = own_world()
+    if not holder.token or holder.host != host or not boot or holder.boot == boot:
+        return False
+    started, age = proc.boot_time(), age_of(path)
+    return bool(started) and age is not None and time.time() - age < started
 
 
 def take_over(path, gone, say):

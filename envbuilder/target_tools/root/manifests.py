@@ -2,6 +2,7 @@
 
 from .. import manifest
 from ..errors import DriftError
+from ..files import make_folder
 from .store import Home, Version
 
 # So many files are named; info --verify shows all.
@@ -10,7 +11,7 @@ NAMED = 10
 
 def record(home: Home, identity: str, when: str) -> None:
     """Record the files of a prefix. *when*: ``published``, or ``later`` for one from before."""
-    home.evidence(identity).mkdir(parents=True, exist_ok=True)
+    make_folder(home.evidence(identity))
     manifest.write(home.manifest(identity), manifest.record(home.prefix(identity), when))
 
 

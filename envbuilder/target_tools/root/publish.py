@@ -7,12 +7,22 @@ before it is whole; the old default stays until the new one is in place.
 
 import contextlib
 import os
+import secrets
 import shutil
 import stat
 from pathlib import Path
+from typing import Callable
 
+from .. import sharing
 from ..errors import UsageError
-from ..files import canonical_json, entries, make_read_only, remove_tree, write_atomically
+from ..files import (
+    canonical_json,
+    entries,
+    make_folder,
+    make_read_only,
+    remove_tree,
+    write_atomically,
+)
 from ..modulefile import default_text
 from . import manifests
 from .store import (
@@ -28,8 +38,13 @@ from .store import (
     write_registry,
 )
 
+Say = Callable[[str], None]
 # What a finished environment no longer needs of its build; scripts, logs, lock and our wheel stay.
 SCAFFOLDING = ("wheelhouse", "build-tools", "runtime-build")
+
+
+def print_nothing(_: str) -> None:
+    """Where nobody is to be told."""
 
 
 def find_reserved(home: Home, identity: str) -> "Version | None":
@@ -52,9 +67,10 @@ def reserve(home: Home, identity: str, dialect: str) -> Version:
 
 def publish(home: Home, version: Version, modulefile: str) -> Path:
     """Make the prefix read-only, record its files, write its modulefile; keep the default."""
+    sharing.share_trees(home.group, home.prefix(version.id))
     make_read_only(home.prefix(version.id))
     manifests.record(home, version.id, "published")
-    home.modulefiles.mkdir(parents=True, exist_ok=True)
+    make_folder(home.modulefiles)
     path = home.modulefile(version)
     write_atomically(path, modulefile)
     show_root(home.modulefiles, path)
@@ -140,7 +156,7 @@ def withdraw(home: Home, version: Version) -> None:
 
 def mark(home: Home, identity: str) -> None:
     """Say that a build and its prefix are ours, before there is anything else of them."""
-    home.build(identity).mkdir(parents=True, exist_ok=True)
+    make_folder(home.build(identity))
     write_atomically(home.mark(identity), canonical_json({"schema": SCHEMA, "build": identity}))
 
 
@@ -152,25 +168,60 @@ def is_ours(home: Home, identity: str) -> bool:
     return whole and is_folder(build)
 
 
-def remove_prefix(home: Home, identity: str) -> None:
+def remove_prefix(home: Home, identity: str, say: Say = print_nothing) -> None:
     """Remove a prefix with its evidence and, at last, the build folder, whose mark goes last."""
     build = home.build(identity)
-    remove_tree(home.prefix(identity))
-    remove_tree(home.evidence(identity))
+    clear(home, home.prefix(identity), say)
+    clear(home, home.evidence(identity), say)
     if is_folder(build):
-        build.chmod(stat.S_IMODE(build.stat().st_mode) | 0o700)
+        if build.stat().st_mode & stat.S_IRWXU != stat.S_IRWXU:
+            build.chmod(stat.S_IMODE(build.stat().st_mode) | stat.S_IRWXU)
         for path in entries(build):
             if path.name != home.mark(identity).name:
-                remove_tree(path)
-    remove_tree(build)
+                try:
+                    remove_tree(path)
+                except PermissionError:
+                    if home.group is None:
+                        raise
+    clear(home, build, say)
+
+
+def clear(home: Home, path: Path, say: Say = print_nothing) -> None:
+    """Remove a file or folder of an environment.
+
+    In a shared root its place becomes free in any case: what only another member may remove, as a
+    published prefix, is set aside as an unfinished build, which that member removes as any other.
+    """
+    try:
+        remove_tree(path)
+    except PermissionError:
+        if home.group is None or path.parent != home.folder:
+            raise
+        identity = secrets.token_hex(6)
+        mark(home, identity)
+        # In the same folder: only there may one rename what one may not write.
+        path.rename(home.prefix(identity))
+        say(
+            f"{path} belongs to {sharing.owner_of(home.prefix(identity))}: set aside as unfinished "
+            f"build {identity}, which that user, or root, removes: "
+            f"envbuild remove {home.name} --unfinished"
+        )
+
+
+def is_of_another(home: Home, identity: str) -> bool:
+    """Whether a build that is there was begun by another member of a shared root."""
+    folders = [each for each in (home.prefix(identity), home.build(identity)) if is_folder(each)]
+    return home.group is not None and any(each.stat().st_uid != os.geteuid() for each in folders)
 
 
 def check_removable(home: Home, identities: "tuple[str, ...]") -> None:
-    """Raise UsageError, before anything is removed, for what this user may not remove."""
+    """Raise UsageError, before anything is removed, for what this user may not remove.
+
+    In a shared root that is what lies in its own folders: the rest can be set aside.
+    """
     folders = [home.folder, home.modulefiles]
-    for identity in identities:
-        for folder in (home.prefix(identity), home.evidence(identity), home.build(identity)):
-            folders += [Path(here) for here, _, _ in os.walk(str(folder))]
+    if home.group is None:
+        folders += [folder for identity in identities for folder in folders_of(home, identity)]
     for folder in folders:
         if folder.is_dir() and not may_change(folder):
             raise UsageError(
@@ -178,6 +229,23 @@ def check_removable(home: Home, identities: "tuple[str, ...]") -> None:
                 f"{folder.stat().st_uid}",
                 "nothing was removed; its owner, or root, can do it",
             )
+
+
+def folders_of(home, identity):
+    """Yield every folder of a prefix, of its evidence and of its build."""
+    for folder in (home.prefix(identity), home.evidence(identity), home.build(identity)):
+        for here, _, _ in os.walk(str(folder)):
+            yield Path(here)
+
+
+def first_folder(home: Home, identity: str) -> Path:
+    """Return the first folder of a build that is there: its owner is whose the build is."""
+    return next(folders_of(home, identity))
+
+
+def is_removable(home: Home, identity: str) -> bool:
+    """Whether this user may remove all of a build."""
+    return all(may_change(folder) for folder in folders_of(home, identity))
 
 
 def may_change(folder):

@@ -5,11 +5,15 @@ import re
 from pathlib import Path
 from typing import Container, NamedTuple
 
+from .. import sharing
 from ..errors import BuildError, UsageError
 from ..files import canonical_json, entries, make_folder, write_atomically
+from ..sharing import STAMP
 
-STAMP = ".envbuild.json"
 SCHEMA = 1
+# Of the stamp of a root. Only one that is shared has the new one: earlier releases would make
+# files there that the other members cannot change.
+STAMP_SCHEMA = 2
 DEFAULT_FILES = {"lua": ".modulerc.lua", "tcl": ".version"}
 
 
@@ -38,6 +42,11 @@ class Home:
         # For work that leaves nothing; who holds the lock may remove what a killed one left.
         self.scratch: Path = self.folder / ".scratch"
         self.modulefiles: Path = root / "modulefiles" / name
+
+    @property
+    def group(self) -> "int | None":
+        """The group that shares the root, by its number; None: it is one user's."""
+        return sharing.declared_group(self.root)
 
     def prefix(self, identity: str) -> Path:
         """Return the prefix of an id; it is never moved."""
@@ -70,6 +79,8 @@ class Root(NamedTuple):
     path: Path
     site: str
     arch: str
+    # What the group that shares it is called; None: it is one user's.
+    shared: "str | None" = None
 
     def home(self, name: str) -> Home:
         """Return the places of an environment."""
@@ -117,11 +128,13 @@ def check_root_path(path: Path) -> None:
             )
 
 
-def open_root(path: Path, site: str, arch: str) -> Root:
-    """Open the root for *site* and *arch*, making and stamping it if it is new.
+def open_root(path: Path, site: str, arch: str, shared: "str | None" = None) -> Root:
+    """Open the root for *site* and *arch* to write in it, making and stamping it if it is new.
 
-    Raises UsageError when it belongs to another site or architecture, or when its path cannot be
-    in scripts, OSError when it cannot be written.
+    *shared*: the group that a new one is shared with, and that one that is there must be.
+
+    Raises UsageError when it belongs to another site, architecture or group, or when its path
+    cannot be in scripts, OSError when it cannot be written.
     """
     check_root_path(path)
     found = read_stamp(path)
@@ -135,10 +148,8 @@ def open_root(path: Path, site: str, arch: str) -> Root:
                 f"{path} is not empty and not a root of envbuild",
                 "give --root a new or an empty folder",
             )
-        found = Root(path, site, arch)
-        make_folder(path)
-        stamp = {"schema": SCHEMA, "site": site, "arch": arch}
-        write_atomically(path / STAMP, canonical_json(stamp))
+        found = Root(path, site, arch, shared)
+        make_root(found)
     if found.arch != arch:
         raise UsageError(
             f"the root {path} holds environments for {found.arch}, not for {arch}",
@@ -149,8 +160,91 @@ def open_root(path: Path, site: str, arch: str) -> Root:
             f"the root {path} belongs to site {found.site}, not to {site}",
             f"use --site {found.site}, or another --root",
         )
+    check_same_group(found, shared)
+    check_writable(found)
     make_folder(path / "modulefiles")
     return found
+
+
+def make_root(root: Root) -> None:
+    """Make and stamp a root. Raises UsageError for a group that cannot share it, OSError."""
+    stamp = {"schema": SCHEMA, "site": root.site, "arch": root.arch}
+    if root.shared is None:
+        make_folder(root.path)
+        write_atomically(root.path / STAMP, canonical_json(stamp))
+        return
+    group = sharing.group_number(root.shared)
+    if not sharing.may_write(group):
+        raise UsageError(
+            f"you are not in group {root.shared}: you cannot share a root with it",
+            "groups shows yours; after a change to them, log in anew",
+        )
+    make_folder(root.path)
+    try:
+        sharing.share_folder(root.path, group)
+    except PermissionError as error:
+        raise UsageError(
+            f"{sharing.misfit(root.path, group)}, and it belongs to {sharing.owner_of(root.path)}",
+            repair(root.path, root.shared),
+        ) from error
+    stamp = dict(stamp, schema=STAMP_SCHEMA, group=root.shared)
+    write_atomically(root.path / STAMP, canonical_json(stamp), mode=0o644)
+
+
+def repair(folder, group):
+    """Return the advice for a folder that does not fit the group that shares the root."""
+    mode = f"{sharing.FOLDER_MODE:o}"
+    return f"its owner can mend it: chgrp {group} '{folder}' && chmod {mode} '{folder}'"
+
+
+def check_same_group(root, shared):
+    """Raise UsageError if a root is not shared with the group that was asked for."""
+    if shared in (None, root.shared):
+        return
+    said = f"shared with group {root.shared}" if root.shared else "not shared with any group"
+    raise UsageError(
+        f"the root {root.path} is {said}",
+        f"a root is shared from its beginning: give --shared {shared} another --root",
+    )
+
+
+def check_writable(root: Root) -> None:
+    """Raise UsageError in a shared root for who is no member, or if its modes do not fit.
+
+    For every verb that changes something, before it does. In a root of one user its modes decide.
+    """
+    if root.shared is None:
+        return
+    if not sharing.may_write(sharing.group_number(root.shared)):
+        raise UsageError(
+            f"the root {root.path} is shared with group {root.shared}, and you are not in it",
+            "its environments can be loaded, listed and shown; nothing was changed",
+            "after you became a member, log in anew",
+        )
+    found = misfits(root)
+    if found:
+        folder = found[0][0]
+        raise UsageError(
+            f"the root is shared with group {root.shared}, but {found[0][1]}",
+            repair(folder, root.shared),
+        )
+
+
+def misfits(root: Root, *homes: Home) -> "list[tuple[Path, str]]":
+    """Return the folders of a root and of environments that do not fit the stamp, each with why.
+
+    Nothing for one that is not shared. A group without a number here fits nowhere.
+    """
+    if root.shared is None:
+        return []
+    folders = [root.path, root.path / "modulefiles"]
+    folders += [each for home in homes for each in (home.folder, home.modulefiles)]
+    try:
+        group = sharing.group_number(root.shared)
+    except UsageError as error:
+        return [(root.path, str(error))]
+    found = [(each, sharing.misfit(each, group)) for each in folders if each.is_dir()]
+    return [(folder, why) for folder, why in found if why]
 
 
 def read_stamp(path):
@@ -165,26 +259,32 @@ def read_stamp(path):
     else:
         problem = stamp_problem(stamp)
     schema = stamp.get("schema") if isinstance(stamp, dict) else None
-    if isinstance(schema, int) and schema > SCHEMA:
+    if isinstance(schema, int) and schema > STAMP_SCHEMA:
         raise UsageError(
             f"the root {path} was made by a newer envbuild: its schema is {schema}, "
-            f"this one knows {SCHEMA}",
+            f"this one knows {STAMP_SCHEMA}",
             "update envbuild, or use another --root",
         )
     if problem:
         raise UsageError(
             f"{file} is damaged: {problem}",
-            'it should hold {"schema": 1, "site": "...", "arch": "..."}',
+            'it should hold {"schema": 1, "site": "...", "arch": "..."}, of a shared root '
+            '{"schema": 2, ..., "group": "..."}',
         )
-    return Root(path, stamp["site"], stamp["arch"])
+    return Root(path, stamp["site"], stamp["arch"], stamp.get("group"))
 
 
 def stamp_problem(stamp):
     """Return what is wrong with a stamp, or None."""
     if not isinstance(stamp, dict):
         return "no object"
-    if set(stamp) - {"schema"} != {"site", "arch"}:
+    if set(stamp) - {"schema", "group"} != {"site", "arch"}:
         return "it must hold site and arch"
+    if ("group" in stamp) != (stamp.get("schema") == STAMP_SCHEMA):
+        return "schema 2 names the group that shares the root, and schema 1 none"
+    group = stamp.get("group", "-")
+    if not (isinstance(group, str) and group.isprintable() and group.strip()):
+        return "its group must be a name"
     names = all(isinstance(stamp[n], str) and NAME.match(stamp[n]) for n in ("site", "arch"))
     return None if names else "site and arch must be names"
 
@@ -202,6 +302,10 @@ def open_home(root: Root, name: str) -> Home:
     The registry is written at once, so that a build that fails is listed and can be removed.
     """
     home = root.home(name)
+    for folder, why in misfits(root, home):
+        raise UsageError(
+            f"the root is shared with group {root.shared}, but {why}", repair(folder, root.shared)
+        )
     make_folder(home.folder)
     if not home.registry_file.exists():
         write_registry(home, ())
@@ -288,7 +392,8 @@ def write_registry(home: Home, versions: "tuple[Version, ...]") -> None:
     """Replace the registry at once."""
     make_folder(home.folder)
     registry = {"schema": SCHEMA, "versions": [each._asdict() for each in versions]}
-    write_atomically(home.registry_file, canonical_json(registry))
+    with sharing.readable(home.group):
+        write_atomically(home.registry_file, canonical_json(registry))
 
 
 def default_number(home: Home) -> "int | None":

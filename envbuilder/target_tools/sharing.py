@@ -1,0 +1,151 @@
+"""Roots that a group shares: who is a member, and the modes by which members can work together.
+
+The root's stamp declares it, and nothing else: a group bit of a file or folder says nothing. In
+such a root folders are setgid, of the group and writable by it, whatever the umask, and others may
+look; what is published nobody may write. Only what one owns can have its modes changed.
+"""
+
+import contextlib
+import functools
+import grp
+import json
+import os
+import pwd
+import stat
+from pathlib import Path
+from typing import Iterator
+
+from .errors import UsageError
+
+STAMP = ".envbuild.json"
+FOLDER_MODE = 0o2775
+
+
+def group_number(name: str) -> int:
+    """Return the number of a group, which may be given as one. Raises UsageError."""
+    try:
+        return int(name) if name.isdecimal() else grp.getgrnam(name).gr_gid
+    except KeyError as error:
+        raise UsageError(
+            f"there is no group {name!r} on this machine",
+            "getent group shows a group, and groups those that you are in",
+        ) from error
+
+
+def acts_in(group: int) -> bool:
+    """Whether this process is one of a group's members."""
+    return group == os.getegid() or group in os.getgroups()
+
+
+def may_write(group: int) -> bool:
+    """Whether this process may write what a group shares."""
+    return os.geteuid() == 0 or acts_in(group)
+
+
+@functools.lru_cache(maxsize=None)
+def has_member(group: int, user: int) -> bool:
+    """Whether a user is a member of a group, as the accounts of this machine have it."""
+    try:
+        account = pwd.getpwuid(user)
+        return group in os.getgrouplist(account.pw_name, account.pw_gid)
+    except (KeyError, OSError):
+        return False
+
+
+def user_name(number: int) -> str:
+    """Return what a user is called; one without an account here by the number."""
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
+
+
+def owner_of(path: Path) -> str:
+    """Return what the user is called that a file or folder belongs to."""
+    return user_name(path.lstat().st_uid)
+
+
+def declared_group(path: "Path | str") -> "int | None":
+    """Return the group that shares the root around a path or at it; None: nobody declared one."""
+    here = Path(path)
+    for folder in (here, *here.parents):
+        try:
+            stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        # Environments and builds have a file of that name, too, but no site.
+        if isinstance(stamp, dict) and "site" in stamp:
+            return stated_group(stamp)
+    return None
+
+
+def stated_group(stamp: dict) -> "int | None":
+    """Return the number of the group that a stamp names; None: none, or none of this machine."""
+    name = stamp.get("group")
+    with contextlib.suppress(UsageError):
+        return group_number(name) if isinstance(name, str) else None
+    return None
+
+
+def misfit(folder: Path, group: int) -> "str | None":
+    """Return why a folder's group or mode is not that of a shared one; None: they are."""
+    status = folder.stat()
+    if status.st_gid != group:
+        return f"{folder} is of group {status.st_gid}, not {group}"
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & FOLDER_MODE != FOLDER_MODE or mode & stat.S_IWOTH:
+        return f"{folder} has mode {mode:o}, not {FOLDER_MODE:o}"
+    return None
+
+
+def share_folder(folder: Path, group: int) -> None:
+    """Let a group write a folder, and what is made in it be the group's; others may look."""
+    if misfit(folder, group):
+        os.chown(str(folder), -1, group)
+        # After chown, which may take the setgid bit away.
+        folder.chmod(FOLDER_MODE)
+
+
+def share_trees(group: "int | None", *folders: Path) -> None:
+    """Share all that is this user's in folders; nothing without a group. Links stay as they are.
+
+    All may read it, and run what their owner may, whatever the umask was.
+    """
+    for top in folders if group is not None else ():
+        for here, names, files in os.walk(str(top)):
+            del names  # each comes as *here*
+            for path in (Path(here), *(Path(here, name) for name in files)):
+                share_one(path, group)
+
+
+def share_one(path, group):
+    """Share one file or folder, if it is this user's own and there."""
+    with contextlib.suppress(FileNotFoundError):
+        status = path.lstat()
+        if status.st_uid != os.geteuid() or stat.S_ISLNK(status.st_mode):
+            return
+        if stat.S_ISDIR(status.st_mode):
+            share_folder(path, group)
+            return
+        mode = stat.S_IMODE(status.st_mode)
+        wanted = mode | 0o664 | (0o011 if mode & stat.S_IXUSR else 0)
+        if status.st_gid != group:
+            os.chown(str(path), -1, group)
+        if (status.st_gid, mode) != (group, wanted):
+            path.chmod(wanted)
+
+
+@contextlib.contextmanager
+def readable(group: "int | None") -> Iterator[None]:
+    """Let all read the files that are made meanwhile, whatever the umask; nothing without a group.
+
+    What must be writable by the group, too, is made so: caches and the like of the user must not.
+    """
+    if group is None:
+        yield
+        return
+    before = os.umask(0o022)
+    try:
+        yield
+    finally:
+        os.umask(before)
