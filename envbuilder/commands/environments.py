@@ -70,6 +70,7 @@ def _listed(home: store.Home, version: store.Version, default: int | None) -> En
         default=version.number == default,
         id=version.id,
         summary=plan.summary if plan else "",
+        site=plan.site if plan else None,
         tier=tiers[-1] if tiers else None,
         proved=passed[-1].time if passed else None,
         last_failed=bool(proofs) and proofs[-1].result.verdict == "failed",

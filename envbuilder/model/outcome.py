@@ -74,6 +74,7 @@ class EnvironmentEntry(Document):
     default: bool
     id: Line
     summary: str
+    site: Name | None = Field(default=None, description="Its lock's; None: that cannot be read.")
     tier: Tier | None = Field(description="The highest tier ever proved; None: no proof left.")
     proved: str | None = Field(description="When it was last proved, ISO 8601 in UTC.")
     last_failed: bool = Field(description="Whether the newest smoke test failed.")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .errors import UsageError
-from .files import sha256_of
+from .files import parse_json, sha256_of
 from .proving.records import is_integer, is_number, is_text, or_none, several
 from .root.store import DEFAULT_FILES, NAME, PREFIX
 
@@ -154,10 +154,7 @@ FIELDS = {
 
 def read_facts(data):
     """Return what bundle.json says. Raises ValueError for what cannot be of a bundle."""
-    try:
-        facts = json.loads(data.decode("utf-8"))
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    facts = parse_json(data.decode("utf-8"))
     if not isinstance(facts, dict):
         raise ValueError("it is no object")  # noqa: TRY004 - of what was written
     for name, is_right in FIELDS.items():

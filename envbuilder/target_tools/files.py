@@ -169,4 +169,12 @@ def canonical_json(value: object) -> str:
 
 def read_json(path):
     """Return what a file of JSON holds. Raises OSError, ValueError."""
-    return json.loads(Path(path).read_text(encoding="utf-8"))
+    return parse_json(Path(path).read_text(encoding="utf-8"))
+
+
+def parse_json(text):
+    """Return what a text of JSON holds. Raises ValueError, also for one nested too deeply."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None

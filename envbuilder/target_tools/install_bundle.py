@@ -23,10 +23,7 @@ from .modulefile import filled
 from .processes import ASKING_FOR_THE_END, Running, popen, signals_held_back
 from .proving.evidence import prove
 from .root import locks, manifests, publish
-from .root.store import open_home, open_root
-
-# In the build folder: the sums of the bundle that it was copied from, once it is whole.
-COPIED = "bundle.complete"
+from .root.store import BUNDLED, open_home, open_root
 
 
 def say(text):
@@ -38,7 +35,8 @@ def say(text):
 def copy(bundle, facts, home):
     """Put the build folder of the bundle there, its paths those of the root, if it is not yet."""
     identity, folder, sums = facts["id"], home.build(facts["id"]), sha256_of(bundle / SUMS)
-    whole = folder / COPIED
+    # It holds the sums of the bundle that the folder was copied from.
+    whole = folder / BUNDLED
     if whole.is_file() and whole.read_text(encoding="utf-8") == sums:
         if not publish.is_of_another(home, identity):
             return
@@ -99,8 +97,11 @@ def install(bundle, facts, root, environ, skip_smoke):
     with sharing.readable(home.group), locks.hold(home.lock_file, say=say) as holder:
         version = publish.find_reserved(home, facts["id"])
         if version and publish.is_published(home, version):
-            say(f"{home.name}/{version.number} holds exactly this already")
+            name = f"{home.name}/{version.number}"
+            say(f"{name} holds exactly this already")
             manifests.check_unchanged(home, version)
+            if not home.evidence(version.id).is_dir():
+                say(f"it was never proved: envbuild smoke {name} --root '{home.root}' does it")
         else:
             version = make(bundle, facts, home, holder.environ(environ), skip_smoke)
         if version:
@@ -151,7 +152,9 @@ def main(arguments):
         signal.signal(number, end)
     try:
         facts = facts_of(options.bundle)
-        root = open_root(options.root, facts["site"], facts["arch"], options.shared)
+        # Bundles of several sites may share a root: each lock says whose it is.
+        where = options.root, facts["site"], facts["arch"]
+        root = open_root(*where, options.shared, others=True)
         version = install(options.bundle, facts, root, environ, options.skip_smoke)
     except EnvbuildError as error:
         for problem in error.problems:

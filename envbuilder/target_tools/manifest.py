@@ -26,7 +26,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .files import sha256_of, write_atomically
+from .files import read_json, sha256_of, write_atomically
 from .processes import output_of, processors
 
 SCHEMA = 1
@@ -56,7 +56,7 @@ def write(path, manifest):
 def read(path):
     """Return a manifest; None where there is none. Raises ValueError for one that is damaged."""
     try:
-        manifest = json.loads(Path(path).read_text(encoding="utf-8"))
+        manifest = read_json(path)
     except FileNotFoundError:
         return None
     files = manifest.get("files") if isinstance(manifest, dict) else None

@@ -21,6 +21,8 @@ def listing(value: Listing) -> Iterator[str]:
     rows = [("environment", "proved", "last proof", "")]
     for item in value.environments:
         notes = {"default": item.default, "newest test FAILED": item.last_failed}
+        if item.site not in (None, value.site):
+            notes[f"of site {item.site}"] = True
         note = " ".join(each for each, holds in notes.items() if holds)
         name = f"{item.environment}/{item.number}"
         rows.append((name, item.tier or "-", moment(item.proved), note))

@@ -16,13 +16,19 @@ from typing import Any
 
 import pytest
 from smoke_ranks import LIBMPI, Rank
+from typer.testing import CliRunner
 
 from envbuilder import data, sources
+from envbuilder.cli import app
+from envbuilder.errors import UsageError
 from envbuilder.files import remove_tree
 from envbuilder.model.backend import Script
+from envbuilder.model.plan import Lock, Plan
 from envbuilder.record import read_all
 from envbuilder.render.build import render_text
-from envbuilder.target_tools.root.store import Home, default_number, read_root
+from envbuilder.target_tools.root.store import Home, default_number, open_root, read_root
+from tests.cli.published import planned
+from tests.made_up_files import locked
 from tests.pythons import find_python
 
 HOLDER = "/root-of-the-bundle"
@@ -59,7 +65,7 @@ class Bundle:
     folder: Path
     identity: str
 
-    def write(self, *ranks: Rank, python: str = sys.executable) -> Bundle:
+    def write(self, *ranks: Rank, python: str = sys.executable, site: str = "local") -> Bundle:
         build = self.folder / "build"
         sources.copy(data.TARGET_TOOLS, build / "target_tools")
         beside = self.folder.parent / "ranks"
@@ -72,7 +78,7 @@ class Bundle:
             "schema": 1,
             "name": "demo",
             "id": self.identity,
-            "site": "local",
+            "site": site,
             "arch": platform.machine(),
             "dialect": "lua",
             "modulefile": "modulefile.lua",
@@ -80,7 +86,7 @@ class Bundle:
             "placed": ["build.sh"],
             "job": None,
             "submit": None,
-            "proving": proving(self.identity),
+            "proving": proving(self.identity, site),
         }
         texts = {
             "build/environment.sh": ENVIRONMENT,
@@ -111,9 +117,9 @@ class Bundle:
         return subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
 
 
-def proving(identity: str) -> dict[str, Any]:
+def proving(identity: str, site: str) -> dict[str, Any]:
     about = {"schema": 1, "environment": "demo", "id": identity, "lock-sha256": "0" * 64}
-    about.update(site="local", arch=platform.machine(), findings=[])
+    about.update(site=site, arch=platform.machine(), findings=[])
     request = {"launcher": "hydra", "ranks": 2, "nodes": 1}
     proof = {"api": "numpy", "transport": "mpi", "launch": ["mpiexec", "-n", "2"]}
     proof.update(request=request, smoke="smoke-1.sh")
@@ -253,15 +259,122 @@ def test_a_build_that_fails_publishes_nothing_and_is_repaired(folder: Path) -> N
     assert done.returncode == 0, done.stderr
 
 
-def test_a_root_of_another_site_is_refused(folder: Path) -> None:
+def test_a_root_of_another_architecture_is_refused(folder: Path) -> None:
     root = folder / "root"
     root.mkdir()
-    stamp = {"schema": 1, "site": "elsewhere", "arch": platform.machine()}
+    stamp = {"schema": 1, "site": "local", "arch": "sparc"}
     (root / ".envbuild.json").write_text(json.dumps(stamp))
     done = bundle(folder).write(*ranks(root)).install(root)
     assert done.returncode == 2, done.stderr
-    assert f"error: the root {root} belongs to site elsewhere, not to local" in done.stderr
+    assert f"error: the root {root} holds environments for sparc, not for " in done.stderr
     assert [path.name for path in root.iterdir()] == [".envbuild.json"]
+
+
+def lock_of(site: str) -> Lock:
+    """Return the lock of an environment that is called as these bundles are."""
+    plan = {**planned("allreduce", "--site", "local"), "recipe": "demo", "site": site}
+    return locked(Plan.model_validate_json(json.dumps(plan)))
+
+
+def envbuild(root: Path, *words: str) -> dict[str, Any]:
+    done = CliRunner().invoke(app, [*words, "--root", str(root), "--json"])
+    assert done.exit_code == 0, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def test_bundles_of_two_sites_share_a_root(folder: Path) -> None:
+    root, sites = folder / "root", ("here", "there")
+    for site in sites:
+        lock = lock_of(site)
+        one = bundle(folder, lock.id()).write(*ranks(root, lock.id()), site=site)
+        (one.folder / "build" / "lock.json").write_text(lock.text())
+        one.seal()
+        done = one.install(root)
+        assert done.returncode == 0, done.stderr
+    told = envbuild(root, "list")
+    assert told["site"] == "here"
+    rows = [(each["number"], each["site"], each["tier"]) for each in told["environments"]]
+    assert rows == [(1, "here", "several ranks"), (2, "there", "several ranks")]
+    text = CliRunner().invoke(app, ["list", "--root", str(root)]).stdout
+    assert "default of site there\n" in text
+    assert "of site here" not in text
+    for number, site in enumerate(sites, start=1):
+        assert envbuild(root, "info", f"demo/{number}")["lock"]["plan"]["site"] == site
+    # What create makes is of the root's own site.
+    with pytest.raises(UsageError, match="belongs to site here, not to there"):
+        open_root(root, "there", platform.machine())
+
+
+def earlier(folder: Path) -> tuple[Path, str]:
+    """Install a bundle by the install.sh of the release that had no judge; return root and id."""
+    lock, root, packed = lock_of("there"), folder / "root", folder / "earlier"
+    (packed / "build").mkdir(parents=True)
+    build = (
+        f"mkdir -p {HOLDER}/demo/{lock.id()}/bin\necho tool >{HOLDER}/demo/{lock.id()}/bin/tool\n"
+    )
+    script = Path(__file__).with_name("earlier_install.sh").read_text()
+    texts = {
+        "build/build.sh": build,
+        # A launcher that starts nothing: that release published it.
+        "build/smoke-1.sh": "exit 0\n",
+        "build/lock.json": lock.text(),
+        "placed.txt": "build.sh\n",
+        "1.lua": f'prepend_path("PATH", "{HOLDER}/demo/{lock.id()}/bin")\n',
+        "install.sh": script.replace("@ID@", lock.id()),
+    }
+    for name, text in texts.items():
+        (packed / name).write_text(text)
+    done = subprocess.run(
+        ["bash", packed / "install.sh", root], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return root, lock.id()
+
+
+def test_a_root_of_an_earlier_bundle_is_taken_over_as_unproved(folder: Path) -> None:
+    root, identity = earlier(folder)
+    before = sorted(root.rglob("*"))
+    assert not (root / ".envbuild.json").exists()
+    told = envbuild(root, "list")
+    assert (told["site"], told["arch"]) == ("there", platform.machine())
+    [row] = told["environments"]
+    assert (row["number"], row["id"], row["tier"], row["damaged"]) == (1, identity, None, [])
+    info = envbuild(root, "info", "demo/1", "--verify")
+    assert (info["evidence"], info.get("manifest")) == ([], None)
+    # Verbs that only look never write.
+    assert sorted(root.rglob("*")) == before
+    done = bundle(folder).write(*ranks(root)).install(root)
+    assert done.returncode == 0, done.stderr
+    assert "module load demo/2" in done.stderr
+    assert (read_root(root).site, default_number(Home(root, "demo"))) == ("there", 2)
+    rows = [(each["number"], each["tier"]) for each in envbuild(root, "list")["environments"]]
+    assert rows == [(1, None), (2, "several ranks")]
+    envbuild(root, "rollback", "demo", "--to", "1")
+    envbuild(root, "remove", "demo/2")
+    assert [each["number"] for each in envbuild(root, "list")["environments"]] == [1]
+
+
+def test_what_an_earlier_bundle_published_is_said_to_be_unproved_when_installed_again(
+    folder: Path,
+) -> None:
+    root, identity = earlier(folder)
+    done = bundle(folder, identity).write(*ranks(root, identity)).install(root)
+    assert done.returncode == 0, done.stderr
+    assert "demo/1 holds exactly this already" in done.stderr
+    assert "it was never proved: envbuild smoke demo/1 " in done.stderr
+    assert [each["tier"] for each in envbuild(root, "list")["environments"]] == [None]
+
+
+def test_a_bundle_json_that_can_be_none_is_refused(folder: Path) -> None:
+    one = bundle(folder).write()
+    facts = json.loads((one.folder / "bundle.json").read_text())
+    (one.folder / "bundle.json").write_text(json.dumps({**facts, "id": "../../elsewhere"}))
+    one.seal()
+    done = one.install(folder / "root")
+    assert done.returncode == 2, done.stderr
+    assert 'bundle.json is damaged: this can be no id: "../../elsewhere"\n' in done.stderr
+    assert not (folder / "root").exists()
 
 
 def test_the_script_is_bash_that_shellcheck_has_nothing_against(folder: Path) -> None:

@@ -105,10 +105,13 @@ def set_default(home: Home, version: Version) -> None:
     """Replace the one file that says what ``module load NAME`` means."""
     path = home.modulefiles / DEFAULT_FILES[version.dialect]
     text = default_text(home.name, version.number, version.dialect)
-    if path.is_file() and path.read_text(encoding="utf-8") == text:
-        return
-    write_atomically(path, text)
-    show_root(path)
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        write_atomically(path, text)
+        show_root(path)
+    for name in DEFAULT_FILES.values():
+        # Of two sites with other module systems, say: there is one default.
+        if name != path.name:
+            unlink(home.modulefiles / name)
 
 
 def unset_default(home: Home) -> None:

@@ -7,7 +7,7 @@ from typing import Container, NamedTuple
 
 from .. import sharing
 from ..errors import BuildError, UsageError
-from ..files import canonical_json, entries, make_folder, write_atomically
+from ..files import canonical_json, entries, make_folder, read_json, write_atomically
 from ..sharing import STAMP
 
 SCHEMA = 1
@@ -15,6 +15,8 @@ SCHEMA = 1
 # files there that the other members cannot change.
 STAMP_SCHEMA = 2
 DEFAULT_FILES = {"lua": ".modulerc.lua", "tcl": ".version"}
+# In a build folder: it was copied from a bundle, whole.
+BUNDLED = "bundle.complete"
 
 
 class Version(NamedTuple):
@@ -94,12 +96,12 @@ class Root(NamedTuple):
 
 def is_root(path: Path) -> bool:
     """Whether there is a root."""
-    return read_stamp(path) is not None
+    return find_root(path) is not None
 
 
 def read_root(path: Path) -> Root:
     """Open a root that must exist. Raises UsageError if it does not or is not a root."""
-    found = read_stamp(path)
+    found = find_root(path)
     if found is None:
         raise UsageError(
             f"there is no root at {path}",
@@ -128,16 +130,19 @@ def check_root_path(path: Path) -> None:
             )
 
 
-def open_root(path: Path, site: str, arch: str, shared: "str | None" = None) -> Root:
+def open_root(
+    path: Path, site: str, arch: str, shared: "str | None" = None, others: bool = False
+) -> Root:
     """Open the root for *site* and *arch* to write in it, making and stamping it if it is new.
 
-    *shared*: the group that a new one is shared with, and that one that is there must be.
+    *shared*: the group that a new one is shared with, and that one that is there must be. *others*:
+    it may be another site's.
 
     Raises UsageError when it belongs to another site, architecture or group, or when its path
     cannot be in scripts, OSError when it cannot be written.
     """
     check_root_path(path)
-    found = read_stamp(path)
+    found = find_root(path)
     if found is None:
         if path.exists() and not path.is_dir():
             raise UsageError(
@@ -149,18 +154,19 @@ def open_root(path: Path, site: str, arch: str, shared: "str | None" = None) -> 
                 "give --root a new or an empty folder",
             )
         found = Root(path, site, arch, shared)
-        make_root(found)
     if found.arch != arch:
         raise UsageError(
             f"the root {path} holds environments for {found.arch}, not for {arch}",
             "architectures often share a file system: give each its own --root",
         )
-    if found.site != site:
+    if found.site != site and not others:
         raise UsageError(
             f"the root {path} belongs to site {found.site}, not to {site}",
             f"use --site {found.site}, or another --root",
         )
     check_same_group(found, shared)
+    if not (path / STAMP).exists():
+        make_root(found)
     check_writable(found)
     make_folder(path / "modulefiles")
     return found
@@ -247,11 +253,38 @@ def misfits(root: Root, *homes: Home) -> "list[tuple[Path, str]]":
     return [(folder, why) for folder, why in found if why]
 
 
+def find_root(path):
+    """Return the root that a folder is, stamped or not; None for any other folder."""
+    return read_stamp(path) or root_of_bundles(path)
+
+
+def root_of_bundles(path):
+    """Return the root that bundles of an earlier release made, which wrote no stamp.
+
+    They published without a proof, as number 1, from a build folder that says that it was copied;
+    its lock says for which site. Nothing is written: ``open_root`` stamps it.
+    """
+    for folder in entries(path / "modulefiles"):
+        home = Home(path, folder.name)
+        builds = [home.build(each.id) for each in from_modulefiles(home)]
+        for build in builds:
+            if not (build / BUNDLED).is_file():
+                continue
+            try:
+                plan = read_json(build / "lock.json")["plan"]
+                stamp = {name: plan[name] for name in ("site", "arch")}
+            except (OSError, ValueError, TypeError, KeyError):
+                continue
+            if stamp_problem(stamp) is None:
+                return Root(path, stamp["site"], stamp["arch"])
+    return None
+
+
 def read_stamp(path):
     """Return the root that a folder is, None for any other folder."""
     file = path / STAMP
     try:
-        stamp = json.loads(file.read_text(encoding="utf-8"))
+        stamp = read_json(file)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except ValueError as error:
@@ -319,7 +352,7 @@ def read_registry(home: Home) -> "tuple[Version, ...]":
     takes nothing away.
     """
     try:
-        registry = json.loads(home.registry_file.read_text(encoding="utf-8"))
+        registry = read_json(home.registry_file)
     except (FileNotFoundError, NotADirectoryError):
         registry = {}
     except ValueError as error:
