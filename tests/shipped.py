@@ -1,4 +1,4 @@
-"""The shipped knowledge, read once by each process of the tests: its YAML takes half a second."""
+"""The shipped knowledge, read once by each process of the tests: its YAML takes 0.2 s and more."""
 
 from __future__ import annotations
 
