@@ -34,15 +34,14 @@ def list_all(root: store.Root) -> Listing:
     damaged: list[str] = []
     homes = root.homes()
     for home in homes:
-        default = store.default_number(home)
-        try:
-            listed += [_listed(home, version, default) for version in publish.published(home)]
-            unfinished += [
-                UnfinishedBuild(environment=home.name, id=identity)
-                for identity in publish.unpublished(home)
-            ]
-        except BuildError as error:  # its registry alone
-            damaged.append(f"{home.name}: {error}")
+        default, problem = store.default_number(home), store.registry_problem(home)
+        listed += [_listed(home, version, default) for version in publish.published(home)]
+        unfinished += [
+            UnfinishedBuild(environment=home.name, id=identity)
+            for identity in publish.unpublished(home)
+        ]
+        if problem:
+            damaged.append(f"{home.name}: {problem}")
     return Listing(
         root=str(root.path),
         site=root.site,

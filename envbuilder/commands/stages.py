@@ -102,6 +102,7 @@ class CreateStages:
         with contextlib.ExitStack() as stack:
             stack.enter_context(sharing.readable(home.group))
             held = stack.enter_context(locks.hold(home.lock_file, say=say))
+            store.heal_registry(home, say)
             publish.clear(home, home.scratch, say)
             stack.enter_context(files.scratch(home.scratch))
             environ = held.environ(self.context.environ)

@@ -23,7 +23,7 @@ from .modulefile import filled
 from .processes import ASKING_FOR_THE_END, Running, popen, signals_held_back
 from .proving.evidence import prove
 from .root import locks, manifests, publish
-from .root.store import BUNDLED, open_home, open_root
+from .root.store import BUNDLED, heal_registry, open_home, open_root
 
 
 def say(text):
@@ -95,6 +95,7 @@ def install(bundle, facts, root, environ, skip_smoke):
     """Build, prove and publish; return the number, None where that was not to be proved."""
     home = open_home(root, facts["name"])
     with sharing.readable(home.group), locks.hold(home.lock_file, say=say) as holder:
+        heal_registry(home, say)
         version = publish.find_reserved(home, facts["id"])
         if version and publish.is_published(home, version):
             name = f"{home.name}/{version.number}"

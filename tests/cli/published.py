@@ -52,6 +52,6 @@ def publish_plan(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     version = publish.reserve(home, identity, "lua")
-    publish.publish(home, version, "-- never loaded\n")
+    publish.publish(home, version, f"-- never loaded: {home.prefix(identity)}\n")
     publish.set_default(home, version)
     return version

@@ -70,10 +70,13 @@ def test_a_damaged_record_is_a_marked_row(root: Path, pattern: str, said: str, t
         assert (info.exit_code, said in info.stdout) == (0, True)
 
 
-def test_a_damaged_registry_is_said_and_the_others_are_listed(root: Path) -> None:
+def test_a_damaged_registry_is_said_and_takes_nothing_away(root: Path) -> None:
     (root / "other" / ".envbuild.json").write_text("{", encoding="utf-8")
-    assert list(rows(root)) == ["allreduce"]
-    assert "! other: " in " ".join(run(root, "list").stdout.split())
+    assert list(rows(root)) == ["allreduce", "other"]
+    text = " ".join(run(root, "list").stdout.split())
+    assert "! other: " in text
+    assert "the next envbuild create or remove of it writes that file anew" in text
+    assert run(root, "info", "other").exit_code == 0
 
 
 @pytest.mark.parametrize(

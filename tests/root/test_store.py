@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from envbuilder import files
-from envbuilder.errors import BuildError, UsageError
+from envbuilder.errors import UsageError
 from envbuilder.root import usage
 from envbuilder.target_tools.root import publish, store
 
@@ -33,6 +33,14 @@ def publish_one(home: store.Home, identity: str) -> store.Version:
     version = publish.reserve(home, identity, "lua")
     publish.publish(home, version, f"-- {identity}\n")
     publish.set_default(home, version)
+    return version
+
+
+def publish_named(home: store.Home, identity: str) -> store.Version:
+    """Publish with a modulefile that names its prefix, as those of create do."""
+    make_prefix(home, identity)
+    version = publish.reserve(home, identity, "lua")
+    publish.publish(home, version, f"-- {home.prefix(identity)}\n")
     return version
 
 
@@ -131,12 +139,80 @@ def test_the_default_is_what_the_file_says(tmp_path: Path) -> None:
     assert caught.value.problems[0].hints == ("published: demo/1, demo/2",)
 
 
-def test_a_damaged_registry_is_an_error_and_not_a_new_beginning(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"versions": 3}', "[" * 100_000, '{"versions": [{"number": 1}]}', "\x00"],
+)
+def test_a_damaged_registry_takes_nothing_away_and_is_written_anew(
+    tmp_path: Path, text: str
+) -> None:
     home = make_home(tmp_path)
-    publish_one(home, "a" * 12)
-    home.registry_file.write_text("{")
-    with pytest.raises(BuildError, match="is damaged"):
-        publish.reserve(home, "c" * 12, "lua")
+    publish_named(home, "a" * 12)
+    publish_named(home, "b" * 12)
+    home.registry_file.write_text(text)
+    assert [(v.number, v.id) for v in publish.published(home)] == [(1, "a" * 12), (2, "b" * 12)]
+    assert "the next envbuild create or remove of it" in str(store.registry_problem(home))
+    said: list[str] = []
+    store.heal_registry(home, said.append)
+    assert store.registry_problem(home) is None
+    assert home.registry_file.with_name(".envbuild.json.damaged").read_text() == text
+    assert "written anew" in said[0]
+    assert publish_named(home, "c" * 12).number == 3
+
+
+def test_what_of_a_damaged_registry_can_be_read_counts(tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    for identity in ("a" * 12, "b" * 12):
+        publish_named(home, identity)
+    publish.withdraw(home, publish.published(home)[1])
+    registry = json.loads(home.registry_file.read_text())
+    registry["versions"].append({"number": "three"})
+    home.registry_file.write_text(json.dumps(registry))
+    assert [(v.number, v.removed) for v in store.read_registry(home)] == [(1, False), (2, True)]
+
+
+def test_a_registry_cannot_give_a_number_another_meaning(tmp_path: Path) -> None:
+    """What is loaded is what the modulefile names: that is what is told of the number."""
+    home = make_home(tmp_path)
+    for identity in ("a" * 12, "b" * 12):
+        publish_named(home, identity)
+    good = json.loads(home.registry_file.read_text())
+    for changes in ({"id": "b" * 12}, {"dialect": "tcl"}, {"removed": True}, {"number": 7}):
+        registry = json.loads(json.dumps(good))
+        registry["versions"][0].update(changes)
+        home.registry_file.write_text(json.dumps(registry))
+        found = [(v.number, v.id) for v in publish.published(home)]
+        assert found == [(1, "a" * 12), (2, "b" * 12)], changes
+        reserved = publish.find_reserved(home, "a" * 12)
+        assert reserved is not None
+        assert reserved.number == 1
+
+
+@pytest.mark.parametrize("lost", ["registry", "folder", "restored"])
+def test_a_lost_registry_gives_no_number_away_again(tmp_path: Path, lost: str) -> None:
+    home = make_home(tmp_path)
+    publish_named(home, "a" * 12)
+    before = home.registry_file.read_text()
+    publish_named(home, "b" * 12)
+    second = publish_named(home, "c" * 12)
+    publish.withdraw(home, second)
+    publish.remove_prefix(home, second.id)
+    if lost == "folder":
+        files.remove_tree(home.folder)
+    elif lost == "restored":
+        home.registry_file.write_text(before)
+    else:
+        home.registry_file.unlink()
+    home = make_home(tmp_path)
+    assert publish_named(home, "d" * 12).number == 4
+
+
+def test_a_number_that_is_removed_while_the_registry_is_lost_is_used_up(tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    version = publish_named(home, "a" * 12)
+    home.registry_file.unlink()
+    publish.withdraw(home, version)
+    assert [(v.number, v.removed) for v in store.read_registry(home)] == [(1, True)]
 
 
 def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,5 +296,5 @@ def test_removing_all_leaves_nothing_but_the_used_numbers(tmp_path: Path) -> Non
     one = subprocess.run([*command, "--all"], capture_output=True, text=True, check=True)
     assert one.stdout == "removed demo/1, demo/2\n"
     assert [entry.name for entry in home.folder.iterdir()] == [".envbuild.json"]
-    assert list(home.modulefiles.iterdir()) == []
+    assert [entry.name for entry in home.modulefiles.iterdir()] == [".last-number"]
     assert publish_one(home, "a" * 12).number == 3

@@ -7,6 +7,7 @@ before it is whole; the old default stays until the new one is in place.
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -27,6 +28,7 @@ from ..modulefile import default_text
 from . import manifests
 from .store import (
     DEFAULT_FILES,
+    MODULEFILE,
     PREFIX,
     SCHEMA,
     Home,
@@ -49,8 +51,9 @@ def print_nothing(_: str) -> None:
 
 def find_reserved(home: Home, identity: str) -> "Version | None":
     """Return the number that prefix *identity* is or was going to be published as."""
-    versions = read_registry(home)
-    return next((v for v in versions if v.id == identity and not v.removed), None)
+    found = [v for v in read_registry(home) if v.id == identity and not v.removed]
+    # An edited registry may name others for it: the one that can be loaded is meant.
+    return next((v for v in found if is_published(home, v)), found[0] if found else None)
 
 
 def reserve(home: Home, identity: str, dialect: str) -> Version:
@@ -59,10 +62,24 @@ def reserve(home: Home, identity: str, dialect: str) -> Version:
     if reserved:
         return reserved
     versions = read_registry(home)
-    number = max([each.number for each in versions], default=0) + 1
+    number = max([each.number for each in versions] + [last_number(home)]) + 1
     version = Version(number=number, id=identity, dialect=dialect)
+    # Before the registry: lost later, it cannot give the number away again.
+    make_folder(home.modulefiles)
+    write_atomically(home.last_number_file, f"{number}\n")
     write_registry(home, (*versions, version))
     return version
+
+
+def last_number(home: Home) -> int:
+    """Return the highest number that was ever given, as far as anything but the registry tells."""
+    try:
+        text = home.last_number_file.read_text(encoding="utf-8", errors="replace").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        text = ""
+    kept = int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
+    names = (MODULEFILE.fullmatch(path.name) for path in entries(home.modulefiles))
+    return max([kept, default_number(home) or 0, *(int(each.group(1)) for each in names if each)])
 
 
 def publish(home: Home, version: Version, modulefile: str) -> Path:
@@ -105,7 +122,7 @@ def set_default(home: Home, version: Version) -> None:
     """Replace the one file that says what ``module load NAME`` means."""
     path = home.modulefiles / DEFAULT_FILES[version.dialect]
     text = default_text(home.name, version.number, version.dialect)
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+    if not path.is_file() or path.read_text("utf-8", "replace") != text:
         write_atomically(path, text)
         show_root(path)
     for name in DEFAULT_FILES.values():
@@ -151,10 +168,10 @@ def withdraw(home: Home, version: Version) -> None:
 
     Its prefix is left to ``remove_prefix``.
     """
+    numbers = {each.number: each for each in read_registry(home)}
+    numbers[version.number] = version._replace(removed=True)
     unlink(home.modulefile(version))
-    gone = version._replace(removed=True)
-    versions = read_registry(home)
-    write_registry(home, tuple(gone if v.number == gone.number else v for v in versions))
+    write_registry(home, tuple(numbers[number] for number in sorted(numbers)))
 
 
 def mark(home: Home, identity: str) -> None:

@@ -3,10 +3,11 @@
 import json
 import re
 from pathlib import Path
-from typing import Container, NamedTuple
+from types import MappingProxyType
+from typing import Callable, Mapping, NamedTuple
 
 from .. import sharing
-from ..errors import BuildError, UsageError
+from ..errors import UsageError
 from ..files import canonical_json, entries, make_folder, read_json, write_atomically
 from ..sharing import STAMP
 
@@ -44,6 +45,9 @@ class Home:
         # For work that leaves nothing; who holds the lock may remove what a killed one left.
         self.scratch: Path = self.folder / ".scratch"
         self.modulefiles: Path = root / "modulefiles" / name
+        # The highest number that was given, beside the modulefiles: what becomes of the folder of
+        # the environment, a backup of it say, does not touch it. Module systems ignore it.
+        self.last_number_file: Path = self.modulefiles / ".last-number"
 
     @property
     def group(self) -> "int | None":
@@ -326,7 +330,9 @@ NAME = re.compile(r"[a-z0-9]+([._+-][a-z0-9]+)*$")
 IDENTITY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*$")
 # What a prefix is called: so many digits of its lock's hash. Nothing else is one.
 PREFIX = re.compile(r"[0-9a-f]{12}")
-MODULEFILE = re.compile(r"([1-9][0-9]*)(\.lua)?")
+MODULEFILE = re.compile(r"([1-9][0-9]{0,8})(\.lua)?")
+MOST_NUMBERS = 10**9 - 1
+NOTHING = MappingProxyType({})
 
 
 def open_home(root: Root, name: str) -> Home:
@@ -348,39 +354,83 @@ def open_home(root: Root, name: str) -> Home:
 def read_registry(home: Home) -> "tuple[Version, ...]":
     """Return the numbers of an environment, removed ones too, in their order.
 
-    What a modulefile says counts: a registry that is lost, or older than it, as from a backup,
-    takes nothing away.
+    What a modulefile names counts, as that is what is loaded: a registry that is lost, damaged,
+    edited, or older, as from a backup, takes nothing away and gives no number another meaning.
     """
-    try:
-        registry = read_json(home.registry_file)
-    except (FileNotFoundError, NotADirectoryError):
-        registry = {}
-    except ValueError as error:
-        raise damaged(home, f"no JSON: {error}") from error
-    if not isinstance(registry, dict) or not isinstance(registry.get("versions", []), list):
-        raise damaged(home, "it must hold a list of versions")
-    versions = [read_version(home, each) for each in registry.get("versions", [])]
-    known = {each.number for each in versions if not each.removed}
-    numbers = {each.number: each for each in (*versions, *from_modulefiles(home, known))}
+    told = {each.number: each for each in registered(home)[0]}
+    numbers = {**told, **{each.number: each for each in from_modulefiles(home, told)}}
     return tuple(numbers[number] for number in sorted(numbers))
 
 
-def from_modulefiles(home: Home, known: "Container[int]" = ()) -> "list[Version]":
+def registry_problem(home: Home) -> "str | None":
+    """Return what is wrong with the registry, and what becomes of it; None for a whole one."""
+    problem = registered(home)[1]
+    if problem is None:
+        return None
+    return (
+        f"{home.registry_file} is damaged: {problem}; the numbers are those of its modulefiles, "
+        "and the next envbuild create or remove of it writes that file anew"
+    )
+
+
+def registered(home):
+    """Return what the registry alone says, as far as it can be read, and what is wrong with it."""
+    try:
+        registry = read_json(home.registry_file)
+    except (FileNotFoundError, NotADirectoryError):
+        return [], None
+    except ValueError as error:
+        return [], f"no JSON: {error}"
+    values = registry.get("versions", []) if isinstance(registry, dict) else None
+    if not isinstance(values, list):
+        return [], "it must hold a list of versions"
+    versions, problem = {}, None
+    for value in values:
+        version = read_version(value)
+        if version is None or version.number in versions:
+            fault = "this is no version" if version is None else "this number is there twice"
+            problem = problem or f"{fault}: {json.dumps(value)[:100]}"
+        else:
+            versions[version.number] = version
+    return list(versions.values()), problem
+
+
+def heal_registry(home: Home, say: "Callable[[str], None]") -> None:
+    """Write a damaged registry anew, and keep the damaged one. The lock must be held."""
+    problem = registered(home)[1]
+    if problem:
+        aside = home.registry_file.with_name(f"{STAMP}.damaged")
+        versions = read_registry(home)
+        home.registry_file.replace(aside)
+        write_registry(home, versions)
+        say(f"{home.registry_file} was damaged ({problem}): written anew, the old one is {aside}")
+
+
+def from_modulefiles(home: Home, told: "Mapping[int, Version]" = NOTHING) -> "list[Version]":
     """Return the numbers whose modulefile names a prefix of the environment that is there.
 
-    *known*: numbers that need not be looked at, as none is given twice. Raises OSError for a
-    modulefile that cannot be read: what it names is not known.
+    *told*: what the registry says, for a modulefile that cannot be read, and where it names several
+    prefixes. Raises OSError for one that cannot be read and is not told.
     """
     found = []
     for path in entries(home.modulefiles):
         match = MODULEFILE.fullmatch(path.name)
-        if match is None or int(match.group(1)) in known or not path.is_file():
+        if match is None or not path.is_file():
             continue
-        for identity in named_prefixes(home, path):
-            if is_folder(home.prefix(identity)):
-                dialect = "lua" if match.group(2) else "tcl"
-                found.append(Version(int(match.group(1)), identity, dialect))
-                break
+        number = int(match.group(1))
+        dialect = "lua" if match.group(2) else "tcl"
+        before = told.get(number)
+        try:
+            named = named_prefixes(home, path)
+        except OSError:
+            if before is None:
+                raise
+            continue
+        there = [identity for identity in named if is_folder(home.prefix(identity))]
+        if before and before.id in there:
+            there = [before.id]
+        if there:
+            found.append(Version(number, there[0], dialect))
     return found
 
 
@@ -399,26 +449,16 @@ def is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def read_version(home, value):
-    """Return a number of the registry. Raises BuildError."""
+def read_version(value):
+    """Return a number of the registry; None for what is none."""
     try:
         version = Version(**value)
-        right = type(version.number) is int and version.number > 0
+        right = type(version.number) is int and 0 < version.number <= MOST_NUMBERS
         right = right and version.dialect in DEFAULT_FILES and isinstance(version.removed, bool)
         right = right and bool(IDENTITY.match(version.id))
     except TypeError:
         right = False
-    if not right:
-        raise damaged(home, f"this is no version: {json.dumps(value)[:100]}")
-    return version
-
-
-def damaged(home, problem):
-    """Return the error for a damaged registry."""
-    return BuildError(
-        f"{home.registry_file} is damaged: {problem}",
-        "the environments beside it are untouched; restore the file from a backup",
-    )
+    return version if right else None
 
 
 def write_registry(home: Home, versions: "tuple[Version, ...]") -> None:
@@ -433,10 +473,10 @@ def default_number(home: Home) -> "int | None":
     """Return the number that ``module load NAME`` means, read from the file that says so."""
     for name in DEFAULT_FILES.values():
         try:
-            text = (home.modulefiles / name).read_text(encoding="utf-8")
+            text = (home.modulefiles / name).read_text(encoding="utf-8", errors="replace")
         except (FileNotFoundError, NotADirectoryError):
             continue
-        match = re.search(r'["/](\d+)"', text)
+        match = re.search(r'["/]([0-9]{1,9})"', text)
         if match:
             return int(match.group(1))
     return None
