@@ -44,6 +44,7 @@ STAGES: Mapping[str, frozenset[str]] = {
     "locking": frozenset(),
     "render": frozenset(),
     "build": frozenset(),
+    "emulation": frozenset(),
     "record": frozenset(),
     "bundle_archive": frozenset(),
     "root": frozenset(),

@@ -36,6 +36,10 @@ def create(
         bool,
         typer.Option("--bundle", help="Build nothing: pack all that an offline build needs."),
     ] = False,
+    emulate: Annotated[
+        bool,
+        typer.Option("--emulate", help="Build and prove another architecture here, by qemu-user."),
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", metavar="DIR", help="Where a bundle is put.")
     ] = None,
@@ -46,14 +50,18 @@ def create(
 ) -> None:
     """Build an environment, prove it with a smoke test, publish it (uses the network).
 
-    For an architecture that this machine is not, make a bundle that is built there offline.
+    For an architecture that this machine is not, make a bundle that is built there offline; with
+    --emulate, build it here in a Debian of that architecture.
     """
     from ..commands.create import create as run
+    from ..errors import UsageError
     from ..model.outcome import CreateResult
     from ..views import building as views
 
     tier = require_tier.name if require_tier else None
-    target = "bundle" if bundle else None
+    if bundle and emulate:
+        raise UsageError("--bundle builds nothing, and --emulate builds: take one of them")
+    target = "bundle" if bundle else "emulation" if emulate else None
     done = run(replace(options, target=target, output=output, require_tier=tier), session.context)
     text = views.created(done) if isinstance(done, CreateResult) else views.bundled(done)
     session.report.show(done, text)

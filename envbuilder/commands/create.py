@@ -10,7 +10,7 @@ from ..model.entries import check_choice
 from ..model.evidence import TIERS
 from ..model.outcome import BundleResult, CreateResult
 from ..model.plan import Lock
-from ..targets import TARGETS, default_target
+from ..targets import TARGETS, default_target, suits
 from .context import Context
 from .load import PlanInputs, load
 from .lock import check_derived, named_lock
@@ -28,9 +28,22 @@ def create(options: CreateOptions, context: Context) -> CreateResult | BundleRes
     plan_inputs = load(options.choice, context)
     name = options.target or default_target(plan_inputs.arch, platform.machine())
     check_choice("target", name, TARGETS)
+    _check_arch(name, plan_inputs.arch)
     _check_tier(options.require_tier, name, plan_inputs.arch)
     given = _given_lock(options, plan_inputs, context)
     return TARGETS[name].make(CreateStages(options, plan_inputs, context, given))
+
+
+def _check_arch(target: str, arch: str) -> None:
+    """Raise UsageError for what is built elsewhere alone, and is for this machine's architecture.
+
+    That it is for another is told by what looks at this machine: how, the target knows.
+    """
+    if arch == platform.machine() and not suits(TARGETS[target], arch, arch):
+        raise UsageError(
+            f"this machine is {arch} itself: there is nothing to emulate",
+            "leave --emulate out, or name another --arch",
+        )
 
 
 def _check_tier(required: str | None, target: str, arch: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from datetime import timedelta
 from typing import Literal
 
@@ -72,6 +73,7 @@ def _listed(home: store.Home, version: store.Version, default: int | None) -> En
         site=plan.site if plan else None,
         tier=tiers[-1] if tiers else None,
         proved=passed[-1].time if passed else None,
+        execution=passed[-1].execution if passed else None,
         last_failed=bool(proofs) and proofs[-1].result.verdict == "failed",
         waived=tuple(each.id for each in plan.waived) if plan else (),
         warnings=sum(each.status in ("warning", "unknown") for each in plan.findings)
@@ -120,6 +122,12 @@ def smoke(
     home, version = find(root, environment)
     store.check_writable(root)
     lock = read_lock(home, version)
+    if lock.plan.arch != platform.machine():
+        raise UsageError(
+            f"{home.name}/{version.number} is for {lock.plan.arch}, and this machine is "
+            f"{platform.machine()}",
+            f"on such a machine: envbuild smoke {home.name}/{version.number} --root {root.path}",
+        )
     manifests.check_unchanged(home, version)
     facts = _facts(lock.plan, site, context)
     with sharing.readable(home.group):

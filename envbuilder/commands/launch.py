@@ -16,6 +16,7 @@ from ..model.outcome import LaunchLine
 from ..model.plan import Plan
 from ..model.profiles import recipe_arguments
 from ..model.site import Launcher
+from ..record import read_all
 from ..root.environment_lock import read_lock
 from ..root.environments import find
 from ..schedulers import SCHEDULERS
@@ -214,6 +215,13 @@ def _report(line: LaunchLine, environment: _Environment, context: Context) -> No
             )
             bare = "" if plan.modules.loads else f", or: source '{prefix}/bin/activate'"
             say(f"load it first: {load}{bare}")
+        proofs = read_all(home.evidence(version.id)).evidence
+        passed = [each for each in proofs if each.result.verdict == "passed"]
+        if passed and passed[-1].execution != "native":
+            say(
+                f"it was proved {passed[-1].execution}: the line is for a machine of {plan.arch}, "
+                "and no speed is known"
+            )
     if plan.runtime.beside == "tf-distribute":
         say(
             "TF_CONFIG is left to the program; envbuild render --as job makes a script that sets it"

@@ -9,6 +9,7 @@ from typing import get_args
 
 from .. import data, sources
 from ..backends import Backend, backend, prefix_parts
+from ..documents.for_arch import for_arch
 from ..documents.knowledge_cache import LoadedKnowledge
 from ..documents.library import find
 from ..documents.load import LoadedDocument, load_recipe
@@ -103,12 +104,13 @@ def load(choice: PlanOptions, context: Context) -> PlanInputs:
     profile = profile_of(choice.profile)
     knowledge = context.knowledge
     recipe = load_recipe(find("recipe", choice.recipe, context.folders), knowledge, entries())
-    if profile:
-        recipe = variant(recipe, profile, backend(recipe.value.backend).TRAITS)
     chosen = choose_site(choice.site, site_search(context), recipe.value, choice.arch)
     chosen = with_partition(chosen, choice.partition)
     context.reporter.say(chosen.describe())
     arch = choose_arch(choice.arch, recipe, chosen)
+    recipe = for_arch(recipe, arch)
+    if profile:
+        recipe = variant(recipe, profile, backend(recipe.value.backend).TRAITS)
     useful = relevant_components(recipe.value, knowledge)
     snapshot, digest, notes = snapshot_of(chosen, context, useful)
     for note in notes:

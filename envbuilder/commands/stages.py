@@ -11,7 +11,9 @@ from typing import Any
 
 from .. import files, process
 from ..build import build, hand_over, prepare
+from ..emulation import SystemRequest, find_system, install, systems_folder
 from ..errors import BuildError, SmokeError, UsageError
+from ..host import Host
 from ..locking import lock_cache
 from ..model.backend import Script
 from ..model.decisions import asks_the_same
@@ -19,7 +21,7 @@ from ..model.evidence import TIERS, Evidence
 from ..model.lock_check import contradictions
 from ..model.outcome import CreateResult
 from ..model.places import Dialect, Places
-from ..model.plan import Lock, Plan
+from ..model.plan import Lock, Plan, Step
 from ..model.proofs import proofs_of
 from ..record import read_all
 from ..render.build import render_smoke, render_text
@@ -89,12 +91,13 @@ class CreateStages:
         return facts_of(lock.plan, self.plan_inputs)
 
     @contextlib.contextmanager
-    def hold(self) -> Iterator[CreateStages]:
+    def hold(self, *, here: bool = True) -> Iterator[CreateStages]:
         plan_inputs, home = self.plan_inputs, self.home
         if self.given:
             build_texts(self.given, places_of(home, self.given.id()), plan_inputs)
         check_buildable(self.planned, plan_inputs.prefix_of(self.planned))
-        _check_machine(self.options, plan_inputs)
+        if here:
+            _check_machine(self.options, plan_inputs)
         shared = self.options.shared
         root = store.open_root(home.root, plan_inputs.site.name, plan_inputs.arch, shared)
         store.open_home(root, home.name)
@@ -157,11 +160,7 @@ class CreateStages:
         _tell_new_findings(home, version, lock, self.context)
         return version.number
 
-    def build(self, lock: Lock) -> None:
-        _explain_rebuild(self.home, lock, self.context)
-        # What cannot be started is told before it is built.
-        facts = self._facts(lock)
-        smoke_starts(facts, self.context)
+    def begin(self, lock: Lock) -> None:
         places = places_of(self.home, lock.id())
         version = publish.find_reserved(self.home, lock.id())
         if version and publish.is_published(self.home, version):
@@ -177,6 +176,37 @@ class CreateStages:
             publish.clear(self.home, places.prefix, say)
             publish.clear(self.home, places.build, say)
         publish.mark(self.home, lock.id())
+
+    def emulated_system(self) -> Path:
+        inputs, context = self.plan_inputs, self.context
+        request = SystemRequest(inputs.arch, inputs.site, Host(context.environ), context.cwd)
+        return find_system(request, context.reporter.say)
+
+    def install_emulated(self, lock: Lock, bundle: Path, system: Path) -> int:
+        home, context = self.home, self.context
+        log = systems_folder(Host(context.environ)) / f"{home.name}-{lock.id()}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        step = Step(id="emulated", title=f"build and prove for {lock.plan.arch}, emulated")
+        with context.reporter.steps((step,)) as listener:
+            listener.step_begins(step)
+            done = False
+            try:
+                install(bundle, home.root, system, context.environ, log, listener)
+                done = True
+            finally:
+                listener.step_ends(step, done=done)
+        version = publish.find_reserved(home, lock.id())
+        if version is None or not publish.is_published(home, version):
+            raise BuildError("the installer ended well and published nothing", f"its log: {log}")
+        return version.number
+
+    def build(self, lock: Lock) -> None:
+        _explain_rebuild(self.home, lock, self.context)
+        # What cannot be started is told before it is built.
+        facts = self._facts(lock)
+        smoke_starts(facts, self.context)
+        places = places_of(self.home, lock.id())
+        self.begin(lock)
         texts = build_texts(lock, places, self.plan_inputs, script_start(facts))
         prepare(places.build, texts, self.plan_inputs.runtime_source)
         hand_over(lock, _downloads(self.home), places.build)

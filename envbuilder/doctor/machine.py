@@ -10,13 +10,12 @@ from pathlib import PurePosixPath
 from typing import get_args
 
 from ..host import Host, glibc_version, is_there, machine_arch
+from ..host.emulation import emulated_archs
 from ..model.doctor import Fact, Item, Section
 from ..model.recipe import Arch
 from .items import make, section
 
 GIB = 2**30
-
-_EMULATED = ("ppc64le", "aarch64", "x86_64")
 
 # cgroup version 1 writes "no limit" as the largest page-aligned number.
 _NO_LIMIT = 2**60
@@ -37,12 +36,6 @@ def _arch(host: Host) -> Item:
         details=[f"runs programs for {other} by emulation" for other in emulated_archs(host)],
         facts={"arch": arch, "kernel": os.uname().release},
     )
-
-
-def emulated_archs(host: Host) -> list[str]:
-    """Return the architectures whose programs the kernel hands to an emulator."""
-    files = {arch: f"/proc/sys/fs/binfmt_misc/qemu-{arch}" for arch in _EMULATED}
-    return [arch for arch, file in files.items() if (host.read(file) or "").startswith("enabled")]
 
 
 def os_release(host: Host) -> dict[str, str]:

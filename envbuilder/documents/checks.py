@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from ..errors import Problem
@@ -62,7 +63,8 @@ def names_are_known(root: Pairs, knowledge: Knowledge) -> Iterator[Problem]:
     Components of a stack or that a module provides, distributions under ``pip-names``, conda
     channels, and the flags of a runtime; one of which no flags are recorded takes any.
     """
-    asked = (*_pairs(root, "stack"), *_pairs(root, "pip-names"))
+    stacks = [_pairs(root, "for-arch", key.text, "stack") for key, _ in _pairs(root, "for-arch")]
+    asked = (*_pairs(root, "stack"), *chain(*stacks), *_pairs(root, "pip-names"))
     yield from _components(asked, knowledge, _PACKAGES_HINT)
     for n, _ in enumerate(_items(root, "modules")):
         provided = _pairs(root, "modules", n, "provides")

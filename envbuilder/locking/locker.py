@@ -170,7 +170,7 @@ def _of_modules(plan: Plan, known: Distributions) -> dict[str, str]:
     """Return the distributions that the modules provide and the virtualenv lets in."""
     if not plan.system_site_packages:
         return {}
-    pins = (pin for pin in (*plan.pins, *plan.brought) if pin.origin == "module")
+    pins = (pin for pin in (*plan.pins, *plan.brought) if pin.origin in ("module", "system"))
     return well_named(
         {known.names[pin.component]: pin.version for pin in pins if pin.component in known.names}
     )

@@ -77,6 +77,9 @@ class EnvironmentEntry(Document):
     site: Name | None = Field(default=None, description="Its lock's; None: that cannot be read.")
     tier: Tier | None = Field(description="The highest tier ever proved; None: no proof left.")
     proved: str | None = Field(description="When it was last proved, ISO 8601 in UTC.")
+    execution: Literal["native", "emulated"] | None = Field(
+        default=None, description="How what was proved last ran; None: no proof left."
+    )
     last_failed: bool = Field(description="Whether the newest smoke test failed.")
     waived: tuple[AdvisoryId, ...] = Field(default=(), description="Risks that were taken.")
     warnings: int = Field(default=0, description="Known problems, and those not ruled out.")

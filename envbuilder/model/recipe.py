@@ -253,6 +253,15 @@ def _with_python(stack: dict[str, str]) -> dict[str, str]:
     return stack
 
 
+class ArchVariant(Document):
+    """What is another on one architecture; what is left out is the recipe's."""
+
+    stack: Annotated[dict[Name, Constraint], AfterValidator(_with_python)] | None = Field(
+        default=None, min_length=1, description="The whole stack there."
+    )
+    system_site_packages: bool | None = None
+
+
 class Recipe(Document):
     """What is wanted. ``stack`` holds constraints; the resolver chooses who provides what."""
 
@@ -261,6 +270,10 @@ class Recipe(Document):
     summary: Line
     arch: Annotated[tuple[Arch, ...], _once("architecture")] = Field(min_length=1)
     documented_for: dict[Arch, Name] = Field(default_factory=dict)
+    for_arch: dict[Arch, ArchVariant] = Field(
+        default_factory=dict,
+        description="What is another on an architecture: its stack, system-site-packages.",
+    )
     backend: Annotated[BackendName, BeforeValidator(_no_target)] = "virtualenv"
     system_site_packages: bool = False
     stack: Annotated[dict[Name, Constraint], AfterValidator(_with_python)] = Field(min_length=1)

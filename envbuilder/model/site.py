@@ -129,6 +129,19 @@ class SiteFacts(Document):
     )
 
 
+SuiteName = Annotated[str, spelt(r"^[a-z][a-z0-9-]*$", "a suite such as bookworm", 40)]
+PackageName = Annotated[str, spelt(r"^[a-z0-9][a-z0-9+.-]+$", "a package such as openmpi-bin", 80)]
+
+
+class DebianSystem(Document):
+    """A Debian that can stand for the site's machines: what ``create --emulate`` builds in."""
+
+    suite: SuiteName = Field(description="The release by its code name, such as bookworm.")
+    packages: tuple[PackageName, ...] = Field(
+        min_length=1, description="Packages beside the smallest system."
+    )
+
+
 class Partition(Document):
     """A part of the site with hardware or modules of its own. What is left out is the site's."""
 
@@ -176,6 +189,9 @@ class Site(Document):
     )
     base: SitePath | None = Field(
         default=None, description="Folder for roots: <base>/<site>/<arch>."
+    )
+    debian: DebianSystem | None = Field(
+        default=None, description="A Debian as its machines have it, for create --emulate."
     )
     pip_indexes: tuple[CleanUrl, ...] = ()
     find_links: tuple[CleanUrl, ...] = ()

@@ -23,6 +23,7 @@ from ..target_tools.files import sha256_of
 from .protocol import Stages
 
 HIGHEST_TIER: Tier = "rendered"
+OWN_ARCH = True
 OTHER_ARCH = True
 
 # Stands for the root until install.sh is told it.
@@ -45,7 +46,7 @@ def make(stages: Stages) -> BundleResult:
     unfinished = folder.with_name(f".{name}.unfinished")
     files.remove_tree(unfinished)
     try:
-        _write(lock, unfinished, stages)
+        write(lock, unfinished, stages)
         _pack(unfinished, archive, name)
         unfinished.rename(folder)
     except BaseException:
@@ -66,7 +67,8 @@ def make(stages: Stages) -> BundleResult:
     )
 
 
-def _write(lock: Lock, folder: Path, stages: Stages) -> None:
+def write(lock: Lock, folder: Path, stages: Stages) -> None:
+    """Write a bundle into a new folder; may use the network. Raises BuildError."""
     home = PLACEHOLDER / lock.plan.recipe
     places = Places(prefix=home / lock.id(), build=home / f"{lock.id()}.build")
     job = stages.job(lock, places, PLACEHOLDER / "modulefiles")

@@ -7,6 +7,7 @@ from ..model.outcome import CreateResult
 from .protocol import Stages
 
 HIGHEST_TIER: Tier = "several nodes"
+OWN_ARCH = True
 OTHER_ARCH = False
 
 

@@ -37,10 +37,11 @@ class Stages(Protocol):
     def lock(self) -> Lock:
         """Return the lock that was asked for, or a new one."""
 
-    def hold(self) -> AbstractContextManager[Stages]:
+    def hold(self, *, here: bool = True) -> AbstractContextManager[Stages]:
         """Open the root and hold the environment's folder: only then for what is in a root.
 
-        Raises UsageError for what cannot be built here, before anything is written.
+        *here*: it is built on this machine as it is. Raises UsageError for what cannot be, before
+        anything is written.
         """
 
     def root_lock(self) -> Lock:
@@ -48,6 +49,24 @@ class Stages(Protocol):
 
     def published_number(self, lock: Lock) -> int | None:
         """Return the number under which just this is published, or None."""
+
+    def begin(self, lock: Lock) -> None:
+        """Put away what an unfinished build of it left, unless it is to be resumed.
+
+        Raises BuildError where just that prefix is published.
+        """
+
+    def emulated_system(self) -> Path:
+        """Return the folder of a system of the plan's architecture; may use the network.
+
+        Raises MissingToolError, UsageError or BuildError where there is none.
+        """
+
+    def install_emulated(self, lock: Lock, bundle: Path, system: Path) -> int:
+        """Run a bundle's installer in a system; return the number that it published.
+
+        Raises BuildError or SmokeError.
+        """
 
     def build(self, lock: Lock) -> None:
         """Run every step of the build script. Raises BuildError."""
@@ -95,11 +114,12 @@ class Stages(Protocol):
 class Target(Protocol):
     """Where a prefix is made.
 
-    ``HIGHEST_TIER``: what can be proved there at most. ``OTHER_ARCH``: whether it can be for
-    another architecture than this machine's.
+    ``HIGHEST_TIER``: what can be proved there at most. ``OWN_ARCH``, ``OTHER_ARCH``: whether it can
+    be for this machine's architecture, and for another.
     """
 
     HIGHEST_TIER: Tier
+    OWN_ARCH: bool
     OTHER_ARCH: bool
 
     def make(self, stages: Stages) -> CreateResult | BundleResult:

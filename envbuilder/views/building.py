@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from ..model.outcome import BundleCheck, BundleResult, CreateResult, LockCheck
 from ..text import filled
-from .layout import joined, size
+from .layout import how, joined, size
 
 
 @joined
@@ -18,11 +18,13 @@ def created(value: CreateResult) -> Iterator[str]:
         done = each.result
         over = f" over {done.transport}" if done.transport else ""
         checks = f"{len(done.checks)} checks passed"
-        yield f"proved: {done.api}{over}: {done.tier} on {each.arch}; {checks}"
+        yield f"proved: {done.api}{over}: {done.tier} on {each.arch}{how(each.execution)}; {checks}"
     if timings := value.evidence.result.timings:
         latency = f"{timings[0].latency_us:.0f} us latency at {size(timings[0].bytes)}"
         bandwidth = f"{timings[-1].bus_bandwidth:.2f} GB/s at {size(timings[-1].bytes)}"
         yield f"speed: {latency}, {bandwidth}"
+    if how(value.evidence.execution):
+        yield f"on {value.evidence.arch} it runs as it was proved; its speed there is not known"
     waived = [each.id for each in value.evidence.findings if each.status == "waived"]
     if waived:
         yield from filled("waived advisories: ", ", ".join(waived))

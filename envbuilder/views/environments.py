@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..model.evidence import Evidence, FactTopic, SmokeReport, SmokeResult, Timing
+from ..model.evidence import Evidence, FactTopic, SmokeReport, Timing
 from ..model.outcome import DefaultChange, EnvironmentEntry, Info, Listing, RemoveResult
 from ..text import counted, filled
-from .layout import columns, joined, moment, size
+from .layout import columns, how, joined, moment, size
 from .plan import finding_lines
 
 
@@ -25,7 +25,8 @@ def listing(value: Listing) -> Iterator[str]:
             notes[f"of site {item.site}"] = True
         note = " ".join(each for each, holds in notes.items() if holds)
         name = f"{item.environment}/{item.number}"
-        rows.append((name, item.tier or "-", moment(item.proved), note))
+        proved = (item.tier or "-") + how(item.execution)
+        rows.append((name, proved, moment(item.proved), note))
     head, *lines = columns(rows).split("\n")
     yield head if lines else "  no environment is published here yet"
     for item, line in zip(value.environments, lines, strict=True):
@@ -93,7 +94,7 @@ def info(value: Info) -> Iterator[str]:
     yield from _build_facts(value.evidence)
     for evidence in value.evidence:
         yield from ("", f"smoke test of {moment(evidence.time)}")
-        yield from (f"  {line}" for line in _proof(evidence.result))
+        yield from (f"  {line}" for line in _proof(evidence))
     passed = [each.result for each in value.evidence if each.result.verdict == "passed"]
     if passed and passed[-1].timings:
         yield from ("", "allreduce of float32, newest test", _timings(passed[-1].timings))
@@ -117,10 +118,11 @@ def _build_facts(records: Sequence[Evidence]) -> Iterator[str]:
             yield from filled(f"    {_MARKS[each.passed]}: ", f"{about}{each.text}", 8)
 
 
-def _proof(result: SmokeResult) -> Iterator[str]:
+def _proof(evidence: Evidence) -> Iterator[str]:
+    result = evidence.result
     where = ", ".join(result.nodes) or "no node"
     ranks = f"{result.ranks} ranks on {where} in {result.seconds:.1f} s"
-    yield f"{result.verdict}: {result.tier}, {ranks}"
+    yield f"{result.verdict}: {result.tier}{how(evidence.execution)}, {ranks}"
     yield f"launched by: {result.launch}"
     yield f"talked through: {result.api}" + (f" ({result.framework})" if result.framework else "")
     for carried in result.carried:
@@ -146,8 +148,8 @@ def _timings(values: Sequence[Timing]) -> str:
 
 def smoke(value: SmokeReport) -> str:
     """Return one round of smoke tests."""
-    results = [evidence.result for evidence in value.evidence]
-    return "\n\n".join("\n".join([*_proof(each), _timings(each.timings)]) for each in results)
+    proofs = ([*_proof(each), _timings(each.result.timings)] for each in value.evidence)
+    return "\n\n".join("\n".join(lines) for lines in proofs)
 
 
 def changed(value: DefaultChange) -> str:

@@ -33,6 +33,11 @@ def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
     return "\n".join(lines)
 
 
+def how(execution: str | None) -> str:
+    """Return what is put behind a tier that was not proved on such a machine itself."""
+    return f", {execution}" if execution not in (None, "native") else ""
+
+
 def moment(time: str | None) -> str:
     """Return an ISO 8601 time in UTC as people write it."""
     if time is None:

@@ -106,9 +106,35 @@ def test_a_plan_as_text_and_as_json_say_the_same() -> None:
 
 
 def test_an_architecture_the_recipe_is_not_for_is_told_with_its_place() -> None:
-    answer = run("plan", "allreduce", "--arch", "ppc64le")
+    answer = run("plan", "ddl", "--arch", "x86_64")
     assert answer.exit_code == 2
-    assert re.search(r"allreduce\.yaml:\d+:\d+: error: recipe allreduce is for", answer.stderr)
+    assert re.search(r"ddl\.yaml:\d+:\d+: error: recipe ddl is for ppc64le", answer.stderr)
+
+
+def test_on_an_architecture_a_recipe_may_have_a_stack_of_its_own(tmp_path: Path) -> None:
+    answer = run("plan", "allreduce", "--arch", "ppc64le", "--json")
+    assert answer.exit_code == 0, answer.stderr
+    plan = json.loads(answer.stdout)
+    assert plan["system-site-packages"] is True
+    assert {each["component"]: each["origin"] for each in plan["pins"]} == {
+        "python": "system",
+        "numpy": "system",
+        "mpi4py": "system",
+        "openmpi": "system",
+    }
+    own = tmp_path / "own.yaml"
+    own.write_text(
+        "schema: 1\nname: own\nsummary: Another stack on one\narch: [x86_64, ppc64le]\n"
+        'stack: {python: "*"}\n'
+        'for-arch:\n  ppc64le:\n    stack:\n      python: "*"\n      openmpi: ">=99"\n'
+    )
+    answer = run("plan", str(own), "--arch", "ppc64le", "--site", "debian-ppc64le")
+    assert answer.exit_code == 3
+    assert f"{own}:10:7: error: nothing provides openmpi >=99" in answer.stderr
+    own.write_text(own.read_text().replace("openmpi", "opnmpi"))
+    answer = run("recipes", "check", str(own))
+    assert answer.exit_code == 2
+    assert f"{own}:10:7: error: unknown component 'opnmpi'" in answer.stderr
 
 
 def test_no_solution_has_its_own_exit_code_and_place(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ skipped with that reason.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from integration_tools import LOCK_CACHE, Envbuild, run
+from integration_tools import LOCK_CACHE, Envbuild, clean_environ, run
 
 HERE = Path(__file__).parent
 
@@ -56,6 +57,34 @@ def index() -> None:
 def envbuild(index: None, tmp_path_factory: pytest.TempPathFactory) -> Envbuild:
     """Return what runs the installed command."""
     return Envbuild(tmp_path_factory.mktemp("cwd"))
+
+
+@pytest.fixture(scope="session")
+def ppc64el(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a Debian for ppc64el as site debian-ppc64le describes it; not to be changed.
+
+    ENVBUILD_PPC64EL_ROOT names one that is there: making it takes minutes.
+    """
+    from envbuilder import data
+    from envbuilder.commands.entries import entries
+    from envbuilder.documents.knowledge import load_knowledge
+    from envbuilder.documents.load import load_site
+    from envbuilder.emulation import NAMED, SystemRequest, find_system
+    from envbuilder.errors import BuildError, MissingToolError
+    from envbuilder.host import Host
+
+    file = data.RECIPES / "sites" / "debian-ppc64le.yaml"
+    site = load_site(file, load_knowledge([data.RECIPES]).value, entries()).value
+    there = os.environ.get("ENVBUILD_PPC64EL_ROOT")
+    named = {NAMED: there} if there else {}
+    environ = clean_environ({"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("systems")), **named})
+    if os.geteuid() != 0:
+        pytest.skip("the emulated system is entered as root")
+    request = SystemRequest("ppc64le", site, Host(environ), Path.cwd())
+    try:
+        return find_system(request, lambda _: None)
+    except (MissingToolError, BuildError) as error:
+        pytest.skip(f"no system for ppc64le: {error}")
 
 
 @pytest.fixture(scope="session")

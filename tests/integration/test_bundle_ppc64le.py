@@ -7,81 +7,26 @@ the system takes most of them: ENVBUILD_PPC64EL_ROOT names one that is there, an
 
 from __future__ import annotations
 
-import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from integration_tools import Done, Envbuild, run
+from emulated_tools import Emulated
+from integration_tools import Envbuild
 from taurus_tools import SOFTWARE, Copy, bring, bring_package, write_trees
 
 pytestmark = [pytest.mark.long]
 
-EMULATION = Path("/proc/sys/fs/binfmt_misc/qemu-ppc64le")
-# Where this machine has Debian from, the main archive first.
-MIRROR = ("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages")
-PACKAGES = "python3,python3-venv,lmod,procps"
-SECONDS = 1800.0
 TENSORFLOW = "TensorFlow/1.14.0-PythonAnaconda-3.6"
-
-# Its changes stay outside of the system that is there.
-ENTER = """
-set -e
-mount --make-rprivate /
-mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$2/merged"
-mount -t proc proc "$2/merged/proc"
-mount --rbind /dev "$2/merged/dev"
-exec chroot "$2/merged" /usr/bin/env -i HOME=/root LANG=C.UTF-8 \
-  PATH=/usr/sbin:/usr/bin:/sbin:/bin bash -c "$3"
-"""
-
-
-@dataclass(frozen=True)
-class Emulated:
-    """A ppc64el system, seen through a layer that takes what is written."""
-
-    system: Path
-    layer: Path
-
-    @property
-    def written(self) -> Path:
-        return self.layer / "upper"
-
-    def __call__(self, script: str) -> Done:
-        unshare = ["unshare", "--net", "--mount", "--pid", "--fork", "bash", "-c", ENTER, "enter"]
-        return run([*unshare, self.system, self.layer, script], timeout=SECONDS)
-
-
-@pytest.fixture(scope="module")
-def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a Debian for ppc64el."""
-    if os.geteuid() != 0 or not EMULATION.exists() or not shutil.which("unshare"):
-        pytest.skip("needs root, unshare, and qemu-user for ppc64le in binfmt_misc")
-    there = os.environ.get("ENVBUILD_PPC64EL_ROOT")
-    if there:
-        return Path(there)
-    if not shutil.which("mmdebstrap"):
-        pytest.skip("needs mmdebstrap, or ENVBUILD_PPC64EL_ROOT")
-    root = tmp_path_factory.mktemp("ppc64el") / "system"
-    options = ["--architectures=ppc64el", "--variant=minbase", f"--include={PACKAGES}"]
-    mirrors = run(MIRROR).out.split()
-    # Without a mirror it would also want the security archive.
-    made = run(["mmdebstrap", *options, "bookworm", root, *mirrors[:1]], timeout=SECONDS)
-    if made.code != 0:
-        pytest.skip(f"mmdebstrap made no system: {made.err.strip().splitlines()[-1]}")
-    return root
 
 
 @pytest.fixture
-def emulated(system: Path, tmp_path: Path) -> Emulated:
+def emulated(ppc64el: Path, tmp_path: Path) -> Emulated:
     """Return the system with the site's module trees, whose Python is Debian's."""
-    layer = tmp_path / "layer"
-    for name in ("upper", "work", "merged"):
-        (layer / name).mkdir(parents=True)
-    write_trees(layer / "upper")
-    bring(layer / "upper", "PythonAnaconda/3.6", {"python3": Path("/usr/bin/python3")})
-    return Emulated(system, layer)
+    found = Emulated.below(ppc64el, tmp_path)
+    write_trees(found.written)
+    bring(found.written, "PythonAnaconda/3.6", {"python3": Path("/usr/bin/python3")})
+    return found
 
 
 def unpack(envbuild: Envbuild, emulated: Emulated, folder: Path, *words: str | Path) -> None:

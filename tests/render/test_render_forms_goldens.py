@@ -35,6 +35,7 @@ UPDATE = os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1"
 
 # Where a site's staff would put roots: below what the site's documentation calls project space.
 BASES = {
+    "debian-ppc64le": "/opt/envbuild",
     "taurus-ml": "/projects/envbuild",
     "taurus-alpha": "/projects/envbuild",
     "taurus-scs5": "/projects/envbuild",

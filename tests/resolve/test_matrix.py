@@ -19,6 +19,7 @@ import yaml
 from envbuilder import data
 from envbuilder.commands.entries import entries
 from envbuilder.commands.load import PlanInputs, plan
+from envbuilder.documents.for_arch import for_arch
 from envbuilder.documents.knowledge_cache import LoadedKnowledge
 from envbuilder.documents.library import catalogue
 from envbuilder.documents.load import load_recipe, load_site
@@ -101,11 +102,12 @@ def outcome(recipe: str, place: str) -> str:
     chosen, snapshot, arch = places()[place]
     loaded = load_recipe(data.RECIPES / f"{recipe}.yaml", knowledge().value, entries())
     try:
+        wanted = choose_arch(arch, loaded, chosen)
         plan(
             PlanInputs(
-                recipe=loaded,
+                recipe=for_arch(loaded, wanted),
                 chosen=chosen,
-                arch=choose_arch(arch, loaded, chosen),
+                arch=wanted,
                 knowledge=knowledge(),
                 snapshot=snapshot,
                 snapshot_sha256=hashlib.sha256().hexdigest(),

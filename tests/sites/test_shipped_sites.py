@@ -61,7 +61,7 @@ def as_documented(found: Snapshot, folder: Path) -> Snapshot:
 
 
 def test_the_sites_that_are_shipped() -> None:
-    assert NAMES == ["summit", "taurus-alpha", "taurus-ml", "taurus-scs5"]
+    assert NAMES == ["debian-ppc64le", "summit", "taurus-alpha", "taurus-ml", "taurus-scs5"]
     assert {path.stem for path in SITES.glob("*.json")} == {f"{name}.snapshot" for name in NAMES}
 
 

@@ -71,7 +71,10 @@ def run_smoke(request, start=start):
         end_all(nonce, END_PATIENCE)
     told = {record.start.execution for record in records.ranks} or {proc.execution()}
     result = judge(records, outcome, expectations(request))
-    return {"execution": "native" if told == {"native"} else "emulated", "result": result}
+    if told == {"native"}:
+        return {"execution": "native", "result": result}
+    # An emulator's speed is nobody's.
+    return {"execution": "emulated", "result": dict(result, timings=[])}
 
 
 def run(request, folder, nonce, start):

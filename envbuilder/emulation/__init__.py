@@ -1,0 +1,11 @@
+"""Another architecture's Debian on this machine, its programs run by qemu-user.
+
+``system`` finds or makes one, ``enter`` runs a bundle's installer in it.
+"""
+
+from __future__ import annotations
+
+from .enter import install
+from .system import NAMED, SystemRequest, find_system, systems_folder
+
+__all__ = ["NAMED", "SystemRequest", "find_system", "install", "systems_folder"]

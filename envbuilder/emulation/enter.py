@@ -1,0 +1,80 @@
+"""Running a bundle's installer in another architecture's system: without network, by its emulator.
+
+What is written there, but for the root of the environments, is in memory and gone at the end.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from .. import process
+from ..errors import BuildError, SmokeError, UsageError
+from ..model.progress import Listener
+from .system import unshare
+
+LAST_LINES = 12
+
+# Paths of the overlay are relative: in its options a ':' or ',' would mean something.
+_ENTER = """
+set -euo pipefail
+python=$1 loopback=$2 system=$3 layer=$4 bundle=$5 root=$6
+shift 6
+"$python" -I -c "$loopback"
+mount --make-rprivate /
+mount -t tmpfs tmpfs "$layer"
+cd -- "$layer"
+mkdir lower upper work merged
+mount --bind "$system" lower
+mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged
+for each in proc sys dev; do mount --rbind "/$each" "merged/$each"; done
+mkdir -p merged/bundle "merged$root"
+mount --bind "$bundle" merged/bundle
+mount --bind "$root" "merged$root"
+exec chroot merged /usr/bin/env -i "$@" bash /bundle/install.sh "$root"
+"""
+
+# Launchers talk to their ranks through the loopback: SIOCSIFFLAGS, IFF_UP, see netdevice(7).
+_LOOPBACK = """
+import fcntl, socket, struct
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any:
+    fcntl.ioctl(any, 0x8914, struct.pack("16sh14x", b"lo", 1))
+"""
+
+_VARIABLES = (
+    "HOME=/root",
+    "LANG=C.UTF-8",
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+)
+_ERRORS = {2: UsageError, 6: SmokeError}
+
+
+def install(
+    bundle: Path,
+    root: Path,
+    system: Path,
+    environ: Mapping[str, str],
+    log: Path,
+    listener: Listener,
+) -> None:
+    """Build, prove and publish *bundle* in *root*, in *system*.
+
+    Raises BuildError, SmokeError or UsageError with what the installer says, as it ends with.
+    """
+    log.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="envbuild-emulation-") as layer:
+        places = [str(each) for each in (system, layer, bundle, root)]
+        own = [*unshare(), "bash", "-c", _ENTER, "enter", sys.executable, _LOOPBACK]
+        words = [*own, *places, *_VARIABLES]
+        code = process.follow(words, env=environ, log=log, cwd=root, on_line=listener.step_says)
+    if code == 0:
+        return
+    text = log.read_text(encoding="utf-8", errors="replace")
+    lines = [line for line in text.splitlines() if line.strip()][-LAST_LINES:]
+    how = f"ended with exit code {code}"
+    raise _ERRORS.get(code or 0, BuildError)(
+        "\n".join([f"install.sh, emulated, {how}", *(f"  | {line}" for line in lines)]),
+        f"the whole log: {log}",
+    )

@@ -1,0 +1,189 @@
+"""The system that an environment for another architecture is built in.
+
+It is a folder: one that the user names, or a Debian as the site describes it, which mmdebstrap
+makes once and which is kept among the caches under a hash of what it was made of. Nothing writes
+into it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import files, process
+from ..errors import BuildError, MissingToolError, UsageError
+from ..host import Host, cache_folder
+from ..host.emulation import emulator
+from ..model.base import canonical_json, sha256_text
+from ..model.site import DebianSystem, Site
+from ..target_tools.root import locks
+from ..target_tools.trust import distrust
+
+NAMED = "ENVBUILD_EMULATED_SYSTEM"
+MIRROR = "ENVBUILD_DEBIAN_MIRROR"
+Say = Callable[[str], None]
+
+# Names a file of every system that is whole, as far as can be said without running it.
+_MARK = Path("usr/bin/env")
+# Debian's own names of architectures.
+_DEBIAN = {"ppc64le": "ppc64el", "aarch64": "arm64", "x86_64": "amd64"}
+# Seconds: minutes where programs are emulated and packages come from far away.
+_MAKING_SECONDS = 2 * 3600.0
+_WITHOUT = "without --emulate, a bundle is made, which is built on such a machine"
+
+
+@dataclass(frozen=True)
+class SystemRequest:
+    """What is wanted of a system: for which architecture, as machines of which site have it."""
+
+    arch: str
+    site: Site
+    host: Host
+    cwd: Path
+
+
+def find_system(request: SystemRequest, say: Say) -> Path:
+    """Return the folder of the system; makes it where it is not kept yet, which uses the network.
+
+    Raises MissingToolError for what this machine lacks, with what to install; UsageError where
+    nothing says how the system is made; BuildError where it could not be made.
+    """
+    _check_emulator(request)
+    _check_namespaces(request)
+    named = request.host.environ.get(NAMED)
+    if named:
+        folder = request.cwd / named
+        if not (folder / _MARK).exists():
+            raise UsageError(f"{NAMED}={named} is no folder with a Linux system: it has no {_MARK}")
+        return folder
+    debian = request.site.debian
+    if debian is None:
+        raise UsageError(
+            f"site {request.site.name} does not say of what Debian a system like its own is made",
+            f"{NAMED}=FOLDER names a system for {request.arch} that is there already",
+            "a site file says it: debian: {suite: bookworm, packages: [python3-venv, ...]}",
+            _WITHOUT,
+        )
+    return _kept(request, debian, say)
+
+
+def _check_emulator(request: SystemRequest) -> None:
+    entry = emulator(request.host, request.arch)
+    setup = (
+        "on Debian, as root: apt-get install qemu-user-static binfmt-support mmdebstrap",
+        (
+            "in a container or virtual machine without systemd, as root: mount -t binfmt_misc "
+            f"binfmt_misc /proc/sys/fs/binfmt_misc; update-binfmts --enable qemu-{request.arch}"
+        ),
+        _WITHOUT,
+    )
+    if entry is None:
+        raise MissingToolError(
+            f"programs for {request.arch} do not run here: the kernel has no emulator for them",
+            *setup,
+        )
+    flags = next((line for line in entry.splitlines() if line.startswith("flags:")), "")
+    if "F" not in flags.partition(":")[2]:
+        raise MissingToolError(
+            f"the emulator for {request.arch} is not there in another root: its entry in "
+            "binfmt_misc lacks the flag F",
+            *setup,
+        )
+
+
+def _check_namespaces(request: SystemRequest) -> None:
+    done = process.run([*unshare(), "true"], env=request.host.environ)
+    if not done.ok:
+        raise MissingToolError(
+            f"a root of its own cannot be entered here: {done.stderr.strip() or 'unshare failed'}",
+            "run this as root, or where users may make namespaces "
+            "(sysctl kernel.unprivileged_userns_clone=1)",
+            _WITHOUT,
+        )
+
+
+def unshare() -> list[str]:
+    """Return the words that start a program with mounts of its own and without network."""
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    return ["unshare", *user, "--mount", "--net"]
+
+
+def kept_name(arch: str, debian: DebianSystem) -> str:
+    """Return the name that a system is kept by: its architecture and what it was made of."""
+    made_of = canonical_json({"schema": 1, "arch": arch, "debian": debian.plain()})
+    return f"{arch}-{debian.suite}-{sha256_text(made_of)[:12]}"
+
+
+def systems_folder(host: Host) -> Path:
+    """Return where systems, and the logs of what was done in them, are kept."""
+    caches = cache_folder(host)
+    if caches is None:
+        raise UsageError("HOME is not set, so there is no place for a system", "set XDG_CACHE_HOME")
+    return caches / "systems"
+
+
+def _kept(request: SystemRequest, debian: DebianSystem, say: Say) -> Path:
+    folder = systems_folder(request.host)
+    folder.mkdir(parents=True, exist_ok=True)
+    system = folder / kept_name(request.arch, debian)
+    with locks.hold(system.with_name(f"{system.name}.lock"), say=say):
+        if not (system / _MARK).exists():
+            say(f"making a Debian {debian.suite} for {request.arch}, once: this takes minutes")
+            _make(system, request, debian)
+    reason = distrust(system)
+    if reason:
+        raise UsageError(f"{system} does not count: {reason}", "remove it: it is made anew")
+    return system
+
+
+def _make(system: Path, request: SystemRequest, debian: DebianSystem) -> None:
+    if request.host.which("mmdebstrap") is None:
+        raise MissingToolError(
+            "mmdebstrap is not here, which makes the system",
+            "on Debian, as root: apt-get install mmdebstrap",
+            f"or {NAMED}=FOLDER names a system for {request.arch} that is there already",
+            _WITHOUT,
+        )
+    unfinished = system.with_name(f".{system.name}.unfinished")
+    files.remove_tree(unfinished)
+    log = system.with_name(f"{system.name}.log")
+    log.unlink(missing_ok=True)
+    words = [
+        "mmdebstrap",
+        f"--architectures={_DEBIAN[request.arch]}",
+        "--variant=minbase",
+        f"--include={','.join(debian.packages)}",
+        debian.suite,
+        str(unfinished),
+        *_mirror(request),
+    ]
+    code = process.follow(words, env=request.host.environ, log=log, timeout=_MAKING_SECONDS)
+    if code != 0 or not (unfinished / _MARK).exists():
+        files.remove_tree(unfinished)
+        said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-4:]
+        raise BuildError(
+            "\n".join(["mmdebstrap made no system:", *(f"  | {line}" for line in said)]),
+            f"{MIRROR}=URL names another place of Debian's archive",
+            f"the whole log: {log}",
+        )
+    unfinished.rename(system)
+
+
+def _mirror(request: SystemRequest) -> list[str]:
+    """Return where Debian comes from: as named, as this machine has it; else mmdebstrap knows."""
+    named = request.host.environ.get(MIRROR)
+    if named:
+        return [named]
+    if "ID=debian" not in (request.host.read("/etc/os-release") or "").splitlines():
+        return []
+    asked = request.host.ask(
+        "apt-get",
+        "indextargets",
+        "--format",
+        "$(REPO_URI) $(ORIGIN) $(LABEL)",
+        "Created-By: Packages",
+    )
+    lines = (line.split() for line in asked.stdout.splitlines())
+    return [words[0] for words in lines if words[1:] == ["Debian", "Debian"]][:1]

@@ -1,0 +1,157 @@
+"""Where an emulated system comes from, and what is said where there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from envbuilder.emulation import NAMED, SystemRequest, find_system
+from envbuilder.emulation.system import MIRROR
+from envbuilder.errors import BuildError, EnvbuildError, MissingToolError, UsageError
+from envbuilder.host import Host
+from envbuilder.model.site import DebianSystem, Site
+
+ENTRY = "enabled\ninterpreter /usr/libexec/qemu-binfmt/ppc64le-binfmt-P\nflags: PF\noffset 0\n"
+MAKES = """
+for word; do case $word in */.ppc64le-*) folder=$word ;; esac; done
+mkdir -p "$folder/usr/bin"
+: >"$folder/usr/bin/env"
+echo "$@" >>"$HOME/made"
+"""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine with an emulator and mmdebstrap, as far as a file or a script is one."""
+
+    folder: Path
+
+    def tool(self, name: str, script: str) -> None:
+        path = self.folder / "bin" / name
+        path.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")
+        path.chmod(0o755)
+
+    def file(self, path: str, text: str) -> None:
+        place = self.folder / "files" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+
+    def find(self, *packages: str, **environ: str) -> Path:
+        """Find a system of a site that has these packages; none given: that says nothing of it."""
+        debian = DebianSystem(suite="bookworm", packages=packages) if packages else None
+        site = Site(schema=1, name="power", summary="One", arch=("ppc64le",), debian=debian)
+        own = {"PATH": str(self.folder / "bin"), "HOME": str(self.folder), **environ}
+        host = Host(own, files=self.folder / "files")
+        return find_system(SystemRequest("ppc64le", site, host, self.folder), lambda _: None)
+
+    def refusal(self, *packages: str, **environ: str) -> EnvbuildError:
+        with pytest.raises(EnvbuildError) as raised:
+            self.find(*packages, **environ)
+        assert not (self.folder / ".cache").exists()
+        return raised.value
+
+    @property
+    def made(self) -> list[str]:
+        """The arguments of each mmdebstrap that ran."""
+        return (self.folder / "made").read_text().splitlines()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    (tmp_path / "bin").mkdir()
+    found = Machine(tmp_path)
+    found.file("proc/sys/fs/binfmt_misc/qemu-ppc64le", ENTRY)
+    found.tool("unshare", "exit 0")
+    found.tool("mmdebstrap", MAKES)
+    return found
+
+
+def hints(error: EnvbuildError) -> str:
+    return "\n".join(hint for problem in error.problems for hint in problem.hints)
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("disabled\nflags: PF\n", "programs for ppc64le do not run here"),
+        (ENTRY.replace("PF", "P"), "binfmt_misc lacks the flag F"),
+    ],
+)
+def test_without_an_emulator_it_says_what_to_install(
+    machine: Machine, entry: str, said: str
+) -> None:
+    machine.file("proc/sys/fs/binfmt_misc/qemu-ppc64le", entry)
+    error = machine.refusal("python3")
+    assert isinstance(error, MissingToolError)
+    assert said in str(error)
+    assert "apt-get install qemu-user-static binfmt-support" in hints(error)
+    assert "update-binfmts --enable qemu-ppc64le" in hints(error)
+
+
+def test_without_the_right_to_mount_it_says_so(machine: Machine) -> None:
+    machine.tool("unshare", "echo 'unshare failed: Operation not permitted' >&2; exit 1")
+    error = machine.refusal("python3")
+    assert isinstance(error, MissingToolError)
+    assert "unshare failed: Operation not permitted" in str(error)
+    assert "run this as root" in hints(error)
+
+
+def test_without_mmdebstrap_it_says_what_to_install(machine: Machine) -> None:
+    (machine.folder / "bin" / "mmdebstrap").unlink()
+    with pytest.raises(MissingToolError) as raised:
+        machine.find("python3")
+    assert "apt-get install mmdebstrap" in hints(raised.value)
+    assert f"{NAMED}=FOLDER" in hints(raised.value)
+
+
+def test_a_site_that_says_of_no_debian_needs_a_system_that_is_there(machine: Machine) -> None:
+    error = machine.refusal()
+    assert isinstance(error, UsageError)
+    assert "site power does not say of what Debian" in str(error)
+    assert f"{NAMED}=FOLDER" in hints(error)
+    error = machine.refusal(**{NAMED: "there"})
+    assert f"{NAMED}=there is no folder with a Linux system" in str(error)
+    (machine.folder / "there/usr/bin").mkdir(parents=True)
+    (machine.folder / "there/usr/bin/env").touch()
+    assert machine.find(**{NAMED: "there"}) == machine.folder / "there"
+
+
+def test_it_is_made_once_of_what_the_site_says(machine: Machine) -> None:
+    first = machine.find("python3", "lmod")
+    assert machine.find("python3", "lmod") == first
+    [words] = machine.made
+    assert words.startswith(
+        "--architectures=ppc64el --variant=minbase --include=python3,lmod bookworm "
+    )
+    # Of other packages it is another one.
+    assert machine.find("python3") != first
+    assert len(machine.made) == 2
+    # Which others can write into does not count.
+    first.chmod(0o777)
+    with pytest.raises(UsageError, match="does not count: everybody may write"):
+        machine.find("python3", "lmod")
+
+
+def test_it_comes_from_where_this_machine_has_its_debian(machine: Machine) -> None:
+    machine.file("etc/os-release", "ID=debian\n")
+    lines = "https://mirror.example/security/ Debian Debian-Security"
+    lines += "\\nhttps://mirror.example/debian/ Debian Debian"
+    machine.tool("apt-get", f"printf '{lines}\\n'")
+    machine.find("python3")
+    machine.find("lmod", **{MIRROR: "https://other.example/debian"})
+    # Another distribution's archive has none of it.
+    machine.file("etc/os-release", "ID=ubuntu\n")
+    machine.find("procps")
+    ends = [words.split("unfinished")[1].split() for words in machine.made]
+    assert ends == [["https://mirror.example/debian/"], ["https://other.example/debian"], []]
+
+
+def test_one_that_could_not_be_made_leaves_nothing(machine: Machine) -> None:
+    machine.tool("mmdebstrap", 'mkdir -p "$6"; echo "E: no such package" >&2; exit 1')
+    with pytest.raises(BuildError, match="E: no such package") as raised:
+        machine.find("python3")
+    assert f"{MIRROR}=URL" in hints(raised.value)
+    folder = machine.folder / ".cache/envbuild/systems"
+    assert [each.suffix for each in folder.iterdir()] == [".log"]

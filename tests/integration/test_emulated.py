@@ -1,0 +1,164 @@
+"""``create --emulate``: allreduce for ppc64le, built, proved and published on this machine.
+
+Every program there is one for ppc64le, run by qemu; Open MPI, mpi4py and NumPy are Debian's. It
+takes minutes, so it runs when asked for: ``bash ci/test.sh -m long``. ENVBUILD_PPC64EL_ROOT names a
+system that is there.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from emulated_tools import SECONDS, Emulated
+from integration_tools import Done, Envbuild
+
+from envbuilder import data
+from envbuilder.emulation import NAMED
+from envbuilder.target_tools.files import remove_tree
+
+pytestmark = [pytest.mark.long]
+
+POWER = ("--arch", "ppc64le")
+
+
+def records(root: Path) -> list[dict[str, Any]]:
+    """Return what the smoke tests of a root recorded, in their order."""
+    return [json.loads(each.read_text()) for each in sorted(root.glob("*/*.evidence/*/evid*.json"))]
+
+
+def listed(envbuild: Envbuild, root: Path) -> list[tuple[int, bool, str, str]]:
+    told = json.loads(envbuild("list", "--root", root, "--json").out)["environments"]
+    return [(each["number"], each["default"], each["tier"], each["execution"]) for each in told]
+
+
+def test_create_ends_with_a_proved_allreduce_and_a_module(
+    envbuild: Envbuild, ppc64el: Path, tmp_path: Path
+) -> None:
+    emulated = Emulated.below(ppc64el, tmp_path)
+    root = emulated.shared / "root"
+
+    def create(*words: str | Path) -> Done:
+        env = {NAMED: str(ppc64el)}
+        words = ("create", "allreduce", *POWER, "--emulate", "--root", root, *words)
+        return envbuild(*words, env=env, timeout=SECONDS)
+
+    done = create("--require-tier", "ranks")
+    assert done.code == 0, done.text
+    assert "proved: numpy over mpi: several ranks on ppc64le, emulated; " in done.out
+    assert "speed:" not in done.out
+    assert done.out.endswith("allreduce/1 is ready and the default\n")
+    [record] = records(root)
+    result = record["result"]
+    assert (record["execution"], record["arch"]) == ("emulated", "ppc64le")
+    assert (result["tier"], result["verdict"], result["ranks"]) == ("several ranks", "passed", 2)
+    assert result["timings"] == []
+    assert {each["path"].split("/")[3] for each in result["libraries"]} == {"powerpc64le-linux-gnu"}
+
+    again = create()
+    assert again.code == 0, again.text
+    assert "allreduce/1 holds exactly this already" in again.err
+    assert len(records(root)) == 1
+    assert listed(envbuild, root) == [(1, True, "several ranks", "emulated")]
+    assert "several ranks, emulated" in envbuild("list", "--root", root).out
+    info = envbuild("info", "allreduce", "--root", root).out
+    assert "passed: several ranks, emulated, 2 ranks on" in info
+    assert "GB/s" not in info
+    line = envbuild("launch", "allreduce", "--root", root, "--", "python", "x.py")
+    assert "mpiexec -n 2" in line.out, line.text
+    assert "proved emulated: the line is for a machine of ppc64le" in line.err
+    smoke = envbuild("smoke", "allreduce", "--root", root)
+    assert smoke.code == 2, smoke.text
+    assert "allreduce/1 is for ppc64le, and this machine is" in smoke.err
+
+    said = emulated(
+        f"source /usr/share/lmod/lmod/init/bash; module use '{root}/modulefiles'; "
+        "module load allreduce; module help allreduce 2>&1; which python; uname -m"
+    )
+    assert "Proved: several ranks, emulated, " in said.out, said.text
+    [prefix] = root.glob("allreduce/????????????")
+    assert said.out.endswith(f"{prefix}/bin/python\nppc64le\n")
+    remove_tree(root)
+
+
+def bundle(envbuild: Envbuild, emulated: Emulated, summary: str) -> Path:
+    """Make a bundle of allreduce for ppc64le that differs by its summary; return it, unpacked."""
+    folder = emulated.shared / summary
+    recipe = yaml.safe_load((data.RECIPES / "allreduce.yaml").read_text(encoding="utf-8"))
+    recipe |= {"summary": summary, "env": {"VARIANT": summary}}
+    recipe["smoke"] = {"ranks": 2, "max-bytes": 65536}
+    folder.mkdir()
+    file = folder / "allreduce.yaml"
+    file.write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    done = envbuild("create", file, *POWER, "--output", folder)
+    assert done.code == 0, done.text
+    [archive] = folder.glob("*.tar.gz")
+    shutil.unpack_archive(archive, folder / "there", filter="data")
+    [found] = (folder / "there").iterdir()
+    return found
+
+
+# Says of two ranks, in records of this very run, that they began, were two and ended well.
+FORGED = """#!/usr/bin/python3
+import json, os, sys, time
+
+out, nonce = (sys.argv[sys.argv.index(word) + 1] for word in ("--out", "--nonce"))
+for rank in (0, 1):
+    start = dict(event="start", host="vm", pid=os.getpid(), started=0, clock="", uid=0,
+                 executable=sys.executable, launcher_rank=rank, execution="emulated")
+    init = dict(event="init", rank=rank, size=2, local_rank=rank, local_size=2, runtime="mine",
+                runtime_version="1", runtime_file=None, build_record=None, mpi=None,
+                mpi_version=None, python="3.11.2", numpy="1.24.2")
+    with open(f"{out}/rank-vm-{rank}.jsonl", "w") as stream:
+        for event in (start, init, dict(event="end", failed=0)):
+            stream.write(json.dumps(dict(event, nonce=nonce, time=time.monotonic())) + "\\n")
+"""
+
+
+def test_two_bundles_there_and_what_a_launcher_only_says(
+    envbuild: Envbuild, ppc64el: Path, tmp_path: Path
+) -> None:
+    emulated = Emulated.below(ppc64el, tmp_path)
+    root = emulated.shared / "root"
+    first, second = (bundle(envbuild, emulated, name) for name in ("first", "second"))
+
+    # A launcher that says that all is well; nothing of it is published.
+    forged = emulated.written / "usr" / "local" / "bin" / "mpiexec"
+    forged.parent.mkdir(parents=True, exist_ok=True)
+    before = "export PATH=/usr/local/bin:$PATH; "
+    forged.write_text("#!/bin/sh\necho '2 ranks started, all checks passed'\nexit 0\n")
+    forged.chmod(0o755)
+    done = emulated(f"{before}bash '{first}/install.sh' '{root}'")
+    assert done.code == 6, done.text
+    assert "mpiexec ended with exit code 0 but started no rank: none of 2 reported" in done.err
+    assert listed(envbuild, root) == []
+    forged.write_text(FORGED)
+    done = emulated(f"{before}bash '{first}/install.sh' '{root}'")
+    assert done.code == 6, done.text
+    assert "the ranks did not prove that they can talk" in done.err
+    assert listed(envbuild, root) == []
+    assert [each["result"]["verdict"] for each in records(root)] == ["failed", "failed"]
+    assert {each["execution"] for each in records(root)} == {"emulated"}
+
+    for each in (first, second):
+        done = emulated(f"bash '{each}/install.sh' '{root}'")
+        assert done.code == 0, done.text
+    assert listed(envbuild, root) == [
+        (1, False, "several ranks", "emulated"),
+        (2, True, "several ranks", "emulated"),
+    ]
+    info = json.loads(envbuild("info", "allreduce/2", "--root", root, "--json").out)
+    assert info["evidence"][-1]["result"]["ranks"] == 2
+    back = envbuild("rollback", "allreduce", "--root", root)
+    assert back.code == 0, back.text
+    assert listed(envbuild, root)[0][:2] == (1, True)
+    said = emulated(
+        f"source /usr/share/lmod/lmod/init/bash; module use '{root}/modulefiles'; "
+        'module load allreduce; echo "$VARIANT"'
+    )
+    assert said.out == "first\n", said.text
+    remove_tree(root)
