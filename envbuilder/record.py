@@ -23,11 +23,14 @@ class Records(NamedTuple):
 def read_all(folder: Path) -> Records:
     """Return every record of an environment. A damaged one is told and takes no other along."""
     evidence, damaged = [], []
-    paths = [path for path in folder.glob(f"[0-9]*/{RECORD}") if path.parent.name.isdecimal()]
+    runs = [name for name in _names(folder) if name.isascii() and name.isdecimal()]
     # By number: as text 10000 comes before 9999.
-    for path in sorted(paths, key=lambda path: int(path.parent.name)):
+    for name in sorted(runs, key=int):
+        path = folder / name / RECORD
         try:
             one = Evidence.model_validate_json(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            continue  # it runs, or was ended before it came to a result
         except ValidationError as error:
             damaged.append(f"{path} is damaged: {error.errors()[0]['msg']}")
             continue
@@ -40,6 +43,14 @@ def read_all(folder: Path) -> Records:
         else:
             evidence.append(one)
     return Records(tuple(evidence), tuple(damaged))
+
+
+def _names(folder: Path) -> list[str]:
+    """Return the names in a folder; none if it is not there."""
+    try:
+        return [each.name for each in folder.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _fault(result: SmokeResult) -> str | None:

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ..documents.knowledge import load_knowledge
-from ..documents.knowledge_cache import LoadedKnowledge, knowledge_folder
 from ..documents.library import search_path
-from ..model.knowledge import Knowledge
-from ..model.plan import Step
-from ..model.progress import Listener
+
+if TYPE_CHECKING:
+    from ..documents.knowledge_cache import LoadedKnowledge
+    from ..model.knowledge import Knowledge
+    from ..model.plan import Step
+    from ..model.progress import Listener
 
 
 class Reporter(Protocol):
@@ -48,6 +49,10 @@ class Context:
     @cached_property
     def loaded_knowledge(self) -> LoadedKnowledge:
         """What is known there, and its hash. Raises DocumentError or UsageError."""
+        # lazy import: 40 ms, and most verbs over a root know what they show
+        from ..documents.knowledge import load_knowledge
+        from ..documents.knowledge_cache import knowledge_folder
+
         return load_knowledge(self.folders, knowledge_folder(self.environ, self.cwd))
 
     @property

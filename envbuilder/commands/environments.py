@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from datetime import timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..errors import BuildError, SmokeError, UsageError
 from ..model.evidence import TIERS, SmokeReport
@@ -24,8 +24,9 @@ from ..root.environments import find, number_before_default
 from ..target_tools import sharing
 from ..target_tools.root import locks, manifests, publish, store
 from .context import Context
-from .launch_requests import LaunchFacts, facts_at
-from .prove import prove
+
+if TYPE_CHECKING:
+    from .launch_requests import LaunchFacts
 
 
 def list_all(root: store.Root) -> Listing:
@@ -119,6 +120,9 @@ def smoke(
 
     Raises DriftError for one whose files are not those that were published, SmokeError.
     """
+    # lazy import: 25 ms, which those who only look need not wait for
+    from .prove import prove
+
     home, version = find(root, environment)
     store.check_writable(root)
     lock = read_lock(home, version)
@@ -147,6 +151,8 @@ def smoke(
 
 def _facts(plan: Plan, site: str | None, context: Context) -> LaunchFacts:
     """Return what the environment's site says of launch lines; nothing where it is not found."""
+    from .launch_requests import LaunchFacts, facts_at
+
     try:
         return facts_at(plan, site, None, context)
     except UsageError as error:

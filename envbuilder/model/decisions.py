@@ -21,7 +21,8 @@ holds locks of every schema with their ids.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
 from .base import canonical_json, sha256_text
@@ -44,7 +45,7 @@ def lock_sha256(lock: Lock) -> str:
 
 def decisions(lock: Lock) -> dict[str, Any]:
     """Return what *lock* decides, as JSON types."""
-    files = sorted((_file(each) for each in lock.artifacts), key=canonical_json)
+    files = sorted((_file(each) for each in lock.artifacts), key=spelt)
     return {**plan_decisions(lock.plan), "files": files}
 
 
@@ -119,7 +120,19 @@ def _given(**fields: Any) -> dict[str, Any]:
 def _pins(pins: Iterable[Pin]) -> list[dict[str, Any]]:
     """Return the pins sorted: the order in which a recipe names components decides nothing."""
     names = ("component", "version", "origin", "locator")
-    return sorted(({n: getattr(each, n) for n in names} for each in pins), key=canonical_json)
+    return sorted(({n: getattr(each, n) for n in names} for each in pins), key=spelt)
+
+
+def spelt(value: Mapping[str, str | bool]) -> tuple[str, ...]:
+    """Return what sorts flat values as their canonical JSON does, by which locks are hashed.
+
+    It is quicker. No spelling of a string, in its quotes, begins as that of another one does.
+    """
+    return tuple(
+        encode_basestring(each) if isinstance(each, str) else json.dumps(each)
+        for name in sorted(value)
+        for each in (name, value[name])
+    )
 
 
 def _modules(modules: Modules) -> dict[str, Any]:

@@ -7,6 +7,7 @@ one that was made for the purpose: a whole lock with other files is another lock
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, get_args
 
 from ..target_tools.files import file_name
@@ -40,10 +41,15 @@ def only_built_with(plan: Plan) -> set[str]:
 
 
 def _asked_for(plan: Plan) -> set[str]:
+    return {_required(each) for each in plan.packages}
+
+
+@cache
+def _required(requirement: str) -> str:
     # lazy import: 36 ms
     from packaging.requirements import Requirement
 
-    return {normalize(Requirement(each).name) for each in plan.packages}
+    return normalize(Requirement(requirement).name)
 
 
 def _of_interpreter(plan: Plan) -> Iterator[str]:
@@ -98,26 +104,29 @@ def _of_names(lock: Lock) -> Iterator[str]:
         names.add(each.name)
         if file_name(each.url) != each.filename:
             yield f"{each.filename} is fetched as {file_name(each.url)}"
-        if _named(each) != (each.name, _version(each.version)):
+        if _named(each.kind, each.filename) != (each.name, _version(each.version)):
             yield f"{each.name} {each.version} is the file {each.filename}"
         if each.kind == "wheel" and each.build_only != (each.name in tools):
             used = "only to build with" if each.build_only else "to be installed"
             yield f"{each.filename} is locked {used}"
 
 
-def _named(file: IndexFile) -> tuple[str, Version | None] | None:
+# Many locks name the same files: what a text means is found once.
+@cache
+def _named(kind: str, filename: str) -> tuple[str, Version | None] | None:
     """Return name and version that a file's own name says."""
     # lazy import: 25 ms
     from packaging.utils import parse_sdist_filename, parse_wheel_filename
 
     try:
-        if file.kind == "wheel":
-            return parse_wheel_filename(file.filename)[:2]
-        return parse_sdist_filename(file.filename)
+        if kind == "wheel":
+            return parse_wheel_filename(filename)[:2]
+        return parse_sdist_filename(filename)
     except ValueError:
         return None
 
 
+@cache
 def _version(text: str) -> Version | None:
     from packaging.version import Version
 

@@ -15,7 +15,8 @@ from pydantic import create_model
 
 from envbuilder.commands.lock import LOCKS
 from envbuilder.model.artifact import CondaArchive, GitTree, Patch, Sdist
-from envbuilder.model.decisions import asks_the_same
+from envbuilder.model.base import canonical_json
+from envbuilder.model.decisions import asks_the_same, spelt
 from envbuilder.model.plan import Finding, Lock, Pin, Plan, Proof, SourceBuild, Step
 
 STORED = Path(__file__).parent / "stored_locks"
@@ -228,3 +229,30 @@ def test_what_is_asked_of_an_index_is_more_than_what_is_decided() -> None:
         {"python": "/usr/bin/python3.12"},
     ):
         assert not asks_the_same(plan, plan.model_copy(update=changes)), changes
+
+
+def test_pins_and_files_are_sorted_as_their_canonical_json_is() -> None:
+    """Locks are hashed by that order, also of names that begin alike and of what is escaped."""
+    texts = [
+        "mpi",
+        "mpi4py",
+        "mpi ",
+        "mpi!",
+        "mpi-4",
+        'a"b',
+        "a\\b",
+        "ä",
+        "a\tb",
+        "A",
+        "a",
+        "~",
+        "\x7f",
+    ]
+    pairs = [{"name": one, "version": other} for one in texts for other in texts]
+    values: list[dict[str, str | bool]] = [
+        *pairs,
+        *({**each, "build_only": True} for each in pairs),
+        *({**each, "build": "py_0"} for each in pairs),
+        *({"name": each["name"]} for each in pairs),
+    ]
+    assert sorted(values, key=spelt) == sorted(values, key=canonical_json)
