@@ -45,7 +45,19 @@ class Users:
     def environ(self, name: str) -> dict[str, str]:
         home = self.folder / "home" / name
         paths = {"HOME": str(home), "TMPDIR": str(home)}
-        return {**paths, "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "COLUMNS": "300"}
+        # How packages are come by is the machine's to say.
+        passed = {
+            key: value
+            for key, value in os.environ.items()
+            if key.startswith("PIP_") or key.lower().endswith("_proxy") or key == "SSL_CERT_FILE"
+        }
+        return {
+            **passed,
+            **paths,
+            "PATH": os.environ["PATH"],
+            "LC_ALL": "C.UTF-8",
+            "COLUMNS": "300",
+        }
 
     def start(self, name: str, *words: str | Path, umask: int = 0o077) -> subprocess.Popen[str]:
         return subprocess.Popen(

@@ -30,6 +30,7 @@ from envbuilder.target_tools.root.store import Home, default_number, open_root, 
 from tests.cli.published import planned
 from tests.made_up_files import locked
 from tests.pythons import find_python
+from tests.users import TEAM, Users, make_users
 
 HOLDER = "/root-of-the-bundle"
 IDS = ("0123456789ab", "ba9876543210")
@@ -395,3 +396,45 @@ def test_however_many_files_were_added_the_first_is_named(folder: Path) -> None:
     assert (
         f"error: the bundle holds a file that was not packed: {'added' * 10}-0000\n" in done.stderr
     )
+
+
+@pytest.fixture
+def users() -> Iterator[Users]:
+    yield from make_users()
+
+
+def test_members_of_a_group_install_into_one_root(users: Users) -> None:
+    root, folder = users.folder / "root", users.folder / "bundles"
+    third = "0a1b2c3d4e5f"
+
+    def install(name: str, umask: int, identity: str, *options: str) -> tuple[int, str]:
+        script = folder / identity / "bundle" / "install.sh"
+        done = users.run(name, "bash", script, *options, root, umask=umask)
+        return done.returncode, done.stderr
+
+    for identity in (*IDS, third):
+        bundle(folder, identity).write(*ranks(root, identity))
+    # Whatever the umask of the tests.
+    subprocess.run(["chmod", "-R", "a+rX", str(folder)], check=True)
+    code, said = install("eve", 0o022, IDS[0], "--shared=team")
+    assert (code, "you are not in group team" in said) == (2, True), said
+    assert not root.exists()
+    code, said = install("ann", 0o077, IDS[0], "--shared=team")
+    assert (code, "module load demo/1" in said) == (0, True), said
+    code, said = install("bob", 0o002, IDS[1])
+    assert (code, "module load demo/2" in said) == (0, True), said
+    code, said = install("eve", 0o022, third)
+    assert (code, "is shared with group team, and you are not in it" in said) == (2, True), said
+    # What one began the other begins anew; and each makes the other's the default.
+    assert install("ann", 0o077, third, "--skip-smoke")[0] == 0
+    code, said = install("bob", 0o077, third)
+    assert (code, "what ann began is not gone on with" in said) == (0, True), said
+    assert install("ann", 0o077, IDS[1])[0] == 0
+    home = Home(root, "demo")
+    assert default_number(home) == 2
+    for path in (root, *root.rglob("*")):
+        assert path.lstat().st_gid == TEAM, path
+    for identity in (*IDS, third):
+        assert len(read_all(home.evidence(identity)).evidence) == 1
+        assert home.evidence(identity).stat().st_mode & 0o7777 == 0o2775
+        assert home.prefix(identity).stat().st_mode & 0o222 == 0
