@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from .model.evidence import Evidence, SmokeResult
 from .target_tools.proving.evidence import RECORD
+from .target_tools.proving.kept import miscounted, refuted
 
 
 class Records(NamedTuple):
@@ -20,8 +21,12 @@ class Records(NamedTuple):
     damaged: tuple[str, ...]
 
 
-def read_all(folder: Path) -> Records:
-    """Return every record of an environment. A damaged one is told and takes no other along."""
+def read_all(folder: Path, *, judged_again: bool = False) -> Records:
+    """Return every record of an environment. A damaged one is told and takes no other along.
+
+    Where the ranks' own records are kept, a result must fit their number and hosts; with
+    *judged_again*, which takes some milliseconds for each, all that the judge says of them.
+    """
     evidence, damaged = [], []
     runs = [name for name in _names(folder) if name.isascii() and name.isdecimal()]
     # By number: as text 10000 comes before 9999.
@@ -37,9 +42,10 @@ def read_all(folder: Path) -> Records:
         except (OSError, ValueError) as error:
             damaged.append(f"{path} is damaged: {error}")
             continue
-        fault = _fault(one.result)
-        if fault:
+        if fault := _fault(one.result):
             damaged.append(f"{path} contradicts itself: {fault}")
+        elif fault := _ranks_fault(path.parent, one.result, judged_again):
+            damaged.append(f"{path} is not what its ranks recorded: {fault}")
         else:
             evidence.append(one)
     return Records(tuple(evidence), tuple(damaged))
@@ -51,6 +57,13 @@ def _names(folder: Path) -> list[str]:
         return [each.name for each in folder.iterdir()]
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def _ranks_fault(run: Path, result: SmokeResult, judged_again: bool) -> str | None:
+    """Return why a result cannot be of the records that its ranks left beside it."""
+    few = {"verdict": result.verdict, "ranks": result.ranks, "nodes": result.nodes}
+    fault: str | None = miscounted(run, few)
+    return fault or (refuted(run, result.plain()) if judged_again else None)
 
 
 def _fault(result: SmokeResult) -> str | None:

@@ -91,7 +91,7 @@ def _misfits(root: store.Root, *homes: store.Home) -> tuple[str, ...]:
 def info(root: store.Root, environment: str, *, verify: bool = False) -> Info:
     """Return all that is known of one environment; reads only. *verify*: every file of it too."""
     home, version = find(root, environment)
-    records = read_all(home.evidence(version.id))
+    records = read_all(home.evidence(version.id), judged_again=True)
     return Info(
         environment=home.name,
         number=version.number,

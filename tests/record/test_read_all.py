@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from envbuilder.files import write_atomically
 from envbuilder.record import read_all
 from envbuilder.target_tools.proving.evidence import next_run
+from envbuilder.target_tools.proving.judge import Expectations, Outcome, judge
+from envbuilder.target_tools.proving.records import read_ranks
+from tests.smoke.smoke_ranks import LARGE, LIBMPI, NONCE, Rank
 
 # As written before ranks recorded their environment.
 _RECORD = {
@@ -40,3 +49,80 @@ def test_run_10000_is_newer_than_9999(tmp_path: Path) -> None:
     ]
     assert read_all(tmp_path).evidence[0].result.environment == {}
     assert next_run(tmp_path).name == "10001"
+
+
+def proved(folder: Path) -> Path:
+    """Write what a smoke test of two ranks keeps; return the folder of its run."""
+    run = folder / "0001"
+    (run / "ranks").mkdir(parents=True)
+    for number in range(2):
+        Rank(number, libraries=[LIBMPI]).write(run / "ranks")
+    expected = Expectations(2, ("mpiexec",), 60.0, "/prefix")
+    result = judge(
+        read_ranks(run / "ranks", NONCE), Outcome(code=0, timed_out=False, seconds=1.0), expected
+    )
+    assert (result["verdict"], result["tier"]) == ("passed", "several ranks")
+    record = {**_RECORD, "log": "0001/smoke.log", "result": result}
+    (run / "evidence.json").write_text(json.dumps(record))
+    return run
+
+
+def test_what_its_ranks_recorded_is_believed_and_needs_no_records(tmp_path: Path) -> None:
+    run = proved(tmp_path)
+    for _ in range(2):
+        found = read_all(tmp_path, judged_again=True)
+        assert (len(found.evidence), found.damaged) == (1, ())
+        for path in run.glob("ranks/*"):
+            path.unlink()
+
+
+Edit = Callable[[dict[str, Any]], object]
+
+
+@pytest.mark.parametrize(
+    ("edit", "said", "at_once"),
+    [
+        (lambda r: r.update(ranks=4), "4 ranks passed, and records are there of 2", True),
+        (
+            lambda r: r.update(tier="several nodes", nodes=["node1", "node2"]),
+            "it names 2 nodes, and records are of 1",
+            True,
+        ),
+        (lambda r: r.update(nodes=["node7"]), "another nodes", False),
+        (lambda r: r.update(tier="one rank"), "another tier", False),
+        (lambda r: r.update(mpi="Open MPI 5"), "another mpi", False),
+        (lambda r: r["checks"].pop(), "other checks", False),
+        (lambda r: r["timings"][0].update({"latency-us": 0.1}), "another timings", False),
+        (lambda r: r["libraries"][0].update(path="/prefix/lib/other.so"), "other libraries", False),
+    ],
+)
+def test_what_its_ranks_did_not_record_counts_for_nothing(
+    tmp_path: Path, edit: Edit, said: str, at_once: bool
+) -> None:
+    run = proved(tmp_path)
+    record = json.loads((run / "evidence.json").read_text())
+    good = copy.deepcopy(record)
+    edit(record["result"])
+    assert record != good
+    (run / "evidence.json").write_text(json.dumps(record))
+    for again in (False, True):
+        found = read_all(tmp_path, judged_again=again)
+        assert bool(found.evidence) == (not again and not at_once)
+    assert f"is not what its ranks recorded: {said}" in found.damaged[0]
+
+
+def test_a_failure_that_is_called_passed_counts_for_nothing(tmp_path: Path) -> None:
+    run = proved(tmp_path)
+    Rank(1, libraries=[LIBMPI], problems={LARGE: "3 numbers differ"}).write(run / "ranks")
+    found = read_all(tmp_path, judged_again=True)
+    assert found.evidence == ()
+    assert "rank 1: allreduce float32 of 4096 bytes: 3 numbers differ" in found.damaged[0]
+
+
+@pytest.mark.parametrize("text", ["", "x", "[]", "{}", "[" * 100_000, '{"nonce": 3}'])
+def test_records_that_cannot_be_read_prove_nothing(tmp_path: Path, text: str) -> None:
+    run = proved(tmp_path)
+    for path in run.glob("ranks/*"):
+        write_atomically(path, text)
+    found = read_all(tmp_path, judged_again=True)
+    assert (found.evidence, len(found.damaged)) == ((), 1)

@@ -1,0 +1,75 @@
+"""Evidence that is read back, against what its ranks recorded, where their records are kept."""
+
+import json
+from collections import Counter
+
+from .judge import Expectations, Outcome, judge
+from .records import RECORD_FILES, read_ranks
+from .runner import RECORDS
+
+# What the judge says again of the same records, whatever release said it first.
+SAME = ("tier", "nodes", "mpi", "runtime", "timings")
+PARTS = {"checks": ("name", "dtype", "bytes", "passed"), "libraries": ("kind", "path")}
+
+
+def miscounted(run, result):
+    """Return why as many ranks, on as many nodes, cannot have passed; None: they can.
+
+    Looks at the names of their records alone. *run*: the folder of one smoke test, *result*: a
+    SmokeResult as JSON.
+    """
+    names = [path.name for path in (run / RECORDS).glob(RECORD_FILES)]
+    if not names or result["verdict"] != "passed":
+        return None
+    # rank-HOST-PID.jsonl
+    hosts = {name[len("rank-") :].rpartition("-")[0] for name in names}
+    if len(names) < result["ranks"]:
+        return f"{result['ranks']} ranks passed, and records are there of {len(names)}"
+    if len(hosts) < len(set(result["nodes"])):
+        return f"it names {len(set(result['nodes']))} nodes, and records are of {len(hosts)}"
+    return None
+
+
+def refuted(run, result):
+    """Return what the ranks' records say otherwise than a passed result; None: nothing, or none.
+
+    The judge looks at them once more. *run*, *result*: see ``miscounted``.
+    """
+    folder = run / RECORDS
+    nonce = nonce_of(folder)
+    if nonce is None or result["verdict"] != "passed":
+        return None
+    # What passed ended by itself; and how it was started does not matter to what is compared.
+    outcome = Outcome(code=0, timed_out=False, seconds=result["seconds"])
+    asked = {name: result[name] for name in ("ranks", "api", "transport")}
+    expected = Expectations(launch=("launcher",), timeout=result["seconds"], prefix="/", **asked)
+    again = judge(read_ranks(folder, nonce), outcome, expected)
+    if again["verdict"] != "passed":
+        return again["reasons"][0].split("\n")[0]
+    for name in SAME:
+        if again[name] != result[name]:
+            return f"another {name}"
+    for name, keys in PARTS.items():
+        said = [[[each[key] for key in keys] for each in told[name]] for told in (again, result)]
+        if said[0] != said[1]:
+            return f"other {name}"
+    return None
+
+
+def nonce_of(folder):
+    """Return the mark of the run that records are of; None where none is kept."""
+    paths = sorted(folder.glob(RECORD_FILES))
+    found = Counter(filter(None, map(first_nonce, paths)))
+    # Records that cannot be read are of no run, and none that passed has such.
+    return found.most_common(1)[0][0] if found else ("" if paths else None)
+
+
+def first_nonce(path):
+    """Return the mark in the first line of a record; None for a line that is none."""
+    with path.open("rb") as file:
+        line = file.readline()
+    try:
+        nonce = json.loads(line.decode("utf-8"))["nonce"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return nonce if isinstance(nonce, str) else None
