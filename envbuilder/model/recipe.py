@@ -256,6 +256,7 @@ def _with_python(stack: dict[str, str]) -> dict[str, str]:
 class ArchVariant(Document):
     """What is another on one architecture; what is left out is the recipe's."""
 
+    summary: Line | None = None
     stack: Annotated[dict[Name, Constraint], AfterValidator(_with_python)] | None = Field(
         default=None, min_length=1, description="The whole stack there."
     )
@@ -272,7 +273,7 @@ class Recipe(Document):
     documented_for: dict[Arch, Name] = Field(default_factory=dict)
     for_arch: dict[Arch, ArchVariant] = Field(
         default_factory=dict,
-        description="What is another on an architecture: its stack, system-site-packages.",
+        description="What is another on an architecture: summary, stack, system-site-packages.",
     )
     backend: Annotated[BackendName, BeforeValidator(_no_target)] = "virtualenv"
     system_site_packages: bool = False

@@ -7,16 +7,20 @@ the system takes most of them: ENVBUILD_PPC64EL_ROOT names one that is there, an
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
-from emulated_tools import Emulated
-from integration_tools import Envbuild
+from emulated_tools import SECONDS, Emulated
+from integration_tools import Envbuild, run
 from taurus_tools import SOFTWARE, Copy, bring, bring_package, write_trees
+
+from envbuilder.emulation import NAMED
 
 pytestmark = [pytest.mark.long]
 
+LMOD = "/usr/share/lmod/lmod/init/bash"
 TENSORFLOW = "TensorFlow/1.14.0-PythonAnaconda-3.6"
 
 
@@ -37,12 +41,25 @@ def unpack(envbuild: Envbuild, emulated: Emulated, folder: Path, *words: str | P
     shutil.unpack_archive(archive, emulated.written / "bundle", filter="data")
 
 
+def publishes_nothing(envbuild: Envbuild, root: Path) -> None:
+    """Fail unless a root holds no environment that could be loaded."""
+    assert json.loads(envbuild("list", "--root", root, "--json").out)["environments"] == []
+    assert list((root / "modulefiles").glob("**/*.lua")) == []
+
+
+def debians_python(emulated: Emulated) -> str:
+    said = emulated("/usr/bin/python3 -c 'import platform; print(platform.python_version())'")
+    return said.out.strip()
+
+
 def test_the_shipped_bundle_loads_the_modules_and_names_the_python(
     envbuild: Envbuild, emulated: Emulated, tmp_path: Path
 ) -> None:
     unpack(envbuild, emulated, tmp_path / "out", "horovod-nccl")
-    done = emulated("uname -m; bash /bundle/*/install.sh --skip-smoke /scratch/envs")
+    root = emulated.shared / "envs"
+    done = emulated(f"uname -m; bash /bundle/*/install.sh '{root}'")
     assert done.code == 5, done.text
+    publishes_nothing(envbuild, root)
     # That of the site is for ppc64le too, and is 3.6; Debian has another.
     assert done.out.startswith("ppc64le\nCMake/3.12.1-GCCcore-7.3.0\n")
     assert "OpenMPI/3.1.4-gcccuda-2018b\n" in done.out
@@ -54,21 +71,39 @@ def test_the_shipped_bundle_loads_the_modules_and_names_the_python(
 def test_it_comes_as_far_as_the_sites_own_software(
     envbuild: Envbuild, emulated: Emulated, tmp_path: Path
 ) -> None:
-    said = emulated("/usr/bin/python3 -c 'import platform; print(platform.python_version())'")
-    lmod = "/usr/share/lmod/lmod/init/bash"
-    copy = Copy(tmp_path, said.out.strip(), lmod, arch="ppc64le").write()
+    copy = Copy(tmp_path, debians_python(emulated), LMOD, arch="ppc64le").write()
     unpack(envbuild, emulated, tmp_path / "out", copy.recipe, "--site", copy.site)
     home = emulated.written / SOFTWARE.lstrip("/") / TENSORFLOW
     bring_package(home, "numpy", "1.14.5")
-    done = emulated("bash /bundle/*/install.sh --skip-smoke /scratch/envs")
+    root = emulated.shared / "envs"
+    done = emulated(f"bash /bundle/*/install.sh '{root}'")
     assert done.code == 5, done.text
+    publishes_nothing(envbuild, root)
     assert f"error: tensorflow 1.14.0 is missing: module {TENSORFLOW} should bring it" in done.err
 
     bring_package(home, "tensorflow", "1.14.0")
-    build = "/scratch/envs/copied-nccl/*.build/build.sh"
+    build = f"{root}/copied-nccl/*.build/build.sh"
     done = emulated(f"bash {build} venv fetch install tools")
     assert done.code == 0, done.text
     assert "every file is in wheelhouse/ already" in done.err
     # A wheel with a library for ppc64le is installed, and is one that runs.
-    done = emulated("/scratch/envs/copied-nccl/????????????/bin/python -c 'import _cffi_backend'")
+    done = emulated(f"{root}/copied-nccl/????????????/bin/python -c 'import _cffi_backend'")
     assert done.code == 0, done.text
+
+
+def test_create_emulates_as_far_as_that_in_a_copy_of_the_site(
+    envbuild: Envbuild, emulated: Emulated, ppc64el: Path, tmp_path: Path
+) -> None:
+    copy = Copy(tmp_path, debians_python(emulated), LMOD, arch="ppc64le").write()
+    system = tmp_path / "system"
+    copied = run(["cp", "-al", ppc64el, system])
+    assert copied.code == 0 or run(["cp", "-aT", ppc64el, system]).code == 0, copied.text
+    shutil.copytree(emulated.written / "sw", system / "sw", symlinks=True)
+    bring_package(system / SOFTWARE.lstrip("/") / TENSORFLOW, "numpy", "1.14.5")
+    root = tmp_path / "root"
+    words = ("create", copy.recipe, "--site", copy.site, "--arch", "ppc64le", "--emulate")
+    env = {NAMED: str(system)}
+    done = envbuild(*words, "--root", root, env=env, timeout=SECONDS)
+    assert done.code == 5, done.text
+    assert f"error: tensorflow 1.14.0 is missing: module {TENSORFLOW} should bring it" in done.err
+    publishes_nothing(envbuild, root)

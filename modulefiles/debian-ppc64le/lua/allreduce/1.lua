@@ -1,6 +1,6 @@
 -- Environment allreduce, id not-locked, lock sha256 none
 help(table.concat({
-  "allreduce/1: Collective runtime on numpy and MPI, everything from wheels",
+  "allreduce/1: Collective runtime on the numpy and MPI of the system or the site's modules",
   "For site debian-ppc64le, ppc64le. Environment not-locked.",
   "",
   "Components:",
@@ -29,7 +29,7 @@ help(table.concat({
 whatis("Name: allreduce")
 whatis("Version: 1")
 whatis("Category: deep learning environment")
-whatis("Description: Collective runtime on numpy and MPI, everything from wheels")
+whatis("Description: Collective runtime on the numpy and MPI of the system or the site's modules")
 whatis("Proved: rendered, nothing was run")
 
 -- Two environments of envbuild exclude each other.
