@@ -44,7 +44,7 @@ def read_all(folder: Path, *, judged_again: bool = False) -> Records:
             continue
         if fault := _fault(one.result):
             damaged.append(f"{path} contradicts itself: {fault}")
-        elif fault := _ranks_fault(path.parent, one.result, judged_again):
+        elif fault := _ranks_fault(path.parent, one, judged_again):
             damaged.append(f"{path} is not what its ranks recorded: {fault}")
         else:
             evidence.append(one)
@@ -59,11 +59,12 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _ranks_fault(run: Path, result: SmokeResult, judged_again: bool) -> str | None:
-    """Return why a result cannot be of the records that its ranks left beside it."""
+def _ranks_fault(run: Path, evidence: Evidence, judged_again: bool) -> str | None:
+    """Return why evidence cannot be of the records that its ranks left beside it."""
+    result = evidence.result
     few = {"verdict": result.verdict, "ranks": result.ranks, "nodes": result.nodes}
     fault: str | None = miscounted(run, few)
-    return fault or (refuted(run, result.plain()) if judged_again else None)
+    return fault or (refuted(run, evidence.execution, result.plain()) if judged_again else None)
 
 
 def _fault(result: SmokeResult) -> str | None:

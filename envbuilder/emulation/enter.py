@@ -30,7 +30,14 @@ mkdir lower upper work merged
 mount --bind "$system" lower
 mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged
 for each in proc sys dev; do mount --rbind "/$each" "merged/$each"; done
-mkdir -p merged/bundle "merged$root"
+# A user's namespace has no root of the system's: in its folders nothing can be made.
+mount -t tmpfs -o mode=1777 tmpfs merged/tmp
+mkdir merged/bundle merged/tmp/home
+if ! mkdir -p "merged$root" 2>/dev/null; then
+  top=${root#/}
+  mount -t tmpfs tmpfs "merged/${top%%/*}"
+  mkdir -p "merged$root"
+fi
 mount --bind "$bundle" merged/bundle
 mount --bind "$root" "merged$root"
 exec chroot merged /usr/bin/env -i "$@" bash /bundle/install.sh "$root"
@@ -44,7 +51,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any:
 """
 
 _VARIABLES = (
-    "HOME=/root",
+    "HOME=/tmp/home",
     "LANG=C.UTF-8",
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 )

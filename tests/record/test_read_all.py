@@ -111,6 +111,26 @@ def test_what_its_ranks_did_not_record_counts_for_nothing(
     assert f"is not what its ranks recorded: {said}" in found.damaged[0]
 
 
+def test_how_its_ranks_ran_is_theirs_to_say(tmp_path: Path) -> None:
+    run = proved(tmp_path)
+    for path in run.glob("ranks/*"):
+        first, *rest = path.read_text().splitlines()
+        changed = json.dumps({**json.loads(first), "execution": "emulated"})
+        path.write_text("\n".join([changed, *rest, ""]))
+    found = read_all(tmp_path, judged_again=True)
+    assert found.evidence == ()
+    assert "is not what its ranks recorded: its ranks were emulated" in found.damaged[0]
+    # Said as it was, what is left to doubt is their speed: of emulated ranks there is none.
+    record = json.loads((run / "evidence.json").read_text())
+    record["execution"] = "emulated"
+    (run / "evidence.json").write_text(json.dumps(record))
+    assert "another timings" in read_all(tmp_path, judged_again=True).damaged[0]
+    record["result"]["timings"] = []
+    (run / "evidence.json").write_text(json.dumps(record))
+    [one] = read_all(tmp_path, judged_again=True).evidence
+    assert one.execution == "emulated"
+
+
 def test_a_failure_that_is_called_passed_counts_for_nothing(tmp_path: Path) -> None:
     run = proved(tmp_path)
     Rank(1, libraries=[LIBMPI], problems={LARGE: "3 numbers differ"}).write(run / "ranks")

@@ -82,8 +82,19 @@ def barrier_problem(ranks, names):
     return None
 
 
+def execution(ranks):
+    """Return ``native``, or ``emulated`` where any rank was: see ``proc.execution``."""
+    told = {record.start.execution for record in ranks}
+    return "native" if told <= {"native"} else "emulated"
+
+
 def timings(ranks, expected_ranks):
-    """Return the speed of each size that all ranks of the right world timed; the slowest counts."""
+    """Return the speed of each size that all ranks of the right world timed; the slowest counts.
+
+    An emulator's speed is nobody's: of emulated ranks there is none.
+    """
+    if execution(ranks) != "native":
+        return []
     if any(record.world is None or record.world.size != expected_ranks for record in ranks):
         return []
     by_size = {}

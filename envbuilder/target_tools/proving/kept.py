@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 
+from .findings import execution
 from .judge import Expectations, Outcome, judge
 from .records import RECORD_FILES, read_ranks
 from .runner import RECORDS
@@ -30,10 +31,11 @@ def miscounted(run, result):
     return None
 
 
-def refuted(run, result):
+def refuted(run, told_execution, result):
     """Return what the ranks' records say otherwise than a passed result; None: nothing, or none.
 
-    The judge looks at them once more. *run*, *result*: see ``miscounted``.
+    The judge looks at them once more. *run*, *result*: see ``miscounted``; *told_execution*: native
+    or emulated, as the evidence says.
     """
     folder = run / RECORDS
     nonce = nonce_of(folder)
@@ -43,7 +45,10 @@ def refuted(run, result):
     outcome = Outcome(code=0, timed_out=False, seconds=result["seconds"])
     asked = {name: result[name] for name in ("ranks", "api", "transport")}
     expected = Expectations(launch=("launcher",), timeout=result["seconds"], prefix="/", **asked)
-    again = judge(read_ranks(folder, nonce), outcome, expected)
+    records = read_ranks(folder, nonce)
+    if execution(records.ranks) != told_execution:
+        return f"its ranks were {execution(records.ranks)}"
+    again = judge(records, outcome, expected)
     if again["verdict"] != "passed":
         return again["reasons"][0].split("\n")[0]
     for name in SAME:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from .. import proc
 from ..processes import now, start
+from .findings import execution
 from .judge import Expectations, Outcome, judge
 from .mpi_library import of_prefix, of_wrapper
 from .processes import MARK, POLL, collect_stacks, end_all, find, states
@@ -69,12 +70,9 @@ def run_smoke(request, start=start):
     finally:
         # Also when the user interrupts: ranks may live in sessions of their own.
         end_all(nonce, END_PATIENCE)
-    told = {record.start.execution for record in records.ranks} or {proc.execution()}
+    told = execution(records.ranks) if records.ranks else proc.execution()
     result = judge(records, outcome, expectations(request))
-    if told == {"native"}:
-        return {"execution": "native", "result": result}
-    # An emulator's speed is nobody's.
-    return {"execution": "emulated", "result": dict(result, timings=[])}
+    return {"execution": told, "result": result}
 
 
 def run(request, folder, nonce, start):
