@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Annotated, Literal, get_args
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from ..text import LONG, shown
 from .base import Document, Line, Name, Sha256, VariableName
@@ -178,6 +179,15 @@ class LaunchRecord(Document):
     )
 
 
+def _moment(text: str) -> str:
+    """Return a time as it is recorded. Raises ValueError for any other text."""
+    datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ")
+    return text
+
+
+Moment = Annotated[Line, AfterValidator(_moment)]
+
+
 class Evidence(Document):
     """The record of one smoke test. Appended beside the prefix, never changed."""
 
@@ -188,7 +198,7 @@ class Evidence(Document):
     site: Name
     arch: Arch
     execution: Literal["native", "emulated"]
-    time: Line = Field(description="When it ended, ISO 8601 in UTC.")
+    time: Moment = Field(description="When it ended, ISO 8601 in UTC.")
     log: Line = Field(description="File name of the log, beside this record.")
     findings: tuple[FindingNote, ...] = Field(
         default=(), description="Those of the plan; the lock has them in full."

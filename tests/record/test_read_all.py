@@ -13,34 +13,14 @@ import pytest
 from envbuilder.files import write_atomically
 from envbuilder.record import read_all
 from envbuilder.target_tools.proving.evidence import next_run
-from envbuilder.target_tools.proving.judge import Expectations, Outcome, judge
-from envbuilder.target_tools.proving.records import read_ranks
-from tests.smoke.smoke_ranks import LARGE, LIBMPI, NONCE, Rank
-
-# As written before ranks recorded their environment.
-_RECORD = {
-    "schema": 1,
-    "environment": "demo",
-    "id": "x",
-    "lock-sha256": "0" * 64,
-    "site": "local",
-    "arch": "x86_64",
-    "execution": "native",
-    "time": "2026-01-01T00:00:00Z",
-    "result": {
-        "tier": "several ranks",
-        "verdict": "passed",
-        "seconds": 1.0,
-        "ranks": 2,
-        "launch": "mpiexec",
-    },
-}
+from tests.record.proofs import RECORD, proved
+from tests.smoke.smoke_ranks import LARGE, LIBMPI, Rank
 
 
 def test_run_10000_is_newer_than_9999(tmp_path: Path) -> None:
     for name in ("0002", "9999", "10000"):
         (tmp_path / name).mkdir()
-        record = {**_RECORD, "log": f"{name}/smoke.log"}
+        record = {**RECORD, "log": f"{name}/smoke.log"}
         (tmp_path / name / "evidence.json").write_text(json.dumps(record))
     assert [each.log for each in read_all(tmp_path).evidence] == [
         "0002/smoke.log",
@@ -49,22 +29,6 @@ def test_run_10000_is_newer_than_9999(tmp_path: Path) -> None:
     ]
     assert read_all(tmp_path).evidence[0].result.environment == {}
     assert next_run(tmp_path).name == "10001"
-
-
-def proved(folder: Path) -> Path:
-    """Write what a smoke test of two ranks keeps; return the folder of its run."""
-    run = folder / "0001"
-    (run / "ranks").mkdir(parents=True)
-    for number in range(2):
-        Rank(number, libraries=[LIBMPI]).write(run / "ranks")
-    expected = Expectations(2, ("mpiexec",), 60.0, "/prefix")
-    result = judge(
-        read_ranks(run / "ranks", NONCE), Outcome(code=0, timed_out=False, seconds=1.0), expected
-    )
-    assert (result["verdict"], result["tier"]) == ("passed", "several ranks")
-    record = {**_RECORD, "log": "0001/smoke.log", "result": result}
-    (run / "evidence.json").write_text(json.dumps(record))
-    return run
 
 
 def test_what_its_ranks_recorded_is_believed_and_needs_no_records(tmp_path: Path) -> None:
