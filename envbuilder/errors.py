@@ -66,7 +66,7 @@ def os_error(error: OSError) -> EnvbuildError:
     hints = {
         errno.ENOSPC: ("the file system is full: free some space, or use another --root",),
         errno.EDQUOT: ("your quota is used up: free some space, or use another --root",),
-        errno.EROFS: ("that file system is read-only: use another --root",),
+        errno.EROFS: ("that file system is read-only: use another --root, or another machine",),
         errno.EACCES: ("you may not write there: use another --root, or ask its owner",),
         errno.EPERM: ("you may not write there: use another --root, or ask its owner",),
         errno.ENOTDIR: ("a part of that path is a file, not a folder: use another --root",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import subprocess
@@ -215,6 +216,56 @@ def test_on_a_full_disk_things_can_be_removed(small_disk: Path, what: str) -> No
         "unfinished": [1, 2],
         "all": [],
     }[what]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("rollback", "demo"),
+        ("remove", "demo/1"),
+        ("remove", "demo", "--all"),
+        ("remove", "demo", "--unfinished"),
+        ("remove", "demo", "--keep", "1"),
+    ],
+)
+def test_a_read_only_root_is_said_to_be_one_and_can_be_looked_at(
+    small_disk: Path, words: tuple[str, ...]
+) -> None:
+    home = make_home(small_disk)
+    publish_one(home, "a" * 12)
+    publish_one(home, "b" * 12)
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    done = CliRunner().invoke(app, [*words, "--root", str(home.root)], env={"COLUMNS": "200"})
+    assert done.exit_code == 5, done.output
+    assert f"error: Read-only file system: {home.root}\n" in done.stderr
+    assert "hint: that file system is read-only: use another --root, or another" in done.stderr
+    assert "demo/2" in run(home, "list")
+    assert [each.number for each in publish.published(home)] == [1, 2]
+
+
+@pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EDQUOT])
+def test_over_a_quota_what_goes_makes_room_for_the_lock(
+    home: store.Home, monkeypatch: pytest.MonkeyPatch, reason: int
+) -> None:
+    """As on a full disk: logs go first, and only where nobody builds."""
+    version = publish_one(home, "a" * 12)
+    publish_one(home, "b" * 12)
+    write = Path.write_text
+
+    def over_quota(path: Path, text: str, encoding: str) -> int:
+        if (home.build(version.id) / "logs" / "0.log").exists():
+            raise OSError(reason, os.strerror(reason))
+        return write(path, text, encoding)
+
+    monkeypatch.setattr(Path, "write_text", over_quota)
+    removal.remove_number(home, version, silent)
+    assert [each.number for each in publish.published(home)] == [2]
+    (home.build(version.id) / "logs").mkdir(parents=True)
+    (home.build(version.id) / "logs" / "0.log").touch()
+    with pytest.raises(OSError, match=os.strerror(reason)) as failed:
+        with locks.hold(home.lock_file, say=silent):
+            pass
+    assert failed.value.filename == str(home.lock_file)
 
 
 def test_a_lock_that_cannot_be_written_leaves_no_file(

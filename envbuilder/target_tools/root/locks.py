@@ -174,6 +174,10 @@ def create(path, me):
                 file.write(text)
     except FileExistsError:
         return False
+    except OSError as error:
+        # The file aside means nothing to who reads of it.
+        error.filename, error.filename2 = str(path), None
+        raise
     finally:
         with contextlib.suppress(FileNotFoundError):
             aside.unlink()

@@ -1,6 +1,8 @@
 """What lies where in a root, and the stamp that says for which site and architecture it is."""
 
+import errno
 import json
+import os
 import re
 from pathlib import Path
 from types import MappingProxyType
@@ -222,7 +224,10 @@ def check_writable(root: Root) -> None:
     """Raise UsageError in a shared root for who is no member, or if its modes do not fit.
 
     For every verb that changes something, before it does. In a root of one user its modes decide.
+    Raises OSError where the file system is read-only.
     """
+    if os.statvfs(str(root.path)).f_flag & os.ST_RDONLY:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(root.path))
     if root.shared is None:
         return
     if not sharing.may_write(sharing.group_number(root.shared)):
