@@ -30,8 +30,18 @@ def create(options: CreateOptions, context: Context) -> CreateResult | BundleRes
     check_choice("target", name, TARGETS)
     _check_arch(name, plan_inputs.arch)
     _check_tier(options.require_tier, name, plan_inputs.arch)
+    _check_shared(options, name)
     given = _given_lock(options, plan_inputs, context)
     return TARGETS[name].make(CreateStages(options, plan_inputs, context, given))
+
+
+def _check_shared(options: CreateOptions, target: str) -> None:
+    """Raise UsageError where a root is to be shared and nothing comes into one."""
+    if options.shared and TARGETS[target].HIGHEST_TIER == "rendered":
+        raise UsageError(
+            f"a {target} has no root that could be shared",
+            f"where it is installed: bash install.sh --shared={options.shared} ROOT",
+        )
 
 
 def _check_arch(target: str, arch: str) -> None:

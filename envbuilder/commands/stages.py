@@ -179,6 +179,12 @@ class CreateStages:
 
     def emulated_system(self) -> Path:
         inputs, context = self.plan_inputs, self.context
+        if self.options.shared or self.home.group is not None:
+            raise UsageError(
+                "an emulated environment cannot be made in a shared root: the group is not one of "
+                "the emulated system",
+                "make it in a root of your own",
+            )
         request = SystemRequest(inputs.arch, inputs.site, Host(context.environ), context.cwd)
         return find_system(request, context.reporter.say)
 

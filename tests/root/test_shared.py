@@ -334,3 +334,20 @@ def test_the_stamp_of_a_shared_root_says_more_than_earlier_releases_know(tmp_pat
     assert distrust(root.path / store.STAMP) is None
     with pytest.raises(UsageError, match=f"is shared with group {group}"):
         store.open_root(root.path, "local", "x86_64", f"{group + 1}")
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        (("--bundle",), "a bundle has no root that could be shared"),
+        (("--arch", "ppc64le", "--emulate"), "an emulated environment cannot be made in a shared"),
+    ],
+)
+def test_what_cannot_be_shared_is_refused_before_anything_is_written(
+    tmp_path: Path, words: tuple[str, ...], refusal: str
+) -> None:
+    line = ["create", "allreduce", "--shared", str(os.getegid()), "--root", str(tmp_path / "root")]
+    done = CliRunner().invoke(app, [*line, *words], env={"COLUMNS": "300"})
+    assert done.exit_code == 2, done.output
+    assert refusal in done.stderr
+    assert list(tmp_path.iterdir()) == []
