@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import resource
 
 import pytest
 
 from envbuilder.doctor import tools
+from envbuilder.doctor.capabilities import abilities
 from envbuilder.doctor.gpu import capabilities, driver_version, gpu_section
+from envbuilder.doctor.items import make
 from envbuilder.doctor.local import local_site
 from envbuilder.doctor.machine import (
     container_kind,
@@ -18,6 +21,7 @@ from envbuilder.doctor.machine import (
     os_release,
 )
 from envbuilder.host import Host, arch_name
+from envbuilder.model.doctor import Section
 
 from .conftest import Machine, host, item
 
@@ -163,6 +167,40 @@ def test_each_setting_that_forbids_user_namespaces_is_named(
     found = item(tools.containers_section(host(machine)), "containers.userns")
     assert found.status == "problem"
     assert setting.rsplit("/", 1)[1] in " ".join(found.details)
+
+
+def test_subordinate_ids_that_are_missing_are_named_with_a_way_to_get_them(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    found = item(tools.containers_section(host(machine, USER="me")), "containers.subuid")
+    assert (found.status, found.found) == ("missing", "no range in /etc/subuid")
+    assert found.needed_for
+    machine.file("/etc/subuid", "me:100000:65536\n")
+    found = item(tools.containers_section(host(machine, USER="me")), "containers.subuid")
+    assert (found.status, found.found) == ("missing", "a range, but no newuidmap")
+    machine.tool("newuidmap", "exit 0")
+    found = item(tools.containers_section(host(machine, USER="me")), "containers.subuid")
+    assert (found.status, found.found) == ("ok", "a range and newuidmap")
+
+
+@pytest.mark.parametrize(
+    ("root", "subordinate_ids", "can"),
+    [(False, True, True), (False, False, False), (True, False, True)],
+)
+def test_podman_builds_where_there_are_several_ids(
+    root: bool, subordinate_ids: bool, can: bool
+) -> None:
+    items = (
+        make("machine.user", "ok", "me", facts={"root": root}),
+        make("containers.userns", "ok", "usable", facts={"usable": True}),
+        make("containers.subuid", "note", "as told", facts={"usable": subordinate_ids}),
+        make("containers.podman", "ok", "4.3.1"),
+    )
+    found = abilities([Section(id="containers", title="Containers", items=items)])
+    container = next(each for each in found if each.id == "container")
+    assert container.can == can
+    assert container.why.startswith("podman 4.3.1" if can else "podman is here, but user namesp")
 
 
 @pytest.mark.integration

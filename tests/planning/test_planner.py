@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from typer.testing import CliRunner
 
 from envbuilder.backends import BACKENDS
+from envbuilder.cli import app
 from envbuilder.errors import UsageError
 from envbuilder.launchers import api_launcher, own_launcher
 from envbuilder.model.channels import Channel, Licence
@@ -72,6 +76,14 @@ def plan(
             knowledge=KNOWLEDGE.model_copy(update={"channels": CHANNELS}),
         )
     )
+
+
+def test_horovod_is_built_for_the_frameworks_of_its_stack() -> None:
+    words = ["plan", "horovod-nccl", "--site", "taurus-ml", "--arch", "ppc64le", "--json"]
+    answer = CliRunner().invoke(app, words)
+    builds = json.loads(answer.stdout)["builds"]
+    frameworks = {each["component"]: each["frameworks"] for each in builds}
+    assert frameworks["horovod"] == ["tensorflow"]
 
 
 def test_the_environment_is_its_own_and_nothing_of_the_user_comes_before_it() -> None:

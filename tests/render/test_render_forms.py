@@ -104,6 +104,17 @@ class TestEnvironmentYml:
         ) in text
         assert "with the patch horovod-0.28.1-torch-cxx17" in text
 
+    def test_what_has_no_conda_package_is_named_as_yours_to_bring(
+        self, knowledge: Knowledge
+    ) -> None:
+        """The kernel's side of InfiniBand is in no channel; what a module brings comes from it."""
+        mine = pin("mofed", "5.4", "system"), pin("cuda", "11.7.0", "module")
+        text = render("environment.yml", make_plan(pins=(PYTHON, *mine)), knowledge)
+        assert yaml.safe_load(text)["dependencies"] == ["python=3.10"]
+        outside = " ".join(line.lstrip("# ") for line in text.splitlines() if line[:1] == "#")
+        assert str(mine[0]) in outside
+        assert str(mine[1]) in outside
+
     @pytest.mark.parametrize("value", ["it's", 'say "x"', "$(x)", "`x`", "a\\b", "a!b", "a\nb"])
     def test_conda_s_activation_never_gets_what_a_shell_would_run(
         self, value: str, knowledge: Knowledge
