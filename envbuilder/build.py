@@ -10,17 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from . import data, process, sources
-from .errors import BuildError, UsageError
+from .errors import BuildError
 from .model.knowledge import Symptom
 from .model.plan import Lock, Step
 from .model.progress import Listener
+from .target_tools.steps import MORE_TIME, ending, limit_of, stated_limit
 
 LAST_LINES = 12
-
-# Seconds after which a step is taken for hung: steps take minutes, compiling a framework hours.
-STEP_SECONDS = 2 * 3600.0
-COMPILING_SECONDS = 24 * 3600.0
-LIMIT_VARIABLE = "ENVBUILD_STEP_SECONDS"
 
 
 def prepare(folder: Path, files: Mapping[str, str], runtime_source: Path) -> None:
@@ -58,7 +54,7 @@ def build(
     A step that does not end in time is ended, and failed. *symptoms* are looked for in the log of a
     step that failed. Raises UsageError for a time limit in *env* that is none.
     """
-    stated = _stated_limit(env)
+    stated = stated_limit(env)
     (folder / "logs").mkdir(exist_ok=True)
     for number, step in enumerate(lock.plan.steps, start=1):
         mark, log = (
@@ -69,7 +65,7 @@ def build(
             continue
         listener.step_begins(step)
         log.unlink(missing_ok=True)
-        limit = stated or (COMPILING_SECONDS if _compiles(step) else STEP_SECONDS)
+        limit = limit_of(step.id, stated)
         code = process.follow(
             ["bash", str(folder / "build.sh"), step.id],
             env=env,
@@ -81,30 +77,8 @@ def build(
         done = code == 0 and mark.exists()
         listener.step_ends(step, done=done)
         if not done:
-            how = _ending(code, limit)
+            how = ending(code, limit)
             raise _failure(step, how, log, folder, symptoms)
-
-
-def _compiles(step: Step) -> bool:
-    return step.id.startswith("build-")
-
-
-def _stated_limit(env: Mapping[str, str]) -> float | None:
-    """Return the seconds that the user gives each step, None where nothing is said."""
-    text = env.get(LIMIT_VARIABLE)
-    if not text:
-        return None
-    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or float(text) == 0:
-        raise UsageError(f"{LIMIT_VARIABLE}={text!r} is no number of seconds")
-    return float(text)
-
-
-def _ending(code: int | None, limit: float) -> str:
-    if code is None:
-        return f"did not end within {limit:g} s and was ended"
-    if code == 0:
-        return "ended without leaving its mark"
-    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 def _failure(
@@ -116,7 +90,7 @@ def _failure(
     return BuildError(
         "\n".join([f"step {step.id} ({step.title}) {how}", *(f"  | {line}" for line in lines)]),
         *hints,
-        *([f"{LIMIT_VARIABLE}=SECONDS gives each step more"] if "did not end" in how else []),
+        *([MORE_TIME] if "did not end" in how else []),
         f"the whole log: {log}",
         f"its environment: bash '{folder / 'shell.sh'}'",
         "after a repair, the same command with --resume goes on with this step",

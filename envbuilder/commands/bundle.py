@@ -68,6 +68,8 @@ def _of_facts(facts: dict[str, Any], lock: Lock) -> Iterator[str]:
     for name, value in own.items():
         if facts[name] != value:
             yield f"{FACTS} says {name} {facts[name]}, and the lock {value}"
+    if facts["steps"] != [each.id for each in plan.steps]:
+        yield f"{FACTS} says other steps than the lock"
     told = dict(facts["proving"])
     proofs = [(each["api"], each["transport"], each["request"]["ranks"]) for each in told["proofs"]]
     if proofs != [(each.api, each.transport, plan.smoke.ranks) for each in proofs_of(plan)]:

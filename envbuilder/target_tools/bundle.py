@@ -99,6 +99,11 @@ def is_name(value):
     return is_text(value) and bool(NAME.match(value))
 
 
+def is_step(value):
+    """Return whether a value can be the id of a step, which is no option and no path."""
+    return is_text(value) and re.fullmatch("[a-z0-9][a-z0-9-]*", value) is not None
+
+
 def is_positive(value):
     """Return whether a value is a number above zero."""
     return is_number(value) and value > 0
@@ -146,6 +151,7 @@ FIELDS = {
     "modulefile": is_inside,
     "placeholder": lambda value: is_text(value) and value.startswith("/"),
     "placed": several(is_inside),
+    "steps": lambda value: bool(value) and several(is_step)(value),
     "proving": IS_PROVING,
     "job": or_none(is_inside),
     "submit": or_none(is_text),

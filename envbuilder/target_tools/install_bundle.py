@@ -24,6 +24,7 @@ from .processes import ASKING_FOR_THE_END, Running, popen, signals_held_back
 from .proving.evidence import prove
 from .root import locks, manifests, publish
 from .root.store import BUNDLED, heal_registry, open_home, open_root
+from .steps import MORE_TIME, ending, limit_of, stated_limit
 
 
 def say(text):
@@ -52,23 +53,38 @@ def copy(bundle, facts, home):
     write_atomically(whole, sums)
 
 
-def build(folder, environ):
-    """Run every step that is not done yet. Raises BuildError."""
+def build(folder, steps, environ):
+    """Run every step that is not done yet, for a limited time. Raises BuildError, UsageError."""
+    stated = stated_limit(environ)
+    for step in steps:
+        mark = folder / "state" / f"{step}.done"
+        if mark.is_file():
+            say(f"== {step}: done before")
+            continue
+        limit = limit_of(step, stated)
+        code = run_step(folder, step, environ, limit)
+        if code != 0 or not mark.is_file():
+            raise BuildError(
+                f"step {step} {ending(code, limit)}: what went wrong stands above",
+                "nothing was published; after a repair, install.sh goes on with that step",
+                *([MORE_TIME] if code is None else []),
+            )
+
+
+def run_step(folder, step, environ, limit):
+    """Return the exit code of a step; None where it was ended after *limit* seconds."""
     code = None
     with contextlib.ExitStack() as held:
         held.enter_context(signals_held_back())
-        running = Running(popen(["bash", str(folder / "build.sh")], environ, folder, None, None))
+        words = ["bash", str(folder / "build.sh"), step]
+        running = Running(popen(words, environ, folder, None, None))
         try:
             held.close()
-            code = running.wait()
+            code = running.wait(limit)
         finally:
             if code is None:
                 running.end()
-    if code:
-        raise BuildError(
-            "the bundle could not be built: what went wrong stands above",
-            "nothing was published; after a repair, install.sh goes on with that step",
-        )
+    return code
 
 
 def prove_all(folder, facts, home, environ):
@@ -116,7 +132,7 @@ def make(bundle, facts, home, environ, skip_smoke):
     identity, folder = facts["id"], home.build(facts["id"])
     try:
         copy(bundle, facts, home)
-        build(folder, environ)
+        build(folder, facts["steps"], environ)
     finally:
         sharing.share_trees(home.group, folder, home.prefix(identity))
     if skip_smoke:

@@ -90,6 +90,7 @@ def write(lock: Lock, folder: Path, stages: Stages) -> None:
         "modulefile": f"modulefile.{dialect}",
         "placeholder": str(PLACEHOLDER),
         "placed": sorted(name for name, text in texts.items() if str(PLACEHOLDER) in text),
+        "steps": [each.id for each in lock.plan.steps],
         "proving": proving,
         "job": job and job.name,
         "submit": job and job.submit,

@@ -26,6 +26,7 @@ from envbuilder.model.backend import Script
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.record import read_all
 from envbuilder.render.build import render_text
+from envbuilder.target_tools import proc
 from envbuilder.target_tools.root.store import Home, default_number, open_root, read_root
 from tests.cli.published import planned
 from tests.made_up_files import locked
@@ -49,7 +50,11 @@ say() { printf '%s\\n' "$*" >&2; }
 clean_environment() { :; }
 load_modules() { :; }
 """
-BUILD = f"mkdir -p {HOLDER}/demo/ID/bin\necho tool >{HOLDER}/demo/ID/bin/tool\n"
+BUILD = f"""\
+mkdir -p {HOLDER}/demo/ID/bin state
+echo tool >{HOLDER}/demo/ID/bin/tool
+touch state/"$1".done
+"""
 MODULEFILE = f"""-- {HOLDER}/demo/ID
 help(table.concat({{
   "demo/@NUMBER@: a bundle",
@@ -87,6 +92,7 @@ class Bundle:
             "placed": ["build.sh"],
             "job": None,
             "submit": None,
+            "steps": ["make", "check"],
             "proving": proving(self.identity, site),
         }
         texts = {
@@ -112,9 +118,11 @@ class Bundle:
         )
         (self.folder / "SHA256SUMS").write_text(sums)
 
-    def install(self, root: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    def install(
+        self, root: Path, *options: str, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         words = ["bash", str(self.folder / "install.sh"), *options, str(root)]
-        environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
+        environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder), **variables}
         return subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
 
 
@@ -253,11 +261,32 @@ def test_a_build_that_fails_publishes_nothing_and_is_repaired(folder: Path) -> N
     one.seal()
     done = one.install(root)
     assert done.returncode == 5, done.stderr
+    assert "error: step make ended with exit code 3: what went wrong stands above\n" in done.stderr
     assert list((root / "modulefiles").iterdir()) == []
     script.write_text(good)
     one.seal()
     done = one.install(root)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_step_that_never_ends_is_ended_and_named(folder: Path) -> None:
+    root, script = (
+        folder / "root",
+        "if [[ $1 == check ]]; then sleep 600 & echo $! >pid; wait; fi\n",
+    )
+    one = bundle(folder).write(*ranks(root))
+    build = one.folder / "build" / "build.sh"
+    build.write_text(script + build.read_text())
+    one.seal()
+    done = one.install(root, ENVBUILD_STEP_SECONDS="0.5")
+    assert done.returncode == 5, done.stderr
+    assert "error: step check did not end within 0.5 s and was ended: " in done.stderr
+    assert "hint: ENVBUILD_STEP_SECONDS=SECONDS gives each step more\n" in done.stderr
+    [pid] = root.glob("demo/*.build/pid")
+    assert proc.birth(int(pid.read_text())) is None, "what it started is ended too"
+    assert list((root / "modulefiles").iterdir()) == []
+    done = one.install(root, ENVBUILD_STEP_SECONDS="soon")
+    assert (done.returncode, "no number of seconds" in done.stderr) == (2, True)
 
 
 def test_a_root_of_another_architecture_is_refused(folder: Path) -> None:

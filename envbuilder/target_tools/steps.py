@@ -1,0 +1,39 @@
+"""The steps of a build, as create and install-bundle run them: each alone, for a limited time."""
+
+import re
+
+from .errors import UsageError
+
+# Seconds after which a step is taken for hung: steps take minutes, compiling a framework hours.
+STEP_SECONDS = 2 * 3600.0
+COMPILING_SECONDS = 24 * 3600.0
+LIMIT_VARIABLE = "ENVBUILD_STEP_SECONDS"
+MORE_TIME = f"{LIMIT_VARIABLE}=SECONDS gives each step more"
+
+
+def stated_limit(environ):
+    """Return the seconds that the user gives each step, None where nothing is said.
+
+    Raises UsageError for what is no number.
+    """
+    text = environ.get(LIMIT_VARIABLE)
+    if not text:
+        return None
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or float(text) == 0:
+        raise UsageError(f"{LIMIT_VARIABLE}={text!r} is no number of seconds")
+    return float(text)
+
+
+def limit_of(step, stated):
+    """Return the seconds of a step, named by its id; *stated*: what the user gives each."""
+    compiles = step.startswith("build-")
+    return stated or (COMPILING_SECONDS if compiles else STEP_SECONDS)
+
+
+def ending(code, limit):
+    """Say how a step failed. *code*: its exit code, None: it was ended when its time was up."""
+    if code is None:
+        return f"did not end within {limit:g} s and was ended"
+    if code == 0:
+        return "ended without leaving its mark"
+    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
