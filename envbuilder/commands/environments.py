@@ -37,10 +37,11 @@ def list_all(root: store.Root) -> Listing:
     homes = root.homes()
     for home in homes:
         default, problem = store.default_number(home), store.registry_problem(home)
-        listed += [_listed(home, version, default) for version in publish.published(home)]
+        versions = publish.published(home)
+        listed += [_listed(home, version, default) for version in versions]
         unfinished += [
             UnfinishedBuild(environment=home.name, id=identity)
-            for identity in publish.unpublished(home)
+            for identity in publish.unpublished(home, versions)
         ]
         if problem:
             damaged.append(f"{home.name}: {problem}")

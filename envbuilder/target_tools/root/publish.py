@@ -273,10 +273,13 @@ def may_change(folder):
     return folder.stat().st_uid == os.geteuid() or os.access(str(folder), os.W_OK | os.X_OK)
 
 
-def unpublished(home: Home) -> "tuple[str, ...]":
-    """Return the ids of builds that carry our mark and that no number or modulefile refers to."""
+def unpublished(home: Home, versions: "tuple[Version, ...] | None" = None) -> "tuple[str, ...]":
+    """Return the ids of builds that carry our mark and that no number or modulefile refers to.
+
+    *versions*: those that are published, where they were looked up already.
+    """
     builds = {each.name[: -len(".build")] for each in home.folder.glob("*.build")}
-    builds -= {version.id for version in published(home)}
+    builds -= {version.id for version in (published(home) if versions is None else versions)}
     found = {each for each in builds if PREFIX.fullmatch(each) and is_ours(home, each)}
     return tuple(sorted(found - named(home))) if found else ()
 
