@@ -61,7 +61,7 @@ def _check_tier(required: str | None, target: str, arch: str) -> None:
     highest = TARGETS[target].HIGHEST_TIER
     if required is not None and TIERS.index(required) > TIERS.index(highest):
         raise BuildError(
-            f"a {target} is of tier {highest}, and {required} is required",
+            f"target {target} reaches tier {highest} at most, and {required} is required",
             f"this machine is {platform.machine()}: what is for {arch} is proved on one",
         )
 

@@ -191,7 +191,6 @@ class CreateStages:
     def install_emulated(self, lock: Lock, bundle: Path, system: Path) -> int:
         home, context = self.home, self.context
         log = systems_folder(Host(context.environ)) / f"{home.name}-{lock.id()}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
         step = Step(id="emulated", title=f"build and prove for {lock.plan.arch}, emulated")
         with context.reporter.steps((step,)) as listener:
             listener.step_begins(step)

@@ -18,6 +18,7 @@ from ..host import Host, cache_folder
 from ..host.emulation import emulator
 from ..model.base import canonical_json, sha256_text
 from ..model.site import DebianSystem, Site
+from ..target_tools.files import make_folder
 from ..target_tools.root import locks
 from ..target_tools.trust import distrust
 
@@ -117,24 +118,28 @@ def kept_name(arch: str, debian: DebianSystem) -> str:
 
 
 def systems_folder(host: Host) -> Path:
-    """Return where systems, and the logs of what was done in them, are kept."""
+    """Make and return the folder of systems, and of the logs of what was done in them."""
     caches = cache_folder(host)
     if caches is None:
         raise UsageError("HOME is not set, so there is no place for a system", "set XDG_CACHE_HOME")
-    return caches / "systems"
+    folder = caches / "systems"
+    # What is in it runs: nobody else may write it, whatever the umask.
+    make_folder(folder)
+    return folder
 
 
 def _kept(request: SystemRequest, debian: DebianSystem, say: Say) -> Path:
     folder = systems_folder(request.host)
-    folder.mkdir(parents=True, exist_ok=True)
+    # Not the system's own folder: where users make namespaces it is of a user of theirs.
+    reason = distrust(folder)
+    if reason:
+        hint = "set XDG_CACHE_HOME to a folder of your own"
+        raise UsageError(f"a system in {folder} does not count: {reason}", hint)
     system = folder / kept_name(request.arch, debian)
     with locks.hold(system.with_name(f"{system.name}.lock"), say=say):
         if not (system / _MARK).exists():
             say(f"making a Debian {debian.suite} for {request.arch}, once: this takes minutes")
             _make(system, request, debian)
-    reason = distrust(system)
-    if reason:
-        raise UsageError(f"{system} does not count: {reason}", "remove it: it is made anew")
     return system
 
 

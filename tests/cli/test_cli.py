@@ -111,6 +111,21 @@ def test_an_architecture_the_recipe_is_not_for_is_told_with_its_place() -> None:
     assert re.search(r"ddl\.yaml:\d+:\d+: error: recipe ddl is for ppc64le", answer.stderr)
 
 
+def test_what_cannot_be_emulated_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    root = ("--root", str(tmp_path / "root"))
+    own = run("create", "allreduce", "--site", "local", "--emulate", *root)
+    assert own.exit_code == 2
+    assert "itself: there is nothing to emulate" in own.stderr
+    both = run("create", "allreduce", "--arch", "ppc64le", "--emulate", "--bundle", *root)
+    assert both.exit_code == 2
+    assert "--bundle builds nothing, and --emulate builds" in both.stderr
+    power = ("create", "allreduce", "--arch", "ppc64le", "--emulate")
+    nodes = run(*power, "--require-tier", "nodes", *root)
+    assert nodes.exit_code == 5
+    assert "reaches tier several ranks at most, and several nodes is required" in nodes.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_on_an_architecture_a_recipe_may_have_a_stack_of_its_own(tmp_path: Path) -> None:
     answer = run("plan", "allreduce", "--arch", "ppc64le", "--json")
     assert answer.exit_code == 0, answer.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,7 +120,11 @@ def test_a_site_that_says_of_no_debian_needs_a_system_that_is_there(machine: Mac
 
 
 def test_it_is_made_once_of_what_the_site_says(machine: Machine) -> None:
-    first = machine.find("python3", "lmod")
+    umask = os.umask(0o002)
+    try:
+        first = machine.find("python3", "lmod")
+    finally:
+        os.umask(umask)
     assert machine.find("python3", "lmod") == first
     [words] = machine.made
     assert words.startswith(
@@ -128,8 +133,9 @@ def test_it_is_made_once_of_what_the_site_says(machine: Machine) -> None:
     # Of other packages it is another one.
     assert machine.find("python3") != first
     assert len(machine.made) == 2
+    assert first.parent.stat().st_mode & 0o022 == 0
     # Which others can write into does not count.
-    first.chmod(0o777)
+    first.parent.chmod(0o777)
     with pytest.raises(UsageError, match="does not count: everybody may write"):
         machine.find("python3", "lmod")
 
