@@ -39,6 +39,11 @@ class Bundles:
     first: Path
     second: Path
 
+    @property
+    def archives(self) -> list[Path]:
+        """As they came."""
+        return sorted(self.first.parent.parent.glob("*.tar.gz"))
+
     @staticmethod
     def install(bundle: Path, root: Path, *options: str) -> Done:
         words = ["bash", bundle / "install.sh", *options, root]
@@ -129,6 +134,14 @@ def test_what_was_changed_on_the_way_is_named_and_nothing_is_done(
     assert done.code == 2, done.text
     assert f": {name}\nhint: copy or unpack the bundle again" in done.err
     assert not (tmp_path / "root").exists()
+
+
+def test_both_are_as_they_were_packed(bundles: Bundles, envbuild: Envbuild) -> None:
+    assert len(bundles.archives) == 2
+    for file in (*bundles.archives, bundles.first):
+        done = envbuild("bundle", "verify", file)
+        assert done.code == 0, done.text
+        assert "files are as they were packed; nothing was unpacked or run\n" in done.out
 
 
 def prove(built: Path, records: Path) -> Done:
