@@ -13,6 +13,7 @@ from pathlib import Path
 from .. import process
 from ..errors import BuildError, SmokeError, UsageError
 from ..model.progress import Listener
+from ..target_tools.steps import LIMIT_VARIABLE
 from .system import unshare
 
 LAST_LINES = 12
@@ -55,6 +56,8 @@ _VARIABLES = (
     "LANG=C.UTF-8",
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 )
+# What the user says to the installer by the environment.
+_HANDED_ON = (LIMIT_VARIABLE,)
 _ERRORS = {2: UsageError, 6: SmokeError}
 
 
@@ -74,7 +77,8 @@ def install(
     with tempfile.TemporaryDirectory(prefix="envbuild-emulation-") as layer:
         places = [str(each) for each in (system, layer, bundle, root)]
         own = [*unshare(), "bash", "-c", _ENTER, "enter", sys.executable, _LOOPBACK]
-        words = [*own, *places, *_VARIABLES]
+        limit = [f"{name}={environ[name]}" for name in _HANDED_ON if name in environ]
+        words = [*own, *places, *_VARIABLES, *limit]
         code = process.follow(words, env=environ, log=log, cwd=root, on_line=listener.step_says)
     if code == 0:
         return

@@ -102,7 +102,7 @@ def test_create_emulates_as_far_as_that_in_a_copy_of_the_site(
     bring_package(system / SOFTWARE.lstrip("/") / TENSORFLOW, "numpy", "1.14.5")
     root = tmp_path / "root"
     words = ("create", copy.recipe, "--site", copy.site, "--arch", "ppc64le", "--emulate")
-    env = {NAMED: str(system)}
+    env = {NAMED: str(system), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     done = envbuild(*words, "--root", root, env=env, timeout=SECONDS)
     assert done.code == 5, done.text
     assert f"error: tensorflow 1.14.0 is missing: module {TENSORFLOW} should bring it" in done.err

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from emulated_tools import SECONDS, Emulated
-from integration_tools import Done, Envbuild
+from integration_tools import Done, Envbuild, finish
 
 from envbuilder import data
 from envbuilder.emulation import NAMED
+from envbuilder.target_tools import proc
 from envbuilder.target_tools.files import remove_tree
 
 pytestmark = [pytest.mark.long]
@@ -42,13 +45,30 @@ def test_create_ends_with_a_proved_allreduce_and_a_module(
     emulated = Emulated.below(ppc64el, tmp_path)
     root = emulated.shared / "root"
 
-    def create(*words: str | Path) -> Done:
-        env = {NAMED: str(ppc64el)}
-        words = ("create", "allreduce", *POWER, "--emulate", "--root", root, *words)
-        return envbuild(*words, env=env, timeout=SECONDS)
+    cache = tmp_path / "cache"
+    env = {NAMED: str(ppc64el), "XDG_CACHE_HOME": str(cache)}
+    words = ("create", "allreduce", *POWER, "--emulate", "--root", root)
 
-    done = create("--require-tier", "ranks")
+    # Ended in the middle it leaves nothing running and nothing published, and is gone on with.
+    running = envbuild.start(*words, env=env)
+    while not list(root.glob("allreduce/*.build/state/venv.done")):
+        assert running.poll() is None, finish(running).text
+        time.sleep(0.2)
+    running.send_signal(signal.SIGTERM)
+    ended = finish(running)
+    assert ended.code == 128 + signal.SIGTERM, ended.text
+    assert listed(envbuild, root) == []
+    assert not (root / "allreduce" / "in-use.lock").exists()
+    mark = str(root).encode()
+    assert [pid for pid in proc.pids() if mark in b" ".join(proc.read_words(pid, "cmdline"))] == []
+
+    def create(*more: str) -> Done:
+        return envbuild(*words, *more, env=env, timeout=SECONDS)
+
+    done = create("--require-tier", "ranks", "--resume")
     assert done.code == 0, done.text
+    [log] = cache.glob("envbuild/systems/allreduce-*.log")
+    assert "== venv: done before" in log.read_text()
     assert "proved: numpy over mpi: several ranks on ppc64le, emulated; " in done.out
     assert "speed:" not in done.out
     assert done.out.endswith("allreduce/1 is ready and the default\n")
