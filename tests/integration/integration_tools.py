@@ -246,7 +246,9 @@ def marked(mark: str) -> dict[int, str]:
 
 def published_state(root: Path, name: str) -> dict[str, tuple[int, int, int]]:
     """Return mode, size and time of every file that users of an environment's numbers see."""
-    modules = (root / "modulefiles" / name).iterdir()
+    # Which number was given last is no part of any.
+    below = (root / "modulefiles" / name).iterdir()
+    modules = [path for path in below if path.name != ".last-number"]
     prefixes = [path for path in (root / name).glob("?" * 12) if not path.stat().st_mode & 0o200]
     state = {}
     for path in (*modules, *(file for prefix in prefixes for file in (prefix, *prefix.rglob("*")))):
