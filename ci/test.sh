@@ -150,13 +150,13 @@ test_elsewhere >"$venv/elsewhere.log" 2>&1 &
 elsewhere=$!
 code=0
 say "pytest"
-# Two at a time, a file in one piece: much of the time is spent waiting for real programs. What takes
-# longest comes first, so that at the end no single file is waited for. Each file is named: of a
+# Three at a time, a file in one piece: on two cores too, as much of the time is spent waiting for real
+# programs. What takes longest comes first, so that at the end no single file is waited for. Each file is named: of a
 # folder and one within it pytest makes one, and runs it in the order of names.
 first=(tests/integration/test_*.py tests/render/test_render_build.py tests/test_contributing.py)
 first+=(tests/{target_tools,smoke,resolve}/test_*.py)
 mapfile -t rest < <(find tests -name 'test_*.py' | sort | grep -vxFf <(printf '%s\n' "${first[@]}"))
-python -m pytest -n 2 --dist loadfile --no-loadscope-reorder "$@" "${first[@]}" "${rest[@]}" || code=$?
+python -m pytest -n 3 --dist loadfile --no-loadscope-reorder "$@" "${first[@]}" "${rest[@]}" || code=$?
 wait "$runtime" || code=$?
 wait "$elsewhere" || code=$?
 cat "$venv/runtime.log" "$venv/elsewhere.log"
