@@ -38,33 +38,11 @@ make_venv() {
     bash ci/venv.sh "$1" "$2" "$(cat pyproject.toml envbuilder/__init__.py)" ci/tool-packages.sh
 }
 
-say "virtual environment $venv ($("$python" --version))"
-make_venv "$venv" "$python"
-export PATH="$venv/bin:$PATH"
-
-say "ruff and shellcheck"
-ruff check .
-ruff format --check .
-shellcheck ci/*.sh .ci/run
-
-if [ $# -gt 0 ] && [ -z "$long" ]; then
-    say "mypy"
-    mypy
-    say "pytest"
-    exec python -m pytest -n 2 --dist loadfile "$@"
-fi
 mapfile -t pythons < <(bash ci/pythons.sh)
-here=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
 # What any Python may break; how ranks are launched, the newest one tells.
 core=(tests/test_{agreement,controller,controller_ends,contract,endings,numpy,record,seams,steps,timeline}.py)
 [ -n "$long" ] || core+=(-k 'not (-4 or [4] or settings_by_variable or less_thread_support)')
-# With PyTorch: its own contract on two ranks over MPI and on four over gloo, the one for all
-# frameworks with the two pairs that leave no engine and no framework out, and how ranks end on gloo.
-with_torch=(tests/test_{torch,contract,endings}.py)
-repeats='mpi-1 or gloo-1 or gloo-2 or mpi-4 or hello or splits or six_steps[mpi]'
-beside='gloo-numpy-2 or mpi-torch-2 or test_endings and gloo-2'
-[ -n "$long" ] || with_torch+=(-k "test_torch and not ($repeats) or $beside")
 
 # test_runtime_on PYTHON NAME mpich|openmpi [words for pytest]
 test_runtime_on() {
@@ -81,6 +59,46 @@ test_runtime() {
     test_runtime_on "$python" nodes openmpi tests/test_nodes.py || code=$?
     return "$code"
 }
+
+# shellcheck disable=SC2329 # the trap calls it
+end_lanes() {
+    local each
+    for each in $(jobs -p); do
+        pkill -P "$each" || :
+        kill "$each" || :
+    done 2>/dev/null
+}
+trap end_lanes EXIT
+
+# It needs nothing of what follows, which keeps one core busy.
+if [ $# -eq 0 ] || [ -n "$long" ]; then
+    test_runtime >"$venv/runtime.log" 2>&1 &
+    runtime=$!
+fi
+
+say "virtual environment $venv ($("$python" --version))"
+make_venv "$venv" "$python"
+export PATH="$venv/bin:$PATH"
+
+say "ruff and shellcheck"
+ruff check .
+ruff format --check .
+shellcheck ci/*.sh .ci/run
+
+if [ $# -gt 0 ] && [ -z "$long" ]; then
+    say "mypy"
+    mypy
+    say "pytest"
+    exec python -m pytest -n 2 --dist loadfile "$@"
+fi
+here=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+
+# With PyTorch: its own contract on two ranks over MPI and on four over gloo, the one for all
+# frameworks with the two pairs that leave no engine and no framework out, and how ranks end on gloo.
+with_torch=(tests/test_{torch,contract,endings}.py)
+repeats='mpi-1 or gloo-1 or gloo-2 or mpi-4 or hello or splits or six_steps[mpi]'
+beside='gloo-numpy-2 or mpi-torch-2 or test_endings and gloo-2'
+[ -n "$long" ] || with_torch+=(-k "test_torch and not ($repeats) or $beside")
 
 test_with_torch() {
     [ -n "$torch" ] || return 0
@@ -144,19 +162,17 @@ test_elsewhere() {
 
 # Three lanes side by side, as the runtime's mostly waits for its ranks; what they say is shown at
 # the end.
-test_runtime >"$venv/runtime.log" 2>&1 &
-runtime=$!
 test_elsewhere >"$venv/elsewhere.log" 2>&1 &
 elsewhere=$!
 code=0
 say "pytest"
-# Three at a time, a file in one piece: on two cores too, as much of the time is spent waiting for real
-# programs. What takes longest comes first, so that at the end no single file is waited for. Each file is named: of a
+# Two at a time, a file in one piece: with three, ranks that wait for one another take more time than
+# is won. What takes longest comes first, so that at the end no single file is waited for. Each file is named: of a
 # folder and one within it pytest makes one, and runs it in the order of names.
 first=(tests/integration/test_*.py tests/render/test_render_build.py tests/test_contributing.py)
 first+=(tests/{target_tools,smoke,resolve}/test_*.py)
 mapfile -t rest < <(find tests -name 'test_*.py' | sort | grep -vxFf <(printf '%s\n' "${first[@]}"))
-python -m pytest -n 3 --dist loadfile --no-loadscope-reorder "$@" "${first[@]}" "${rest[@]}" || code=$?
+python -m pytest -n 2 --dist loadfile --no-loadscope-reorder "$@" "${first[@]}" "${rest[@]}" || code=$?
 wait "$runtime" || code=$?
 wait "$elsewhere" || code=$?
 cat "$venv/runtime.log" "$venv/elsewhere.log"

@@ -9,6 +9,7 @@ there. A test that looks for the file instead may look when the moment is over.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -53,6 +54,8 @@ def main() -> None:
     del sys.path[0]  # this folder
     from envbuilder import cli
 
+    # The tests may run where it is ignored, under nohup say; what is tested is one that is heard.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     folder, pattern, since, gate = sys.argv[1:5]
     hold_at(Moment(Path(folder), pattern, int(since), Path(gate)))
     sys.argv = ["envbuild", *sys.argv[5:]]

@@ -1,4 +1,7 @@
-"""A real environment in a root that a group shares: one member makes it, another goes on."""
+"""A real environment in a root that a group shares: one member makes it, another goes on.
+
+``tests/root/test_shared.py`` tries the same on small made-up roots; this runs when asked for.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ import pytest
 from integration_tools import small_lock, small_recipe
 
 from tests.users import TEAM, Users, make_users
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture
