@@ -93,11 +93,11 @@ if [ $# -gt 0 ] && [ -z "$long" ]; then
 fi
 here=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
-# With PyTorch: its own contract on two ranks over MPI and on four over gloo, the one for all
-# frameworks with the two pairs that leave no engine and no framework out, and how ranks end on gloo.
+# With PyTorch: its own contract on two ranks over MPI and on four over gloo (dtypes on two), the one
+# for all frameworks with the two pairs that leave no engine and no framework out, and how ranks end on gloo.
 with_torch=(tests/test_{torch,contract,endings}.py)
-repeats='mpi-1 or gloo-1 or gloo-2 or mpi-4 or hello or splits or six_steps[mpi]'
-beside='gloo-numpy-2 or mpi-torch-2 or test_endings and gloo-2'
+repeats='mpi-1 or gloo-1 or gloo-2 or mpi-4 or allreduce_dtypes-gloo-4 or hello or splits or six_steps[mpi]'
+beside='allreduce_dtypes-gloo-2 or gloo-numpy-2 or mpi-torch-2 or test_endings and gloo-2'
 [ -n "$long" ] || with_torch+=(-k "test_torch and not ($repeats) or $beside")
 
 test_with_torch() {
