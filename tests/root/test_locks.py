@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -298,6 +299,16 @@ def test_an_empty_lock_file_ends_the_wait_and_the_waiter_sleeps_meanwhile(
         with locks.hold(path, say=lambda line: None, poll=0.05):
             pass
     assert time.process_time() - began < 0.1
+
+
+def test_a_lock_that_is_not_whole_yet_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "in-use.lock"
+    path.touch()
+    gone = threading.Timer(0.3, path.unlink)
+    gone.start()
+    with locks.hold(path, say=lambda line: None, poll=0.05) as holder:
+        assert locks.read(path) == holder
+    gone.join()
 
 
 def test_a_silent_lock_of_another_host_is_named_and_left_alone(tmp_path: Path) -> None:

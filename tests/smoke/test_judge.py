@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from smoke_ranks import (
 )
 
 from envbuilder.model.evidence import SmokeResult
+from envbuilder.target_tools.proving import reasons
 from envbuilder.target_tools.proving.judge import Outcome
 from envbuilder.target_tools.smoke import rank_env
 
@@ -518,3 +520,16 @@ def test_the_last_one_beside_a_rank_that_failed_was_ended_by_the_launcher(verdic
     assert result.reasons[0].startswith("rank 0 failed in allreduce int32 of 4 bytes: OSError: ")
     crashed = verdict(failed, Rank(1, stop_in=LARGE), log=HYDRA_CRASHED, code=11)
     assert crashed.reasons[1].startswith("rank 1 died in allreduce float32 of 4096 bytes: killed")
+
+
+def test_a_record_that_does_not_end_is_incomplete() -> None:
+    record = SimpleNamespace(
+        done=[SimpleNamespace(check=name) for name in reasons.NEEDED],
+        first=lambda name: name,
+        ended=False,
+        world=None,
+        source="rank-a-0.jsonl",
+    )
+    names = {"rank-a-0.jsonl": "rank 0"}
+    said = reasons.incomplete([record], SimpleNamespace(ranks=2), names)  # type: ignore[no-untyped-call]
+    assert said == ["the record of rank 0 has no end"]
