@@ -58,10 +58,14 @@ TESTS = {
     "locking": ["tests/locking", "tests/cli/test_cli_diff.py"],
     "module_system": ["tests/sites"],
     "resolve": ["tests/resolve/test_oracle.py", "tests/resolve"],
-    "root": ["tests/integration/test_killed.py"],
-    "schedulers": ["tests/launchers", "tests/render"],
-    "target_tools": ["tests/target_tools", "tests/smoke"],
-    "targets": ["tests/render"],
+    "root": ["tests/integration/test_killed.py", "tests/cli"],
+    "schedulers": ["tests/launchers", "tests/render", "tests/doctor", "tests/cli"],
+    "target_tools": ["tests/target_tools", "tests/smoke", "tests/root"],
+    "targets": [
+        "tests/render",
+        "tests/integration/test_targets.py",
+        "tests/integration/test_bundle_installed.py",
+    ],
     "views": ["tests/cli"],
 }
 
