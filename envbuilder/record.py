@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from .model.evidence import Evidence, SmokeResult
 from .target_tools.proving.evidence import RECORD
-from .target_tools.proving.kept import miscounted, refuted
+from .target_tools.proving.recheck import miscounted, refuted
 
 
 class Records(NamedTuple):

@@ -71,12 +71,23 @@ def declared_group(path: "Path | str") -> "int | None":
     for folder in (here, *here.parents):
         try:
             stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
+            stranger = stamp_writer(folder)
         except (OSError, ValueError):
             continue
         # Environments and builds have a file of that name, too, but no site.
         if isinstance(stamp, dict) and "site" in stamp:
-            return stated_group(stamp)
+            return stated_group(stamp) if stranger is None else None
     return None
+
+
+def stamp_writer(folder: Path) -> "str | None":
+    """Return who wrote the stamp of another's folder, by name; None: its owner did, or root.
+
+    Whoever may write in a folder could put a stamp there. That others are trusted in it is its
+    owner's to say; in one that an administrator made, owned by root, its users'. Raises OSError.
+    """
+    owner, writer = folder.stat().st_uid, (folder / STAMP).lstat().st_uid
+    return None if owner == 0 or writer in (0, owner) else user_name(writer)
 
 
 def stated_group(stamp: dict) -> "int | None":

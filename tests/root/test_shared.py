@@ -281,6 +281,34 @@ def test_members_trust_one_another_and_nobody_else(team: Team) -> None:
     assert distrusted(team, "bob", last) is not None
 
 
+def test_who_may_write_a_folder_of_another_cannot_declare_it_shared(team: Team) -> None:
+    """Else a group bit on ann's folder would let bob say that she trusts him."""
+    team.make("ann", 0)
+    last, stamp = team.home.last_lock, team.root / store.STAMP
+    said = stamp.read_text(encoding="utf-8")
+    swap = f"rm -f '{stamp}' && printf '%s' '{said}' > '{stamp}' && chmod 644 '{stamp}'"
+    assert team.users.run("bob", "sh", "-c", swap).returncode == 0
+    assert distrusted(team, "ann", last) == f"group {TEAM} may write {team.root}"
+    assert distrusted(team, "bob", last) == f"{team.root} belongs to user {NUMBERS['ann']}"
+    for name in ("ann", "bob"):
+        told = joined(team.do(name, "list", code=2).stderr)
+        assert "says that group team shares the root, and bob wrote it; the folder is ann's" in told
+    os.chown(stamp, NUMBERS["ann"], TEAM)
+    assert distrusted(team, "bob", last) is None
+
+
+def test_a_folder_of_another_is_not_declared_shared(team: Team) -> None:
+    """Also where it has group and mode already."""
+    team.root.mkdir()
+    os.chown(team.root, NUMBERS["ann"], TEAM)
+    team.root.chmod(sharing.FOLDER_MODE)
+    words = (sys.executable, "-c", PUBLISH, team.root, team.locks[0], "published")
+    refused = team.users.run("bob", *words)
+    assert refused.returncode == 1
+    assert "belongs to ann, who alone can share it" in refused.stderr
+    assert list(team.root.iterdir()) == []
+
+
 @pytest.mark.parametrize("which", [".", "modulefiles", "demo", "modulefiles/demo"])
 def test_a_folder_that_does_not_fit_the_stamp_is_named(tmp_path: Path, which: str) -> None:
     """Whoever looks is told; who would write in it is refused, and told how to mend it."""

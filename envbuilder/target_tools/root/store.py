@@ -192,6 +192,11 @@ def make_root(root: Root) -> None:
             "groups shows yours; after a change to them, log in anew",
         )
     make_folder(root.path)
+    if root.path.stat().st_uid not in (0, os.geteuid()) and os.geteuid() != 0:
+        raise UsageError(
+            f"{root.path} belongs to {sharing.owner_of(root.path)}, who alone can share it",
+            "give --root a folder of your own, or a new one",
+        )
     try:
         sharing.share_folder(root.path, group)
     except PermissionError as error:
@@ -312,6 +317,13 @@ def read_stamp(path):
             f"{file} is damaged: {problem}",
             'it should hold {"schema": 1, "site": "...", "arch": "..."}, of a shared root '
             '{"schema": 2, ..., "group": "..."}',
+        )
+    stranger = sharing.stamp_writer(path) if "group" in stamp else None
+    if stranger:
+        raise UsageError(
+            f"{file} says that group {stamp['group']} shares the root, and {stranger} wrote it; "
+            f"the folder is {sharing.owner_of(path)}'s, who alone can share it",
+            "if it was meant so, that user writes the file anew; else use another --root",
         )
     return Root(path, stamp["site"], stamp["arch"], stamp.get("group"))
 
