@@ -22,21 +22,21 @@ from ..root import removal
 from ..root.environment_lock import read_lock
 from ..root.environments import find, number_before_default
 from ..target_tools import sharing
-from ..target_tools.root import locks, manifests, publish, store
+from ..target_tools.root import layout, locks, manifests, publish, registry, stamp, store
 from .context import Context
 
 if TYPE_CHECKING:
     from .launch_requests import LaunchFacts
 
 
-def list_all(root: store.Root) -> Listing:
+def list_all(root: stamp.Root) -> Listing:
     """Return every environment of a root; reads only."""
     listed: list[EnvironmentEntry] = []
     unfinished: list[UnfinishedBuild] = []
     damaged: list[str] = []
     homes = root.homes()
     for home in homes:
-        default, problem = store.default_number(home), store.registry_problem(home)
+        default, problem = registry.default_number(home), registry.registry_problem(home)
         versions = publish.published(home)
         listed += [_listed(home, version, default) for version in versions]
         unfinished += [
@@ -57,7 +57,7 @@ def list_all(root: store.Root) -> Listing:
     )
 
 
-def _listed(home: store.Home, version: store.Version, default: int | None) -> EnvironmentEntry:
+def _listed(home: layout.Home, version: layout.Version, default: int | None) -> EnvironmentEntry:
     records = read_all(home.evidence(version.id))
     proofs, damaged = records.evidence, records.damaged
     passed = [proof for proof in proofs if proof.result.verdict == "passed"]
@@ -85,18 +85,18 @@ def _listed(home: store.Home, version: store.Version, default: int | None) -> En
     )
 
 
-def _misfits(root: store.Root, *homes: store.Home) -> tuple[str, ...]:
+def _misfits(root: stamp.Root, *homes: layout.Home) -> tuple[str, ...]:
     return tuple(why for _, why in store.misfits(root, *homes))
 
 
-def info(root: store.Root, environment: str, *, verify: bool = False) -> Info:
+def info(root: stamp.Root, environment: str, *, verify: bool = False) -> Info:
     """Return all that is known of one environment; reads only. *verify*: every file of it too."""
     home, version = find(root, environment)
     records = read_all(home.evidence(version.id), judged_again=True)
     return Info(
         environment=home.name,
         number=version.number,
-        default=version.number == store.default_number(home),
+        default=version.number == registry.default_number(home),
         id=version.id,
         shared=root.shared,
         misfits=_misfits(root, home),
@@ -111,7 +111,7 @@ def info(root: store.Root, environment: str, *, verify: bool = False) -> Info:
 
 
 def smoke(
-    root: store.Root,
+    root: stamp.Root,
     environment: str,
     ranks: int | None,
     context: Context,
@@ -163,7 +163,7 @@ def _facts(plan: Plan, site: str | None, context: Context) -> LaunchFacts:
         return LaunchFacts(plan, context.knowledge.components)
 
 
-def rollback(root: store.Root, name: str, number: int | None, context: Context) -> DefaultChange:
+def rollback(root: stamp.Root, name: str, number: int | None, context: Context) -> DefaultChange:
     """Change the default only: to *number*, or to the newest one before the default.
 
     Running jobs and the modules themselves are not touched. It waits for no build: the lock it
@@ -172,7 +172,7 @@ def rollback(root: store.Root, name: str, number: int | None, context: Context) 
     home, _ = find(root, name)
     store.check_writable(root)
     with sharing.readable(home.group), locks.hold(home.default_lock, say=context.reporter.say):
-        before = store.default_number(home)
+        before = registry.default_number(home)
         wanted = number_before_default(home) if number is None else number
         version = publish.find_version(home, wanted)
         publish.set_default(home, version)
@@ -183,7 +183,7 @@ What = Literal["number", "unfinished", "all", "old"]
 
 
 def remove(
-    root: store.Root,
+    root: stamp.Root,
     environment: str,
     context: Context,
     *,
@@ -202,7 +202,7 @@ def remove(
 
 
 def _remove(
-    root: store.Root, environment: str, context: Context, what: What, keep: int, older_than: int
+    root: stamp.Root, environment: str, context: Context, what: What, keep: int, older_than: int
 ) -> RemoveResult:
     say = context.reporter.say
     name = environment.partition("/")[0]

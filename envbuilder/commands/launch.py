@@ -20,7 +20,7 @@ from ..record import read_all
 from ..root.environment_lock import read_lock
 from ..root.environments import find
 from ..schedulers import SCHEDULERS
-from ..target_tools.root.store import Home, Version
+from ..target_tools.root.layout import Home, Version
 from ..text import LONG, counted, shown
 from .context import Context
 from .hosts import HostList, find_hosts

@@ -35,7 +35,7 @@ from ..model.site import glibc_of
 from ..render.build import render_shell
 from ..render.subject import UnlockedPlan
 from ..root.environment_lock import published_id
-from ..target_tools.root.store import Home
+from ..target_tools.root.layout import Home
 from .context import Context
 from .entries import entries
 from .load import PlanInputs, load, plan, plan_of

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..model.site import Site
 from ..root.location import default_root, named_root
-from ..target_tools.root.store import Root, is_root, read_root
+from ..target_tools.root.stamp import Root
+from ..target_tools.root.store import is_root, read_root
 from .context import Context
 from .options import RootOptions
 

@@ -14,7 +14,7 @@ from ..model.proofs import mpi_from, proofs_of
 from ..render.build import render_smoke
 from ..root.environments import places_of
 from ..target_tools.proving.evidence import prove as run_proofs
-from ..target_tools.root.store import Home
+from ..target_tools.root.layout import Home
 from .context import Context
 from .hosts import find_smoke_hosts
 from .launch_requests import LaunchFacts, record, smoke_request, start_command

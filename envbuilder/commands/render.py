@@ -21,7 +21,7 @@ from ..render.subject import Renderable, Subject, UnlockedPlan
 from ..root.environment_lock import published_id
 from ..root.environments import places_of
 from ..schedulers import SCHEDULERS
-from ..target_tools.root.store import Home
+from ..target_tools.root.layout import Home
 from .context import Context
 from .launch_requests import facts_of, script_start
 from .load import PlanInputs, load

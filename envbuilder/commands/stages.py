@@ -30,7 +30,7 @@ from ..root import environment_lock
 from ..root.environments import places_of
 from ..schedulers import SCHEDULERS
 from ..target_tools import sharing
-from ..target_tools.root import locks, manifests, publish, store
+from ..target_tools.root import layout, locks, manifests, publish, registry, store
 from ..target_tools.trust import distrust
 from ..targets.protocol import JobFile
 from .context import Context
@@ -81,11 +81,11 @@ class CreateStages:
         return self.context.path(self.options.output or Path())
 
     @property
-    def home(self) -> store.Home:
+    def home(self) -> layout.Home:
         """The places of the environment in its root. Raises UsageError where none is known."""
         inputs = self.plan_inputs
         path = root_path(self.options.root, inputs.site, inputs.arch, self.context)
-        return store.Home(path, inputs.recipe.value.name)
+        return layout.Home(path, inputs.recipe.value.name)
 
     def _facts(self, lock: Lock) -> LaunchFacts:
         return facts_of(lock.plan, self.plan_inputs)
@@ -105,7 +105,7 @@ class CreateStages:
         with contextlib.ExitStack() as stack:
             stack.enter_context(sharing.readable(home.group))
             held = stack.enter_context(locks.hold(home.lock_file, say=say))
-            store.heal_registry(home, say)
+            registry.heal_registry(home, say)
             publish.clear(home, home.scratch, say)
             stack.enter_context(files.scratch(home.scratch))
             environ = held.environ(self.context.environ)
@@ -311,12 +311,12 @@ class CreateStages:
             _fetch(folder, self.context)
 
 
-def _downloads(home: store.Home) -> Path:
+def _downloads(home: layout.Home) -> Path:
     """Return where wheels are that pip had to download to say what it would install."""
     return home.scratch / "downloads"
 
 
-def _last_lock(home: store.Home, context: Context) -> Lock | None:
+def _last_lock(home: layout.Home, context: Context) -> Lock | None:
     """Return the lock of the last create; None where there is none that counts."""
     if not _is_trusted(home.last_lock, context):
         return None
@@ -334,7 +334,7 @@ def _is_trusted(file: Path, context: Context) -> bool:
     return reason is None
 
 
-def _explain_rebuild(home: store.Home, lock: Lock, context: Context) -> None:
+def _explain_rebuild(home: layout.Home, lock: Lock, context: Context) -> None:
     """Say that the runtime's sources are not those of the newest environment, if they are not."""
     newest = next(reversed(publish.published(home)), None)
     if newest is None:
@@ -348,7 +348,7 @@ def _explain_rebuild(home: store.Home, lock: Lock, context: Context) -> None:
             )
 
 
-def _heal_lock(home: store.Home, version: store.Version, lock: Lock, context: Context) -> None:
+def _heal_lock(home: layout.Home, version: layout.Version, lock: Lock, context: Context) -> None:
     """Write the lock of a published environment anew where it is lost or damaged.
 
     The folder's id is that of this very lock: both decide the same.
@@ -363,7 +363,7 @@ def _heal_lock(home: store.Home, version: store.Version, lock: Lock, context: Co
 
 
 def _tell_new_findings(
-    home: store.Home, version: store.Version, lock: Lock, context: Context
+    home: layout.Home, version: layout.Version, lock: Lock, context: Context
 ) -> None:
     """Warn of what was not known yet when the environment was built: its records do not say it."""
     try:
@@ -398,7 +398,7 @@ def _telling(proved: Sequence[Evidence]) -> Evidence:
     return next((each for each in proved if each.result.api != "numpy"), proved[0])
 
 
-def _smoke_error(home: store.Home, lock: Lock, evidence: Evidence) -> SmokeError:
+def _smoke_error(home: layout.Home, lock: Lock, evidence: Evidence) -> SmokeError:
     folder = home.evidence(lock.id())
     return SmokeError(
         "the ranks did not prove that they can talk:\n"

@@ -6,8 +6,8 @@ from ..errors import BuildError
 from ..model.decisions import earlier_sha256
 from ..model.lock_check import contradictions
 from ..model.plan import Lock
+from ..target_tools.root.layout import Home, Version
 from ..target_tools.root.publish import published
-from ..target_tools.root.store import Home, Version
 
 LOCK = "lock.json"
 

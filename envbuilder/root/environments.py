@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from ..errors import UsageError
 from ..model.places import Places
+from ..target_tools.root.layout import Home, Version
 from ..target_tools.root.publish import find_version, published
-from ..target_tools.root.store import Home, Root, Version, default_number
+from ..target_tools.root.registry import default_number
+from ..target_tools.root.stamp import Root
 
 
 def places_of(home: Home, identity: str) -> Places:

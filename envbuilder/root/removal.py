@@ -16,7 +16,8 @@ from ..files import remove_tree
 from ..target_tools import sharing
 from ..target_tools.files import entries
 from ..target_tools.root import locks, publish
-from ..target_tools.root.store import Home, Version, default_number
+from ..target_tools.root.layout import Home, Version
+from ..target_tools.root.registry import default_number
 from .usage import processes_using
 
 Say = Callable[[str], None]

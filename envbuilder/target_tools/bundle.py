@@ -13,7 +13,9 @@ from typing import NamedTuple
 from .errors import UsageError
 from .files import parse_json, sha256_of
 from .proving.records import is_integer, is_number, is_text, or_none, several
-from .root.store import DEFAULT_FILES, NAME, PREFIX
+from .root.layout import DEFAULT_FILES
+from .root.registry import PREFIX
+from .root.stamp import NAME
 
 FACTS = "bundle.json"
 SUMS = "SHA256SUMS"

@@ -23,7 +23,9 @@ from .modulefile import filled
 from .processes import ASKING_FOR_THE_END, Running, popen, signals_held_back
 from .proving.evidence import prove
 from .root import locks, manifests, publish
-from .root.store import BUNDLED, heal_registry, open_home, open_root
+from .root.layout import BUNDLED
+from .root.registry import heal_registry
+from .root.store import open_home, open_root
 from .steps import MORE_TIME, ending, limit_of, stated_limit
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from envbuilder.cli import app
 from envbuilder.model.decisions import earlier_sha256
 from envbuilder.model.plan import Plan
-from envbuilder.target_tools.root import publish, store
+from envbuilder.target_tools.root import layout, publish, store
 from tests.made_up_files import locked
 
 # What Slurm sets in a job of two nodes, and LSF in one of Summit's: the first host takes no rank.
@@ -35,7 +35,7 @@ def publish_plan(
     files: Mapping[str, str] = MappingProxyType({}),
     *,
     earlier: bool = False,
-) -> store.Version:
+) -> layout.Version:
     """Publish an environment of *plan* in *root*, by the functions of ``create``; the default.
 
     *files*: what its prefix holds, by path in it. *earlier*: its folders are called as by a release

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
 from envbuilder.model.plan import Lock
-from envbuilder.target_tools.root.store import Home
+from envbuilder.target_tools.root.layout import Home
 from tests.cli.published import planned, publish_plan
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "render"))

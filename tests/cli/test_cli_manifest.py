@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
-from envbuilder.target_tools.root.store import Home
+from envbuilder.target_tools.root.layout import Home
 from tests.cli.published import planned, publish_plan
 
 # Nothing in it depends on the Python.

@@ -27,7 +27,7 @@ from envbuilder.model.base import canonical_json
 from envbuilder.record import read_all
 from envbuilder.report import problems_text
 from envbuilder.target_tools.bundle import read_facts
-from envbuilder.target_tools.root import publish, store
+from envbuilder.target_tools.root import layout, publish, store
 from envbuilder.views import building
 from envbuilder.views import environments as views
 from tests.cli.bundles import write_bundle
@@ -243,7 +243,7 @@ def plan() -> dict[str, Any]:
 
 
 @pytest.fixture
-def home(tmp_path: Path, plan: dict[str, Any]) -> store.Home:
+def home(tmp_path: Path, plan: dict[str, Any]) -> layout.Home:
     """Three numbers of one environment, the first with a proof."""
     root = tmp_path / "root"
     for number in range(1, 4):
@@ -252,14 +252,14 @@ def home(tmp_path: Path, plan: dict[str, Any]) -> store.Home:
         one["smoke"].pop("max-bytes", None)
         version = publish_plan(root, one, {"lib/module.py": "VALUE = 1\n", "lib/data": "x"})
         assert version.number == number
-    home = store.Home(root, "allreduce")
+    home = layout.Home(root, "allreduce")
     proved(home.evidence(publish.published(home)[0].id))
     return home
 
 
 @drawn
 def test_whatever_a_registry_says_a_number_is_what_its_modulefile_loads(
-    home: store.Home, seed: int, cases: int
+    home: layout.Home, seed: int, cases: int
 ) -> None:
     draw = random.Random(seed)
     root = store.read_root(home.root)
@@ -288,7 +288,7 @@ def test_whatever_a_registry_says_a_number_is_what_its_modulefile_loads(
 
 @drawn
 def test_whatever_a_record_says_what_counts_is_what_the_ranks_recorded(
-    home: store.Home, seed: int, cases: int
+    home: layout.Home, seed: int, cases: int
 ) -> None:
     draw = random.Random(seed)
     root = store.read_root(home.root)
@@ -328,7 +328,7 @@ def test_whatever_a_record_says_what_counts_is_what_the_ranks_recorded(
 
 @drawn
 def test_whatever_a_manifest_says_a_changed_file_is_named(
-    home: store.Home, seed: int, cases: int
+    home: layout.Home, seed: int, cases: int
 ) -> None:
     """The manifest is changed, or the prefix; nothing of that is run to find out."""
     draw = random.Random(seed)

@@ -33,7 +33,7 @@ from envbuilder.model.site import Launcher
 from envbuilder.render.build import render_build, render_smoke
 from envbuilder.render.modulefile import render_modulefile
 from envbuilder.target_tools.modulefile import default_text
-from envbuilder.target_tools.root.store import DEFAULT_FILES
+from envbuilder.target_tools.root.layout import DEFAULT_FILES
 from tests.shipped import read_shipped
 
 HOSTILE = (

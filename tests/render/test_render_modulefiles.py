@@ -20,7 +20,7 @@ from envbuilder.model.places import Dialect, Places
 from envbuilder.model.plan import Edit, Lock, Modules
 from envbuilder.render.modulefile import render_modulefile
 from envbuilder.target_tools.modulefile import default_text
-from envbuilder.target_tools.root.store import DEFAULT_FILES
+from envbuilder.target_tools.root.layout import DEFAULT_FILES
 
 pytestmark = pytest.mark.integration
 

@@ -11,7 +11,7 @@ from envbuilder.errors import BuildError
 from envbuilder.model.decisions import earlier_sha256
 from envbuilder.model.plan import Lock
 from envbuilder.root import environment_lock
-from envbuilder.target_tools.root import publish, store
+from envbuilder.target_tools.root import layout, publish, store
 from tests.made_up_files import locked
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "render"))
@@ -20,7 +20,7 @@ from render_cases import CASES
 LOCK = locked(CASES[0].lock.plan)
 
 
-def publish_as(home: store.Home, identity: str, lock: Lock) -> store.Version:
+def publish_as(home: layout.Home, identity: str, lock: Lock) -> layout.Version:
     for folder in (home.prefix(identity), home.build(identity)):
         folder.mkdir()
     (home.build(identity) / environment_lock.LOCK).write_text(lock.text(), encoding="utf-8")
@@ -29,13 +29,13 @@ def publish_as(home: store.Home, identity: str, lock: Lock) -> store.Version:
     return version
 
 
-def publish_earlier(home: store.Home, lock: Lock) -> store.Version:
+def publish_earlier(home: layout.Home, lock: Lock) -> layout.Version:
     """Publish under the id of a release that hashed all that a lock says."""
     return publish_as(home, earlier_sha256(lock.text())[:12], lock)
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> store.Home:
+def home(tmp_path: Path) -> layout.Home:
     root = store.open_root(tmp_path / "root", "local", "x86_64")
     return store.open_home(root, LOCK.plan.recipe)
 
@@ -49,7 +49,7 @@ def with_message_size(lock: Lock, size: int) -> Lock:
     return lock.model_copy(update={"plan": lock.plan.model_copy(update={"smoke": smoke})})
 
 
-def test_the_newest_of_the_same_decisions_is_found_whatever_it_is_called(home: store.Home) -> None:
+def test_the_newest_of_the_same_decisions_is_found_whatever_it_is_called(home: layout.Home) -> None:
     assert environment_lock.find_published(home, LOCK) is None
     first = publish_earlier(home, reworded(LOCK, "first"))
     assert environment_lock.find_published(home, LOCK) == first
@@ -60,7 +60,7 @@ def test_the_newest_of_the_same_decisions_is_found_whatever_it_is_called(home: s
     assert environment_lock.find_published(home, LOCK) == first
 
 
-def test_what_cannot_be_read_is_not_what_is_looked_for(home: store.Home) -> None:
+def test_what_cannot_be_read_is_not_what_is_looked_for(home: layout.Home) -> None:
     first = publish_earlier(home, reworded(LOCK, "first"))
     second = publish_earlier(home, reworded(LOCK, "second"))
     (home.build(second.id) / environment_lock.LOCK).write_text('{"schema": 1', encoding="utf-8")
@@ -73,7 +73,7 @@ def test_what_cannot_be_read_is_not_what_is_looked_for(home: store.Home) -> None
 
 @pytest.mark.parametrize("text", [None, '{"schema": 1', with_message_size(LOCK, 1024).text()])
 def test_what_is_called_by_the_id_is_it_whatever_became_of_its_lock(
-    home: store.Home, text: str | None
+    home: layout.Home, text: str | None
 ) -> None:
     """Else its prefix, which jobs may use, would be removed and built again."""
     version = publish_as(home, LOCK.id(), LOCK)
@@ -82,7 +82,7 @@ def test_what_is_called_by_the_id_is_it_whatever_became_of_its_lock(
     assert environment_lock.find_published(home, LOCK) == version
 
 
-def test_a_lock_that_is_not_its_folders_is_refused_and_named(home: store.Home) -> None:
+def test_a_lock_that_is_not_its_folders_is_refused_and_named(home: layout.Home) -> None:
     """A smaller smoke test, as every other decision, makes another id."""
     version = publish_as(home, LOCK.id(), with_message_size(LOCK, 1024))
     with pytest.raises(BuildError, match=f"it is the lock of [0-9a-f]{{12}}, not of {LOCK.id()}"):

@@ -19,7 +19,7 @@ from envbuilder.cli import app
 from envbuilder.errors import UsageError
 from envbuilder.root import removal
 from envbuilder.target_tools import files
-from envbuilder.target_tools.root import locks, publish, store
+from envbuilder.target_tools.root import layout, locks, publish, registry, store
 
 NOW = datetime.now(timezone.utc)
 
@@ -28,11 +28,11 @@ def silent(_: str) -> None:
     """Say nothing."""
 
 
-def make_home(folder: Path, name: str = "demo") -> store.Home:
+def make_home(folder: Path, name: str = "demo") -> layout.Home:
     return store.open_home(store.open_root(folder / "root", "local", "x86_64"), name)
 
 
-def build(home: store.Home, identity: str) -> None:
+def build(home: layout.Home, identity: str) -> None:
     publish.mark(home, identity)
     logs = home.build(identity) / "logs"
     logs.mkdir()
@@ -42,7 +42,7 @@ def build(home: store.Home, identity: str) -> None:
     (home.prefix(identity) / "bin" / "tool").write_text("x", encoding="utf-8")
 
 
-def publish_one(home: store.Home, identity: str, dialect: str = "lua") -> store.Version:
+def publish_one(home: layout.Home, identity: str, dialect: str = "lua") -> layout.Version:
     build(home, identity)
     version = publish.reserve(home, identity, dialect)
     publish.publish(home, version, f'prepend_path("PATH", "{home.prefix(identity)}/bin")\n')
@@ -51,17 +51,17 @@ def publish_one(home: store.Home, identity: str, dialect: str = "lua") -> store.
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> store.Home:
+def home(tmp_path: Path) -> layout.Home:
     return make_home(tmp_path)
 
 
-def run(home: store.Home, *words: str) -> str:
+def run(home: layout.Home, *words: str) -> str:
     done = CliRunner().invoke(app, [*words, "--root", str(home.root)], env={"COLUMNS": "200"})
     assert done.exit_code == 0, done.output
     return done.output
 
 
-def test_a_folder_of_the_users_is_left_alone_and_that_is_said(home: store.Home) -> None:
+def test_a_folder_of_the_users_is_left_alone_and_that_is_said(home: layout.Home) -> None:
     build(home, "a" * 12)
     names = ("my-results", "my.build", "0123456789ab", "ba9876543210.build")
     for name in names:
@@ -77,7 +77,9 @@ def test_a_folder_of_the_users_is_left_alone_and_that_is_said(home: store.Home) 
     assert not home.prefix("a" * 12).exists()
 
 
-def test_a_build_from_before_there_were_marks_is_known_by_script_and_lock(home: store.Home) -> None:
+def test_a_build_from_before_there_were_marks_is_known_by_script_and_lock(
+    home: layout.Home,
+) -> None:
     build(home, "a" * 12)
     home.mark("a" * 12).unlink()
     assert publish.unpublished(home) == ()
@@ -87,7 +89,7 @@ def test_a_build_from_before_there_were_marks_is_known_by_script_and_lock(home: 
 
 
 @pytest.mark.parametrize("text", [None, '{"schema": 1, "versions": []}'])
-def test_a_lost_or_old_registry_takes_nothing_away(home: store.Home, text: str | None) -> None:
+def test_a_lost_or_old_registry_takes_nothing_away(home: layout.Home, text: str | None) -> None:
     """It was restored from a backup, or nobody knows where it is: the modulefiles say it all."""
     versions = [publish_one(home, character * 12) for character in "abc"]
     versions.append(publish_one(home, "d" * 12, "tcl"))
@@ -100,10 +102,10 @@ def test_a_lost_or_old_registry_takes_nothing_away(home: store.Home, text: str |
     removal.remove_unfinished(home, silent)
     assert all(home.prefix(each.id).is_dir() for each in versions)
     assert publish_one(home, "e" * 12).number == 5
-    assert [each.number for each in store.read_registry(home)] == [1, 2, 3, 4, 5]
+    assert [each.number for each in registry.read_registry(home)] == [1, 2, 3, 4, 5]
 
 
-def test_what_a_modulefile_names_is_no_unfinished_build(home: store.Home) -> None:
+def test_what_a_modulefile_names_is_no_unfinished_build(home: layout.Home) -> None:
     build(home, "a" * 12)
     home.modulefiles.mkdir(parents=True)
     kept = home.modulefiles / "of-mine.lua"
@@ -113,7 +115,7 @@ def test_what_a_modulefile_names_is_no_unfinished_build(home: store.Home) -> Non
     assert publish.unpublished(home) == ("a" * 12,)
 
 
-def test_a_number_whose_prefix_another_modulefile_names_leaves_it(home: store.Home) -> None:
+def test_a_number_whose_prefix_another_modulefile_names_leaves_it(home: layout.Home) -> None:
     first = publish_one(home, "a" * 12)
     publish_one(home, "b" * 12)
     shutil.copyfile(home.modulefile(first), home.modulefiles / "stable.lua")
@@ -124,7 +126,7 @@ def test_a_number_whose_prefix_another_modulefile_names_leaves_it(home: store.Ho
 
 
 @pytest.mark.parametrize("name", [".scratch", "a" * 12])
-def test_links_are_not_followed(home: store.Home, tmp_path: Path, name: str) -> None:
+def test_links_are_not_followed(home: layout.Home, tmp_path: Path, name: str) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "thesis.tex").write_text("years of work", encoding="utf-8")
@@ -245,7 +247,7 @@ def test_a_read_only_root_is_said_to_be_one_and_can_be_looked_at(
 
 @pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EDQUOT])
 def test_over_a_quota_what_goes_makes_room_for_the_lock(
-    home: store.Home, monkeypatch: pytest.MonkeyPatch, reason: int
+    home: layout.Home, monkeypatch: pytest.MonkeyPatch, reason: int
 ) -> None:
     """As on a full disk: logs go first, and only where nobody builds."""
     version = publish_one(home, "a" * 12)
@@ -269,7 +271,7 @@ def test_over_a_quota_what_goes_makes_room_for_the_lock(
 
 
 def test_a_lock_that_cannot_be_written_leaves_no_file(
-    home: store.Home, monkeypatch: pytest.MonkeyPatch
+    home: layout.Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: Path, text: str, encoding: str) -> None:
         path.touch()
@@ -281,7 +283,7 @@ def test_a_lock_that_cannot_be_written_leaves_no_file(
     assert [each.name for each in home.folder.iterdir()] == [".envbuild.json"]
 
 
-def aged(home: store.Home, version: store.Version, days: int) -> None:
+def aged(home: layout.Home, version: layout.Version, days: int) -> None:
     seconds = (NOW - timedelta(days=days)).timestamp()
     os.utime(home.modulefile(version), (seconds, seconds))
 
@@ -297,7 +299,7 @@ def aged(home: store.Home, version: store.Version, days: int) -> None:
     ],
 )
 def test_old_numbers_go_and_the_default_stays(
-    home: store.Home, words: tuple[str, ...], left: list[int]
+    home: layout.Home, words: tuple[str, ...], left: list[int]
 ) -> None:
     for character, days in zip("abcde", (90, 60, 20, 10, 0), strict=True):
         aged(home, publish_one(home, character * 12), days)
@@ -309,7 +311,7 @@ def test_old_numbers_go_and_the_default_stays(
     assert publish.published(home) == (first,)
 
 
-def test_different_removals_are_not_asked_for_together(home: store.Home) -> None:
+def test_different_removals_are_not_asked_for_together(home: layout.Home) -> None:
     publish_one(home, "a" * 12)
     for words in (("demo", "--all", "--keep", "1"), ("demo/1", "--keep", "1"), ("demo/1", "--all")):
         done = CliRunner().invoke(app, ["remove", *words, "--root", str(home.root)])

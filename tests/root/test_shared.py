@@ -19,7 +19,7 @@ from envbuilder.errors import UsageError
 from envbuilder.model.plan import Lock
 from envbuilder.target_tools import sharing
 from envbuilder.target_tools.files import make_folder
-from envbuilder.target_tools.root import publish, store
+from envbuilder.target_tools.root import layout, publish, store
 from envbuilder.target_tools.trust import distrust
 from tests.cli.published import planned
 from tests.made_up_files import locked
@@ -86,8 +86,8 @@ class Team:
     locks: tuple[Path, ...]
 
     @property
-    def home(self) -> store.Home:
-        return store.Home(self.root, "demo")
+    def home(self) -> layout.Home:
+        return layout.Home(self.root, "demo")
 
     def make(self, name: str, number: int, umask: int = 0o077, end: str = "published") -> str:
         """Build and publish an environment as a user; return what was said."""
@@ -276,7 +276,7 @@ def test_members_trust_one_another_and_nobody_else(team: Team) -> None:
     assert distrusted(team, "bob", last) is None
     # The same folders without the stamp's word: a group bit alone declares nothing.
     stamp = {"schema": 1, "site": "local", "arch": "x86_64"}
-    (team.root / store.STAMP).write_text(json.dumps(stamp), encoding="utf-8")
+    (team.root / sharing.STAMP).write_text(json.dumps(stamp), encoding="utf-8")
     assert distrusted(team, "ann", last) == f"group {TEAM} may write {team.root}"
     assert distrusted(team, "bob", last) is not None
 
@@ -284,7 +284,7 @@ def test_members_trust_one_another_and_nobody_else(team: Team) -> None:
 def test_who_may_write_a_folder_of_another_cannot_declare_it_shared(team: Team) -> None:
     """Else a group bit on ann's folder would let bob say that she trusts him."""
     team.make("ann", 0)
-    last, stamp = team.home.last_lock, team.root / store.STAMP
+    last, stamp = team.home.last_lock, team.root / sharing.STAMP
     said = stamp.read_text(encoding="utf-8")
     swap = f"rm -f '{stamp}' && printf '%s' '{said}' > '{stamp}' && chmod 644 '{stamp}'"
     assert team.users.run("bob", "sh", "-c", swap).returncode == 0
@@ -354,12 +354,12 @@ def test_who_is_no_member_cannot_share_and_a_root_is_shared_from_its_beginning(t
 def test_the_stamp_of_a_shared_root_says_more_than_earlier_releases_know(tmp_path: Path) -> None:
     group = os.getegid()
     root = store.open_root(tmp_path / "root", "local", "x86_64", str(group))
-    stamp = json.loads((root.path / store.STAMP).read_text(encoding="utf-8"))
+    stamp = json.loads((root.path / sharing.STAMP).read_text(encoding="utf-8"))
     assert stamp == {"schema": 2, "site": "local", "arch": "x86_64", "group": str(group)}
     assert sharing.declared_group(root.path / "demo" / "lock.json") == group
     assert store.read_root(root.path).shared == str(group)
     tmp_path.chmod(0o700)
-    assert distrust(root.path / store.STAMP) is None
+    assert distrust(root.path / sharing.STAMP) is None
     with pytest.raises(UsageError, match=f"is shared with group {group}"):
         store.open_root(root.path, "local", "x86_64", f"{group + 1}")
 

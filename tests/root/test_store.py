@@ -14,21 +14,21 @@ import pytest
 from envbuilder import files
 from envbuilder.errors import UsageError
 from envbuilder.root import usage
-from envbuilder.target_tools.root import publish, store
+from envbuilder.target_tools.root import layout, publish, registry, store
 
 
-def make_home(tmp_path: Path, name: str = "demo") -> store.Home:
+def make_home(tmp_path: Path, name: str = "demo") -> layout.Home:
     root = store.open_root(tmp_path / "root", "local", "x86_64")
     return store.open_home(root, name)
 
 
-def make_prefix(home: store.Home, identity: str) -> None:
+def make_prefix(home: layout.Home, identity: str) -> None:
     publish.mark(home, identity)
     (home.prefix(identity) / "bin").mkdir(parents=True)
     (home.prefix(identity) / "bin" / "tool").write_text("x")
 
 
-def publish_one(home: store.Home, identity: str) -> store.Version:
+def publish_one(home: layout.Home, identity: str) -> layout.Version:
     make_prefix(home, identity)
     version = publish.reserve(home, identity, "lua")
     publish.publish(home, version, f"-- {identity}\n")
@@ -36,7 +36,7 @@ def publish_one(home: store.Home, identity: str) -> store.Version:
     return version
 
 
-def publish_named(home: store.Home, identity: str) -> store.Version:
+def publish_named(home: layout.Home, identity: str) -> layout.Version:
     """Publish with a modulefile that names its prefix, as those of create do."""
     make_prefix(home, identity)
     version = publish.reserve(home, identity, "lua")
@@ -130,10 +130,10 @@ def test_a_published_prefix_is_read_only(tmp_path: Path) -> None:
 
 def test_the_default_is_what_the_file_says(tmp_path: Path) -> None:
     home = make_home(tmp_path)
-    assert store.default_number(home) is None
+    assert registry.default_number(home) is None
     publish_one(home, "a" * 12)
     publish_one(home, "b" * 12)
-    assert store.default_number(home) == 2
+    assert registry.default_number(home) == 2
     with pytest.raises(UsageError, match="there is no demo/7") as caught:
         publish.find_version(home, 7)
     assert caught.value.problems[0].hints == ("published: demo/1, demo/2",)
@@ -151,10 +151,10 @@ def test_a_damaged_registry_takes_nothing_away_and_is_written_anew(
     publish_named(home, "b" * 12)
     home.registry_file.write_text(text)
     assert [(v.number, v.id) for v in publish.published(home)] == [(1, "a" * 12), (2, "b" * 12)]
-    assert "the next envbuild create or remove of it" in str(store.registry_problem(home))
+    assert "the next envbuild create or remove of it" in str(registry.registry_problem(home))
     said: list[str] = []
-    store.heal_registry(home, said.append)
-    assert store.registry_problem(home) is None
+    registry.heal_registry(home, said.append)
+    assert registry.registry_problem(home) is None
     assert home.registry_file.with_name(".envbuild.json.damaged").read_text() == text
     assert "written anew" in said[0]
     assert publish_named(home, "c" * 12).number == 3
@@ -165,10 +165,10 @@ def test_what_of_a_damaged_registry_can_be_read_counts(tmp_path: Path) -> None:
     for identity in ("a" * 12, "b" * 12):
         publish_named(home, identity)
     publish.withdraw(home, publish.published(home)[1])
-    registry = json.loads(home.registry_file.read_text())
-    registry["versions"].append({"number": "three"})
-    home.registry_file.write_text(json.dumps(registry))
-    assert [(v.number, v.removed) for v in store.read_registry(home)] == [(1, False), (2, True)]
+    told = json.loads(home.registry_file.read_text())
+    told["versions"].append({"number": "three"})
+    home.registry_file.write_text(json.dumps(told))
+    assert [(v.number, v.removed) for v in registry.read_registry(home)] == [(1, False), (2, True)]
 
 
 def test_a_registry_cannot_give_a_number_another_meaning(tmp_path: Path) -> None:
@@ -178,9 +178,9 @@ def test_a_registry_cannot_give_a_number_another_meaning(tmp_path: Path) -> None
         publish_named(home, identity)
     good = json.loads(home.registry_file.read_text())
     for changes in ({"id": "b" * 12}, {"dialect": "tcl"}, {"removed": True}, {"number": 7}):
-        registry = json.loads(json.dumps(good))
-        registry["versions"][0].update(changes)
-        home.registry_file.write_text(json.dumps(registry))
+        told = json.loads(json.dumps(good))
+        told["versions"][0].update(changes)
+        home.registry_file.write_text(json.dumps(told))
         found = [(v.number, v.id) for v in publish.published(home)]
         assert found == [(1, "a" * 12), (2, "b" * 12)], changes
         reserved = publish.find_reserved(home, "a" * 12)
@@ -212,7 +212,7 @@ def test_a_number_that_is_removed_while_the_registry_is_lost_is_used_up(tmp_path
     version = publish_named(home, "a" * 12)
     home.registry_file.unlink()
     publish.withdraw(home, version)
-    assert [(v.number, v.removed) for v in store.read_registry(home)] == [(1, True)]
+    assert [(v.number, v.removed) for v in registry.read_registry(home)] == [(1, True)]
 
 
 def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

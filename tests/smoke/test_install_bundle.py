@@ -27,7 +27,9 @@ from envbuilder.model.plan import Lock, Plan
 from envbuilder.record import read_all
 from envbuilder.render.build import render_text
 from envbuilder.target_tools import proc
-from envbuilder.target_tools.root.store import Home, default_number, open_root, read_root
+from envbuilder.target_tools.root.layout import Home
+from envbuilder.target_tools.root.registry import default_number
+from envbuilder.target_tools.root.store import open_root, read_root
 from tests.cli.published import planned
 from tests.made_up_files import locked
 from tests.pythons import find_python

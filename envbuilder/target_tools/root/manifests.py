@@ -3,7 +3,7 @@
 from .. import manifest
 from ..errors import DriftError
 from ..files import make_folder
-from .store import Home, Version
+from .layout import Home, Version
 
 # So many files are named; info --verify shows all.
 NAMED = 10

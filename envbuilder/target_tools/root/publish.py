@@ -26,15 +26,12 @@ from ..files import (
 )
 from ..modulefile import default_text
 from . import manifests
-from .store import (
-    DEFAULT_FILES,
+from .layout import DEFAULT_FILES, Home, Version, is_folder
+from .registry import (
     MODULEFILE,
     PREFIX,
     SCHEMA,
-    Home,
-    Version,
     default_number,
-    is_folder,
     named_prefixes,
     read_registry,
     write_registry,

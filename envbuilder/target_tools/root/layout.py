@@ -1,0 +1,75 @@
+"""What lies where in a root: the places of one environment, and one of its numbers."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from .. import sharing
+from ..sharing import STAMP
+
+DEFAULT_FILES = {"lua": ".modulerc.lua", "tcl": ".version"}
+# In a build folder: it was copied from a bundle, whole.
+BUNDLED = "bundle.complete"
+
+
+class Version(NamedTuple):
+    """One published number of an environment; a number is never given twice."""
+
+    number: int
+    id: str
+    dialect: str
+    removed: bool = False
+
+
+class Home:
+    """The places of one environment in a root: whatever lies there has its name here alone."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        self.root = root
+        self.name = name
+        self.folder: Path = root / name
+        self.registry_file: Path = self.folder / STAMP
+        self.lock_file: Path = self.folder / "in-use.lock"
+        # Held for moments, by whoever changes the default or takes a number away.
+        self.default_lock: Path = self.folder / "default.lock"
+        # The lock that the last create made.
+        self.last_lock: Path = self.folder / "lock.json"
+        # For work that leaves nothing; who holds the lock may remove what a killed one left.
+        self.scratch: Path = self.folder / ".scratch"
+        self.modulefiles: Path = root / "modulefiles" / name
+        # The highest number that was given, beside the modulefiles: what becomes of the folder of
+        # the environment, a backup of it say, does not touch it. Module systems ignore it.
+        self.last_number_file: Path = self.modulefiles / ".last-number"
+
+    @property
+    def group(self) -> "int | None":
+        """The group that shares the root, by its number; None: it is one user's."""
+        return sharing.declared_group(self.root)
+
+    def prefix(self, identity: str) -> Path:
+        """Return the prefix of an id; it is never moved."""
+        return self.folder / identity
+
+    def build(self, identity: str) -> Path:
+        """Return the folder that the prefix is built from."""
+        return self.folder / f"{identity}.build"
+
+    def mark(self, identity: str) -> Path:
+        """Return the file that says that a build, and its prefix, are ours to remove."""
+        return self.build(identity) / STAMP
+
+    def evidence(self, identity: str) -> Path:
+        """Return the folder of what was proved."""
+        return self.folder / f"{identity}.evidence"
+
+    def manifest(self, identity: str) -> Path:
+        """Return the file that says what the files of the prefix were."""
+        return self.evidence(identity) / "manifest.json"
+
+    def modulefile(self, version: Version) -> Path:
+        """Return the modulefile of a number."""
+        return self.modulefiles / f"{version.number}{'.lua' if version.dialect == 'lua' else ''}"
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder itself, and no link to one."""
+    return path.is_dir() and not path.is_symlink()

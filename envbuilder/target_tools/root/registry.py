@@ -1,0 +1,149 @@
+"""The numbers of an environment: what its registry says, and what its modulefiles do.
+
+Modulefiles are what users load, so they count where the two differ.
+"""
+
+import json
+import re
+from pathlib import Path
+from types import MappingProxyType
+from typing import Callable, Mapping
+
+from .. import sharing
+from ..files import canonical_json, entries, make_folder, read_json, write_atomically
+from ..sharing import STAMP
+from .layout import DEFAULT_FILES, Home, Version, is_folder
+
+SCHEMA = 1
+IDENTITY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*$")
+# What a prefix is called: so many digits of its lock's hash. Nothing else is one.
+PREFIX = re.compile(r"[0-9a-f]{12}")
+MODULEFILE = re.compile(r"([1-9][0-9]{0,8})(\.lua)?")
+MOST_NUMBERS = 10**9 - 1
+NOTHING = MappingProxyType({})
+
+
+def read_registry(home: Home) -> "tuple[Version, ...]":
+    """Return the numbers of an environment, removed ones too, in their order.
+
+    What a modulefile names counts, as that is what is loaded: a registry that is lost, damaged,
+    edited, or older, as from a backup, takes nothing away and gives no number another meaning.
+    """
+    told = {each.number: each for each in registered(home)[0]}
+    numbers = {**told, **{each.number: each for each in from_modulefiles(home, told)}}
+    return tuple(numbers[number] for number in sorted(numbers))
+
+
+def registry_problem(home: Home) -> "str | None":
+    """Return what is wrong with the registry, and what becomes of it; None for a whole one."""
+    problem = registered(home)[1]
+    if problem is None:
+        return None
+    return (
+        f"{home.registry_file} is damaged: {problem}; the numbers are those of its modulefiles, "
+        "and the next envbuild create or remove of it writes that file anew"
+    )
+
+
+def registered(home):
+    """Return what the registry alone says, as far as it can be read, and what is wrong with it."""
+    try:
+        registry = read_json(home.registry_file)
+    except (FileNotFoundError, NotADirectoryError):
+        return [], None
+    except ValueError as error:
+        return [], f"no JSON: {error}"
+    values = registry.get("versions", []) if isinstance(registry, dict) else None
+    if not isinstance(values, list):
+        return [], "it must hold a list of versions"
+    versions, problem = {}, None
+    for value in values:
+        version = read_version(value)
+        if version is None or version.number in versions:
+            fault = "this is no version" if version is None else "this number is there twice"
+            problem = problem or f"{fault}: {json.dumps(value)[:100]}"
+        else:
+            versions[version.number] = version
+    return list(versions.values()), problem
+
+
+def heal_registry(home: Home, say: "Callable[[str], None]") -> None:
+    """Write a damaged registry anew, and keep the damaged one. The lock must be held."""
+    problem = registered(home)[1]
+    if problem:
+        aside = home.registry_file.with_name(f"{STAMP}.damaged")
+        versions = read_registry(home)
+        home.registry_file.replace(aside)
+        write_registry(home, versions)
+        say(f"{home.registry_file} was damaged ({problem}): written anew, the old one is {aside}")
+
+
+def from_modulefiles(home: Home, told: "Mapping[int, Version]" = NOTHING) -> "list[Version]":
+    """Return the numbers whose modulefile names a prefix of the environment that is there.
+
+    *told*: what the registry says, for a modulefile that cannot be read, and where it names several
+    prefixes. Raises OSError for one that cannot be read and is not told.
+    """
+    found = []
+    for path in entries(home.modulefiles):
+        match = MODULEFILE.fullmatch(path.name)
+        if match is None or not path.is_file():
+            continue
+        number = int(match.group(1))
+        dialect = "lua" if match.group(2) else "tcl"
+        before = told.get(number)
+        try:
+            named = named_prefixes(home, path)
+        except OSError:
+            if before is None:
+                raise
+            continue
+        there = [identity for identity in named if is_folder(home.prefix(identity))]
+        if before and before.id in there:
+            there = [before.id]
+        if there:
+            found.append(Version(number, there[0], dialect))
+    return found
+
+
+def named_prefixes(home: Home, path: Path) -> "list[str]":
+    """Return the ids of the prefixes of an environment that a modulefile speaks of.
+
+    The root may be reached by several paths: what counts is the end of it.
+    """
+    text = path.read_text(encoding="utf-8", errors="replace")
+    found = re.findall(rf"/{re.escape(home.name)}/({PREFIX.pattern})(?![0-9A-Za-z._-])", text)
+    return list(dict.fromkeys(found))
+
+
+def read_version(value):
+    """Return a number of the registry; None for what is none."""
+    try:
+        version = Version(**value)
+        right = type(version.number) is int and 0 < version.number <= MOST_NUMBERS
+        right = right and version.dialect in DEFAULT_FILES and isinstance(version.removed, bool)
+        right = right and bool(IDENTITY.match(version.id))
+    except TypeError:
+        right = False
+    return version if right else None
+
+
+def write_registry(home: Home, versions: "tuple[Version, ...]") -> None:
+    """Replace the registry at once."""
+    make_folder(home.folder)
+    registry = {"schema": SCHEMA, "versions": [each._asdict() for each in versions]}
+    with sharing.readable(home.group):
+        write_atomically(home.registry_file, canonical_json(registry))
+
+
+def default_number(home: Home) -> "int | None":
+    """Return the number that ``module load NAME`` means, read from the file that says so."""
+    for name in DEFAULT_FILES.values():
+        try:
+            text = (home.modulefiles / name).read_text(encoding="utf-8", errors="replace")
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        match = re.search(r'["/]([0-9]{1,9})"', text)
+        if match:
+            return int(match.group(1))
+    return None

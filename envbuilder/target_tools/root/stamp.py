@@ -1,0 +1,150 @@
+"""A root and its stamp: the site and architecture that it is for, and the group that shares it."""
+
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from .. import sharing
+from ..errors import UsageError
+from ..files import canonical_json, entries, make_folder, read_json, write_atomically
+from ..sharing import STAMP
+from .layout import BUNDLED, Home
+from .registry import from_modulefiles
+
+# Only a root that is shared has the new one: earlier releases would make files there that the other
+# members cannot change.
+SCHEMA = 1
+SHARED_SCHEMA = 2
+NAME = re.compile(r"[a-z0-9]+([._+-][a-z0-9]+)*$")
+
+
+class Root(NamedTuple):
+    """A root that exists and is stamped."""
+
+    path: Path
+    site: str
+    arch: str
+    # What the group that shares it is called; None: it is one user's.
+    shared: "str | None" = None
+
+    def home(self, name: str) -> Home:
+        """Return the places of an environment."""
+        return Home(self.path, name)
+
+    def homes(self) -> "list[Home]":
+        """Return every environment of the root, by name; one whose registry is lost, too."""
+        homes = [Home(self.path, each.name) for each in sorted(self.path.iterdir())]
+        return [each for each in homes if each.registry_file.is_file() or from_modulefiles(each)]
+
+
+def find_root(path):
+    """Return the root that a folder is, stamped or not; None for any other folder."""
+    return read_stamp(path) or root_of_bundles(path)
+
+
+def read_stamp(path):
+    """Return the root that a folder is, None for any other folder."""
+    file = path / STAMP
+    try:
+        stamp = read_json(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError as error:
+        stamp, problem = {}, f"no JSON: {error}"
+    else:
+        problem = stamp_problem(stamp)
+    schema = stamp.get("schema") if isinstance(stamp, dict) else None
+    if isinstance(schema, int) and schema > SHARED_SCHEMA:
+        raise UsageError(
+            f"the root {path} was made by a newer envbuild: its schema is {schema}, "
+            f"this one knows {SHARED_SCHEMA}",
+            "update envbuild, or use another --root",
+        )
+    if problem:
+        raise UsageError(
+            f"{file} is damaged: {problem}",
+            'it should hold {"schema": 1, "site": "...", "arch": "..."}, of a shared root '
+            '{"schema": 2, ..., "group": "..."}',
+        )
+    stranger = sharing.stamp_writer(path) if "group" in stamp else None
+    if stranger:
+        raise UsageError(
+            f"{file} says that group {stamp['group']} shares the root, and {stranger} wrote it; "
+            f"the folder is {sharing.owner_of(path)}'s, who alone can share it",
+            "if it was meant so, that user writes the file anew; else use another --root",
+        )
+    return Root(path, stamp["site"], stamp["arch"], stamp.get("group"))
+
+
+def stamp_problem(stamp):
+    """Return what is wrong with a stamp, or None."""
+    if not isinstance(stamp, dict):
+        return "no object"
+    if set(stamp) - {"schema", "group"} != {"site", "arch"}:
+        return "it must hold site and arch"
+    if ("group" in stamp) != (stamp.get("schema") == SHARED_SCHEMA):
+        return "schema 2 names the group that shares the root, and schema 1 none"
+    group = stamp.get("group", "-")
+    if not (isinstance(group, str) and group.isprintable() and group.strip()):
+        return "its group must be a name"
+    names = all(isinstance(stamp[n], str) and NAME.match(stamp[n]) for n in ("site", "arch"))
+    return None if names else "site and arch must be names"
+
+
+def root_of_bundles(path):
+    """Return the root that bundles of an earlier release made, which wrote no stamp.
+
+    They published without a proof, as number 1, from a build folder that says that it was copied;
+    its lock says for which site. Nothing is written: ``open_root`` stamps it.
+    """
+    for folder in entries(path / "modulefiles"):
+        home = Home(path, folder.name)
+        builds = [home.build(each.id) for each in from_modulefiles(home)]
+        for build in builds:
+            if not (build / BUNDLED).is_file():
+                continue
+            try:
+                plan = read_json(build / "lock.json")["plan"]
+                stamp = {name: plan[name] for name in ("site", "arch")}
+            except (OSError, ValueError, TypeError, KeyError):
+                continue
+            if stamp_problem(stamp) is None:
+                return Root(path, stamp["site"], stamp["arch"])
+    return None
+
+
+def make_root(root: Root) -> None:
+    """Make and stamp a root. Raises UsageError for a group that cannot share it, OSError."""
+    stamp = {"schema": SCHEMA, "site": root.site, "arch": root.arch}
+    if root.shared is None:
+        make_folder(root.path)
+        write_atomically(root.path / STAMP, canonical_json(stamp))
+        return
+    group = sharing.group_number(root.shared)
+    if not sharing.may_write(group):
+        raise UsageError(
+            f"you are not in group {root.shared}: you cannot share a root with it",
+            "groups shows yours; after a change to them, log in anew",
+        )
+    make_folder(root.path)
+    if root.path.stat().st_uid not in (0, os.geteuid()) and os.geteuid() != 0:
+        raise UsageError(
+            f"{root.path} belongs to {sharing.owner_of(root.path)}, who alone can share it",
+            "give --root a folder of your own, or a new one",
+        )
+    try:
+        sharing.share_folder(root.path, group)
+    except PermissionError as error:
+        raise UsageError(
+            f"{sharing.misfit(root.path, group)}, and it belongs to {sharing.owner_of(root.path)}",
+            repair(root.path, root.shared),
+        ) from error
+    stamp = dict(stamp, schema=SHARED_SCHEMA, group=root.shared)
+    write_atomically(root.path / STAMP, canonical_json(stamp), mode=0o644)
+
+
+def repair(folder, group):
+    """Return the advice for a folder that does not fit the group that shares the root."""
+    mode = f"{sharing.FOLDER_MODE:o}"
+    return f"its owner can mend it: chgrp {group} '{folder}' && chmod {mode} '{folder}'"
