@@ -40,7 +40,7 @@ fi
 tcl=$folder/environment-modules
 if [ ! -d "$tcl/usr" ]; then
     mkdir -p "$tcl"
-    if (cd "$tcl" && apt-get update -qq && apt-get download -qq environment-modules) >&2; then
+    if (cd "$tcl" && apt-get update -qq && apt-get download -qq -o APT::Sandbox::User=root environment-modules) >&2; then
         dpkg -x "$tcl"/environment-modules_*.deb "$tcl"
     else
         say "environment-modules could not be fetched: its tests are skipped"

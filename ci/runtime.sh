@@ -26,4 +26,4 @@ export MPIR_CVAR_ENABLE_HEAVY_YIELD=1
 
 bash ci/venv.sh "$venv" "$python" '' ci/runtime-packages.sh "$mpi" ${TORCH:+"$TORCH"}
 cd runtime
-"$venv/bin/python" -B -m pytest -q -rs -p no:cacheprovider "$@"
+"$venv/bin/python" -B -m pytest -q -rfEs -p no:cacheprovider "$@"

@@ -7,6 +7,7 @@
 #
 # A virtual environment is made in .venv-test (ENVBUILD_TEST_VENV names another). What is made in it
 # is used again for a week. docs/testing.md says what runs when, and how long it takes.
+# shellcheck disable=SC2329 # lanes and the trap call functions by name
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -38,6 +39,30 @@ make_venv() {
     bash ci/venv.sh "$1" "$2" "$(cat pyproject.toml envbuilder/__init__.py)" ci/tool-packages.sh
 }
 
+# What each lane says, how it ends, and what pytest reports of it.
+reports=$venv/reports
+rm -rf "$reports"
+mkdir "$reports"
+tool="the tool, $("$python" --version)"
+
+# lane NAME words ...: runs them, and keeps what the summary is made of. What the longest says is seen at once.
+lane() {
+    local code=0
+    say "$1"
+    if [ "$1" = "$tool" ]; then
+        "${@:2}" 2>&1 | tee "$reports/$1.log"
+    else
+        "${@:2}" >"$reports/$1.log" 2>&1
+    fi || code=$?
+    echo "$code" >"$reports/$1.code"
+    return "$code"
+}
+
+# report_to NAME: words for pytest. Why tests are skipped the summary says, once for all lanes.
+report_to() {
+    printf '%s\n' -rfE "--junitxml=$reports/$1.xml" -o junit_logging=all
+}
+
 mapfile -t pythons < <(bash ci/pythons.sh)
 
 # What any Python may break; how ranks are launched, the newest one tells.
@@ -46,8 +71,10 @@ core=(tests/test_{agreement,controller,controller_ends,contract,endings,numpy,re
 
 # test_runtime_on PYTHON NAME mpich|openmpi [words for pytest]
 test_runtime_on() {
-    say "runtime on $("$1" --version), $2"
-    VENV=$venv/runtime-$2 bash ci/runtime.sh "$1" "${@:3}"
+    local name words
+    name="runtime, $2, $("$1" --version), $3"
+    mapfile -t words < <(report_to "$name")
+    VENV=$venv/runtime-$2 lane "$name" bash ci/runtime.sh "$1" "$3" "${words[@]}" "${@:4}"
 }
 
 test_runtime() {
@@ -60,35 +87,33 @@ test_runtime() {
     return "$code"
 }
 
-# shellcheck disable=SC2329 # the trap calls it
+# However a run ends, what each lane came to is the last that it says.
 end_lanes() {
     local each
     for each in $(jobs -p); do
         pkill -P "$each" || :
         kill "$each" || :
     done 2>/dev/null
+    "$python" ci/summary.py "$reports"
 }
 trap end_lanes EXIT
 
 # It needs nothing of what follows, which keeps one core busy.
 if [ $# -eq 0 ] || [ -n "$long" ]; then
-    test_runtime >"$venv/runtime.log" 2>&1 &
+    test_runtime &
     runtime=$!
 fi
 
-say "virtual environment $venv ($("$python" --version))"
-make_venv "$venv" "$python"
-export PATH="$venv/bin:$PATH"
+check_style() {
+    ruff check . && ruff format --check . && shellcheck ci/*.sh .ci/run
+}
 
-say "ruff and shellcheck"
-ruff check .
-ruff format --check .
-shellcheck ci/*.sh .ci/run
+lane "virtual environment" make_venv "$venv" "$python"
+export PATH="$venv/bin:$PATH"
+lane "ruff and shellcheck" check_style
 
 if [ $# -gt 0 ] && [ -z "$long" ]; then
-    say "mypy"
-    mypy
-    say "pytest"
+    lane mypy mypy
     exec python -m pytest -n 2 --dist loadfile "$@"
 fi
 here=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -105,11 +130,16 @@ test_with_torch() {
     TORCH=$torch test_runtime_on "$python" torch mpich "${with_torch[@]}"
 }
 
+# test_tool_on PYTHON FOLDER words for pytest
+test_tool_on() {
+    make_venv "$2" "$1" && "$2/bin/python" -m pytest -q "${@:3}"
+}
+
 # On the oldest that it runs on, which a change breaks by what is newer; asked for, on the newest too.
 # What lies between has never told more. Folders of tests that only compute, as those marked thorough
 # do, are not even read.
 test_tool_elsewhere() {
-    local each series code=0 marks='not integration and not network' leave=(--ignore=tests/integration)
+    local each series name words code=0 marks='not integration and not network' leave=(--ignore=tests/integration)
     if [ -z "$long" ]; then
         marks+=' and not thorough and not long'
         leave+=(--ignore=tests/{knowledge,launchers,planning,resolve})
@@ -119,9 +149,9 @@ test_tool_elsewhere() {
         case $series in
         3.[6-9] | 3.11 | 3.12 | "$here") continue ;;
         esac
-        say "the tool on $("$each" --version): tests that start no real components"
-        make_venv "$venv/tool-$series" "$each" && "$venv/tool-$series/bin/python" -m pytest -q -m "$marks" "${leave[@]}" ||
-            code=$?
+        name="the tool, $("$each" --version), no real components"
+        mapfile -t words < <(report_to "$name")
+        lane "$name" test_tool_on "$each" "$venv/tool-$series" -m "$marks" "${leave[@]}" "${words[@]}" || code=$?
         [ -n "$long" ] || break
     done
     return "$code"
@@ -136,16 +166,10 @@ note_long() {
     printf '| %s | %s%s | %s |\n' "$(date -u +%F)" "$commit" "$clean" "$1"
 }
 
-check_types() {
-    say "mypy"
-    mypy
-}
-
 # One PyTorch, for the runtime and for the smoke test of what it brings.
 torch=$(bash ci/torch.sh "$venv/bin/python" || true)
 if [ -n "$torch" ]; then
-    say "PyTorch $torch"
-    bash ci/venv.sh "$venv/runtime-torch" "$python" '' ci/runtime-packages.sh mpich "$torch"
+    lane "PyTorch $torch" bash ci/venv.sh "$venv/runtime-torch" "$python" '' ci/runtime-packages.sh mpich "$torch"
     export TORCH_PYTHON=$venv/runtime-torch/bin/python
 else
     say "no PyTorch for processors alone on the index: tests that need one are skipped"
@@ -154,28 +178,27 @@ fi
 # One run tells all that fails.
 test_elsewhere() {
     local code=0
-    check_types || code=$?
+    lane mypy mypy || code=$?
     test_with_torch || code=$?
     test_tool_elsewhere || code=$?
     return "$code"
 }
 
-# Three lanes side by side, as the runtime's mostly waits for its ranks; what they say is shown at
-# the end.
-test_elsewhere >"$venv/elsewhere.log" 2>&1 &
+# Three lanes side by side, as the runtime's mostly waits for its ranks.
+test_elsewhere &
 elsewhere=$!
 code=0
-say "pytest"
+mapfile -t words < <(report_to "$tool")
 # Two at a time, a file in one piece: with three, ranks that wait for one another take more time than
 # is won. What takes longest comes first, so that at the end no single file is waited for. Each file is named: of a
 # folder and one within it pytest makes one, and runs it in the order of names.
 first=(tests/integration/test_*.py tests/render/test_render_build.py tests/test_contributing.py)
 first+=(tests/{target_tools,smoke,resolve}/test_*.py)
 mapfile -t rest < <(find tests -name 'test_*.py' | sort | grep -vxFf <(printf '%s\n' "${first[@]}"))
-python -m pytest -n 2 --dist loadfile --no-loadscope-reorder "$@" "${first[@]}" "${rest[@]}" || code=$?
+lane "$tool" python -m pytest -n 2 --dist loadfile --no-loadscope-reorder "${words[@]}" "$@" "${first[@]}" "${rest[@]}" ||
+    code=$?
 wait "$runtime" || code=$?
 wait "$elsewhere" || code=$?
-cat "$venv/runtime.log" "$venv/elsewhere.log"
 say "$((SECONDS / 60)) min $((SECONDS % 60)) s"
 if [ -n "$long" ] && [ "$code" = 0 ]; then
     note_long "$((SECONDS / 60)) min"
