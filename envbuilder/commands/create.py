@@ -11,7 +11,9 @@ from ..model.evidence import TIERS
 from ..model.outcome import BundleResult, CreateResult
 from ..model.plan import Lock
 from ..targets import TARGETS, default_target, suits
+from ..targets.protocol import Target
 from .context import Context
+from .emulate import OFFER, can_emulate
 from .load import PlanInputs, load
 from .lock import check_derived, named_lock
 from .options import CreateOptions
@@ -29,7 +31,7 @@ def create(options: CreateOptions, context: Context) -> CreateResult | BundleRes
     name = options.target or default_target(plan_inputs.arch, platform.machine())
     check_choice("target", name, TARGETS)
     _check_arch(name, plan_inputs.arch)
-    _check_tier(options.require_tier, name, plan_inputs.arch)
+    _check_tier(options.require_tier, name, plan_inputs, context)
     _check_shared(options, name)
     given = _given_lock(options, plan_inputs, context)
     return TARGETS[name].make(CreateStages(options, plan_inputs, context, given))
@@ -56,14 +58,26 @@ def _check_arch(target: str, arch: str) -> None:
         )
 
 
-def _check_tier(required: str | None, target: str, arch: str) -> None:
+def _check_tier(
+    required: str | None, target: str, plan_inputs: PlanInputs, context: Context
+) -> None:
     """Raise BuildError for a tier that nothing which the target makes can reach."""
-    highest = TARGETS[target].HIGHEST_TIER
-    if required is not None and TIERS.index(required) > TIERS.index(highest):
-        raise BuildError(
-            f"target {target} reaches tier {highest} at most, and {required} is required",
-            f"this machine is {platform.machine()}: what is for {arch} is proved on one",
-        )
+    if required is None or _reaches(TARGETS[target], required):
+        return
+    machine, arch = platform.machine(), plan_inputs.arch
+    hints = [f"this machine is {machine}: what is for {arch} is proved on one"]
+    others = (each for each in TARGETS.values() if suits(each, arch, machine))
+    if any(_reaches(each, required) for each in others) and can_emulate(plan_inputs, context):
+        hints = [OFFER]
+    raise BuildError(
+        f"target {target} reaches tier {TARGETS[target].HIGHEST_TIER} at most, "
+        f"and {required} is required",
+        *hints,
+    )
+
+
+def _reaches(target: Target, tier: str) -> bool:
+    return TIERS.index(tier) <= TIERS.index(target.HIGHEST_TIER)
 
 
 def _given_lock(options: CreateOptions, plan_inputs: PlanInputs, context: Context) -> Lock | None:

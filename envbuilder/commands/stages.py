@@ -11,9 +11,7 @@ from typing import Any
 
 from .. import files, process
 from ..build import build, hand_over, prepare
-from ..emulation import SystemRequest, find_system, install, systems_folder
 from ..errors import BuildError, SmokeError, UsageError
-from ..host import Host
 from ..locking import lock_cache
 from ..model.backend import Script
 from ..model.decisions import asks_the_same
@@ -21,7 +19,7 @@ from ..model.evidence import TIERS, Evidence
 from ..model.lock_check import contradictions
 from ..model.outcome import CreateResult
 from ..model.places import Dialect, Places
-from ..model.plan import Lock, Plan, Step
+from ..model.plan import Lock, Plan
 from ..model.proofs import proofs_of
 from ..record import read_all
 from ..render.build import render_smoke, render_text
@@ -34,6 +32,7 @@ from ..target_tools.root import layout, locks, manifests, publish, registry, sto
 from ..target_tools.trust import distrust
 from ..targets.protocol import JobFile
 from .context import Context
+from .emulate import can_emulate, emulated_system, install_emulated
 from .launch_requests import LaunchFacts, example, facts_of, script_start
 from .load import PlanInputs
 from .lock import check_buildable, fingerprint, obtain_lock
@@ -177,29 +176,16 @@ class CreateStages:
             publish.clear(self.home, places.build, say)
         publish.mark(self.home, lock.id())
 
+    def can_emulate(self) -> bool:
+        return can_emulate(self.plan_inputs, self.context)
+
     def emulated_system(self) -> Path:
-        inputs, context = self.plan_inputs, self.context
-        if self.options.shared or self.home.group is not None:
-            raise UsageError(
-                "an emulated environment cannot be made in a shared root: the group is not one of "
-                "the emulated system",
-                "make it in a root of your own",
-            )
-        request = SystemRequest(inputs.arch, inputs.site, Host(context.environ), context.cwd)
-        return find_system(request, context.reporter.say)
+        shared = self.options.shared is not None
+        return emulated_system(self.plan_inputs, self.home, shared, self.context)
 
     def install_emulated(self, lock: Lock, bundle: Path, system: Path) -> int:
-        home, context = self.home, self.context
-        log = systems_folder(Host(context.environ)) / f"{home.name}-{lock.id()}.log"
-        step = Step(id="emulated", title=f"build and prove for {lock.plan.arch}, emulated")
-        with context.reporter.steps((step,)) as listener:
-            listener.step_begins(step)
-            done = False
-            try:
-                install(bundle, home.root, system, context.environ, log, listener)
-                done = True
-            finally:
-                listener.step_ends(step, done=done)
+        home = self.home
+        log = install_emulated(lock, bundle, home, system, self.context)
         version = publish.find_reserved(home, lock.id())
         if version is None or not publish.is_published(home, version):
             raise BuildError("the installer ended well and published nothing", f"its log: {log}")

@@ -6,6 +6,6 @@
 from __future__ import annotations
 
 from .enter import install
-from .system import NAMED, SystemRequest, find_system, systems_folder
+from .system import NAMED, SystemRequest, can_be_found, find_system, systems_folder
 
-__all__ = ["NAMED", "SystemRequest", "find_system", "install", "systems_folder"]
+__all__ = ["NAMED", "SystemRequest", "can_be_found", "find_system", "install", "systems_folder"]

@@ -26,6 +26,8 @@ NAMED = "ENVBUILD_EMULATED_SYSTEM"
 MIRROR = "ENVBUILD_DEBIAN_MIRROR"
 Say = Callable[[str], None]
 
+# In the cache folder.
+_SYSTEMS = "systems"
 # Names a file of every system that is whole, as far as can be said without running it.
 _MARK = Path("usr/bin/env")
 # Debian's own names of architectures.
@@ -53,12 +55,43 @@ def find_system(request: SystemRequest, say: Say) -> Path:
     """
     _check_emulator(request)
     _check_namespaces(request)
+    return _named(request) or _kept(request, _debian(request), say)
+
+
+def can_be_found(request: SystemRequest) -> bool:
+    """Return whether ``find_system`` finds a system, with a module tree if the site has any.
+
+    Or that it can try to make one. Nothing is written.
+    """
+    try:
+        _check_emulator(request)
+        _check_namespaces(request)
+        named = _named(request)
+        if named:
+            trees = request.site.module_trees
+            return not trees or any((named / tree.lstrip("/")).is_dir() for tree in trees)
+        name = kept_name(request.arch, _debian(request))
+    except (MissingToolError, UsageError):
+        return False
+    caches = cache_folder(request.host)
+    if caches is None:
+        return False
+    return (caches / _SYSTEMS / name / _MARK).exists() or _mmdebstrap(request) is not None
+
+
+def _named(request: SystemRequest) -> Path | None:
+    """Return the folder that the user names. Raises UsageError for one that is no system."""
     named = request.host.environ.get(NAMED)
-    if named:
-        folder = request.cwd / named
-        if not (folder / _MARK).exists():
-            raise UsageError(f"{NAMED}={named} is no folder with a Linux system: it has no {_MARK}")
-        return folder
+    if not named:
+        return None
+    folder = request.cwd / named
+    if not (folder / _MARK).exists():
+        raise UsageError(f"{NAMED}={named} is no folder with a Linux system: it has no {_MARK}")
+    return folder
+
+
+def _debian(request: SystemRequest) -> DebianSystem:
+    """Return what the site says of a system like its own. Raises UsageError if it says nothing."""
     debian = request.site.debian
     if debian is None:
         raise UsageError(
@@ -67,7 +100,11 @@ def find_system(request: SystemRequest, say: Say) -> Path:
             "a site file says it: debian: {suite: bookworm, packages: [python3-venv, ...]}",
             _WITHOUT,
         )
-    return _kept(request, debian, say)
+    return debian
+
+
+def _mmdebstrap(request: SystemRequest) -> str | None:
+    return request.host.which("mmdebstrap")
 
 
 def _check_emulator(request: SystemRequest) -> None:
@@ -122,7 +159,7 @@ def systems_folder(host: Host) -> Path:
     caches = cache_folder(host)
     if caches is None:
         raise UsageError("HOME is not set, so there is no place for a system", "set XDG_CACHE_HOME")
-    folder = caches / "systems"
+    folder = caches / _SYSTEMS
     # What is in it runs: nobody else may write it, whatever the umask.
     make_folder(folder)
     return folder
@@ -144,7 +181,7 @@ def _kept(request: SystemRequest, debian: DebianSystem, say: Say) -> Path:
 
 
 def _make(system: Path, request: SystemRequest, debian: DebianSystem) -> None:
-    if request.host.which("mmdebstrap") is None:
+    if _mmdebstrap(request) is None:
         raise MissingToolError(
             "mmdebstrap is not here, which makes the system",
             "on Debian, as root: apt-get install mmdebstrap",

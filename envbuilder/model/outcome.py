@@ -45,6 +45,9 @@ class BundleResult(Document):
     bytes: int = Field(description="Size of the archive in bytes.")
     files: int = Field(description="Files that the lock names, all of them inside.")
     builds: tuple[Line, ...] = Field(default=(), description="What will be compiled there.")
+    can_emulate: bool = Field(
+        default=False, description="Whether ``create --emulate`` can build it on this machine."
+    )
 
 
 class BundleCheck(Document):

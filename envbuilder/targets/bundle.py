@@ -64,6 +64,7 @@ def make(stages: Stages) -> BundleResult:
         bytes=archive.stat().st_size,
         files=len(lock.artifacts),
         builds=tuple(f"{each.component} {each.version}" for each in lock.plan.builds),
+        can_emulate=stages.can_emulate(),
     )
 
 

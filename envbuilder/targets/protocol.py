@@ -56,6 +56,9 @@ class Stages(Protocol):
         Raises BuildError where just that prefix is published.
         """
 
+    def can_emulate(self) -> bool:
+        """Return whether ``emulated_system`` has one, or can make it, on this machine."""
+
     def emulated_system(self) -> Path:
         """Return the folder of a system of the plan's architecture; may use the network.
 

@@ -52,6 +52,8 @@ def bundled(value: BundleResult) -> Iterator[str]:
     yield f"on a machine of {value.site} ({value.arch}), without network:"
     yield f"  tar -xzf '{PurePath(value.archive).name}'"
     yield f"  bash '{PurePath(value.folder).name}/install.sh' ROOT"
+    if value.can_emulate:
+        yield "or on this machine, by qemu: the same create with --emulate builds and proves it"
     yield ""
     yield f"bundle only: tier {value.tier}, nothing was built"
 

@@ -126,6 +126,21 @@ def test_what_cannot_be_emulated_is_refused_before_anything_is_written(tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("possible", [True, False])
+def test_emulation_is_offered_to_who_asks_for_a_proof_where_it_is_possible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, possible: bool
+) -> None:
+    monkeypatch.setattr("envbuilder.commands.emulate.can_be_found", lambda _: possible)
+    power = ("create", "allreduce", "--arch", "ppc64le", "--root", str(tmp_path), "--require-tier")
+    ranks = run(*power, "ranks")
+    assert ranks.exit_code == 5
+    offer = "hint: --emulate builds and proves it on this machine, its programs run by qemu"
+    assert (offer in ranks.stderr) is possible
+    assert ("what is for ppc64le is proved on one" in ranks.stderr) is not possible
+    # Emulated ranks are never on several nodes.
+    assert "--emulate" not in run(*power, "nodes").stderr
+
+
 def test_on_an_architecture_a_recipe_may_have_a_stack_of_its_own(tmp_path: Path) -> None:
     answer = run("plan", "allreduce", "--arch", "ppc64le", "--json")
     assert answer.exit_code == 0, answer.stderr

@@ -6,7 +6,14 @@ import sys
 from pathlib import Path
 
 from envbuilder.model.evidence import BuildFact, FindingNote
-from envbuilder.model.outcome import CreateResult, EnvironmentEntry, Info, Listing, LockCheck
+from envbuilder.model.outcome import (
+    BundleResult,
+    CreateResult,
+    EnvironmentEntry,
+    Info,
+    Listing,
+    LockCheck,
+)
 from envbuilder.views import building, environments
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "render"))
@@ -133,3 +140,20 @@ def test_lock_check() -> None:
     assert building.lock_check(same) == "/f.json (abc): nothing has changed since it was made"
     other = same.model_copy(update={"changed": ("recipe x", "knowledge")})
     assert building.lock_check(other).splitlines()[1:] == ["  recipe x", "  knowledge"]
+
+
+def test_a_bundle_says_whether_it_can_be_emulated_here() -> None:
+    bundle = BundleResult(
+        environment="demo",
+        id="abc",
+        lock_sha256="0" * 64,
+        site="power",
+        arch="ppc64le",
+        folder="/out/demo-abc-ppc64le",
+        archive="/out/demo-abc-ppc64le.tar.gz",
+        bytes=1,
+        files=1,
+    )
+    offer = "or on this machine, by qemu: the same create with --emulate builds and proves it\n"
+    assert "--emulate" not in building.bundled(bundle)
+    assert offer in building.bundled(bundle.model_copy(update={"can_emulate": True}))

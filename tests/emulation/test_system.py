@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from envbuilder.emulation import NAMED, SystemRequest, find_system
+from envbuilder.emulation import NAMED, SystemRequest, can_be_found, find_system
 from envbuilder.emulation.system import MIRROR
 from envbuilder.errors import BuildError, EnvbuildError, MissingToolError, UsageError
 from envbuilder.host import Host
@@ -39,13 +39,16 @@ class Machine:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
 
-    def find(self, *packages: str, **environ: str) -> Path:
-        """Find a system of a site that has these packages; none given: that says nothing of it."""
+    def request(self, *packages: str, **environ: str) -> SystemRequest:
+        """Return a request at a site that has these packages; none given: it says nothing of it."""
         debian = DebianSystem(suite="bookworm", packages=packages) if packages else None
         site = Site(schema=1, name="power", summary="One", arch=("ppc64le",), debian=debian)
         own = {"PATH": str(self.folder / "bin"), "HOME": str(self.folder), **environ}
         host = Host(own, files=self.folder / "files")
-        return find_system(SystemRequest("ppc64le", site, host, self.folder), lambda _: None)
+        return SystemRequest("ppc64le", site, host, self.folder)
+
+    def find(self, *packages: str, **environ: str) -> Path:
+        return find_system(self.request(*packages, **environ), lambda _: None)
 
     def refusal(self, *packages: str, **environ: str) -> EnvbuildError:
         with pytest.raises(EnvbuildError) as raised:
@@ -161,3 +164,30 @@ def test_one_that_could_not_be_made_leaves_nothing(machine: Machine) -> None:
     assert f"{MIRROR}=URL" in hints(raised.value)
     folder = machine.folder / ".cache/envbuild/systems"
     assert [each.suffix for each in folder.iterdir()] == [".log"]
+
+
+def test_it_is_offered_only_where_it_can_be_had(machine: Machine) -> None:
+    assert can_be_found(machine.request("python3"))
+    assert not can_be_found(machine.request())
+    assert not can_be_found(machine.request(**{NAMED: "there"}))
+    # A system that the user names has the modules of the site, or is no system of that site.
+    (machine.folder / "there/usr/bin").mkdir(parents=True)
+    (machine.folder / "there/usr/bin/env").touch()
+    named = machine.request(**{NAMED: "there"})
+    assert can_be_found(named)
+    with_modules = named.site.model_copy(update={"module_trees": ("/sw/modules",)})
+    assert not can_be_found(replace(named, site=with_modules))
+    (machine.folder / "there/sw/modules").mkdir(parents=True)
+    assert can_be_found(replace(named, site=with_modules))
+    # Nothing was made to say so.
+    assert not (machine.folder / "made").exists()
+    assert not (machine.folder / ".cache").exists()
+    machine.find("python3")
+    (machine.folder / "bin" / "mmdebstrap").unlink()
+    assert can_be_found(machine.request("python3"))
+    assert not can_be_found(machine.request("python3", "lmod"))
+    machine.tool("unshare", "exit 1")
+    assert not can_be_found(machine.request("python3"))
+    machine.tool("unshare", "exit 0")
+    machine.file("proc/sys/fs/binfmt_misc/qemu-ppc64le", ENTRY.replace("PF", "P"))
+    assert not can_be_found(machine.request("python3"))
