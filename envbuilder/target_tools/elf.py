@@ -1,67 +1,213 @@
-"""What shared libraries and programs say in their ELF headers, also those of another machine."""
+"""What shared libraries and programs say in their ELF headers, also those of another machine.
 
-from pathlib import Path
+Only the program headers and what they lead to are read, as ld.so(8) does: a library without section
+headers is a library too. Every read has a limit, so a damaged or forged file costs no more than a
+good one. Source of the layout: elf(5), and the "Symbol Versioning" part of the Linux Standard Base.
+"""
+
+import os
+import struct
 from typing import NamedTuple
 
-from elftools.elf.elffile import ELFFile
+from .files import ELF_MAGIC, open_regular
+
+# The names of e_machine as elf.h has them, in lower case.
+MACHINES = {
+    3: "386",
+    8: "mips",
+    20: "ppc",
+    21: "ppc64",
+    22: "s390",
+    40: "arm",
+    62: "x86_64",
+    183: "aarch64",
+    243: "riscv",
+    258: "loongarch",
+}
+PT_LOAD, PT_DYNAMIC = 1, 2
+DT_NULL, DT_NEEDED, DT_STRTAB, DT_SONAME, DT_RPATH, DT_RUNPATH = 0, 1, 5, 14, 15, 29
+DT_VERNEED, DT_VERNEEDNUM = 0x6FFFFFFE, 0x6FFFFFFF
+# What is read at most. glibc's own libraries have 14 program headers; an rpath of conda is 255
+# bytes, those of Spack may have some thousands.
+MOST_HEADERS = 512
+MOST_DYNAMIC = 256 * 1024
+MOST_VERSIONS = 256 * 1024
+LONGEST_TEXT = 64 * 1024
+
+
+class ElfError(ValueError):
+    """A file is no ELF file, or a damaged one."""
 
 
 class Library(NamedTuple):
-    """What ld.so reads of a shared library or program."""
+    """What ld.so reads of a shared library or program.
+
+    versions: (library, version) for each version of symbols that it needs: libc.so.6, GLIBC_2.34.
+    """
 
     path: str
     machine: tuple  # (e_machine, bits, little endian)
     needed: tuple
     rpath: tuple
     runpath: tuple
+    soname: "str | None"
+    versions: tuple
 
 
-def read_library(path):
-    """Return what ld.so reads of a file; raise ELFError or OSError if it is no ELF file."""
-    with Path(path).open("rb") as stream:
-        return described(ELFFile(stream), path)
+class _Layout(NamedTuple):
+    """How the structures of a class and byte order of ELF are laid out."""
+
+    header: struct.Struct  # type, machine, version, entry, phoff, shoff, flags, sizes
+    program: struct.Struct
+    program_fields: tuple  # where type, offset, vaddr and filesz are
+    dynamic: struct.Struct
+    versions: struct.Struct
 
 
-def described(elf, path):
-    """Return a Library for an opened ELF file."""
-    found = {"DT_NEEDED": [], "DT_RPATH": [], "DT_RUNPATH": []}
-    dynamic = elf.get_section_by_name(".dynamic")
-    for tag in dynamic.iter_tags() if dynamic else ():
-        if tag.entry.d_tag in found:
-            # pyelftools names the text after the tag: needed, rpath, runpath.
-            found[tag.entry.d_tag].append(getattr(tag, tag.entry.d_tag[3:].lower()))
-    return Library(
-        path=path,
-        machine=machine_of(elf),
-        needed=tuple(found["DT_NEEDED"]),
-        rpath=split_path(found["DT_RPATH"]),
-        runpath=split_path(found["DT_RUNPATH"]),
+def _layout(bits, order):
+    wide = bits == 64
+    return _Layout(
+        header=struct.Struct(order + ("HHIQQQIHHH" if wide else "HHIIIIIHHH")),
+        program=struct.Struct(order + ("IIQQQQQQ" if wide else "IIIIIIII")),
+        program_fields=(0, 2, 3, 5) if wide else (0, 1, 2, 4),
+        dynamic=struct.Struct(order + ("qQ" if wide else "iI")),
+        versions=struct.Struct(order + "HHIII"),
     )
 
 
-def machine_of(elf):
-    """Return what must agree between libraries of one process."""
-    # ppc64 and ppc64le differ in nothing but the order of bytes.
-    return (elf.header["e_machine"], elf.elfclass, elf.little_endian)
+LAYOUTS = {(bits, order): _layout(bits, order) for bits in (32, 64) for order in "<>"}
+
+
+def read_library(path):
+    """Return what ld.so reads of a file; raise ElfError or OSError if it is no ELF file."""
+    with open_regular(path) as stream:
+        try:
+            return _Reader(stream.fileno()).library(path)
+        except (struct.error, OverflowError) as error:
+            raise ElfError("damaged: {}".format(error)) from error
+
+
+class _Reader:
+    """Reads one opened file."""
+
+    def __init__(self, number):
+        self.number = number
+        ident = self.at(0, 16)
+        if not ident.startswith(ELF_MAGIC) or len(ident) < 16:
+            raise ElfError("it does not begin as an ELF file does")
+        self.bits, self.order = {1: 32, 2: 64}.get(ident[4]), {1: "<", 2: ">"}.get(ident[5])
+        if self.bits is None or self.order is None:
+            raise ElfError("its class or byte order is none of ELF's")
+        self.layout = LAYOUTS[self.bits, self.order]
+        header = self.layout.header
+        fields = header.unpack(self.at(16, header.size))
+        self.machine = (fields[1], self.bits, self.order == "<")
+        self.segments = self._segments(fields[4], fields[8], fields[9])
+
+    def at(self, offset, length):
+        """Return what the file holds there; less where it ends before."""
+        try:
+            return os.pread(self.number, length, offset)
+        except (OSError, OverflowError) as error:
+            raise ElfError("it cannot be read at {}: {}".format(offset, error)) from error
+
+    def _segments(self, offset, size, count):
+        """Return (type, offset, address, length) of each program header."""
+        program = self.layout.program
+        if count == 0:
+            return []
+        if size != program.size or count > MOST_HEADERS:
+            raise ElfError("its program headers are not ELF's")
+        data = self.at(offset, size * count)
+        if len(data) < size * count:
+            raise ElfError("it ends before its program headers do")
+        pick = self.layout.program_fields
+        return [tuple(fields[i] for i in pick) for fields in program.iter_unpack(data)]
+
+    def offset_of(self, address):
+        """Return where in the file lies what is loaded at an address."""
+        for kind, offset, start, length in self.segments:
+            if kind == PT_LOAD and start <= address < start + length:
+                return offset + address - start
+        raise ElfError("it has nothing at address {:#x}".format(address))
+
+    def text(self, offset):
+        """Return the text that begins at an offset of the file."""
+        for length in (256, LONGEST_TEXT):
+            data, end, _ = self.at(offset, length).partition(b"\0")
+            if end:
+                return os.fsdecode(data)
+        raise ElfError("a name in it has no end")
+
+    def dynamic(self):
+        """Return the entries of the dynamic section: (tag, value); none of a static program."""
+        for kind, offset, _, length in self.segments:
+            if kind == PT_DYNAMIC:
+                size = self.layout.dynamic.size
+                data = self.at(offset, min(length, MOST_DYNAMIC))
+                whole = data[: len(data) // size * size]
+                entries = []
+                for entry in self.layout.dynamic.iter_unpack(whole):
+                    if entry[0] == DT_NULL:
+                        return entries
+                    entries.append(entry)
+                raise ElfError("its dynamic section has no end")
+        return []
+
+    def library(self, path):
+        """Return what the file says."""
+        entries = self.dynamic()
+        one = dict(entries)
+        texts = {tag: [] for tag in (DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH)}
+        if texts.keys() & one.keys() or DT_VERNEED in one:
+            if DT_STRTAB not in one:
+                raise ElfError("it has no table of names")
+            table = self.offset_of(one[DT_STRTAB])
+        for tag, value in entries:
+            if tag in texts:
+                texts[tag].append(self.text(table + value))
+        versions = ()
+        if DT_VERNEED in one:
+            start = self.offset_of(one[DT_VERNEED])
+            versions = tuple(self._versions(start, one.get(DT_VERNEEDNUM, 0), table))
+        return Library(
+            path=path,
+            machine=self.machine,
+            needed=tuple(texts[DT_NEEDED]),
+            rpath=split_path(texts[DT_RPATH]),
+            runpath=split_path(texts[DT_RUNPATH]),
+            soname=next(iter(texts[DT_SONAME]), None),
+            versions=versions,
+        )
+
+    def _versions(self, start, count, table):
+        """Yield (library, version): a chain of libraries, each with a chain of its versions."""
+        layout = self.layout.versions
+        data = self.at(start, MOST_VERSIONS)
+        left = MOST_VERSIONS // layout.size
+        place = 0
+        for _ in range(min(count, left)):
+            _, inner, name, to_first, to_next = layout.unpack_from(data, place)
+            library, at = self.text(table + name), place + to_first
+            for _ in range(inner):
+                left -= 1
+                if left < 0:
+                    raise ElfError("its versions have no end")
+                # vna_hash is one word where vn_version and vn_cnt are two half words.
+                _, _, _, name, step = layout.unpack_from(data, at)
+                yield library, self.text(table + name)
+                at += step
+            place += to_next
 
 
 def machine_words(machine):
     """Return a machine in words."""
-    name, bits, little = machine
+    number, bits, little = machine
     order = "little" if little else "big"
-    return "{} {}-bit {}-endian".format(str(name).replace("EM_", "").lower(), bits, order)
+    # ppc64 and ppc64le differ in nothing but the order of bytes.
+    return "{} {}-bit {}-endian".format(MACHINES.get(number, number), bits, order)
 
 
 def split_path(values):
     """Return the entries of rpath texts."""
     return tuple(entry for value in values for entry in value.split(":") if entry)
-
-
-def symbols(path, table=".dynsym"):
-    """Return the names of the symbols that a library defines, and of those it lacks."""
-    with Path(path).open("rb") as stream:
-        section = ELFFile(stream).get_section_by_name(table)
-        defined, lacking = set(), set()
-        for symbol in section.iter_symbols() if section else ():
-            (lacking if symbol["st_shndx"] == "SHN_UNDEF" else defined).add(symbol.name)
-    return defined, lacking

@@ -1,6 +1,7 @@
 """Files: hashes of them, lists of locked ones, writing them so that no reader sees half of one."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -61,10 +62,26 @@ def is_below(path, folder):
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
+def open_regular(path):
+    """Return a regular file, opened for reading bytes; raise OSError for anything else.
+
+    A FIFO would be waited for, and to open a device may act on it.
+    """
+    try:
+        regular = stat.S_ISREG(Path(path).stat().st_mode)
+        # Where it is another one by now, nothing is waited for either.
+        number = os.open(str(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC) if regular else -1
+    except ValueError as error:
+        raise OSError(errno.EINVAL, str(error), str(path)) from error
+    if number < 0:
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(number, "rb")
+
+
 def is_elf(path):
     """Return whether a file begins as ELF files do."""
     try:
-        with Path(path).open("rb") as stream:
+        with open_regular(path) as stream:
             return stream.read(4) == ELF_MAGIC
     except OSError:
         return False

@@ -1,18 +1,21 @@
 """Where ld.so(8) finds the libraries that a program or another library needs."""
 
+import os
 import posixpath
 import re
+import struct
 from pathlib import Path
 
-from elftools.common.exceptions import ELFError
-
-from .elf import read_library
-from .files import is_elf
-from .processes import output_of
+from .elf import ElfError, read_library
+from .files import is_elf, open_regular
 
 # Where it looks last of all, in the order of glibc; folders that are absent do no harm.
 DEFAULT_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
-LDCONFIG = ("ldconfig", "/sbin/ldconfig", "/usr/sbin/ldconfig")
+CACHE = "/etc/ld.so.cache"
+MAGIC = b"glibc-ld.so.cache1.1"
+# Of its newer table: magic, number of entries and so on; flags, name, path, release, capabilities.
+HEADER, ENTRY = 48, "iIIIQ"
+LARGEST_CACHE = 64 * 1024 * 1024
 
 
 class Search:
@@ -31,7 +34,7 @@ class Search:
         if path not in self._libraries:
             try:
                 found = read_library(path) if is_elf(path) else None
-            except (ELFError, OSError):
+            except (ElfError, OSError):
                 found = None
             fits = found is not None and found.machine == self.program.machine
             self._libraries[path] = found if fits else None
@@ -86,15 +89,33 @@ def expanded(entry, path):
     return entry.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
 
 
-def read_cache():
-    """Return what ldconfig lists: name -> paths in its order."""
-    found = {}
-    for program in LDCONFIG:
-        text = output_of([program, "-p"])
-        for line in (text or "").splitlines():
-            match = re.match(r"\s*(\S+) \(.*\) => (/.*)$", line)
-            if match:
-                found.setdefault(match.group(1), []).append(match.group(2))
-        if found:
+def read_cache(path=CACHE):
+    """Return what ldconfig wrote for ld.so: name -> paths in its order; {} where there is none.
+
+    Source of the layout: sysdeps/generic/dl-cache.h of glibc. Caches of before 2.32 have an older
+    table in front; what the newer one points to counts from its own beginning.
+    """
+    try:
+        with open_regular(path) as stream:
+            data = stream.read(LARGEST_CACHE)
+    except OSError:
+        return {}
+    start = data.find(MAGIC)
+    return cached_paths(data[start:]) if start >= 0 else {}
+
+
+def cached_paths(data):
+    """Return name -> paths of the newer table of a cache."""
+    for order in "<>":
+        (count,) = struct.unpack_from(order + "I", data.ljust(HEADER), len(MAGIC))
+        end = HEADER + count * struct.calcsize(order + ENTRY)
+        # In the wrong byte order a number is far too large.
+        if end <= len(data):
             break
+    else:
+        return {}
+    found = {}
+    for entry in struct.iter_unpack(order + ENTRY, data[HEADER:end]):
+        name, path = (os.fsdecode(data[at : data.find(b"\0", at)]) for at in entry[1:3])
+        found.setdefault(name, []).append(path)
     return found

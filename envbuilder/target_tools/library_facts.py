@@ -6,10 +6,10 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import NamedTuple
 
-from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
 
 from . import horovod_build
-from .elf import machine_words, read_library, symbols
+from .elf import ElfError, machine_words, read_library
 from .files import is_below, real
 from .ld_so import Search
 from .mpi_wrapper import mpi_libraries, mpicxx_words, option_values
@@ -253,6 +253,16 @@ def content_facts(build, native):
         yield Fact(inside[name] == wanted, text + says)
 
 
+def symbols(path, table=".dynsym"):
+    """Return the names of the symbols that a library defines, and of those it lacks."""
+    with Path(path).open("rb") as stream:
+        section = ELFFile(stream).get_section_by_name(table)
+        defined, lacking = set(), set()
+        for symbol in section.iter_symbols() if section else ():
+            (lacking if symbol["st_shndx"] == "SHN_UNDEF" else defined).add(symbol.name)
+    return defined, lacking
+
+
 # ---------------------------------------------------------------- a library at all
 
 
@@ -260,7 +270,7 @@ def native_of(path, name, said, place):
     """Return (Native, facts); None for a file that is no library of this machine."""
     try:
         library = read_library(str(path))
-    except (ELFError, OSError) as error:
+    except (ElfError, OSError) as error:
         return None, [wrong(f"{name} is no ELF file: {error}")]
     here = place.search.program.machine
     if library.machine != here:
