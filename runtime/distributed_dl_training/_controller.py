@@ -130,8 +130,8 @@ class Controller:
             self._wait_by_cycles(handle)
             return
         with self._lock:
-            self._active_threads.wait(handle)
-            try:
+            try:  # Ctrl-C may come at any moment from here
+                self._active_threads.wait(handle)
                 while not handle.done:
                     self._results.wait()
             finally:
@@ -205,8 +205,8 @@ class Controller:
             )
         while not handle.done:
             with self._turn:
-                self._active_threads.wait(handle)
                 try:
+                    self._active_threads.wait(handle)
                     self._step()
                 finally:
                     self._active_threads.resume()

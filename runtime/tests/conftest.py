@@ -3,8 +3,15 @@
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from distributed_dl_training import _handle
+
+# How long an example takes, or is made, tells of the machine alone.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 
 def pytest_configure():

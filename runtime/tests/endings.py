@@ -7,13 +7,13 @@ that it leaves before it is complete.
 import os
 import signal
 import sys
-import threading
 import time
+from typing import List
 
 import numpy as np
 
 import distributed_dl_training.numpy as hvd
-from distributed_dl_training import _session
+from distributed_dl_training import _fusion, _session
 
 WAY = sys.argv[1]
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
@@ -29,32 +29,29 @@ def start() -> None:
 
 
 def signal_inside(number: int) -> None:
-    """Send this process a signal once it has been inside an allreduce for a moment."""
+    """Send this process a signal when a part of an allreduce is done.
+
+    The others have gone inside the next part by then, or will: they have agreed on all of it.
+    """
     session = _session._session
     assert session is not None
     engine = session.world.engine
     real = engine.allreduce
-    entered = threading.Event()
+    done: List[int] = []
 
     def allreduce(values: "np.ndarray", op: hvd.Op) -> None:
-        entered.set()
+        if done:
+            print("signal while inside")
+            os.kill(os.getpid(), number)
         real(values, op)
-        print("came out")
+        done.append(values.size)
 
     engine.allreduce = allreduce  # type: ignore[method-assign]
 
-    def strike() -> None:
-        entered.wait()
-        time.sleep(0.005)
-        print("signal while inside")
-        os.kill(os.getpid(), number)
-
-    threading.Thread(target=strike, daemon=True).start()
-
 
 def large() -> None:
-    """Reduce what takes longer than it takes to be struck."""
-    values = np.ones(1 << 24, dtype="f4")
+    """Reduce what is cut in parts."""
+    values = np.ones(2 * _fusion.LONGEST_CHUNK // 4, dtype="f4")
     hvd.barrier()
     hvd.allreduce(values, name="large", op=hvd.Sum)
     print("went on without the last rank")

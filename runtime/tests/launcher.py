@@ -155,7 +155,7 @@ def _run(
                 meanwhile()
             code = _wait(processes, started + limit)
         finally:
-            orphans = [] if code is None else _still_there(token, grace=5.0)
+            orphans = [] if code is None else _still_there(token, grace=15.0)
             for pid in _marked(token):
                 os.kill(pid, signal.SIGKILL)
             for one in processes:

@@ -68,11 +68,12 @@ def family(words: List[str]) -> None:
 
 
 def fail(words: List[str]) -> None:
-    """The last rank ends as told; the others notice after a while, and say so."""
-    how, size = words[0], int(words[1])
+    """The last rank ends as told; the others notice once it is gone, and say so."""
+    how, size, folder = words[0], int(words[1]), words[2]
     print(f"rank {RANK} begins")
     sys.stdout.flush()
     if RANK == size - 1:
+        leave_pid(folder, "failing")
         print("deliberate", file=sys.stderr)
         sys.stderr.flush()
         if how.startswith("signal"):
@@ -80,10 +81,23 @@ def fail(words: List[str]) -> None:
         if how == "exception":
             raise ValueError("from the rank")
         sys.exit(int(how))
-    time.sleep(0.4)
     if "deaf" not in words:
+        wait_for_end(os.path.join(folder, "failing"))
         sys.exit(f"rank {RANK} has noticed")
     time.sleep(300)
+
+
+def wait_for_end(path: str) -> None:
+    """Return when the process that leaves its number in a file has ended, and was waited for."""
+    while True:
+        try:
+            with open(path) as stream:
+                os.kill(int(stream.read()), 0)
+        except FileNotFoundError:
+            pass
+        except ProcessLookupError:
+            return
+        time.sleep(0.02)
 
 
 def meet(words: List[str]) -> None:

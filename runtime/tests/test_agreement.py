@@ -269,7 +269,7 @@ def test_all_ranks_run_the_same_in_the_same_order(capacity):
         check(1 + seed % 4, capacity, seed)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.integers(1, 5), st.integers(0, 9), st.integers(0, 2**60))
 def test_any_orders(size, capacity, seed):
     check(size, capacity, seed)
@@ -295,7 +295,6 @@ def test_any_report_survives_the_way(report):
     assert decode(encode(report)) == report
 
 
-@settings(deadline=None)
 @given(st.integers(1, 3), st.integers(0, 3), st.data())
 def test_ledgers_fed_alike_stay_equal(size, capacity, data):
     """Whatever is reported, in whatever state: no crash, no difference, nothing twice."""

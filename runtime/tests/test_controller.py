@@ -121,18 +121,19 @@ def test_join_answers_what_is_cached_and_has_no_name():
 def test_small_ones_travel_together_long_ones_alone():
     def body(controller):
         for _ in range(2):
-            small = [controller.submit(allreduce(f"s{n}", np.ones(10, "f4"))) for n in range(50)]
-            other = [controller.submit(allreduce(f"d{n}", np.ones(10))) for n in range(50)]
-            long = controller.submit(allreduce("long", np.ones(1 << 18, "f4")))
-            for handle in small + other + [long]:
+            with controller._lock:  # so that all of them come to one cycle
+                handles = [
+                    controller.submit(allreduce(f"{kind}{n}", np.ones(10, kind)))
+                    for kind in ("f4", "f8")
+                    for n in range(50)
+                ]
+                handles.append(controller.submit(allreduce("long", np.ones(1 << 18, "f4"))))
+            for handle in handles:
                 assert (handle.synchronize() == 2).all()
         return controller.engine.log
 
     for log in ranks(2, body):
-        lengths = [nbytes for _, nbytes in log]
-        assert lengths.count(1 << 20) == 2
-        assert sum(lengths) == 2 * (50 * 40 + 50 * 80 + (1 << 20))
-        assert len(lengths) < 100  # how many come to each cycle is left to chance
+        assert sorted(nbytes for _, nbytes in log) == [2000] * 2 + [4000] * 2 + [1 << 20] * 2
 
 
 @pytest.mark.parametrize("threshold, most", [(0, 800), (100, 1000)])

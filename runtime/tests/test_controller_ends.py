@@ -1,5 +1,6 @@
 """How sessions end, in order and otherwise, with threads as ranks and an engine between them."""
 
+import contextlib
 import itertools
 import os
 import signal
@@ -22,7 +23,7 @@ from distributed_dl_training._settings import Settings
 from distributed_dl_training._stall import StallInspector
 
 from controllers import allreduce, ranks
-from fakes import Group
+from fakes import Group, wait_for
 
 
 def test_an_error_of_the_engine_ends_the_session():
@@ -54,13 +55,14 @@ def test_an_error_of_the_engine_ends_the_session():
 def test_a_rank_that_does_not_answer(capfd):
     settings = Settings(stall_check=0.3, stall_limit=1.5)
     group = Group(2)
+    given_up = threading.Event()
 
     def body(engine):
         controller = Controller(engine, settings)
         controller.submit(allreduce("both", np.ones(1))).synchronize()
         group.silent = True
         if engine.rank == 1:
-            time.sleep(3)
+            assert given_up.wait(50)
             with pytest.raises((StallError, PeerLostError)):
                 controller.submit(allreduce("lonely", np.ones(1))).synchronize()
         else:
@@ -68,6 +70,7 @@ def test_a_rank_that_does_not_answer(capfd):
                 controller.submit(allreduce("lonely", np.ones(1))).synchronize()
             assert "name='lonely'" in str(caught.value)
             assert "rank 1: no answer" in str(caught.value)
+            given_up.set()
             with pytest.raises(StallError):
                 controller.submit(allreduce("more", np.ones(1)))
         controller.shutdown()
@@ -222,16 +225,28 @@ def test_only_its_thread_may_wait_where_mpi_is_funneled():
     assert ranks(2, body, threads=Threads.FUNNELED) == [2.0, 2.0]
 
 
+@contextlib.contextmanager
+def interrupted_once(waits):
+    """Send this process the signal of Ctrl-C as soon as ``waits()``; demand that it is raised."""
+
+    def interrupt():
+        wait_for(waits)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        thread.start()
+        yield
+    thread.join()
+
+
 def test_interrupted_while_it_waits():
     """Ctrl-C ends the waiting, not the collective: it can be waited for again."""
     group = Group(2)
     controllers = [Controller(engine, Settings()) for engine in group.engines]
     handle = controllers[0].submit(allreduce("x", np.ones(1)))
-    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted_once(lambda: controllers[0]._active_threads._waiting):
         handle.synchronize()
-    timer.join()
     assert not controllers[0]._active_threads._waiting
     controllers[1].submit(allreduce("x", np.ones(1)))
     assert handle.synchronize()[0] == 2.0
@@ -246,11 +261,8 @@ def test_interrupted_inside_an_exchange():
     engine = Group(2, Threads.FUNNELED).engines[0]
     controller = Controller(engine, Settings())
     handle = controller.submit(allreduce("x", np.ones(1)))
-    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted_once(lambda: controller._negotiation._pending is not None):
         handle.synchronize()
-    timer.join()
     with pytest.raises(PeerLostError, match="interrupted"):
         handle.synchronize()
     controller.shutdown()

@@ -12,6 +12,10 @@ import termios
 
 import pytest
 
+from distributed_dl_training.launch._job import Job, Limits
+from distributed_dl_training.launch._output import Output
+from distributed_dl_training.launch._peer import start_peer
+
 from launching import HOME, Launched, launch, pids, program, wait_until
 
 
@@ -147,8 +151,8 @@ def test_files_that_cannot_be_written(tmp_path):
         ("signal15", 143, "was killed by signal 15 (SIGTERM)"),
     ],
 )
-def test_first_failure_is_named(how, code, text):
-    result = launch(*local(3), *program("fail", how, "3"))
+def test_first_failure_is_named(how, code, text, tmp_path):
+    result = launch(*local(3), *program("fail", how, "3", str(tmp_path)))
     assert result.code == code
     report = result.err[result.err.index("distributed-dl-trainingrun:") :]
     assert re.match(rf"distributed-dl-trainingrun: rank 2 on localhost {re.escape(text)}\n", report)
@@ -159,15 +163,15 @@ def test_first_failure_is_named(how, code, text):
 
 
 def test_last_lines_are_shown_when_output_goes_to_files(tmp_path):
-    options = ["--output-filename", str(tmp_path), "--failure-wait", "0"]
-    result = launch(*local(2, *options), *program("fail", "exception", "2"))
+    options = ["--output-filename", str(tmp_path / "logs"), "--failure-wait", "0"]
+    result = launch(*local(2, *options), *program("fail", "exception", "2", str(tmp_path)))
     assert result.code == 1
     assert "  ValueError: from the rank\n" in result.err
 
 
-def test_survivors_that_do_not_hear_are_killed():
+def test_survivors_that_do_not_hear_are_killed(tmp_path):
     options = ["--failure-wait", "0.2", "--kill-grace", "0.5"]
-    result = launch(*local(3, *options), *program("fail", "4", "3", "deaf"))
+    result = launch(*local(3, *options), *program("fail", "4", "3", str(tmp_path), "deaf"))
     assert result.code == 4
     assert "rank 2 on localhost ended with exit code 4" in result.err
 
@@ -269,11 +273,24 @@ def test_program_that_cannot_start(command, text):
 
 
 def test_host_that_does_not_answer():
-    options = ["-H", "far1:1,far2:1", "--start-timeout", "1.5", "--kill-grace", "0.1"]
-    agent = "sh -c 'test {host} = far1 || exec sleep 100; exec {command}'"
-    result = launch(*local(2, *options, "--launch-agent", agent), "true", limit=90)
+    options = ["-H", "far1:1", "--start-timeout", "0.5", "--kill-grace", "0.1"]
+    agent = "sh -c 'exec sleep 100' {host} {command}"
+    result = launch(*local(1, *options, "--launch-agent", agent), "true")
     assert result.code == 1
-    assert "after 1.5 s there is no answer from far2" in result.err
+    assert "after 0.5 s there is no answer from far1" in result.err
+
+
+def test_only_hosts_that_do_not_answer_are_named():
+    """far1 has greeted before the time is up."""
+    greets = ["sh", "-c", "echo ddlt-node 1 - far1; read line"]
+    peers = [
+        start_peer("far1", [0], greets, os.environ),
+        start_peer("far2", [1], ["sleep", "100"], os.environ),
+    ]
+    peers[0].receive()
+    limits = Limits(start=0.0, patience=0.0, grace=0.1)
+    ending = Job(2, peers, lambda peer: {}, Output(2), limits).run()
+    assert ending == (1, "after 0 s there is no answer from far2", None)
 
 
 def test_host_that_cannot_be_reached():

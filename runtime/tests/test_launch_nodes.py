@@ -12,7 +12,8 @@ import pytest
 from launcher import find_mpiexec, why_not
 from launching import Launched, launch, pids, program
 
-NET = "10.213.7"
+# Another run on this machine has a network, and nodes, of its own.
+NET = f"10.213.{1 + os.getpid() % 250}"
 PREFIX = f"ddlt{os.getpid() % 100000}"
 BRIDGE = PREFIX + "br"
 

@@ -109,6 +109,7 @@ class Node:
     def __init__(self, link: Link) -> None:
         self.link = link
         self.ranks: List[Rank] = []
+        self.ended: List[Rank] = []  # and not reported yet
         self.grace = 5.0
         self.hold = False
         self.told: Optional[int] = None
@@ -264,17 +265,22 @@ class Node:
             if rank is not None:
                 rank.code = rank.process.returncode = code
                 rank.quiet_since = time.monotonic()
+                self.ended.append(rank)
 
     def _report(self, full: bool) -> None:
-        """Tell the launcher of ranks that have ended, once all they printed is on its way."""
+        """Tell the launcher of ranks that have ended, once all they printed is on its way.
+
+        In the order in which they ended: the launcher names the first that failed.
+        """
         now = time.monotonic()
-        for rank in self.ranks:
-            if rank.code is None or rank.reported:
-                continue
-            if full:
+        if full:
+            for rank in self.ended:
                 rank.quiet_since = now
+        while self.ended:
+            rank = self.ended[0]
             if rank.pipes and now < rank.quiet_since + _DRAIN:
-                continue
+                return
+            del self.ended[0]
             rank.close()
             rank.reported = True
             self.code = self.code or rank.code
