@@ -57,7 +57,7 @@ def list_(session: Session, where: RootOptions) -> None:
     from ..commands.environments import list_all
     from ..views import environments as views
 
-    value = list_all(_root(session, where))
+    value = list_all(_root(session, where), session.context)
     session.report.show(value, views.listing(value))
 
 

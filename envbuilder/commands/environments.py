@@ -17,7 +17,7 @@ from ..model.outcome import (
     UnfinishedBuild,
 )
 from ..model.plan import Plan
-from ..record import read_all
+from ..record import Records, judged, read_all
 from ..root import removal
 from ..root.environment_lock import read_lock
 from ..root.environments import find, number_before_default
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from .launch_requests import LaunchFacts
 
 
-def list_all(root: stamp.Root) -> Listing:
-    """Return every environment of a root; reads only."""
+def list_all(root: stamp.Root, context: Context) -> Listing:
+    """Return every environment of a root. Writes nothing but the cache of what was judged."""
+    cache = judged.cache_file(root.path, context.environ)
+    known = judged.load(cache)
+    agreed: set[str] = set()
     listed: list[EnvironmentEntry] = []
     unfinished: list[UnfinishedBuild] = []
     damaged: list[str] = []
@@ -38,13 +41,18 @@ def list_all(root: stamp.Root) -> Listing:
     for home in homes:
         default, problem = registry.default_number(home), registry.registry_problem(home)
         versions = publish.published(home)
-        listed += [_listed(home, version, default) for version in versions]
+        for version in versions:
+            records = read_all(home.evidence(version.id), known)
+            agreed |= records.judged
+            listed.append(_listed(home, version, default, records))
         unfinished += [
             UnfinishedBuild(environment=home.name, id=identity)
             for identity in publish.unpublished(home, versions)
         ]
         if problem:
             damaged.append(f"{home.name}: {problem}")
+    if agreed != known:
+        judged.store(cache, agreed)
     return Listing(
         root=str(root.path),
         site=root.site,
@@ -57,8 +65,9 @@ def list_all(root: stamp.Root) -> Listing:
     )
 
 
-def _listed(home: layout.Home, version: layout.Version, default: int | None) -> EnvironmentEntry:
-    records = read_all(home.evidence(version.id))
+def _listed(
+    home: layout.Home, version: layout.Version, default: int | None, records: Records
+) -> EnvironmentEntry:
     proofs, damaged = records.evidence, records.damaged
     passed = [proof for proof in proofs if proof.result.verdict == "passed"]
     try:
@@ -92,7 +101,7 @@ def _misfits(root: stamp.Root, *homes: layout.Home) -> tuple[str, ...]:
 def info(root: stamp.Root, environment: str, *, verify: bool = False) -> Info:
     """Return all that is known of one environment; reads only. *verify*: every file of it too."""
     home, version = find(root, environment)
-    records = read_all(home.evidence(version.id), judged_again=True)
+    records = read_all(home.evidence(version.id))
     return Info(
         environment=home.name,
         number=version.number,

@@ -232,7 +232,7 @@ class CreateStages:
 
     def result(self, lock: Lock, number: int) -> CreateResult:
         home, version = self.home, publish.find_version(self.home, number)
-        every = read_all(home.evidence(version.id), judged_again=True).evidence
+        every = read_all(home.evidence(version.id)).evidence
         passed = (each for each in every if each.result.verdict == "passed")
         # The newest of each kind of proof, in the order in which they were first made.
         kinds = {(each.result.api, each.result.transport): each for each in passed}

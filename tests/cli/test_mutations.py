@@ -259,7 +259,7 @@ def home(tmp_path: Path, plan: dict[str, Any]) -> layout.Home:
 
 @drawn
 def test_whatever_a_registry_says_a_number_is_what_its_modulefile_loads(
-    home: layout.Home, seed: int, cases: int
+    home: layout.Home, context: Context, seed: int, cases: int
 ) -> None:
     draw = random.Random(seed)
     root = store.read_root(home.root)
@@ -271,7 +271,7 @@ def test_whatever_a_registry_says_a_number_is_what_its_modulefile_loads(
     for number in range(cases):
         path, edit = (registry, changed) if draw.random() < 0.8 else (default, bytes_changed)
         path.write_bytes(edit(good[path], draw))
-        value = told(lambda: list_all(root), views.listing)
+        value = told(lambda: list_all(root, context), views.listing)
         assert {each.number: each.id for each in value.environments} == published
         one = draw.choice(sorted(published))
         found = told(lambda one=one: info(root, f"allreduce/{one}"), views.info)
@@ -288,13 +288,13 @@ def test_whatever_a_registry_says_a_number_is_what_its_modulefile_loads(
 
 @drawn
 def test_whatever_a_record_says_what_counts_is_what_the_ranks_recorded(
-    home: layout.Home, seed: int, cases: int
+    home: layout.Home, context: Context, seed: int, cases: int
 ) -> None:
     draw = random.Random(seed)
     root = store.read_root(home.root)
     folder = home.evidence(publish.published(home)[0].id)
     paths = [folder / "0001" / "evidence.json", *sorted(folder.glob("0001/ranks/*"))]
-    [good] = read_all(folder, judged_again=True).evidence
+    [good] = read_all(folder).evidence
     counted = 0
     for _ in range(cases):
         path = draw.choice([paths[0], *paths])
@@ -306,10 +306,15 @@ def test_whatever_a_record_says_what_counts_is_what_the_ranks_recorded(
             at = draw.randrange(len(lines))
             lines[at] = changed(lines[at], draw)
             path.write_bytes(b"\n".join(lines) + b"\n")
-        value = told(lambda: list_all(root), views.listing)
+        value = told(lambda: list_all(root, context), views.listing)
         found = told(lambda: info(root, "allreduce/1"), views.info)
         assert len(value.environments) == 3
         assert len(found.evidence) + len(found.damaged) == 1
+        # list says what info says, of every record.
+        [listed] = [each for each in value.environments if each.number == 1]
+        passed = [each.result for each in found.evidence if each.result.verdict == "passed"]
+        assert [listed.tier] == ([each.tier for each in passed] or [None])
+        assert listed.damaged == found.damaged
         for each in found.evidence:
             counted += 1
             if each.result.verdict != "passed":
@@ -328,7 +333,7 @@ def test_whatever_a_record_says_what_counts_is_what_the_ranks_recorded(
 
 @drawn
 def test_whatever_a_manifest_says_a_changed_file_is_named(
-    home: layout.Home, seed: int, cases: int
+    home: layout.Home, context: Context, seed: int, cases: int
 ) -> None:
     """The manifest is changed, or the prefix; nothing of that is run to find out."""
     draw = random.Random(seed)

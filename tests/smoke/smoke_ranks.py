@@ -54,8 +54,10 @@ class Rank:
         error: tuple[str, str] | None = None,
         stack: str = "",
         environment: Mapping[str, str] | None = None,
+        checks: Sequence[Key] = CHECKS,
     ) -> None:
         self.environment = environment
+        self.checks = checks
         self.number = number
         self.size = size
         self.host = host
@@ -94,7 +96,7 @@ class Rank:
                 **({} if self.environment is None else {"environment": self.environment}),
             }
         ]
-        for key in CHECKS:
+        for key in self.checks:
             what = {"check": key[0], "dtype": key[1], "bytes": key[2]}
             if key == SHUTDOWN:
                 lines.append({"event": "libraries", "paths": list(self.libraries)})

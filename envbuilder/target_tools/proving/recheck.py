@@ -13,29 +13,11 @@ SAME = ("tier", "nodes", "mpi", "runtime", "timings")
 PARTS = {"checks": ("name", "dtype", "bytes", "passed"), "libraries": ("kind", "path")}
 
 
-def miscounted(run, result):
-    """Return why as many ranks, on as many nodes, cannot have passed; None: they can.
-
-    Looks at the names of their records alone. *run*: the folder of one smoke test, *result*: a
-    SmokeResult as JSON.
-    """
-    names = [path.name for path in (run / RECORDS).glob(RECORD_FILES)]
-    if not names or result["verdict"] != "passed":
-        return None
-    # rank-HOST-PID.jsonl
-    hosts = {name[len("rank-") :].rpartition("-")[0] for name in names}
-    if len(names) < result["ranks"]:
-        return f"{result['ranks']} ranks passed, and records are there of {len(names)}"
-    if len(hosts) < len(set(result["nodes"])):
-        return f"it names {len(set(result['nodes']))} nodes, and records are of {len(hosts)}"
-    return None
-
-
 def refuted(run, told_execution, result):
     """Return what the ranks' records say otherwise than a passed result; None: nothing, or none.
 
-    The judge looks at them once more. *run*, *result*: see ``miscounted``; *told_execution*: native
-    or emulated, as the evidence says.
+    The judge looks at them once more. *run*: the folder of one smoke test; *result*: a SmokeResult
+    as JSON; *told_execution*: native or emulated, as the evidence says.
     """
     folder = run / RECORDS
     nonce = nonce_of(folder)

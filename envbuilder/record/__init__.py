@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Set
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from .model.evidence import Evidence, SmokeResult
-from .target_tools.proving.evidence import RECORD
-from .target_tools.proving.recheck import miscounted, refuted
+from ..model.evidence import Evidence, SmokeResult
+from ..target_tools.proving.evidence import RECORD
+from ..target_tools.proving.recheck import refuted
+from .judged import state_of
 
 
 class Records(NamedTuple):
     """What was recorded of an environment, oldest first; ``damaged``: records that count for
-    nothing, a line each.
+    nothing, a line each. ``judged``: the states of the runs that the judge agrees with.
     """
 
     evidence: tuple[Evidence, ...]
     damaged: tuple[str, ...]
+    judged: frozenset[str]
 
 
-def read_all(folder: Path, *, judged_again: bool = False) -> Records:
+def read_all(folder: Path, judged: Set[str] = frozenset()) -> Records:
     """Return every record of an environment. A damaged one is told and takes no other along.
 
-    Where the ranks' own records are kept, a result must fit their number and hosts; with
-    *judged_again*, which takes some milliseconds for each, all that the judge says of them.
+    Where the ranks' own records are kept, the judge looks at them once more, which takes some
+    milliseconds: what it says of them counts. *judged*: the states of runs that are known to be as
+    it says.
     """
+    agreed: set[str] = set()
+    now = time.time_ns()
     evidence, damaged = [], []
     runs = [name for name in _names(folder) if name.isascii() and name.isdecimal()]
     # By number: as text 10000 comes before 9999.
     for name in sorted(runs, key=int):
         path = folder / name / RECORD
+        # Before it is read: what is put in its place meanwhile has another one.
+        state = state_of(path.parent, now)
         try:
             one = Evidence.model_validate_json(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -44,11 +53,12 @@ def read_all(folder: Path, *, judged_again: bool = False) -> Records:
             continue
         if fault := _fault(one.result):
             damaged.append(f"{path} contradicts itself: {fault}")
-        elif fault := _ranks_fault(path.parent, one, judged_again):
+        elif state not in judged and (fault := _ranks_fault(path.parent, one)):
             damaged.append(f"{path} is not what its ranks recorded: {fault}")
         else:
             evidence.append(one)
-    return Records(tuple(evidence), tuple(damaged))
+            agreed |= {state} if state else set()
+    return Records(tuple(evidence), tuple(damaged), frozenset(agreed))
 
 
 def _names(folder: Path) -> list[str]:
@@ -59,12 +69,10 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _ranks_fault(run: Path, evidence: Evidence, judged_again: bool) -> str | None:
+def _ranks_fault(run: Path, evidence: Evidence) -> str | None:
     """Return why evidence cannot be of the records that its ranks left beside it."""
-    result = evidence.result
-    few = {"verdict": result.verdict, "ranks": result.ranks, "nodes": result.nodes}
-    fault: str | None = miscounted(run, few)
-    return fault or (refuted(run, evidence.execution, result.plain()) if judged_again else None)
+    fault: str | None = refuted(run, evidence.execution, evidence.result.plain())
+    return fault
 
 
 def _fault(result: SmokeResult) -> str | None:
