@@ -7,6 +7,13 @@ import signal
 from collections.abc import Callable
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes, or is made, tells of the machine alone. The checkout stays as it is.
+settings.register_profile(
+    "any machine", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 
 def pytest_configure() -> None:

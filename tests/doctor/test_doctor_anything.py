@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from envbuilder.doctor.mpi import identify
@@ -13,11 +13,7 @@ from envbuilder.doctor.network import address, pip_options
 from envbuilder.host import Host, search_path
 from envbuilder.target_tools.messages import one_line
 
-# No example database in the checkout, and no limit on the time of a slow machine.
-UNHURRIED = settings(deadline=None, database=None)
 
-
-@UNHURRIED
 @given(st.text())
 def test_any_text_becomes_a_line(text: str) -> None:
     line = one_line(text)
@@ -25,13 +21,11 @@ def test_any_text_becomes_a_line(text: str) -> None:
     assert 1 <= len(line) <= 500
 
 
-@UNHURRIED
 @given(st.text())
 def test_any_text_is_an_address_without_credentials(text: str) -> None:
     assert "secret" not in address(f"https://{text.replace('secret', '')}:secret@index.example/")
 
 
-@UNHURRIED
 @given(st.text(), st.sampled_from(["mpirun", "mpicc", "srun", "jsrun"]))
 def test_any_text_is_identified_or_not(text: str, command: str) -> None:
     implementation, version = identify(command, text)
@@ -39,14 +33,12 @@ def test_any_text_is_identified_or_not(text: str, command: str) -> None:
     assert version is None or version[0].isdigit()
 
 
-@UNHURRIED
 @given(st.text())
 def test_any_path_is_searched(text: str) -> None:
     folders = search_path({"PATH": text}).folders
     assert all(folder.startswith("/") and Path(folder).is_dir() for folder in folders)
 
 
-@UNHURRIED
 @given(st.text())
 def test_any_pip_configuration_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, text: str

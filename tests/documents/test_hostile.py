@@ -103,8 +103,7 @@ def check(path: Path, data: bytes, known: Knowledge) -> None:
 
 hypothesis_settings = settings(
     max_examples=300,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 

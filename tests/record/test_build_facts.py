@@ -81,7 +81,7 @@ JSON = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_forged_record_is_an_error_or_facts_never_a_traceback(
     tmp_path: Path, data: st.DataObject

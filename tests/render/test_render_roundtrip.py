@@ -58,7 +58,6 @@ PATHS = TEXT.map(lambda text: "/" + text.replace(":", "").replace("/", "")[:60].
 # Each example starts a process; a fixed seed keeps a run of the tests repeatable.
 fuzzed = settings(
     max_examples=60,
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

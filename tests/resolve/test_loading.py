@@ -269,7 +269,7 @@ def every_order(
     return found
 
 
-@settings(max_examples=300, deadline=None, database=None)
+@settings(max_examples=300)
 @given(problems, st.data())
 def test_there_is_an_order_if_some_order_ends_as_planned(
     problem: Problem, data: st.DataObject

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envbuilder import data
@@ -130,7 +130,7 @@ def stack_of(inputs: ProblemInputs, stack: Stack) -> StackFacts:
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(plain=recipes(), site=st.sampled_from(SITES))
 def test_no_error_row_holds_for_a_plan(plain: dict[str, Any], site: str) -> None:
     request_ = asked(plain, site)

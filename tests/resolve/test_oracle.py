@@ -50,10 +50,8 @@ LOTS = [
 
 pytestmark = pytest.mark.thorough
 
-unhurried = settings(
+drawn = settings(
     max_examples=60,
-    deadline=None,
-    database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
@@ -155,19 +153,19 @@ def test_the_dense_problems_are_folded_and_the_others_have_several_conflicts() -
     assert sum(counts[n] for n in counts if n > 1) > 25, counts
 
 
-@unhurried
+@drawn
 @given(problems)
 def test_the_engine_finds_the_best_stack(problem: Problem) -> None:
     check_best(problem)
 
 
-@unhurried
+@drawn
 @given(problems)
 def test_every_conflict_is_one_and_is_minimal(problem: Problem) -> None:
     check_conflict(problem)
 
 
-@unhurried
+@drawn
 @given(problems)
 def test_the_closest_stacks_are_the_closest(problem: Problem) -> None:
     check_closest(problem)
