@@ -14,7 +14,7 @@ case $("$py" -c 'import sys; print("%d.%d" % sys.version_info[:2])') in
         --no-cache-dir --no-deps --no-build-isolation --no-binary mpi4py 'mpi4py<4'
     ;;
 *)
-    "$py" -m pip install -qq numpy pytest hypothesis 'flit_core>=3.8,<4' mpi4py "$mpi" \
+    "$py" -m pip install -qq numpy ml_dtypes pytest hypothesis 'flit_core>=3.8,<4' mpi4py "$mpi" \
         ${torch:+"torch==$torch"}
     ;;
 esac

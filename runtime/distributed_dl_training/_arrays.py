@@ -1,4 +1,8 @@
-"""How numpy's arrays come to the collectives: they are what the engines take."""
+"""How numpy's arrays come to the collectives: they are what the engines take.
+
+numpy has no bfloat16.  Arrays of the one of the package ml_dtypes travel as torch's do, and meet
+those: results are of its dtype again.
+"""
 
 from typing import TYPE_CHECKING, Any, Optional, Tuple
 
@@ -6,13 +10,14 @@ import numpy
 
 from distributed_dl_training._collectives import Local
 from distributed_dl_training._core import Array
+from distributed_dl_training._memory import BFLOAT16
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
 class Arrays:
-    """numpy's adapter: arrays are what the engines take."""
+    """numpy's adapter."""
 
     def read(self, tensor: "ArrayLike") -> Local:
         try:
@@ -30,12 +35,16 @@ class Arrays:
                 array = array.astype(dtype.newbyteorder("="))
                 name = array.dtype.name if dtype.names is None else str(array.dtype)
         flat = array.reshape(-1) if array.flags.c_contiguous else array.ravel()
+        if name == "bfloat16":
+            flat = flat.view(BFLOAT16)
         return Local(flat, array.shape, name)
 
     def write(self, tensor: Any) -> Optional[Array]:
         return None  # nothing in this module changes its arguments
 
     def make(self, flat: Array, shape: Tuple[int, ...], like: Any) -> Array:
+        if flat.dtype == BFLOAT16:
+            flat = flat.view(numpy.asarray(like).dtype)
         return flat.reshape(shape)
 
     def put(self, tensor: Any, value: Any) -> None:

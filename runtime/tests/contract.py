@@ -200,6 +200,32 @@ def case_float16(t: Framework) -> None:
     t.same(got, np.full(2, np.inf, dtype="f2"))
 
 
+@only(framework="numpy")
+def case_bfloat16(t: Framework) -> None:
+    """Of ml_dtypes: numpy has none, and Horovod carries none (horovod/common/message.h:30)."""
+    try:
+        from ml_dtypes import bfloat16
+    except ImportError:
+        return
+    hvd = t.hvd
+    size, me = hvd.size(), hvd.rank()
+    # Half a unit in the last place from each rank: rounded after each addition they would be lost.
+    small = np.array([[1.0 if me == 0 else 2.0**-8, me]], dtype=bfloat16)
+    exact = np.array([[1.0 + (size - 1) * 2.0**-8, sum(range(size))]])
+    for got, want in (
+        (hvd.allreduce(small, op=hvd.Sum), exact.astype(bfloat16)),
+        (hvd.allreduce(small[0, 1], op=hvd.Max), np.array(size - 1, dtype=bfloat16)),
+        (hvd.grouped_allreduce([small, small[0]], op=hvd.Sum)[1], exact[0].astype(bfloat16)),
+        (hvd.reducescatter(np.ones(size, bfloat16), op=hvd.Sum), np.array([size], bfloat16)),
+        (hvd.allgather(np.full(me, me, bfloat16)), np.repeat(range(size), range(size))),
+        (hvd.broadcast(small, size - 1), np.array([[2.0**-8 if size > 1 else 1.0, size - 1]])),
+        (hvd.alltoall(np.full(size, me, bfloat16))[0], np.arange(size)),
+        (hvd.allreduce(np.array([], bfloat16)), np.array([])),
+    ):
+        assert got.dtype == bfloat16 and got.shape == want.shape, (got, want)
+        assert got.tobytes() == want.astype(bfloat16).tobytes(), (got, want)
+
+
 def case_nan(t: Framework) -> None:
     hvd = t.hvd
     for dtype in ("f2", "f4", "f8"):

@@ -16,6 +16,7 @@ import distributed_dl_training.numpy as hvd
 from distributed_dl_training import _fusion, _session
 
 WAY = sys.argv[1]
+RANK = next(os.environ[n] for n in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "RANK") if n in os.environ)
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 
@@ -103,8 +104,7 @@ def leave() -> None:
 
 
 def settings_differ() -> None:
-    names = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
-    os.environ["DDLT_CACHE_CAPACITY"] = next(os.environ[one] for one in names if one in os.environ)
+    os.environ["DDLT_CACHE_CAPACITY"] = RANK
     try:
         hvd.init()
     except ValueError as error:
@@ -118,6 +118,10 @@ def settings_differ() -> None:
 def main() -> None:
     if WAY == "settings_differ":
         settings_differ()
+        return
+    if WAY.startswith("absent") and RANK == "1":
+        if WAY == "absent_stopped":
+            os.kill(os.getpid(), signal.SIGSTOP)
         return
     start()
     hvd.barrier()

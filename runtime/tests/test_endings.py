@@ -1,5 +1,7 @@
 """Every way in which a rank may end, stop or be slow: what the others say, and that they end."""
 
+import re
+
 import pytest
 
 from launcher import job, mpi_job, why_not
@@ -35,7 +37,7 @@ def test_lost_rank_ends_the_job(engine: str, way: str, text: str, ranks: int) ->
     needs(engine)
     if engine == "gloo" and way == "os_exit_3":
         pytest.skip("without a launcher nobody ends those that wait for it before the limit")
-    outcome = job(engine, ranks, "endings.py", way, limit=40, environ=LIMITS)
+    outcome = job(engine, ranks, "endings.py", way, limit=90, environ=LIMITS)
     assert outcome.code not in (0, None), outcome
     assert outcome.orphans == []
     assert text in outcome.output
@@ -47,7 +49,7 @@ def test_lost_rank_ends_the_job(engine: str, way: str, text: str, ranks: int) ->
 def test_stopped_before_it_asks(engine: str, ranks: int) -> None:
     """The others agree on nothing: an error names the tensor, and who does not answer."""
     needs(engine)
-    outcome = job(engine, ranks, "endings.py", "stop_before", limit=40, environ=LIMITS)
+    outcome = job(engine, ranks, "endings.py", "stop_before", limit=90, environ=LIMITS)
     assert outcome.code not in (0, None), outcome
     assert outcome.orphans == []
     assert "StallError: rank" in outcome.output
@@ -61,7 +63,7 @@ def test_stopped_before_it_asks(engine: str, ranks: int) -> None:
 def test_stopped_inside_a_collective(engine: str, ranks: int) -> None:
     """The others are inside as well: their watchdogs report, and end the job."""
     needs(engine)
-    outcome = job(engine, ranks, "endings.py", "stop_inside", limit=40, environ=LIMITS)
+    outcome = job(engine, ranks, "endings.py", "stop_inside", limit=90, environ=LIMITS)
     assert outcome.code not in (0, None), outcome
     assert outcome.orphans == []
     assert "signal while inside" in outcome.output
@@ -79,7 +81,7 @@ def test_stall_that_the_program_catches(engine: str, way: str) -> None:
     """The program comes to its end, and the job ends there: nobody waits for the lost rank."""
     needs(engine)
     limits = dict(LIMITS, DDLT_STALL_SHUTDOWN_TIME_SECONDS="2")
-    outcome = job(engine, 2, "endings.py", way, limit=20, environ=limits)
+    outcome = job(engine, 2, "endings.py", way, limit=60, environ=limits)
     assert outcome.code == 1, outcome
     assert outcome.orphans == []
     assert "caught it" in outcome.output
@@ -104,7 +106,7 @@ def test_slow_rank_is_reported_and_waited_for(engine: str) -> None:
 def test_silent_exit_ends_the_job(engine: str, ranks: int) -> None:
     """os._exit(0) tells nobody; MPICH's mpiexec may even return 0, but nothing hangs."""
     needs(engine)
-    outcome = job(engine, ranks, "endings.py", "os_exit_0", limit=40, environ=LIMITS)
+    outcome = job(engine, ranks, "endings.py", "os_exit_0", limit=90, environ=LIMITS)
     assert outcome.code is not None
     assert outcome.orphans == []
     assert "went on" not in outcome.output
@@ -116,17 +118,32 @@ def test_silent_exit_ends_the_job(engine: str, ranks: int) -> None:
 )
 def test_good_end(way: str, ranks: int) -> None:
     needs("mpi")
-    outcome = mpi_job(ranks, "endings.py", way, limit=40)
+    outcome = mpi_job(ranks, "endings.py", way, limit=90)
     assert outcome.code == 0, outcome.output
     assert outcome.orphans == []
     assert outcome.output == ""
+
+
+@pytest.mark.parametrize("way", ["absent_ended", "absent_stopped"])
+@ENGINES
+def test_rank_that_does_not_join_is_named(engine: str, way: str) -> None:
+    """Under a launcher that knows nothing of init, or none: who waits says for whom, and ends."""
+    needs(engine)
+    environ = dict(LIMITS, DDLT_INIT_TIMEOUT_SECONDS="3")
+    outcome = job(engine, 2, "endings.py", way, limit=90, environ=environ)
+    assert outcome.code not in (0, None), outcome
+    assert outcome.orphans == []
+    named = re.search(r"rank 0 .*has waited 3 s in init.*: rank 1 (.*)", outcome.output)
+    assert named, outcome.output
+    # Over gloo the store tells as well, if torch has been loaded by then.
+    assert named.group(1) in ("did not join", "of this node has not called init")
 
 
 @ENGINES
 def test_settings_that_differ(engine: str) -> None:
     """All ranks refuse to begin, and may try again."""
     needs(engine)
-    outcome = job(engine, 3, "endings.py", "settings_differ", limit=40)
+    outcome = job(engine, 3, "endings.py", "settings_differ", limit=90)
     assert outcome.code == 0, outcome.output
 
 

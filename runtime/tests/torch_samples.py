@@ -18,6 +18,19 @@ INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
 INTEGERS += [
     getattr(torch, f"uint{bits}") for bits in (16, 32, 64) if hasattr(torch, f"uint{bits}")
 ]
+# What Horovod carries, by the line of horovod/torch/adapter_v2.cc of 0.28.1 that says so.  All else
+# is "Invalid tensor type." there (line 93), and this runtime's own: bool, bfloat16, complex numbers
+# and the further unsigned integers.
+OF_HOROVOD = {
+    torch.uint8: 76,
+    torch.int8: 78,
+    torch.int16: 80,
+    torch.int32: 82,
+    torch.int64: 84,
+    torch.float16: 86,
+    torch.float32: 88,
+    torch.float64: 90,
+}
 COMPLEX = [torch.complex64, torch.complex128]
 DEVICE = os.environ.get("DDLT_TEST_DEVICE", "cpu")
 

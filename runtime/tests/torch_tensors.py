@@ -19,6 +19,7 @@ from torch_samples import (
     DEVICE,
     FLOATS,
     INTEGERS,
+    OF_HOROVOD,
     added,
     generator,
     mine,
@@ -31,6 +32,8 @@ from torch_samples import (
 
 
 def case_allreduce_dtypes() -> None:
+    """Those of Horovod are among them: ``OF_HOROVOD`` has the line for each."""
+    assert {*OF_HOROVOD} <= {*FLOATS, *INTEGERS}
     for dtype in FLOATS + INTEGERS + COMPLEX:
         for shape in ((), (0,), (5,), (2, 3)):
             total = added(samples(dtype, *shape))
@@ -41,8 +44,9 @@ def case_allreduce_dtypes() -> None:
         stacked = torch.stack([each.cpu().double() for each in samples(dtype, 9)])
         for op, want in ((hvd.Min, stacked.amin(0)), (hvd.Max, stacked.amax(0))):
             same(hvd.allreduce(mine(dtype, 9), op=op), want.to(dtype).to(DEVICE))
-    product = torch.stack([each.double() for each in samples(torch.int32, 9)]).prod(0)
-    same(hvd.allreduce(mine(torch.int32, 9), op=hvd.Product), product.int())
+        integers = torch.stack([each.cpu().long() for each in samples(dtype, 9)])
+        product = integers.prod(0).to(dtype).to(DEVICE)  # too large, it is the rest of a division
+        same(hvd.allreduce(mine(dtype, 9), op=hvd.Product), product)
     flags = torch.tensor([True, False, hvd.rank() == 0])
     same(hvd.allreduce(flags, op=hvd.Max), torch.tensor([True, False, True]))
     same(hvd.allreduce(flags, op=hvd.Min), torch.tensor([True, False, hvd.size() == 1]))
@@ -61,6 +65,16 @@ def case_bfloat16_is_rounded_once() -> None:
     values = torch.randn(70000, generator=generator(1)).bfloat16()
     factor = float(hvd.size())
     same(hvd.allreduce(values, op=hvd.Sum), (values.float() * factor).bfloat16())
+
+
+def case_one_element_of_any_stride() -> None:
+    """Contiguous to torch, and the bytes of those that numpy lacks are still to be reached."""
+    for dtype in FLOATS:
+        one = torch.tensor(2.0, dtype=dtype).expand(1)
+        assert one.is_contiguous() and one.stride() == (0,)
+        same(hvd.allreduce(one, op=hvd.Sum), torch.tensor([2.0 * hvd.size()], dtype=dtype))
+        same(hvd.allgather(one), torch.full((hvd.size(),), 2.0, dtype=dtype))
+        same(hvd.broadcast_(one, 0), one)
 
 
 def case_layouts_and_in_place() -> None:
@@ -105,6 +119,12 @@ def case_moves() -> None:
         parts = [sample(each, dtype, each, 2) for each in range(size)]
         same(hvd.allgather(parts[rank]), torch.cat(parts))
         same(hvd.broadcast(mine(dtype, 2, 2), 0), sample(0, dtype, 2, 2))
+        sent = [sample(each, dtype, size, 2) for each in range(size)]
+        rows, received = hvd.alltoall(sent[rank], [1] * size)
+        same(rows, torch.stack([each[rank] for each in sent]))
+        assert received.tolist() == [1] * size
+        if dtype is not torch.bool:
+            same(hvd.reducescatter(sent[rank], op=hvd.Sum), added(sent)[rank : rank + 1])
     if hasattr(torch, "float8_e5m2"):
         eighth = torch.tensor([float(rank)]).to(torch.float8_e5m2)
         got = hvd.allgather(eighth)

@@ -142,6 +142,46 @@ def case_schedulers_and_clipping() -> None:
     close(model, alone)
 
 
+def case_grad_scaler() -> None:
+    """Scaled gradients: one rank whose share overflows lets all ranks leave out the step.
+
+    Horovod's recipe (examples/pytorch/pytorch_mnist.py:82 of 0.28.1): synchronize, unscale, step.
+    """
+    if not hasattr(torch.amp, "GradScaler"):  # torch 2.3 has it for processors
+        return
+
+    def trained(distribute: bool) -> Tuple[Any, List[float]]:
+        model = network()
+        optimizer = sgd(model)
+        if distribute:
+            optimizer = hvd.DistributedOptimizer(optimizer, model.named_parameters())
+        scaler = torch.amp.GradScaler(DEVICE, init_scale=2.0**10, growth_interval=3)
+        scales = []
+        for step in range(12):
+            x, y = batch(step)
+            if step in (4, 8):
+                y[-1] = float("inf")  # of the last rank's share
+            optimizer.zero_grad()
+            rows = (share(x), share(y)) if distribute else (x, y)
+            loss = torch.nn.functional.mse_loss(model(rows[0]), rows[1])
+            scaler.scale(loss).backward()
+            with contextlib.ExitStack() as stack:
+                if distribute:
+                    optimizer.synchronize()
+                    stack.enter_context(optimizer.skip_synchronize())
+                scaler.unscale_(optimizer)
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                scaler.step(optimizer)
+            scaler.update()
+            scales.append(scaler.get_scale())
+        return model, scales
+
+    model, scales = trained(True)
+    alone, wanted = trained(False)
+    assert scales == wanted and set(scales) == {2.0**10, 2.0**11}, scales
+    close(model, alone)
+
+
 def case_misuse() -> None:
     model = network()
     with refused(ValueError):

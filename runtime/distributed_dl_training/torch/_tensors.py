@@ -35,7 +35,7 @@ class Tensors:
         held = tensor.detach()
         if not held.is_contiguous() or (held.device.type != "cpu" and not stays_on_device(held)):
             return None
-        return memory_of(held.view(-1))
+        return memory_of(_line(held))
 
     def make(self, flat: Array, shape: Tuple[int, ...], like: Any) -> Any:
         if isinstance(flat, numpy.ndarray):
@@ -120,4 +120,13 @@ def _flat(held: Any) -> Any:
     for resolve in ("resolve_conj", "resolve_neg"):  # views that only note what to do
         if hasattr(held, resolve):
             held = getattr(held, resolve)()
-    return held.contiguous().view(-1)
+    return _line(held.contiguous())
+
+
+def _line(held: Any) -> Any:
+    """Return a contiguous tensor as a flat one, of stride 1: torch lets a single element have any.
+
+    The gradient of a sum is such a one: expanded, with stride 0.
+    """
+    flat = held.view(-1)
+    return flat if flat.stride(0) == 1 else flat.as_strided(flat.shape, (1,))
