@@ -37,7 +37,7 @@ def hand_over(lock: Lock, downloads: Path, folder: Path) -> None:
     """
     wheelhouse = folder / "wheelhouse"
     wheelhouse.mkdir(exist_ok=True)
-    for artifact in lock.index_files:
+    for artifact in lock.wheelhouse:
         if (downloads / artifact.filename).is_file():
             (downloads / artifact.filename).replace(wheelhouse / artifact.filename)
 

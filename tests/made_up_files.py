@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envbuilder.model.artifact import Sdist, Wheel
+from envbuilder.model.artifact import GitRevision, GitTree, Sdist, Wheel, tree_file
 from envbuilder.model.base import sha256_text
 from envbuilder.model.lock_check import only_built_with
 from envbuilder.model.plan import Lock, Plan
@@ -25,6 +25,13 @@ def sdist(name: str, version: str) -> Sdist:
     return Sdist(name=name, version=version, filename=file, url=url, sha256=sha256)
 
 
+def tree(name: str, version: str, revision: GitRevision) -> GitTree:
+    """Return a git tree without submodules."""
+    file, where = tree_file(name, version), revision.model_dump()
+    sums = {"tree": "d" * 40, "sha256": sha256_text(file), "size": 10240}
+    return GitTree(name=name, version=version, filename=file, **where, **sums)
+
+
 def locked(plan: Plan) -> Lock:
     """Return the lock of *plan* with a file for all that comes from the index."""
     tools = only_built_with(plan)
@@ -41,5 +48,6 @@ def locked(plan: Plan) -> Lock:
         for each in plan.builds
         if each.tree is None
     ]
-    files = sorted((*wheels, *sources), key=lambda each: each.name)
+    trees = [tree(each.component, each.version, each.tree) for each in plan.builds if each.tree]
+    files = sorted((*wheels, *sources, *trees), key=lambda each: each.name)
     return Lock(plan=plan, artifacts=tuple(files))

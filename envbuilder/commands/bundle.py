@@ -84,7 +84,7 @@ def _of_facts(facts: dict[str, Any], lock: Lock) -> Iterator[str]:
 
 def _of_files(files: dict[str, str | None], lock: Lock) -> Iterator[str]:
     """Yield what would be installed or applied and is not what the lock says."""
-    wanted = {f"{_WHEELHOUSE}{each.filename}": each.sha256 for each in lock.index_files}
+    wanted = {f"{_WHEELHOUSE}{each.filename}": each.sha256 for each in lock.wheelhouse}
     patches = {f"build/patches/{each.name}.patch": each.sha256 for each in lock.plan.patches}
     for name, sha256 in {**wanted, **patches}.items():
         if name not in files:

@@ -29,7 +29,6 @@ from ..model.lock_check import contradictions
 from ..model.outcome import LockCheck
 from ..model.places import Places
 from ..model.plan import Lock, Modules, Plan
-from ..model.profiles import recipe_arguments
 from ..model.resolution import decided
 from ..model.site import glibc_of
 from ..render.build import render_shell
@@ -89,19 +88,8 @@ def _check_fits(lock: Lock, file: Path, plan_inputs: PlanInputs) -> None:
     check_is_for(lock, file, recipe, plan_inputs.site.name, plan_inputs.arch)
 
 
-def check_buildable(planned: Plan, prefix: PrefixParts) -> None:
+def check_buildable(prefix: PrefixParts) -> None:
     """Raise UsageError for a plan that is not ``lockable``, with what can be done instead."""
-    for build in planned.builds:
-        if build.tree is not None:
-            raise UsageError(
-                f"{planned.recipe} builds {build.component} {build.version} from its git tree "
-                f"{build.tree.tag}, and a lock holds files with their sha256, which a tree with "
-                "submodules is not; it is planned and rendered",
-                f"envbuild render {recipe_arguments(planned)} --as script shows the build: clone, "
-                "commit, submodules, environment",
-                f"or take a {build.component} that is built already, a module or a wheel: a recipe "
-                f"without 'from-source: [{build.component}]'",
-            )
     if prefix.refusal:
         raise UsageError(prefix.refusal.message, *prefix.refusal.hints)
 
@@ -131,10 +119,10 @@ def obtain_lock(
 ) -> Lock:
     """Ask pip for the files; a pin that the index lacks is barred and the stack solved again.
 
-    *scratch* is a folder for this alone; it is made, and removed at the end. Wheels that pip had to
-    download for its answer are left in *downloads*.
+    *scratch* is a folder for this alone; it is made, and removed at the end. What had to be
+    downloaded for the answer, wheels and git trees, is left in *downloads*.
     """
-    check_buildable(planned, plan_inputs.prefix_of(planned))
+    check_buildable(plan_inputs.prefix_of(planned))
     recipe, components = plan_inputs.recipe.value, plan_inputs.knowledge.value.components
     distributions = distributions_of(recipe, components)
     refused: frozenset[tuple[str, str]] = frozenset()

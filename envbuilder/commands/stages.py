@@ -94,7 +94,7 @@ class CreateStages:
         plan_inputs, home = self.plan_inputs, self.home
         if self.given:
             build_texts(self.given, places_of(home, self.given.id()), plan_inputs)
-        check_buildable(self.planned, plan_inputs.prefix_of(self.planned))
+        check_buildable(plan_inputs.prefix_of(self.planned))
         if here:
             _check_machine(self.options, plan_inputs)
         shared = self.options.shared
@@ -110,9 +110,11 @@ class CreateStages:
             environ = held.environ(self.context.environ)
             yield replace(self, context=replace(self.context, environ=environ))
 
-    def lock(self) -> Lock:
+    def lock(self, downloads: Path) -> Lock:
         scratch = self.output / f".{self.plan_inputs.recipe.value.name}.locking"
-        return self.given or obtain_lock(self.plan_inputs, self.planned, self.context, scratch)
+        return self.given or obtain_lock(
+            self.plan_inputs, self.planned, self.context, scratch, downloads
+        )
 
     def root_lock(self) -> Lock:
         lock = self.given or self._lock_of_root()
@@ -291,14 +293,16 @@ class CreateStages:
     def write(self, folder: Path, texts: Mapping[str, str]) -> None:
         prepare(folder, texts, self.plan_inputs.runtime_source)
 
-    def fetch(self, folder: Path, lock: Lock) -> None:
+    def fetch(self, folder: Path, lock: Lock, downloads: Path | None) -> None:
+        if downloads is not None:
+            hand_over(lock, downloads, folder)
         title = f"fetch {len(lock.artifacts)} files for {lock.plan.arch}"
         with self.context.reporter.working(title):
             _fetch(folder, self.context)
 
 
 def _downloads(home: layout.Home) -> Path:
-    """Return where wheels are that pip had to download to say what it would install."""
+    """Return where what had to be downloaded to make the lock is."""
     return home.scratch / "downloads"
 
 
@@ -404,6 +408,9 @@ def _fetch(build: Path, context: Context) -> None:
       for list in sources.txt fetch.txt; do
         "$1" -B target_tools fetch "$list" wheelhouse <<<"$settings"
       done
+      if [[ -e trees.json ]]; then
+        "$1" -B target_tools fetch-trees trees.json wheelhouse
+      fi
     """
     (build / "wheelhouse").mkdir(exist_ok=True)
     done = process.run(

@@ -9,19 +9,20 @@ Python that envbuild runs on is asked for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import BuildError
-from ..model.artifact import IndexFile, Sdist, Wheel
+from ..model.artifact import GitTree, IndexFile, Sdist, Wheel
 from ..model.knowledge import Component
 from ..model.lock_check import only_built_with
 from ..model.plan import Lock, Plan, SourceBuild
 from ..model.recipe import Recipe
 from ..target_tools.files import file_name, sha256_of
 from ..target_tools.names import normalize
+from .git_trees import lock_tree
 from .index import Index, IndexFiles, SourceFile, local_path, without_credentials
 from .index_order import check_indexes, unhashed_note
 from .pip_report import InstalledDistributions, PipReport, ask_for_target, ask_own
@@ -85,7 +86,8 @@ class LockEnvironment:
     ``inside`` starts a command in the plan's environment, with *scratch*/venv as its virtualenv;
     ``outside`` without the plan's modules and variables. ``here``: the plan's interpreter and
     modules are on this machine. ``glibc`` is the target's. ``say`` tells a user what is unusual.
-    ``downloads``: a folder for wheels that had to be downloaded to be asked about; None: for none.
+    ``downloads``: a folder for what had to be downloaded to be asked about, wheels and git trees;
+    None: it is not kept.
     """
 
     inside: Run
@@ -114,7 +116,7 @@ def make_lock(
     sources = environment.sources(report.settings, environment.environ)
     check_indexes(plan, report.installs, sources, environment.downloads, environment.say)
     files: list[IndexFile] = []
-    for build in plan.builds:
+    for build in (each for each in plan.builds if each.tree is None):
         name, exact = names[build.component], build.component in known.exact
         found = sources.sdist(build.component, name, build.version, exact=exact)
         if found.yanked is not None:
@@ -128,8 +130,12 @@ def make_lock(
     files += [_wheel(entry, tools) for entry in report.installs]
     imports = {normalize(name): module for name, module in known.imports.items()}
     sizes = _sizes(files, sources, environment.downloads)
-    needs = {each.name: report.needs.get(each.name, ()) for each in files}
-    whole = []
+    trees = [
+        each.model_copy(update={"imports": imports.get(each.name)})
+        for each in _trees(plan, environment, names)
+    ]
+    needs = {each.name: report.needs.get(each.name, ()) for each in (*files, *trees)}
+    whole: list[IndexFile | GitTree] = [*trees]
     for each in files:
         said: dict[str, object] = {"size": sizes[each.url], "imports": imports.get(each.name)}
         if each.kind == "wheel":
@@ -199,11 +205,26 @@ def _installed(
 def _distribution(plan: Plan, build: SourceBuild, known: Distributions) -> str:
     pins = (pin for pin in (*plan.pins, *plan.build_pins) if pin.origin == "build")
     own = next((pin.locator for pin in pins if pin.component == build.component), build.component)
+    # Of a git tree the locator is its URL and tag.
+    own = build.component if build.tree else own
     return normalize(known.names.get(build.component, own))
 
 
-def _sdist(plan: Plan, build: SourceBuild, name: str, file: SourceFile) -> Sdist:
+def _trees(plan: Plan, environment: LockEnvironment, names: Mapping[str, str]) -> Iterator[GitTree]:
+    folder = environment.downloads or environment.scratch / "trees"
+    for build in plan.builds:
+        if build.tree is not None:
+            where = (folder, environment.environ, environment.say)
+            tree = lock_tree(names[build.component], build.version, build.tree, *where)
+            yield tree.model_copy(update={"build_only": _builds_only(plan, build)})
+
+
+def _builds_only(plan: Plan, build: SourceBuild) -> bool:
     tools = {pin.component for pin in plan.build_pins}
+    return plan.pin(build.component) is None and build.component in tools
+
+
+def _sdist(plan: Plan, build: SourceBuild, name: str, file: SourceFile) -> Sdist:
     return Sdist(
         name=name,
         version=build.version,
@@ -211,7 +232,7 @@ def _sdist(plan: Plan, build: SourceBuild, name: str, file: SourceFile) -> Sdist
         url=file.url,
         sha256=str(file.sha256),
         size=file.size,
-        build_only=plan.pin(build.component) is None and build.component in tools,
+        build_only=_builds_only(plan, build),
     )
 
 

@@ -1,7 +1,7 @@
 """The files that an environment is made of, by their kind: what each is known by, and no more.
 
-Patches and git trees are decided with the plan, which knows their hash without a network; the other
-kinds are what a lock adds to it.
+Patches are decided with the plan, which knows their hash without a network; the other kinds are
+what a lock adds to it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .base import Document, GitCommit, Line, Name, Sha256
-from .recipe import CleanUrl
+from .recipe import CleanUrl, GitUrl
 
 
 class _IndexFile(Document):
@@ -52,13 +52,41 @@ class CondaArchive(Document):
     sha256: Sha256
 
 
-class GitTree(Document):
-    """Sources that are cloned, with their submodules, at one commit."""
+class GitRevision(Document):
+    """A commit of a git repository, and the tag that meant it when it was recorded."""
 
-    kind: Literal["git-tree"] = "git-tree"
-    url: CleanUrl
+    url: GitUrl
     tag: Line
     commit: GitCommit
+
+
+class Submodule(Document):
+    """A git tree inside another one, at the commit that its parent pins.
+
+    ``url``: as its parent says, without credentials; ssh's USER@HOST:PATH is one as well.
+    """
+
+    path: Line = Field(description="Relative to the whole tree.")
+    url: Line
+    commit: GitCommit
+
+
+class GitTree(GitRevision):
+    """The sources of what the plan builds, with all submodules, as one archive.
+
+    ``sha256`` is that of the archive, whose bytes follow from the tree: target_tools/tree_archive.
+    """
+
+    kind: Literal["git-tree"] = "git-tree"
+    name: Name = Field(description="Normalised distribution name of what is built from it.")
+    version: Line
+    filename: Line
+    tree: GitCommit = Field(description="git's own id of the tree, without submodules.")
+    submodules: tuple[Submodule, ...] = ()
+    sha256: Sha256
+    size: int = Field(description="Bytes of the archive.")
+    build_only: bool = Field(default=False, description="Used to build, not installed.")
+    imports: Line | None = Field(default=None, description="What Python imports it as.")
 
 
 class Patch(Document):
@@ -69,8 +97,13 @@ class Patch(Document):
     sha256: Sha256
 
 
+def tree_file(name: str, version: str) -> str:
+    """Return the file name of a git tree's archive; its members lie below that without the end."""
+    return f"{name}-{version}.tar"
+
+
 IndexFile = Wheel | Sdist
 """What the package index has."""
 
-Artifact = Annotated[Wheel | Sdist | CondaArchive, Field(discriminator="kind")]
+Artifact = Annotated[Wheel | Sdist | GitTree | CondaArchive, Field(discriminator="kind")]
 """What a lock adds to its plan."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..errors import Problem
-from .plan import Plan, Step
+from .plan import Step
 from .recipe import Profile
 from .site import Origin
 
@@ -70,6 +70,7 @@ class PrefixParts:
     image: ImageParts = ImageParts()
     refusal: Problem | None = None
 
-    def lockable(self, plan: Plan) -> bool:
+    @property
+    def lockable(self) -> bool:
         """Whether the plan's files can be locked, and it be built; others are there to be read."""
-        return self.refusal is None and all(build.tree is None for build in plan.builds)
+        return self.refusal is None

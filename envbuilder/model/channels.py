@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from .base import Day, Document, GitCommit, Line, Name, VariableName
-from .recipe import Arch, CleanUrl
+from .recipe import Arch, CleanUrl, GitUrl
 from .site import Origin, PlainVersion
 
 CHANNEL_ORIGINS: frozenset[Origin] = frozenset({"conda"})
@@ -48,9 +48,9 @@ class SourceTree(Document):
 
 
 class SourceTrees(Document):
-    """Where the sources of a component are cloned from, submodules and all."""
+    """Where the sources of a component are fetched from, submodules and all."""
 
-    url: CleanUrl
+    url: GitUrl
     source: Line
     trees: tuple[SourceTree, ...] = Field(min_length=1)
 

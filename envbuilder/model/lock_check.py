@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, get_args
 
 from ..target_tools.files import file_name
 from ..target_tools.names import normalize
-from .artifact import IndexFile
+from .artifact import IndexFile, tree_file
 from .backend import BackendTraits
 from .horovod import by_nccl, has_part, horovod_of
-from .plan import Api, Lock, Pin, Plan, SourceBuild
+from .plan import Api, Lock, Pin, Plan, SourceBuild, is_of_revision
 from .steps import steps_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def contradictions(
     *backends*: which steps of a prefix there are; None: that is not known, and some are enough.
     """
     found = (_of_interpreter(lock.plan), _of_steps(lock.plan, backends), _of_proofs(lock.plan))
-    files = (_of_names(lock), _of_pins(lock), _of_builds(lock), _of_closure(lock))
+    files = (_of_names(lock), _of_pins(lock), _of_builds(lock), _of_trees(lock), _of_closure(lock))
     return tuple(line for lines in (*found, *files) for line in lines)
 
 
@@ -183,12 +183,34 @@ def _of_builds(lock: Lock) -> Iterator[str]:
         yield f"the patch {name} is {'not there' if name in applied else 'applied to nothing'}"
 
 
+def _of_trees(lock: Lock) -> Iterator[str]:
+    """Yield builds of a git tree that is not locked, trees that nothing is built from, misnamed
+    ones, and submodules that are there twice or elsewhere.
+    """
+    builds = [each for each in lock.plan.builds if each.tree is not None]
+    for build in builds:
+        tree = lock.tree_of(build)
+        if tree is None:
+            yield f"{build.component} {build.version} is built from a git tree that is not locked"
+        elif tree.version != build.version:
+            yield f"{build.component} {build.version} is built from the git tree {tree.filename}"
+    for tree in lock.git_trees:
+        if not any(is_of_revision(tree, build.tree) for build in builds):
+            yield f"nothing is built from {tree.filename}"
+        if tree.filename != tree_file(tree.name, tree.version):
+            yield f"the git tree of {tree.name} {tree.version} is the file {tree.filename}"
+        paths = [each.path for each in tree.submodules]
+        outside = any({"", ".", ".."} & set(path.split("/")) for path in paths)
+        if outside or len(set(paths)) < len(paths):
+            yield f"the submodules of {tree.filename} are not each at one place of its own"
+
+
 def _of_closure(lock: Lock) -> Iterator[str]:
     """Yield wheels that nothing needs. Locks of before do not say what a wheel needs."""
     wheels = {each.name: each for each in lock.index_files if each.kind == "wheel"}
     if all(each.needs is None for each in wheels.values()):
         return
-    names = {each.name for each in lock.index_files}
+    names = {each.name for each in lock.wheelhouse}
     todo = {"pip", *(normalize(pin.locator) for pin in _by_pip(lock.plan)), *_asked_for(lock.plan)}
     needed: set[str] = set()
     while todo:

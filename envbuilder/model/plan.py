@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from .artifact import Artifact, GitTree, IndexFile, Patch
+from .artifact import Artifact, GitRevision, GitTree, IndexFile, Patch
 from .base import (
     Document,
     Line,
@@ -122,7 +122,7 @@ class SourceBuild(Document):
         default=(), description="What its build needs in a release of its own: setuptools<60."
     )
     patches: tuple[Line, ...] = ()
-    tree: GitTree | None = Field(
+    tree: GitRevision | None = Field(
         default=None, description="Its sources, where they are no archive of the index."
     )
     frameworks: tuple[Name, ...] = Field(
@@ -241,6 +241,12 @@ class Plan(Document):
         return next((pin for pin in self.pins if pin.component == component), None)
 
 
+def is_of_revision(tree: GitTree, revision: GitRevision | None) -> bool:
+    """Whether a locked tree is that of a plan's revision."""
+    locked = GitRevision(url=tree.url, tag=tree.tag, commit=tree.commit)
+    return locked == revision
+
+
 class Lock(Document):
     """A plan with every file it will fetch. Its hash names the prefix."""
 
@@ -252,6 +258,20 @@ class Lock(Document):
     def index_files(self) -> tuple[IndexFile, ...]:
         """What comes from the package index."""
         return tuple(each for each in self.artifacts if isinstance(each, IndexFile))
+
+    @property
+    def git_trees(self) -> tuple[GitTree, ...]:
+        """What is fetched by git."""
+        return tuple(each for each in self.artifacts if isinstance(each, GitTree))
+
+    @property
+    def wheelhouse(self) -> tuple[IndexFile | GitTree, ...]:
+        """The files that lie in the wheelhouse of a build, each by its ``filename``."""
+        return (*self.index_files, *self.git_trees)
+
+    def tree_of(self, build: SourceBuild) -> GitTree | None:
+        """Return the git tree that a build is made of; None where it is not locked."""
+        return next((each for each in self.git_trees if is_of_revision(each, build.tree)), None)
 
     def text(self) -> str:
         """Return the lock as it is written: canonical JSON."""

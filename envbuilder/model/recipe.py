@@ -59,6 +59,25 @@ def _without_credentials(url: str) -> str:
 CleanUrl = Annotated[IndexUrl, AfterValidator(_without_credentials)]
 
 
+def _without_password(url: str) -> str:
+    user, at, _ = url.split("://", 1)[1].split("/", 1)[0].rpartition("@")
+    if at and (":" in user or not url.startswith("ssh://")):
+        raise ValueError("credentials do not belong in a document: git has its own settings")
+    return url
+
+
+GitUrl = Annotated[
+    Line,
+    spelt(
+        r"^((https?|ssh)://[^\s'\"`$\\<>|;&/-]|file:///)[^\s'\"`$\\<>|;&]*$",
+        "an https, http, ssh or file URL without spaces, quotes or shell characters",
+        500,
+    ),
+    AfterValidator(_without_password),
+]
+"""Where a git tree is fetched from. ssh's user is no secret."""
+
+
 # Setting these through a recipe would break what the build and the modulefile promise, or would
 # make a shell run what the value says.
 PROTECTED_VARIABLES = frozenset(

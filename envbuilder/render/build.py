@@ -158,6 +158,7 @@ def _function(lock: Renderable, step: str, prefix: PrefixParts) -> str:
         environment=prefix.environment,
         prefix_steps=[*prefix.scripts],
         package=plan.runtime.package,
+        trees=any(each.tree for each in plan.builds),
         runtime=import_name(plan.runtime),
     )
 
@@ -167,7 +168,6 @@ def _source_functions(plan: Plan) -> str:
         return ""
     return render(
         "bash/sources.sh.j2",
-        trees=any(each.tree for each in plan.builds),
         links=any(folder != "." for each in plan.builds for folder in each.homes.values()),
         scorep=plan.profile == "scorep",
     )

@@ -138,11 +138,12 @@ def make_image(plan: Plan, knowledge: Knowledge, prefix: PrefixParts) -> Image:
         build_base, run_base = f"{start}-devel-{system}", f"{start}-runtime-{system}"
     # What is compiled needs a compiler, whether or not the plan had to name one.
     compiler = ("g++", *known.development["gcc"], "python3-dev") if plan.builds else ()
+    git = ("git",) if any(each.tree for each in plan.builds) else ()
     return Image(
         plan=_without_modules(plan).model_copy(update=update),
         build_base=build_base,
         run_base=run_base,
-        build_packages=tuple(sorted({*_BUILD, *compiler, *inside.run, *inside.development})),
+        build_packages=tuple(sorted({*_BUILD, *compiler, *git, *inside.run, *inside.development})),
         run_packages=tuple(sorted({*_RUN, *inside.run})),
         from_index=tuple(inside.from_index),
         cuda=cuda is not None,

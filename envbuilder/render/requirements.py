@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import unquote, urlsplit
 
 from ..errors import UsageError
-from ..model.artifact import IndexFile
+from ..model.artifact import GitTree, IndexFile
 from ..model.base import canonical_json
 from ..model.plan import Lock, Plan, RuntimePlan
 
@@ -25,7 +25,7 @@ def requirement_files(lock: Lock) -> Mapping[str, str]:
     names, versions, file names and URLs do not agree.
     """
     artifacts = sorted(lock.index_files, key=lambda artifact: (artifact.name, artifact.version))
-    if len(artifacts) < len(lock.artifacts):
+    if len(lock.wheelhouse) < len(lock.artifacts):
         raise UsageError(
             f"the lock of {lock.plan.recipe} holds conda packages, which this envbuild cannot "
             "install from a lock",
@@ -33,6 +33,10 @@ def requirement_files(lock: Lock) -> Mapping[str, str]:
         )
     for artifact in artifacts:
         _check(artifact)
+    for tree in lock.git_trees:
+        _check_name(tree)
+        _check_import(tree)
+    together = sorted(lock.wheelhouse, key=lambda artifact: (artifact.name, artifact.version))
     wheels = [artifact for artifact in artifacts if artifact.kind == "wheel"]
     # An own pip is too old for the other wheels: it is fetched without it and takes its place.
     pip = [artifact for artifact in wheels if artifact.name == "pip"]
@@ -41,7 +45,7 @@ def requirement_files(lock: Lock) -> Mapping[str, str]:
     tools = [artifact for artifact in wheels if artifact.build_only and artifact not in pip]
     expected = [
         {"name": each.name, "version": each.version, "import": each.imports}
-        for each in artifacts
+        for each in together
         if not each.build_only
     ]
     own = lock.plan.runtime
@@ -54,8 +58,9 @@ def requirement_files(lock: Lock) -> Mapping[str, str]:
         "requirements.txt": _pins(installed),
         "build-requirements.txt": _pins(tools),
         # Two spaces and no star: checked as binary or text alike, as sha256sum writes it.
-        "SHA256SUMS": _lines(f"{each.sha256}  wheelhouse/{each.filename}" for each in artifacts),
+        "SHA256SUMS": _lines(f"{each.sha256}  wheelhouse/{each.filename}" for each in together),
         "expected.json": canonical_json([*expected, runtime]),
+        **({"trees.json": _trees(lock.git_trees)} if lock.git_trees else {}),
     }
 
 
@@ -77,6 +82,14 @@ def _urls(artifacts: Iterable[IndexFile]) -> str:
 
 def _pins(artifacts: Iterable[IndexFile]) -> str:
     return _lines(f"{each.name}=={each.version} --hash=sha256:{each.sha256}" for each in artifacts)
+
+
+def _trees(trees: Iterable[GitTree]) -> str:
+    """Return trees.json: what the target tool fetch-trees is told."""
+    told = ("url", "tag", "commit", "sha256")
+    return canonical_json(
+        [{"file": each.filename, **{name: getattr(each, name) for name in told}} for each in trees]
+    )
 
 
 def _lines(lines: Iterable[str]) -> str:
@@ -104,9 +117,17 @@ def _check(artifact: IndexFile) -> None:
         raise _refusal(artifact, f"{artifact.filename!r} is not the name of {what}") from error
     if named != stated:
         raise _refusal(artifact, f"its file {artifact.filename!r} is another name or version")
+    _check_name(artifact)
+    _check_url(artifact)
+    _check_import(artifact)
+
+
+def _check_name(artifact: IndexFile | GitTree) -> None:
     if not re.fullmatch(r"[A-Za-z0-9._+!-]+", artifact.filename):
         raise _refusal(artifact, f"the file name {artifact.filename!r} is not safe")
-    _check_url(artifact)
+
+
+def _check_import(artifact: IndexFile | GitTree) -> None:
     if artifact.imports is not None and not _IMPORT.fullmatch(artifact.imports):
         raise _refusal(artifact, f"{artifact.imports!r} is nothing that Python can import")
 
@@ -127,7 +148,7 @@ def _check_url(artifact: IndexFile) -> None:
         raise _refusal(artifact, f"its URL does not end in {artifact.filename!r}: {artifact.url}")
 
 
-def _refusal(artifact: IndexFile, what: str, *hints: str) -> UsageError:
+def _refusal(artifact: IndexFile | GitTree, what: str, *hints: str) -> UsageError:
     return UsageError(
         f"the lock's artifact {artifact.name} {artifact.version} cannot be used: {what}",
         *(hints or ("make the lock anew: envbuild lock",)),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import UsageError
-from ..model.artifact import Sdist
+from ..model.artifact import GitTree, Sdist, tree_file
 from ..model.base import canonical_json
 from ..model.plan import Lock, Pin, SourceBuild
 from ..model.proofs import is_mpi
@@ -36,8 +36,7 @@ def source_values(lock: Renderable, component: str) -> dict[str, Any]:
     return {
         "component": component,
         "title": f"{component} {build.version}",
-        "archive": sources.filename if sources else f"{component}-{build.version}.tar.gz",
-        "tree": build.tree and build.tree.plain(),
+        "archive": sources.filename if sources else _unlocked(build),
         "patches": build.patches,
         "variables": sorted({**build.environment, **build.flags, **homes}.items()),
         "linked": [
@@ -49,8 +48,17 @@ def source_values(lock: Renderable, component: str) -> dict[str, Any]:
     }
 
 
-def sources_of(lock: Lock, build: SourceBuild) -> Sdist | None:
+def _unlocked(build: SourceBuild) -> str:
+    """Return what the sources of a build may be called in a wheelhouse, to be read."""
+    if build.tree:
+        return tree_file(build.component, build.version)
+    return f"{build.component}-{build.version}.tar.gz"
+
+
+def sources_of(lock: Lock, build: SourceBuild) -> Sdist | GitTree | None:
     """Return the artifact that holds the sources of *build*."""
+    if build.tree:
+        return lock.tree_of(build)
     pin = lock.plan.pin(build.component)
     locator = pin.locator.lower() if pin else build.component
     sdists = (each for each in lock.artifacts if isinstance(each, Sdist))
@@ -76,8 +84,7 @@ def _described(lock: Lock, build: SourceBuild, module: Pin | None) -> dict[str, 
         "version": build.version,
         **({"module": module.locator} if module else {}),
         "sdist": sources.filename if sources else None,
-        # Of a git tree the commit says what the sources are.
-        "sha256": sources.sha256 if sources else build.tree and build.tree.commit,
+        "sha256": sources.sha256 if sources else None,
         "flags": build.flags,
         "environment": build.environment,
         "pip_options": list(build.pip_options),

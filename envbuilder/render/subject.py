@@ -80,7 +80,7 @@ class Subject:
 
     @property
     def lockable(self) -> bool:
-        return self.prefix.lockable(self.plan)
+        return self.prefix.lockable
 
     def notes(self) -> tuple[str, ...]:
         """Return what a reader of a form made without a lock must know."""

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import UsageError
-from ..model.artifact import GitTree
+from ..model.artifact import GitRevision
 from ..model.channels import CHANNEL_ORIGINS
 from ..model.condition import Condition
 from ..model.knowledge import Advisory, Remedy, Row
@@ -234,12 +234,12 @@ def _build(
     )
 
 
-def _tree(inputs: ProblemInputs, candidate: Candidate) -> tuple[dict[str, str], GitTree | None]:
+def _tree(inputs: ProblemInputs, candidate: Candidate) -> tuple[dict[str, str], GitRevision | None]:
     """Return what a git tree's build is told, and the tree; None for the index's sources."""
     known = inputs.request.knowledge.source_trees.get(candidate.component)
     for each in known.trees if known else ():
         if known and candidate.locator == f"{known.url}#{each.tag}":
-            tree = GitTree(url=known.url, tag=each.tag, commit=each.commit)
+            tree = GitRevision(url=known.url, tag=each.tag, commit=each.commit)
             return dict(each.environment), tree
     return {}, None
 

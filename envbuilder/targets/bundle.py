@@ -9,6 +9,7 @@ its tier is *rendered*.
 from __future__ import annotations
 
 import tarfile
+import tempfile
 from pathlib import Path
 
 from .. import files
@@ -36,7 +37,13 @@ def make(stages: Stages) -> BundleResult:
     Raises UsageError where something of that name is there, BuildError where a file of the lock
     cannot be had; then nothing is left.
     """
-    lock = stages.lock()
+    stages.output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".envbuild-", dir=stages.output) as scratch:
+        return _make(stages, Path(scratch))
+
+
+def _make(stages: Stages, downloads: Path) -> BundleResult:
+    lock = stages.lock(downloads)
     name = f"{lock.plan.recipe}-{lock.id()}-{lock.plan.arch}"
     folder = stages.output / name
     archive = folder.with_name(f"{name}.tar.gz")
@@ -46,7 +53,7 @@ def make(stages: Stages) -> BundleResult:
     unfinished = folder.with_name(f".{name}.unfinished")
     files.remove_tree(unfinished)
     try:
-        write(lock, unfinished, stages)
+        write(lock, unfinished, stages, downloads)
         _pack(unfinished, archive, name)
         unfinished.rename(folder)
     except BaseException:
@@ -68,15 +75,18 @@ def make(stages: Stages) -> BundleResult:
     )
 
 
-def write(lock: Lock, folder: Path, stages: Stages) -> None:
-    """Write a bundle into a new folder; may use the network. Raises BuildError."""
+def write(lock: Lock, folder: Path, stages: Stages, downloads: Path | None = None) -> None:
+    """Write a bundle into a new folder; may use the network. Raises BuildError.
+
+    *downloads*: has some of its files, which are moved.
+    """
     home = PLACEHOLDER / lock.plan.recipe
     places = Places(prefix=home / lock.id(), build=home / f"{lock.id()}.build")
     job = stages.job(lock, places, PLACEHOLDER / "modulefiles")
     texts = {**stages.scripts(lock, places), **({job.name: job.text} if job else {})}
     build = folder / "build"
     stages.write(build, texts)
-    stages.fetch(build, lock)
+    stages.fetch(build, lock, downloads)
     dialect, module_text = stages.modulefile(lock, places)
     proving = stages.proving(lock)
     for number, proof in enumerate(proving["proofs"], start=1):

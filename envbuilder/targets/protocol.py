@@ -34,8 +34,11 @@ class Stages(Protocol):
     def output(self) -> Path:
         """The folder that the user named for files, or the working folder."""
 
-    def lock(self) -> Lock:
-        """Return the lock that was asked for, or a new one."""
+    def lock(self, downloads: Path) -> Lock:
+        """Return the lock that was asked for, or a new one.
+
+        Files that had to be had whole to make it are left in a folder.
+        """
 
     def hold(self, *, here: bool = True) -> AbstractContextManager[Stages]:
         """Open the root and hold the environment's folder: only then for what is in a root.
@@ -110,8 +113,11 @@ class Stages(Protocol):
     def write(self, folder: Path, texts: Mapping[str, str]) -> None:
         """Write a build folder with the programs and sources that belong into it."""
 
-    def fetch(self, folder: Path, lock: Lock) -> None:
-        """Fetch every file of the lock into a build folder. Raises BuildError."""
+    def fetch(self, folder: Path, lock: Lock, downloads: Path | None) -> None:
+        """Fetch every file of the lock into a build folder; those in *downloads* are moved.
+
+        Raises BuildError.
+        """
 
 
 class Target(Protocol):

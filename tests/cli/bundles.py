@@ -27,9 +27,9 @@ def write_bundle(folder: Path) -> tuple[Path, Path]:
     file.write_text(lock.text(), encoding="utf-8")
 
     def fetch(build: Path, context: Context) -> None:
-        (build / "wheelhouse").mkdir()
+        (build / "wheelhouse").mkdir(exist_ok=True)
         locked = Lock.model_validate_json((build / "lock.json").read_text(encoding="utf-8"))
-        for each in locked.index_files:
+        for each in locked.wheelhouse:
             (build / "wheelhouse" / each.filename).write_text(each.filename, encoding="utf-8")
 
     words = ["create", "allreduce", "--site", "local", "--locked", str(file), "--bundle"]

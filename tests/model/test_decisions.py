@@ -14,7 +14,7 @@ from locks_otherwise import at, changed, leaves
 from pydantic import create_model
 
 from envbuilder.commands.lock import LOCKS
-from envbuilder.model.artifact import CondaArchive, GitTree, Patch, Sdist
+from envbuilder.model.artifact import CondaArchive, GitRevision, GitTree, Patch, Sdist, Submodule
 from envbuilder.model.base import canonical_json
 from envbuilder.model.decisions import asks_the_same, spelt
 from envbuilder.model.plan import Finding, Lock, Pin, Plan, Proof, SourceBuild, Step
@@ -61,7 +61,7 @@ def complete() -> Lock:
             "pip_options": ("--no-build-isolation",),
             "build_requires": ("setuptools<60",),
             "patches": ("one", "two"),
-            "tree": GitTree(url="https://git.example/h.git", tag="v0.18.2", commit="c" * 40),
+            "tree": GitRevision(url="https://git.example/h.git", tag="v0.18.2", commit="c" * 40),
         }
     )
     waived = Finding(
@@ -97,7 +97,22 @@ def complete() -> Lock:
         for each in lock.index_files
         if each.name in ("horovod", "cffi")
     )
-    whole = lock.model_copy(update={"plan": plan.model_copy(update=more), "artifacts": kept})
+    tree = GitTree(
+        name="h",
+        version="0.18.2",
+        filename="h-0.18.2.tar",
+        url="https://git.example/h.git",
+        tag="v0.18.2",
+        commit="c" * 40,
+        tree="d" * 40,
+        submodules=(Submodule(path="s", url="https://git.example/s.git", commit="e" * 40),),
+        sha256="f" * 64,
+        size=7,
+        build_only=True,
+        imports="h",
+    )
+    artifacts = (*kept, tree)
+    whole = lock.model_copy(update={"plan": plan.model_copy(update=more), "artifacts": artifacts})
     return Lock.model_validate(json.loads(whole.text()))
 
 
@@ -114,7 +129,7 @@ SAYS_NOTHING = re.compile(
     | plan\.findings\.0\.(?!id$|status$).*
     | plan\.findings\.1\..*
     | plan\.proofs\.\d+\.launcher\..*
-    | artifacts\.\d+\.(url|filename|size|imports|needs)(\..*)?
+    | artifacts\.\d+\.(url|filename|size|imports|needs|tag|commit|tree|submodules)(\..*)?
     """,
     re.VERBOSE,
 )
@@ -191,7 +206,7 @@ def test_a_plan_without_proofs_proves_what_the_first_ones_did() -> None:
 def test_a_mirror_serves_the_same_files() -> None:
     moved = tuple(
         each.model_copy(update={"url": f"https://mirror.example/{each.filename}"})
-        for each in LOCK.index_files
+        for each in LOCK.wheelhouse
     )
     assert LOCK.model_copy(update={"artifacts": moved}).id() == LOCK.id()
 

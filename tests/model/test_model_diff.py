@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from locks_otherwise import at, changed, leaves
 
-from envbuilder.model.artifact import GitTree
+from envbuilder.model.artifact import GitRevision
 from envbuilder.model.diff import Diff, diff
 from envbuilder.model.plan import Input, Lock, SourceBuild
 
@@ -19,7 +19,7 @@ from render_cases import CASES
 pytestmark = pytest.mark.thorough
 
 SWAP = next(case for case in CASES if case.name == "swap").lock
-TREE = GitTree(url="https://github.com/horovod/horovod.git", tag="v0.18.2", commit="c" * 40)
+TREE = GitRevision(url="https://github.com/horovod/horovod.git", tag="v0.18.2", commit="c" * 40)
 LOCK = SWAP.model_copy(
     update={
         "plan": SWAP.plan.model_copy(

@@ -1,16 +1,22 @@
-"""What is built from a git tree: cloned at its commit in build.sh, and never locked or created."""
+"""What is built from a git tree: its archive is fetched by git, and unpacked like any sources."""
 
 from __future__ import annotations
 
-import os
-import subprocess
+import json
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from envbuilder.cli import app
-from envbuilder.render.templates import render
+from envbuilder.errors import UsageError
+from envbuilder.model.artifact import Submodule
+from envbuilder.model.lock_check import contradictions
+from envbuilder.model.plan import Lock, Plan
+from envbuilder.render.requirements import requirement_files
+from envbuilder.render.sources import builds_text
+from tests.cli.published import planned
+from tests.made_up_files import locked
 
 COMMIT = "57bffc3a8e4fee0cce31e1ff1f662ccf7b16db57"
 URL = "https://github.com/pytorch/pytorch"
@@ -21,15 +27,28 @@ def envbuild(*words: str) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, " ".join(done.stderr.split())
 
 
-def test_build_sh_clones_the_commit_that_is_on_record() -> None:
+@pytest.fixture(scope="module")
+def lock() -> Lock:
+    return locked(Plan.model_validate_json(json.dumps(planned("pytorch-source"))))
+
+
+def test_build_sh_unpacks_what_git_fetched() -> None:
     code, text, said = envbuild("render", "pytorch-source", "--as", "script", "--root", "/apps")
     assert code == 0, said
     step = text.partition("step_build-pytorch() {")[2].partition("\n}\n")[0]
-    assert f"clone_source pytorch {URL} v1.7.1 {COMMIT}" in step
+    assert "unpack_source pytorch pytorch-1.7.1.tar\n" in step
     assert "export PYTORCH_BUILD_VERSION=1.7.1" in step
-    assert "unpack_source" not in step
+    fetch = text.partition("step_fetch() {")[2].partition("\n}\n")[0]
+    assert "target_tools fetch-trees trees.json wheelhouse" in fetch
     assert text.index("step_build-pyyaml()") < text.index("step_build-pytorch()")
     assert text.index("step_build-pytorch()") < text.index("step_build-horovod()")
+
+
+def test_no_other_build_asks_for_trees() -> None:
+    words = ("horovod-nccl", "--arch", "ppc64le", "--as", "script", "--root", "/apps")
+    code, text, said = envbuild("render", *words)
+    assert code == 0, said
+    assert "fetch-trees" not in text
 
 
 def test_environment_yml_names_the_commit() -> None:
@@ -38,66 +57,102 @@ def test_environment_yml_names_the_commit() -> None:
     assert f"git+{URL}@{COMMIT}" in text
 
 
-@pytest.mark.parametrize("verb", ["create", "lock"])
-def test_a_tree_is_not_locked_and_the_refusal_says_what_can_be_done(
-    verb: str, tmp_path: Path
-) -> None:
-    words = ("--root", str(tmp_path / "root")) if verb == "create" else ()
-    code, out, said = envbuild(verb, "pytorch-source", *words)
-    assert (code, out) == (2, "")
-    assert "builds pytorch 1.7.1 from its git tree v1.7.1" in said
-    assert "envbuild render pytorch-source --as script" in said
-    assert not (tmp_path / "root").exists()
+def test_the_lists_of_files_name_the_archive(lock: Lock) -> None:
+    [tree] = lock.git_trees
+    files = requirement_files(lock)
+    [told] = json.loads(files["trees.json"])
+    assert told == {
+        "file": "pytorch-1.7.1.tar",
+        "url": URL,
+        "tag": "v1.7.1",
+        "commit": COMMIT,
+        "sha256": tree.sha256,
+    }
+    assert f"{tree.sha256}  wheelhouse/pytorch-1.7.1.tar\n" in files["SHA256SUMS"]
+    assert "pytorch-1.7.1" not in files["sources.txt"]
+    expected = {each["name"]: each["version"] for each in json.loads(files["expected.json"])}
+    assert expected["pytorch"] == "1.7.1"
+    build = next(each for each in json.loads(builds_text(lock)) if each["component"] == "pytorch")
+    assert (build["sdist"], build["sha256"]) == ("pytorch-1.7.1.tar", tree.sha256)
 
 
-def git(folder: Path, *words: str) -> str:
-    environ = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null"}
-    named = (
-        "-c",
-        "user.name=a",
-        "-c",
-        "user.email=a@b.example",
-        "-c",
-        "protocol.file.allow=always",
+@pytest.mark.parametrize("name", ["a b", "../x", "$(id)"])
+def test_a_file_name_that_scripts_cannot_hold(lock: Lock, name: str) -> None:
+    with pytest.raises(UsageError, match="file name"):
+        requirement_files(with_tree(lock, filename=f"{name}.tar"))
+
+
+def submodules(*paths: str) -> tuple[Submodule, ...]:
+    where = {"url": "https://x.example/x", "commit": "c" * 40}
+    return tuple(Submodule(path=path, **where) for path in paths)
+
+
+def with_tree(lock: Lock, **changes: object) -> Lock:
+    others = [each for each in lock.artifacts if each.kind != "git-tree"]
+    [tree] = lock.git_trees
+    return lock.model_copy(update={"artifacts": (*others, tree.model_copy(update=changes))})
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"commit": "c" * 40}, "built from a git tree that is not locked"),
+        ({"commit": "c" * 40}, "nothing is built from pytorch-1.7.1.tar"),
+        ({"url": "https://x.example/pytorch"}, "built from a git tree that is not locked"),
+        ({"tag": "v1.7.0"}, "built from a git tree that is not locked"),
+        ({"version": "1.7.0"}, "pytorch 1.7.1 is built from the git tree pytorch-1.7.1.tar"),
+        ({"filename": "else.tar"}, "the git tree of pytorch 1.7.1 is the file else.tar"),
+        ({"submodules": submodules("a", "a")}, "not each at one place of its own"),
+        ({"submodules": submodules("a/../b")}, "not each at one place of its own"),
+        ({"submodules": submodules("/a")}, "not each at one place of its own"),
+    ],
+)
+def test_a_lock_that_contradicts_itself(lock: Lock, changes: dict[str, object], said: str) -> None:
+    assert contradictions(lock) == ()
+    assert any(said in line for line in contradictions(with_tree(lock, **changes)))
+
+
+def test_a_lock_without_its_tree(lock: Lock) -> None:
+    files = tuple(each for each in lock.artifacts if each.kind != "git-tree")
+    said = contradictions(lock.model_copy(update={"artifacts": files}))
+    assert said == ("pytorch 1.7.1 is built from a git tree that is not locked",)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://me:secret@git.example/x",
+        "https://me@git.example/x",
+        "ssh://git:secret@git.example/x",
+        "ext::sh -c id",
+        "ssh://-oProxyCommand=id/x",
+        "git://git.example/x",
+        "/srv/x",
+    ],
+)
+def test_a_url_that_knowledge_may_not_have(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "knowledge" / "versions.yaml"
+    file.parent.mkdir()
+    file.write_text(
+        'schema: 1\nrecorded: "2026-01-01"\nsource: the test\nsource-trees:\n  pytorch:\n'
+        f"    url: {json.dumps(url)}\n    source: the test\n    trees:\n"
+        f"      - {{version: 1.7.1, tag: v1, commit: {COMMIT}}}\n"
     )
-    command = ["git", "-C", str(folder), *named, *words]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environ)
-    return done.stdout.strip()
+    code, _, said = envbuild("plan", "pytorch-source", "--recipes", str(tmp_path))
+    assert code == 2
+    assert "versions.yaml:6:10" in said
+    assert "secret" not in said
 
 
-@pytest.mark.integration
-def test_a_clone_has_its_submodules_and_a_moved_tag_is_refused(tmp_path: Path) -> None:
-    inner, outer, work = (tmp_path / name for name in ("inner", "outer", "work"))
-    for each in (inner, outer, work):
-        each.mkdir()
-    for each in (inner, outer):
-        git(each, "init", "-q")
-        (each / "file").write_text(each.name)
-        git(each, "add", "file")
-        git(each, "commit", "-q", "-m", "first")
-    git(outer, "submodule", "add", "-q", f"file://{inner}", "third_party")
-    git(outer, "commit", "-q", "-m", "with a submodule")
-    git(outer, "tag", "v1")
-    commit = git(outer, "rev-parse", "HEAD")
-
-    def clone(wanted: str) -> subprocess.CompletedProcess[str]:
-        functions = render("bash/sources.sh.j2", trees=True, links=False, scorep=False)
-        script = (
-            f'say() {{ echo "$*" >&2; }}\n{functions}\nclone_source it {outer.as_uri()} v1 {wanted}'
-        )
-        counted = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "protocol.file.allow"}
-        return subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", script],
-            cwd=work,
-            capture_output=True,
-            text=True,
-            env={**os.environ, **counted, "GIT_CONFIG_VALUE_0": "always"},
-            check=False,
-        )
-
-    done = clone(commit)
-    assert done.returncode == 0, done.stderr
-    assert (work / "sources" / "it" / "third_party" / "file").read_text() == "inner"
-    moved = clone("0" * 40)
-    assert moved.returncode == 1
-    assert f"is {commit}, and was {'0' * 40}" in moved.stderr
+def test_sshs_user_is_no_secret(tmp_path: Path) -> None:
+    file = tmp_path / "knowledge" / "versions.yaml"
+    file.parent.mkdir()
+    url = "ssh://git@git.example/pytorch.git"
+    file.write_text(
+        'schema: 1\nrecorded: "2026-01-01"\nsource: the test\nsource-trees:\n  pytorch:\n'
+        f"    url: {url}\n    source: the test\n    trees:\n"
+        f"      - {{version: 1.7.1, tag: v1, commit: {COMMIT}}}\n"
+    )
+    code, out, said = envbuild("plan", "pytorch-source", "--recipes", str(tmp_path), "--json")
+    assert code == 0, said
+    assert url in out

@@ -77,7 +77,7 @@ WHEEL_CACHE=${ENVBUILD_WHEEL_CACHE:-${XDG_CACHE_HOME:-${HOME:-$HERE}/.cache}/env
 unpack_source() {
   rm -rf -- "sources/$1"
   mkdir -p -- "sources/$1"
-  tar -xzf "wheelhouse/$2" -C "sources/$1" --strip-components 1 --no-same-owner
+  tar -xf "wheelhouse/$2" -C "sources/$1" --strip-components 1 --no-same-owner
 }
 
 # apply_patch COMPONENT NAME: whole and exactly, or not at all.

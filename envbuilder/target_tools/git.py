@@ -1,0 +1,119 @@
+"""git, started so that nothing but the user's own transport counts: proxies, mirrors, credentials.
+
+Nothing is ever checked out, so that no hook, filter, attribute or submodule command of a tree runs:
+files are read as git stores them.
+"""
+
+import contextlib
+import re
+import shutil
+import subprocess
+
+from .errors import BuildError
+from .files import CHUNK
+from .processes import Running, popen
+
+# A clone of a framework with all of its history, over a slow line.
+SECONDS = 2 * 3600.0
+SHOWN_LINES = 6
+# What of the environment says how to reach a server; the rest could lead elsewhere (GIT_DIR, ...).
+TRANSPORT = re.compile(r"GIT_(SSH|SSL|HTTP|PROXY|ASKPASS|CONFIG)\w*")
+SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.alternateRefsCommand=",
+    "fetch.recurseSubmodules=false",
+    "fetch.writeCommitGraph=false",
+    "gc.auto=0",
+    "init.defaultObjectFormat=sha1",
+    "maintenance.auto=false",
+)
+# Not ext and fd, which start programs that a URL names.
+PROTOCOLS = "file:git:http:https:ssh"
+CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+class GitError(Exception):
+    """A git command failed; its text is what git said."""
+
+
+def environment(environ):
+    """Return what git is started with."""
+    kept = {n: v for n, v in environ.items() if not n.startswith("GIT_") or TRANSPORT.fullmatch(n)}
+    return dict(
+        kept,
+        GIT_ALLOW_PROTOCOL=PROTOCOLS,
+        GIT_NO_REPLACE_OBJECTS="1",
+        GIT_TERMINAL_PROMPT="0",
+        LC_ALL="C",
+    )
+
+
+class Git:
+    """Runs git commands. Raises BuildError where there is no git."""
+
+    def __init__(self, environ):
+        """Find it."""
+        self._environ = environment(environ)
+        self._program = shutil.which("git", path=environ.get("PATH"))
+        if self._program is None:
+            raise BuildError(
+                "there is no git here, which fetches sources that are a git tree",
+                "a package of the system has it, or a module; a bundle needs none: it holds them",
+            )
+
+    def run(self, *words):
+        """Return what a command prints, as bytes. Raises GitError."""
+        command = self._words(*words)
+        with popen(command, self._environ, None, subprocess.PIPE, subprocess.PIPE) as child:
+            try:
+                out, said = child.communicate(timeout=SECONDS)
+            except BaseException as error:
+                Running(child).end()
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise GitError(f"it did not end within {SECONDS:g} s") from None
+                raise
+        if child.returncode != 0:
+            lines = CREDENTIALS.sub("", said.decode("utf-8", "replace")).strip().splitlines()
+            raise GitError("\n".join(lines[-SHOWN_LINES:]) or f"exit code {child.returncode}")
+        return out
+
+    def _words(self, *words):
+        settings = [word for setting in SETTINGS for word in ("-c", setting)]
+        return [self._program, *settings, *words]
+
+    @contextlib.contextmanager
+    def blobs(self, repository):
+        """Return a function that reads a blob: its id -> (size, chunks), read before the next."""
+        child = subprocess.Popen(
+            self._words(f"--git-dir={repository}", "cat-file", "--batch"),
+            env=self._environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+        def read(blob):
+            child.stdin.write(blob.encode("ascii") + b"\n")
+            child.stdin.flush()
+            words = child.stdout.readline().split()
+            if len(words) != 3 or words[1] != b"blob":
+                raise GitError(f"{blob} is not there, or no file")
+            return int(words[2]), chunks(child.stdout, int(words[2]))
+
+        try:
+            yield read
+        finally:
+            child.kill()
+            child.communicate()
+
+
+def chunks(stream, size):
+    """Yield so many bytes of a stream, and skip the line's end behind them."""
+    while size:
+        data = stream.read(min(CHUNK, size))
+        if not data:
+            raise GitError("git ended in the middle of a file")
+        size -= len(data)
+        yield data
+    stream.read(1)
