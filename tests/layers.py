@@ -39,6 +39,7 @@ STAGES: Mapping[str, frozenset[str]] = {
     "interpreters": frozenset(),
     "module_system": frozenset(),
     "doctor": frozenset({"interpreters", "module_system"}),
+    "inspect": frozenset(),
     "resolve": frozenset(),
     "planning": frozenset(),
     "locking": frozenset(),

@@ -39,6 +39,8 @@ STATED: dict[str, tuple[int, str]] = {
     "envbuilder/model/proofs.py": (2, "MPIs in locks of before pins said what they fulfil"),
     "envbuilder/model/site.py": (1, "the origins of components"),
     "envbuilder/model/channels.py": (1, "the origin of what comes from conda channels"),
+    "envbuilder/model/validation.py": (1, "the kinds of environments, whoever made them"),
+    "envbuilder/inspect/mpi.py": (2, _PROGRAMS),
     "envbuilder/cli/__init__.py": (1, "the group of the command over bundles that are there"),
     "envbuilder/doctor/capabilities.py": (2, _REPORT),
     "envbuilder/doctor/examine.py": (1, _REPORT),

@@ -83,6 +83,45 @@ def info(
     return int(ExitCode.DRIFT if value.changed else ExitCode.OK)
 
 
+@command(app, example="validate /scratch/me/venv")
+def validate(
+    session: Session,
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PATH",
+            help="The folder of an environment. Else the one that is active in this shell.",
+            show_default=False,
+        ),
+    ] = None,
+    list_: Annotated[
+        bool, typer.Option("--list", help="List what is looked for, and look at nothing.")
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Hash every file that a package recorded.")
+    ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show all findings and all that is known of each.")
+    ] = False,
+) -> int:
+    """Find what is wrong with an environment that anybody built; nothing of it is run.
+
+    A virtualenv, conda prefix or Python, as a program started in this shell would use it. Only
+    reads. Exit code 4 if a finding is an error; with warnings alone 0.
+    """
+    from ..commands import validate as run
+    from ..errors import ExitCode
+    from ..views import validation as views
+
+    if list_:
+        table = run.list_checks()
+        session.report.show(table, views.checks(table))
+        return int(ExitCode.OK)
+    value = run.validate(path, session.context, hashes=verify)
+    session.report.show(value, views.validation(value, everything=everything))
+    return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
+
+
 @command(app, example="diff allreduce/1 live --root /scratch/me/env")
 def diff(
     session: Session,

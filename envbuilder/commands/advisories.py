@@ -78,6 +78,11 @@ def check(
     )
 
 
+def row_matches(knowledge: Knowledge, stack: StackFacts) -> tuple[RowMatch, ...]:
+    """Return the rows that say something of a stack, those that hold first."""
+    return tuple(_row_match(each) for each in match(knowledge, stack))
+
+
 def _speaks_of(row: Row, component: str, knowledge: Knowledge) -> bool:
     return not roles(knowledge, component).isdisjoint(subjects(row))
 

@@ -1,17 +1,22 @@
 """The distributions that folders of packages hold, as their metadata tells them."""
 
+import csv
+import io
 import re
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from .files import entries
+from .files import entries, open_regular
 from .names import normalize
 
 # Where Python looks for packages. The program itself adds no folder to it.
 PATH = [folder for folder in sys.path if folder]
 ENDINGS = (".dist-info", ".egg-info")
 METADATA = ("METADATA", "PKG-INFO", "")
+# What is read at most. RECORD has a line for every file: some 100 bytes.
+LARGEST_METADATA = 4 * 1024 * 1024
+LARGEST_RECORD = 64 * 1024 * 1024
 
 
 class Distribution(NamedTuple):
@@ -43,13 +48,38 @@ def described(folder):
 
 
 def _read(entry):
-    for path in (entry / name for name in METADATA):
-        if path.is_file():
-            head = path.read_text(encoding="utf-8", errors="replace").split("\n\n")[0]
-            fields = dict(re.findall(r"^(Name|Version):[ \t]*(\S+)", head, re.MULTILINE))
-            if len(fields) == 2:
-                return [Distribution(fields["Name"], fields["Version"], entry)]
+    fields = read_metadata(entry) or {}
+    if "name" in fields and "version" in fields:
+        return [Distribution(fields["name"][0], fields["version"][0], entry)]
     return []
+
+
+def read_metadata(entry):
+    """Return the fields of a distribution's metadata: name in lower case -> its texts, in order.
+
+    None where there is no file of it. The description behind the fields is left out.
+    """
+    for path in (entry / name for name in METADATA):
+        try:
+            with open_regular(path) as stream:
+                text = stream.read(LARGEST_METADATA).decode("utf-8", "replace")
+        except OSError:
+            continue
+        return parse_fields(text)
+    return None
+
+
+def parse_fields(text):
+    """Return the fields in front of the first empty line: name in lower case -> its texts."""
+    found = {}
+    for line in text.replace("\r\n", "\n").split("\n"):
+        if not line:
+            break
+        name, colon, value = line.partition(":")
+        # Lines that go on begin with a blank; of what is read here none does.
+        if colon and not line.startswith((" ", "\t")):
+            found.setdefault(name.lower(), []).append(value.strip())
+    return found
 
 
 def find(name, path=None):
@@ -73,8 +103,17 @@ def records(metadata):
     Hash and size are texts, empty where the row has none.
     """
     try:
-        text = (metadata / "RECORD").read_text(encoding="utf-8")
-    except OSError:
+        return read_record(metadata / "RECORD")
+    except (OSError, ValueError):
         return {}
-    rows = [line.rsplit(",", 2) for line in text.splitlines()]
-    return {row[0].strip('"'): (row[1], row[2]) for row in rows if len(row) == 3}
+
+
+def read_record(path):
+    """Return the rows of a RECORD: path -> (hash, size). Raises OSError, ValueError."""
+    with open_regular(path) as stream:
+        text = stream.read(LARGEST_RECORD).decode("utf-8", "surrogateescape")
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline="")))
+    except csv.Error as error:
+        raise ValueError("no table of files: {}".format(error)) from error
+    return {row[0]: (row[1], row[2]) for row in rows if len(row) == 3}

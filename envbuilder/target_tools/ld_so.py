@@ -7,7 +7,7 @@ import struct
 from pathlib import Path
 
 from .elf import ElfError, read_library
-from .files import is_elf, open_regular
+from .files import open_regular
 
 # Where it looks last of all, in the order of glibc; folders that are absent do no harm.
 DEFAULT_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
@@ -19,10 +19,13 @@ LARGEST_CACHE = 64 * 1024 * 1024
 
 
 class Search:
-    """Finds libraries as ld.so(8) does for a process of this program and environment."""
+    """Finds libraries as ld.so(8) does for a process of this program, a Library, and environment.
+
+    Nothing is run for it, and what is no regular file is passed over.
+    """
 
     def __init__(self, program, environ):
-        self.program = read_library(str(Path(program).resolve()))
+        self.program = program
         # An empty entry is the current folder, for ld.so too.
         path = environ.get("LD_LIBRARY_PATH", "")
         self.library_path = [entry or "." for entry in re.split("[:;]", path)] if path else []
@@ -33,7 +36,7 @@ class Search:
         """Return what a file is, or None if it is no library of this machine."""
         if path not in self._libraries:
             try:
-                found = read_library(path) if is_elf(path) else None
+                found = read_library(path)
             except (ElfError, OSError):
                 found = None
             fits = found is not None and found.machine == self.program.machine

@@ -103,7 +103,8 @@ def mpi_of_mpicxx(program):
     *program*: one whose libraries are meant, this Python.
     """
     mpicxx, words = mpicxx_words() or (None, [])
-    search = Search(program, {"LD_LIBRARY_PATH": ":".join(option_values(words, "-L"))})
+    path = ":".join(option_values(words, "-L"))
+    search = Search(read_library(real(program)), {"LD_LIBRARY_PATH": path})
     found = {}
     for path in mpi_libraries(words) if words else ():
         found[path] = Path(path).name

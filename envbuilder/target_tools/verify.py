@@ -21,6 +21,7 @@ import elftools
 
 from . import distributions, horovod_build
 from .distributions import PATH, records
+from .elf import read_library
 from .files import is_below, read_json, real, write_json
 from .ld_so import Search
 from .library_facts import (
@@ -221,7 +222,7 @@ def main(arguments):
     parser.add_argument("--prefix", required=True)
     options = parser.parse_args(arguments)
     builds = Path(options.builds)
-    search = Search(sys.executable, os.environ)
+    search = Search(read_library(real(sys.executable)), os.environ)
     names = imports_of(builds.with_name("expected.json"))
     place = Place(options.prefix, search, *mpi_of_mpicxx(sys.executable), names, imported={})
     report = []

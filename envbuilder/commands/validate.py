@@ -1,0 +1,95 @@
+"""``envbuild validate``: what is wrong with an environment, whoever built it. Only reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..backends import BACKENDS
+from ..errors import UsageError
+from ..inspect import checks
+from ..inspect.checks.protocol import seen
+from ..inspect.facts import Environment, arch_of
+from ..inspect.reading import read_environment
+from ..inspect.stack import Stack, stack_of
+from ..model.matching import Verdict
+from ..model.outcome import RowMatch
+from ..model.recipe import Severity
+from ..model.validation import CheckInfo, Finding, Validation
+from ..resolve.facts import Facts
+from ..resolve.verdicts import StackFacts
+from ..text import shown
+from .advisories import row_matches
+from .context import Context
+
+_WORST: tuple[Severity, ...] = ("error", "warning", "info")
+# What is told: of rows that a remedy lifts, or that speak of what is not there, nothing is.
+_TOLD: tuple[Verdict, ...] = ("holds", "unknown")
+# What holds a row: a version that was read is certain, what it does to this user is likely.
+_WHY_ROW = "it is recorded among the advisories: envbuild advisories show {}"
+
+
+def list_checks() -> tuple[CheckInfo, ...]:
+    """Return every kind of finding."""
+    return checks.table()
+
+
+def validate(path: str | None, context: Context, *, hashes: bool = False) -> Validation:
+    """Return what is wrong with an environment; None: the one that is active in this shell.
+
+    *hashes*: every file that its packages recorded is hashed. Raises UsageError for what is none.
+    """
+    environment = read_environment(_prefix(path, context), context.environ)
+    stack = stack_of(environment, context.knowledge.components)
+    facts = Facts({**stack.facts, **_backend(environment)})
+    rows = row_matches(
+        context.knowledge, StackFacts(stack.versions, facts, stack.origins, complete=True)
+    )
+    told = [row for row in rows if row.verdict in _TOLD]
+    sure = [_of_row(row, stack, environment) for row in told if row.verdict == "holds"]
+    findings = [*checks.run(environment, hashes=hashes), *sure]
+    python = environment.interpreter
+    return Validation(
+        path=shown(str(environment.prefix), 400),
+        kind=environment.kind,
+        python=python.version or python.series,
+        arch=arch_of(python.machine),
+        distributions=len(environment.distributions),
+        libraries=len(environment.libraries),
+        files=sum(len(each.recorded or ()) for each in environment.distributions),
+        findings=tuple(sorted(findings, key=_place)),
+        undecided=tuple(row for row in told if row.verdict == "unknown"),
+    )
+
+
+def _prefix(path: str | None, context: Context) -> Path:
+    if path is not None:
+        return Path(context.path(path))
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if active := context.environ.get(name):
+            return Path(active)
+    raise UsageError("no environment is active in this shell", "name one: envbuild validate PATH")
+
+
+def _backend(environment: Environment) -> dict[str, str]:
+    """Return the fact that tells which backend makes such environments, if one does."""
+    made_by = {each.TRAITS.environment: name for name, each in BACKENDS.items()}
+    return {"backend": made_by[environment.kind]} if environment.kind in made_by else {}
+
+
+def _place(each: Finding) -> tuple[int, str, str]:
+    return _WORST.index(each.severity), each.id, each.summary
+
+
+def _of_row(row: RowMatch, stack: Stack, environment: Environment) -> Finding:
+    names = [about.partition("@")[0] for about in row.about]
+    places = tuple(stack.places[name] for name in names if name in stack.places)
+    return Finding(
+        id=row.id,
+        severity=row.severity,
+        confidence="likely",
+        summary=f"{', '.join(row.about)}: {row.summary}"[:500],
+        evidence=places or (seen(environment.prefix),),
+        why=_WHY_ROW.format(row.id),
+        fix=row.fix or f"envbuild advisories show {row.id}",
+        source=row.link,
+    )

@@ -1,0 +1,4 @@
+"""What an environment holds, whoever built it, and what is wrong with it. Only reads.
+
+Nothing of the environment is imported or run. ``reading`` makes the facts, ``checks`` look at them.
+"""

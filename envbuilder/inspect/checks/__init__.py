@@ -1,0 +1,34 @@
+"""What ``validate`` looks for: a table of checks, each a function over what was read.
+
+Adding one is a function and a row of ``CHECKS`` in the module of its topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model.validation import CheckInfo, Finding
+from ..facts import Environment
+from . import files, libraries, mpi, paths, python, requirements
+from .protocol import Check, finding
+
+CHECKS: tuple[Check, ...] = (
+    *python.CHECKS,
+    *requirements.CHECKS,
+    *files.CHECKS,
+    *libraries.CHECKS,
+    *mpi.CHECKS,
+    *paths.CHECKS,
+)
+
+
+def run(environment: Environment, *, hashes: bool = False) -> Iterator[Finding]:
+    """Yield what every check finds. *hashes*: every recorded file is hashed."""
+    for check in CHECKS:
+        for each in check.look(environment, hashes):
+            yield finding(check, each)
+
+
+def table() -> tuple[CheckInfo, ...]:
+    """Return all checks, as they are listed."""
+    return tuple(each.info for each in CHECKS)

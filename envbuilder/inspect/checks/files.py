@@ -1,0 +1,203 @@
+"""The files of the packages, compared with what their RECORD says was installed."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ...model.validation import CheckInfo
+from ...target_tools.files import CHUNK, open_regular
+from ...text import counted
+from ..facts import Distribution, Environment
+from .protocol import Check, Found, check, seen
+
+_RECORD = "https://packaging.python.org/en/latest/specifications/recording-installed-packages/"
+# What a file system, or the order of writing, puts between a file and the RECORD written after it.
+_SLACK = 2_000_000_000  # ns
+
+
+def _checked(each: Distribution) -> Iterator[tuple[str, str, str]]:
+    """Yield (path, hash, size) of the recorded files that installers leave as they are.
+
+    Bytecode is written again when Python likes to, RECORD cannot hold its own hash.
+    """
+    for name, (digest, size) in (each.recorded or {}).items():
+        if not name.endswith((".pyc", ".pyo")) and "__pycache__" not in name:
+            yield each.file(name), digest, size
+
+
+def _owners(environment: Environment) -> dict[str, list[tuple[Distribution, str]]]:
+    """Return who installed what: path -> the distributions that recorded it, with its hash."""
+    found: dict[str, list[tuple[Distribution, str]]] = defaultdict(list)
+    for each in environment.distributions:
+        for path, digest, _ in _checked(each):
+            if digest:
+                found[path].append((each, digest))
+    return found
+
+
+def _overwritten(environment: Environment) -> Iterator[Found]:
+    shared: dict[tuple[Distribution, Distribution], list[str]] = defaultdict(list)
+    for path, owners in _owners(environment).items():
+        if len({digest for _, digest in owners}) > 1:
+            (one, _), (other, _), *_ = owners
+            shared[one, other].append(path)
+    for (one, other), paths in shared.items():
+        yield Found(
+            f"{one} and {other} both installed {counted(len(paths), 'file')} with other content",
+            tuple(seen(environment.short(path), "RECORD", "twice") for path in sorted(paths)),
+        )
+
+
+def _disputed(environment: Environment) -> set[str]:
+    return {
+        path
+        for path, owners in _owners(environment).items()
+        if len({digest for _, digest in owners}) > 1
+    }
+
+
+def _gone(environment: Environment) -> Iterator[Found]:
+    for each in environment.distributions:
+        gone = [path for path, digest, _ in _checked(each) if digest and not os.path.lexists(path)]
+        if gone:
+            yield Found(
+                f"{each} lacks {counted(len(gone), 'file')} that it installed",
+                tuple(seen(environment.short(path), "RECORD", "missing") for path in gone),
+            )
+
+
+def _changed(environment: Environment, hashes: bool) -> Iterator[Found]:
+    disputed = _disputed(environment)
+    for each in environment.distributions:
+        written = _written(each)
+        evidence = []
+        for path, digest, size in _checked(each):
+            if path not in disputed and digest:
+                why = _difference(path, digest, size, written, hashes)
+                if why is not None:
+                    evidence.append(seen(environment.short(path), *why))
+        if evidence:
+            yield Found(
+                f"{each} has {counted(len(evidence), 'file')} not as installed", tuple(evidence)
+            )
+
+
+def _written(each: Distribution) -> int:
+    """Return when a distribution was installed, in ns; 0: hash all of it."""
+    try:
+        return os.stat(each.path / "RECORD").st_mtime_ns  # noqa: PTH116 - beside its like below
+    except OSError:
+        return 0
+
+
+def _difference(
+    path: str, digest: str, size: str, written: int, hashes: bool
+) -> tuple[str, str] | None:
+    """Return what tells that a file is another one than was recorded: field and value.
+
+    A file of the same size that was not written since then is taken for the same without *hashes*.
+    """
+    try:
+        status = os.stat(path)  # noqa: PTH116 - thousands of them
+    except (OSError, ValueError):
+        return None  # gone, or not to be seen
+    if size.isdigit() and int(size) != status.st_size:
+        return "size", f"{status.st_size}, was {size}"
+    if hashes or status.st_mtime_ns > written + _SLACK:
+        found = _hash(path, digest.partition("=")[0])
+        if found is not None and found != digest.partition("=")[2].rstrip("="):
+            return "content", "other than recorded"
+    return None
+
+
+def _hash(path: str, algorithm: str) -> str | None:
+    """Return the hash of a file as RECORD has it; None: it cannot be told."""
+    if algorithm not in ("sha256", "sha384", "sha512"):
+        return None
+    whole = hashlib.new(algorithm)
+    try:
+        with open_regular(path) as stream:
+            while chunk := stream.read(CHUNK):
+                whole.update(chunk)
+    except OSError:
+        return None
+    return base64.urlsafe_b64encode(whole.digest()).decode().rstrip("=")
+
+
+def _twice(environment: Environment) -> Iterator[Found]:
+    for folder in environment.folders:
+        if folder.kind != "own":
+            continue
+        named: dict[str, list[Distribution]] = defaultdict(list)
+        for each in folder.distributions:
+            named[each.key].append(each)
+        for those in named.values():
+            if len(those) > 1:
+                versions = " and ".join(each.version for each in those)
+                yield Found(
+                    f"{those[0].name} is installed as {versions}",
+                    tuple(seen(environment.short(d.path), "Version", d.version) for d in those),
+                )
+
+
+def _damaged(environment: Environment) -> Iterator[Found]:
+    for each in environment.distributions:
+        if each.problem:
+            where = environment.short(each.path)
+            yield Found(f"{each}: {each.problem}", (seen(where, "metadata", each.problem),))
+
+
+CHECKS = (
+    check(
+        _damaged,
+        id="package.damaged",
+        severity="error",
+        title="the metadata of a package cannot be read",
+        why="pip and importlib.metadata cannot tell what is installed; often a disk was full, or "
+        "an installer was killed",
+        fix="install it again: pip install --force-reinstall --no-deps",
+        source=_RECORD,
+    ),
+    check(
+        _twice,
+        id="package.twice",
+        severity="error",
+        title="a package is installed in two releases at one place",
+        why="their files lie over each other; which release's metadata counts is chance",
+        fix="remove both dist-info folders and the package's own, then install one of them",
+        source=_RECORD,
+    ),
+    check(
+        _gone,
+        id="package.gone",
+        severity="error",
+        title="files that a package installed are missing",
+        why="what needs them ends with an error, perhaps much later",
+        fix="install it again: pip install --force-reinstall --no-deps",
+        source=_RECORD,
+    ),
+    check(
+        _overwritten,
+        id="package.overwritten",
+        severity="warning",
+        title="two packages installed the same file with other content",
+        why="whichever was installed last wins, and to remove one takes files from the other",
+        fix="remove both and install the one that you want",
+        source=_RECORD,
+    ),
+    Check(
+        CheckInfo(
+            id="package.changed",
+            severity="warning",
+            title="files are not those that were installed",
+            why="somebody edited, patched or damaged the package: it is not the release it says",
+            fix="install it again: pip install --force-reinstall --no-deps",
+            source=_RECORD,
+        ),
+        _changed,
+    ),
+)

@@ -1,0 +1,125 @@
+"""Extension modules and libraries: whether they can be loaded at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...host import glibc_version
+from ...target_tools.elf import machine_words
+from ..facts import Environment, NativeLibrary
+from .protocol import Found, check, seen
+
+# The driver's libraries are on machines with a GPU alone; login nodes have none.
+_DRIVER = re.compile(r"lib(cuda|nvidia-ml|nvcuvid|nvidia-encode)\.so\b")
+_LD_SO = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
+
+
+def _missing(environment: Environment) -> Iterator[Found]:
+    if not environment.native:
+        return
+    for each in environment.libraries:
+        if each.variant and each.stem in environment.usable:
+            continue
+        absent = (name for name in each.tree if environment.loaded(each, name) is None)
+        lacking = [name for name in absent if not _DRIVER.match(name)]
+        where = environment.short(each.path)
+        for name in lacking:
+            direct = name in each.library.needed
+            yield Found(
+                f"{environment.name(each.path)} needs {name}"
+                + ("" if direct else " (through another library)"),
+                (seen(where, "NEEDED" if direct else "NEEDED of what it needs", name),),
+                confidence="certain" if each.module else "possible",
+                severity=None if each.module else "warning",
+            )
+
+
+def _other_machine(environment: Environment) -> Iterator[Found]:
+    machine = environment.interpreter.machine
+    if machine is None:
+        return
+    for each in environment.libraries:
+        if each.module and each.library.machine != machine:
+            what, where = environment.name(each.path), environment.short(each.path)
+            words = machine_words(each.library.machine)
+            yield Found(
+                f"{what} is for {words}, its Python for {machine_words(machine)}",
+                (seen(where, "e_machine", words),),
+            )
+
+
+def _damaged(environment: Environment) -> Iterator[Found]:
+    for path, why in sorted(environment.damaged.items()):
+        where = environment.short(path)
+        yield Found(
+            f"{environment.name(path)} is no library: {why}", (seen(where, "ELF header", why),)
+        )
+
+
+def _newer_glibc(environment: Environment) -> Iterator[Found]:
+    here = _release(glibc_version() or "") if environment.native else None
+    for each in environment.libraries if here else ():
+        wanted = _glibc_of(each)
+        if wanted is not None and here is not None and wanted > here:
+            what, where = environment.name(each.path), environment.short(each.path)
+            text, has = (".".join(map(str, each)) for each in (wanted, here))
+            yield Found(
+                f"{what} needs glibc {text}, this machine has {has}",
+                (seen(where, "version needed", f"GLIBC_{text}"),),
+            )
+
+
+def _glibc_of(native: NativeLibrary) -> tuple[int, ...] | None:
+    """Return the newest glibc whose symbols a library needs."""
+    names = (version for _, version in native.library.versions)
+    return max(
+        filter(None, (_release(n[6:]) for n in names if n.startswith("GLIBC_"))), default=None
+    )
+
+
+def _release(text: str) -> tuple[int, ...] | None:
+    return (
+        tuple(map(int, text.split("."))) if re.fullmatch(r"\d{1,4}(\.\d{1,4}){1,3}", text) else None
+    )
+
+
+CHECKS = (
+    check(
+        _missing,
+        id="library.missing",
+        severity="error",
+        title="a library that an extension module needs is not found",
+        why="its import ends with: cannot open shared object file",
+        fix="load the module or install the package that brings it, with the same settings as when "
+        "it was built",
+        source=_LD_SO,
+    ),
+    check(
+        _other_machine,
+        id="library.other-machine",
+        severity="error",
+        title="an extension module is for another architecture",
+        why="it cannot be loaded: invalid ELF header, or wrong ELF class",
+        fix="install the package on a machine of this architecture, or for it",
+        source=_LD_SO,
+    ),
+    check(
+        _damaged,
+        id="library.damaged",
+        severity="error",
+        title="a library is damaged",
+        why="it cannot be loaded; often a disk or a quota was full when it was written",
+        fix="install the package that brings it again: pip install --force-reinstall --no-deps",
+        source="https://man7.org/linux/man-pages/man5/elf.5.html",
+    ),
+    check(
+        _newer_glibc,
+        id="library.newer-glibc",
+        severity="error",
+        title="a library needs a newer glibc than this machine has",
+        why="it cannot be loaded: version GLIBC_X not found",
+        fix="install a wheel for an older manylinux, or build the package here",
+        source="https://peps.python.org/pep-0600/",
+    ),
+)

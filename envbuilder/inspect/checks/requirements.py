@@ -1,0 +1,220 @@
+"""What distributions require of each other, of Python and of the machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from ...target_tools.names import normalize
+from ..facts import Distribution, Environment, arch_of
+from .protocol import Found, check, seen
+
+_DEPENDENCIES = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
+_TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
+# A requirement of an extra alone: most are, and to parse them all takes half of the time.
+_OF_EXTRA = re.compile(r";[^;]*\bextra\s*==\s*['\"]([^'\"]*)['\"]")
+
+
+def unmet(environment: Environment) -> Iterator[tuple[Distribution, Requirement, str | None]]:
+    """Yield every requirement that does not hold: of whom, which, and the version that is there.
+
+    None: there is none. Extras are looked at where another distribution asks for them.
+    """
+    markers = _marker_values(environment)
+    waiting = [(each, "") for each in environment.distributions]
+    looked = set(waiting)
+    while waiting:
+        each, extra = waiting.pop()
+        for requirement in _requirements(each, extra, markers):
+            found = environment.found.get(normalize(requirement.name))
+            if found is None:
+                yield each, requirement, None
+                continue
+            other = found[1]
+            if not _admits(requirement, other.version):
+                yield each, requirement, other.version
+            for wanted in sorted(requirement.extras):
+                if (other, wanted) not in looked:
+                    looked.add((other, wanted))
+                    waiting.append((other, wanted))
+
+
+def _requirements(
+    each: Distribution, extra: str, markers: Mapping[str, str]
+) -> Iterator[Requirement]:
+    """Yield what a distribution requires here: of itself, or of one of its extras."""
+    for text in each.requires:
+        only = _OF_EXTRA.search(text)
+        if only and " or " not in text and normalize(only[1]) != normalize(extra):
+            continue
+        requirement = _parsed(text)
+        if requirement is None:
+            continue
+        marker = requirement.marker
+        if marker is None:
+            if not extra:
+                yield requirement
+        # What holds without the extra as well was looked at without it.
+        elif marker.evaluate({**markers, "extra": extra}) and not (
+            extra and marker.evaluate({**markers, "extra": ""})
+        ):
+            yield requirement
+
+
+@cache
+def _parsed(text: str) -> Requirement | None:
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        return None
+
+
+def _admits(requirement: Requirement, version: str) -> bool:
+    if requirement.url:
+        return True
+    try:
+        return requirement.specifier.contains(Version(version), prereleases=True)
+    except InvalidVersion:
+        return True
+
+
+def _marker_values(environment: Environment) -> dict[str, str]:
+    """Return the values of environment markers in the Python of the environment."""
+    python = environment.interpreter
+    version = python.version or python.series or "3"
+    return {
+        "implementation_name": "cpython",
+        "implementation_version": version,
+        "os_name": "posix",
+        "platform_machine": arch_of(python.machine) or "",
+        "platform_python_implementation": "CPython",
+        "platform_release": "",
+        "platform_system": "Linux",
+        "platform_version": "",
+        "python_full_version": version,
+        "python_version": python.series or ".".join(version.split(".")[:2]),
+        "sys_platform": "linux",
+    }
+
+
+def _metadata(environment: Environment, each: Distribution) -> str:
+    return f"{environment.short(each.path)}/METADATA"
+
+
+def _missing(environment: Environment) -> Iterator[Found]:
+    for each, requirement, version in unmet(environment):
+        if version is None:
+            wanted = f"{requirement.name}{requirement.specifier}"
+            where = _metadata(environment, each)
+            yield Found(
+                f"{each} requires {wanted}, which is not installed",
+                (seen(where, "Requires-Dist", requirement),),
+                fix=f"pip install '{wanted}'",
+            )
+
+
+def _other_version(environment: Environment) -> Iterator[Found]:
+    for each, requirement, version in unmet(environment):
+        if version is not None:
+            found = environment.found[normalize(requirement.name)][1]
+            yield Found(
+                f"{each} requires {requirement.name}{requirement.specifier}, {version} is there",
+                (
+                    seen(_metadata(environment, each), "Requires-Dist", requirement),
+                    seen(_metadata(environment, found), "Version", version),
+                ),
+            )
+
+
+def _other_python(environment: Environment) -> Iterator[Found]:
+    python = environment.interpreter.version or environment.interpreter.series
+    if python is None:
+        return
+    for each in environment.distributions:
+        try:
+            fits = not each.requires_python or Version(python) in SpecifierSet(each.requires_python)
+        except (InvalidSpecifier, InvalidVersion):
+            continue
+        # 3.11 alone says nothing of >=3.11.4.
+        if not fits and (environment.interpreter.version or python.count(".") > 1):
+            yield Found(
+                f"{each} requires Python {each.requires_python}, this is {python}",
+                (seen(_metadata(environment, each), "Requires-Python", each.requires_python),),
+            )
+
+
+def _other_abi(environment: Environment) -> Iterator[Found]:
+    series = environment.interpreter.series
+    if series is None:
+        return
+    number = series.replace(".", "")
+    for each in environment.distributions:
+        if each.tags and not any(_tag_fits(tag, number) for tag in each.tags):
+            yield Found(
+                f"{each} is of a wheel for {each.tags[0]}, this is Python {series}",
+                (seen(f"{environment.short(each.path)}/WHEEL", "Tag", ", ".join(each.tags)),),
+            )
+
+
+def _tag_fits(tag: str, number: str) -> bool:
+    """Whether the Python and the ABI of a wheel's tag fit CPython *number*: 311."""
+    pythons, _, rest = tag.partition("-")
+    abis, _, _ = rest.partition("-")
+    for python in pythons.split("."):
+        match = re.fullmatch(r"(cp|py)(\d)(\d*)", python)
+        if match is None:
+            continue
+        kind, major, minor = match.groups()
+        older = major == number[0] and int(minor or 0) <= int(number[1:])
+        exact = major + minor == number
+        for abi in abis.split("."):
+            if (abi == "none" and older) or (abi == "abi3" and older):
+                return True
+            if kind == "cp" and exact and abi.startswith(f"cp{number}"):
+                return True
+    return False
+
+
+CHECKS = (
+    check(
+        _missing,
+        id="package.requirement-missing",
+        severity="error",
+        title="a package requires another one that is not installed",
+        why="its import, or a part of it, ends with ModuleNotFoundError",
+        fix="install what is missing",
+        source=_DEPENDENCIES,
+    ),
+    check(
+        _other_version,
+        id="package.requirement-unmet",
+        severity="error",
+        title="a package requires another release of one that is installed",
+        why="its authors state that it does not work with this one, or is not tested with it",
+        fix="install both in one call of pip, so that it chooses releases that fit each other",
+        source=_DEPENDENCIES,
+    ),
+    check(
+        _other_python,
+        id="package.python-unmet",
+        severity="error",
+        title="a package does not support the Python of the environment",
+        why="its authors state that it does not work with it",
+        fix="install a release for this Python, or make the environment with another Python",
+        source="https://packaging.python.org/en/latest/specifications/core-metadata/#requires-python",
+    ),
+    check(
+        _other_abi,
+        id="package.other-abi",
+        severity="error",
+        title="a package was built for another Python",
+        why="Python passes over extension modules of another ABI: ModuleNotFoundError, or a crash",
+        fix="install it again with the pip of this environment",
+        source=_TAGS,
+    ),
+)

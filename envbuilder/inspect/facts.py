@@ -1,0 +1,179 @@
+"""What was read of an environment: frozen values that the checks look at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from ..model.validation import EnvironmentKind
+from ..target_tools.elf import MACHINES, Library
+from ..target_tools.names import normalize
+
+Machine = tuple[int, int, bool]
+"""e_machine, bits, and whether the byte order is little endian: as ``elf.Library`` has it."""
+
+FolderKind = Literal["own", "pythonpath", "user", "base"]
+"""``own``: of the environment. ``base``: of the Python that it is made with, which is searched
+where ``include-system-site-packages`` says so."""
+
+
+@dataclass(frozen=True, eq=False)
+class Interpreter:
+    """The Python of an environment. ``path``: as the environment has it, ``real``: what it is.
+
+    ``version``: as pyvenv.cfg says it; ``series``: 3.11 of the environment's own folders;
+    ``real_series``: of the program, by its name or its libpython. None: it is not said.
+    """
+
+    path: Path
+    real: Path | None
+    version: str | None
+    series: str | None
+    real_series: str | None
+    library: Library | None
+
+    @property
+    def machine(self) -> Machine | None:
+        return self.library.machine if self.library else None
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """An installed distribution, by its dist-info or egg-info: ``path``.
+
+    ``recorded``: the rows of its RECORD, file -> (hash, size); None: it has none. ``problem``: why
+    its metadata cannot be read; name and version are then those of its folder's name.
+    """
+
+    name: str
+    version: str
+    path: Path
+    requires: tuple[str, ...] = ()
+    requires_python: str | None = None
+    tags: tuple[str, ...] = ()
+    recorded: Mapping[str, tuple[str, str]] | None = None
+    problem: str | None = None
+
+    @cached_property
+    def key(self) -> str:
+        """The name as the index spells it."""
+        return normalize(self.name)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+    def file(self, name: str) -> str:
+        """Return where a file of RECORD lies."""
+        return os.path.normpath(os.path.join(self.path.parent, name))  # noqa: PTH118 - thousands of them
+
+
+@dataclass(frozen=True, eq=False)
+class PackageFolder:
+    """A folder that Python searches for packages, with the distributions in it."""
+
+    path: Path
+    kind: FolderKind
+    distributions: tuple[Distribution, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class NativeLibrary:
+    """An ELF file among the packages. ``module``: Python imports it by its name.
+
+    ``tree``: every name that it and what it loads need -> the path where ld.so finds it.
+    ``variant``: a module that a package chooses, such as MPI.mpich of mpi4py.
+    """
+
+    path: str
+    library: Library
+    module: bool
+    tree: Mapping[str, str | None]
+
+    @property
+    def variant(self) -> bool:
+        return not self.module and ".cpython-" in self.path.rpartition("/")[2]
+
+    @cached_property
+    def stem(self) -> str:
+        """The path up to the first dot of the name, which all variants of a module share."""
+        folder, _, file = self.path.rpartition("/")
+        return f"{folder}/{file.partition('.')[0]}"
+
+
+@dataclass(frozen=True, eq=False)
+class Environment:
+    """All that was read. ``folders``: in Python's order.
+
+    ``damaged``: what is named like a library and is none, with why. ``native``: whether this
+    machine could run it, so that the machine's own libraries count.
+    """
+
+    prefix: Path
+    kind: EnvironmentKind
+    interpreter: Interpreter
+    folders: tuple[PackageFolder, ...]
+    libraries: tuple[NativeLibrary, ...]
+    damaged: Mapping[str, str]
+    environ: Mapping[str, str]
+    native: bool
+    system_packages: bool
+
+    @cached_property
+    def distributions(self) -> tuple[Distribution, ...]:
+        """Those in the environment itself."""
+        return tuple(
+            each for folder in self.folders if folder.kind == "own" for each in folder.distributions
+        )
+
+    @cached_property
+    def found(self) -> Mapping[str, tuple[PackageFolder, Distribution]]:
+        """What Python finds first of each name, wherever it lies."""
+        first: dict[str, tuple[PackageFolder, Distribution]] = {}
+        for folder in self.folders:
+            for each in folder.distributions:
+                first.setdefault(each.key, (folder, each))
+        return first
+
+    @cached_property
+    def brought(self) -> Mapping[str, str]:
+        """The libraries that lie in the environment, by their names: name -> path.
+
+        A package may load one by its path, before what needs it by its name.
+        """
+        named = {each.library.soname: each.path for each in self.libraries if each.library.soname}
+        return {**named, **{os.path.basename(each.path): each.path for each in self.libraries}}  # noqa: PTH119 - thousands
+
+    def loaded(self, native: NativeLibrary, name: str) -> str | None:
+        """Return which file is loaded for a name that a library needs; None: none is found."""
+        return native.tree.get(name) or self.brought.get(name)
+
+    @cached_property
+    def usable(self) -> frozenset[str]:
+        """The modules of which every library is found, by ``NativeLibrary.stem``."""
+        return frozenset(
+            each.stem for each in self.libraries if all(self.loaded(each, n) for n in each.tree)
+        )
+
+    def name(self, path: str) -> str:
+        """Return a path as a summary names it: relative to its folder of packages."""
+        for folder in self.folders:
+            if folder.kind == "own" and path.startswith(f"{folder.path}/"):
+                return path[len(str(folder.path)) + 1 :]
+        return self.short(path)
+
+    def short(self, path: str | Path) -> str:
+        """Return a path relative to the environment, where it lies in it: as evidence has it."""
+        text, prefix = str(path), str(self.prefix).rstrip("/") + "/"
+        return text.removeprefix(prefix)
+
+
+def arch_of(machine: Machine | None) -> str | None:
+    """Return the architecture as recipes call it; None: it is not known."""
+    if machine is None:
+        return None
+    name = MACHINES.get(machine[0], str(machine[0]))
+    return "ppc64le" if name == "ppc64" and machine[2] else name

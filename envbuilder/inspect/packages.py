@@ -1,0 +1,75 @@
+"""Folders of packages: the distributions in them, and their files that look like libraries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..host import names_in
+from ..target_tools.distributions import ENDINGS, parse_fields, read_metadata, read_record
+from ..target_tools.files import open_regular
+from .facts import Distribution
+
+# So deep below a folder of packages nobody puts libraries; a loop of mounts would be.
+_DEEPEST = 40
+_LARGEST_WHEEL_FILE = 64 * 1024
+
+
+def distributions_in(folder: Path) -> Iterator[Distribution]:
+    """Yield the distributions of a folder, sorted; those that cannot be read with a problem."""
+    for name in names_in(folder):
+        if name.endswith(ENDINGS):
+            yield _distribution(folder / name)
+
+
+def _distribution(path: Path) -> Distribution:
+    fields = read_metadata(path)
+    stem, _, _ = path.name.rpartition(".")
+    name, _, version = stem.partition("-")
+    if fields is None or "name" not in fields or "version" not in fields:
+        why = "it has no METADATA" if fields is None else "its METADATA has no Name or Version"
+        return Distribution(name, version.partition("-")[0] or "?", path, problem=why)
+    try:
+        recorded, problem = read_record(path / "RECORD"), None
+    except FileNotFoundError:
+        recorded, problem = None, None
+    except NotADirectoryError:  # an egg-info that is a file
+        recorded, problem = None, None
+    except (OSError, ValueError) as error:
+        recorded, problem = None, f"its RECORD cannot be read: {error}"
+    return Distribution(
+        name=fields["name"][0],
+        version=fields["version"][0],
+        path=path,
+        requires=tuple(fields.get("requires-dist", ())),
+        requires_python=next(iter(fields.get("requires-python", ())), None),
+        tags=_tags(path),
+        recorded=recorded,
+        problem=problem,
+    )
+
+
+def _tags(path: Path) -> tuple[str, ...]:
+    """Return the tags of the wheel that it was installed from: cp311-cp311-linux_x86_64."""
+    try:
+        with open_regular(path / "WHEEL") as stream:
+            text = stream.read(_LARGEST_WHEEL_FILE).decode("utf-8", "replace")
+    except OSError:
+        return ()
+    return tuple(parse_fields(text).get("tag", ()))
+
+
+def library_files(folder: str, deepest: int = _DEEPEST) -> Iterator[str]:
+    """Yield the files below a folder whose name is that of a library; no link is followed."""
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda each: each.name)
+    except OSError:
+        return
+    for each in entries:
+        if each.is_dir(follow_symlinks=False):
+            if deepest and each.name != "__pycache__":
+                yield from library_files(each.path, deepest - 1)
+        elif ".so" in each.name and (each.name.endswith(".so") or ".so." in each.name):
+            yield each.path

@@ -1,0 +1,169 @@
+"""Reads an environment: its kind, its Python, its folders of packages, its libraries."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ..errors import UsageError
+from ..host import names_in
+from ..model.validation import EnvironmentKind
+from ..target_tools.elf import ElfError, Library, read_library
+from ..target_tools.files import open_regular
+from .facts import Environment, FolderKind, Interpreter, PackageFolder
+from .libraries import here, natives, read_all
+from .packages import distributions_in, library_files
+
+_LARGEST_CONFIG = 64 * 1024
+_SERIES = re.compile(r"python(\d+\.\d+)")
+
+
+def read_environment(prefix: Path, environ: Mapping[str, str]) -> Environment:
+    """Return what an environment holds. *environ*: that of the shell that would use it.
+
+    Raises UsageError for what is no environment of Python. What cannot be read of one is told by
+    the facts.
+    """
+    config = _config(prefix)
+    folders = _own_folders(prefix)
+    if config is None and not (folders and _python(prefix)):
+        raise UsageError(
+            f"this is no environment of Python: {prefix}",
+            "name the folder that has bin/python and lib/pythonX.Y/site-packages in it",
+        )
+    series = next((s for folder in folders if (s := _series(str(folder)))), None)
+    interpreter = _interpreter(prefix, config or {}, series)
+    searched = tuple(
+        PackageFolder(path, kind, tuple(distributions_in(path)))
+        for path, kind in _search_path(config, folders, interpreter, environ)
+    )
+    own = [str(each.path) for each in searched if each.kind == "own"]
+    files = [path for folder in own for path in library_files(folder)]
+    # What wheels and conda packages put beside the packages: lib/libmpi.so.12.
+    libs = {os.path.realpath(prefix / name): prefix / name for name in ("lib64", "lib")}
+    beside = [path for folder in libs.values() for path in library_files(str(folder), 1)]
+    libraries, damaged = read_all(dict.fromkeys((*files, *beside)))
+    found = natives(libraries, interpreter.library, environ)
+    machine = interpreter.machine or next((each.library.machine for each in found), None)
+    return Environment(
+        prefix=prefix,
+        kind=_kind(prefix, config),
+        interpreter=interpreter,
+        folders=searched,
+        libraries=found,
+        damaged=damaged,
+        environ=environ,
+        native=machine == here(),
+        system_packages=_takes_system_packages(config),
+    )
+
+
+def _kind(prefix: Path, config: Mapping[str, str] | None) -> EnvironmentKind:
+    if config is not None:
+        return "virtualenv"
+    return "conda environment" if (prefix / "conda-meta").is_dir() else "Python prefix"
+
+
+def _config(prefix: Path) -> dict[str, str] | None:
+    """Return the keys of pyvenv.cfg, in lower case as Python reads them; None: there is none."""
+    try:
+        with open_regular(prefix / "pyvenv.cfg") as stream:
+            text = stream.read(_LARGEST_CONFIG).decode("utf-8", "replace")
+    except OSError:
+        return None
+    pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
+    return {key.strip().lower(): value.strip() for key, _, value in pairs}
+
+
+def _takes_system_packages(config: Mapping[str, str] | None) -> bool:
+    return config is None or config.get("include-system-site-packages", "").lower() == "true"
+
+
+def _own_folders(prefix: Path) -> list[Path]:
+    """Return the folders of packages of a prefix, each real one once."""
+    found: dict[str, Path] = {}
+    for lib in ("lib", "lib64"):
+        for name in names_in(prefix / lib):
+            folder = prefix / lib / name / "site-packages"
+            if _SERIES.fullmatch(name) and folder.is_dir():
+                found.setdefault(os.path.realpath(folder), folder)
+    return list(found.values())
+
+
+def _python(prefix: Path) -> Path | None:
+    """Return the interpreter of a prefix, also where it is a link that leads nowhere."""
+    for name in ("python", "python3"):
+        path = prefix / "bin" / name
+        if path.is_symlink() or path.exists():
+            return path
+    return None
+
+
+def _series(text: str) -> str | None:
+    """Return 3.11 of a path or name with python3.11 in it, of the last one that has."""
+    found = _SERIES.findall(text)
+    return found[-1] if found else None
+
+
+def _interpreter(prefix: Path, config: Mapping[str, str], series: str | None) -> Interpreter:
+    path = _python(prefix) or prefix / "bin" / "python"
+    real = Path(os.path.realpath(path))
+    try:
+        library: Library | None = read_library(str(real))
+    except (ElfError, OSError):
+        library = None
+    needed = library.needed if library else ()
+    said = config.get("version") or config.get("version_info") or ""
+    version = re.match(r"\d+\.\d+(\.\d+)?", said)
+    return Interpreter(
+        path=path,
+        real=real if real.is_file() else None,
+        version=version.group() if version else None,
+        series=series,
+        real_series=next((s for name in (real.name, *needed) if (s := _series(name))), None),
+        library=library,
+    )
+
+
+def _search_path(
+    config: Mapping[str, str] | None,
+    own: list[Path],
+    interpreter: Interpreter,
+    environ: Mapping[str, str],
+) -> Iterator[tuple[Path, FolderKind]]:
+    """Yield where Python looks for packages, in its order; source: site.py of Python 3.13."""
+    for entry in environ.get("PYTHONPATH", "").split(":"):
+        if entry.startswith("/"):
+            yield Path(entry), "pythonpath"
+    user = _user_site(interpreter, environ) if _takes_system_packages(config) else None
+    if config is not None:
+        yield from ((each, "own") for each in own)
+    if user is not None and user.is_dir():
+        yield user, "user"
+    if config is None:
+        yield from ((each, "own") for each in own)
+    elif _takes_system_packages(config):
+        yield from ((each, "base") for each in _base_folders(config.get("home"), interpreter))
+
+
+def _user_site(interpreter: Interpreter, environ: Mapping[str, str]) -> Path | None:
+    """Return the user's own folder of packages, where Python would look into it."""
+    home, series = environ.get("HOME", ""), interpreter.series
+    if environ.get("PYTHONNOUSERSITE") or series is None:
+        return None
+    base = environ.get("PYTHONUSERBASE") or (f"{home}/.local" if home.startswith("/") else "")
+    return Path(base, "lib", f"python{series}", "site-packages") if base.startswith("/") else None
+
+
+def _base_folders(home: str | None, interpreter: Interpreter) -> Iterator[Path]:
+    """Yield the folders of packages of the Python that a virtualenv is made with."""
+    if not home or not home.startswith("/") or interpreter.series is None:
+        return
+    prefix, name = Path(home).parent, f"python{interpreter.series}"
+    # Debian's own: dist-packages, those of all Python 3 together.
+    debian = ("local/lib", name, "dist-packages"), ("lib", "python3", "dist-packages")
+    places = [("lib", name, "site-packages"), ("lib64", name, "site-packages"), *debian]
+    found = {os.path.realpath(prefix.joinpath(*each)): None for each in places}
+    yield from (Path(each) for each in found if Path(each).is_dir())

@@ -1,0 +1,75 @@
+"""The components of an environment, for the rows of knowledge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ..host import glibc_version
+from ..host.mpi import COMPONENTS
+from ..model.condition import Value
+from ..model.knowledge import Component
+from ..model.validation import Observation
+from ..target_tools.names import normalize
+from .checks.mpi import loaded_mpis
+from .checks.protocol import seen
+from .facts import Distribution, Environment, PackageFolder, arch_of
+
+Origin = Literal["pip", "build", "system"]
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What is there. ``places``: where each component was read; ``facts``: what conditions ask."""
+
+    versions: Mapping[str, str]
+    origins: Mapping[str, Origin]
+    places: Mapping[str, Observation]
+    facts: Mapping[str, Value]
+
+
+def stack_of(environment: Environment, components: Mapping[str, Component]) -> Stack:
+    """Return the components that an environment has, and what it says of the machine."""
+    versions: dict[str, str] = {}
+    origins: dict[str, Origin] = {}
+    places: dict[str, Observation] = {}
+    for name, component in components.items():
+        for pip in (component.pip, *component.pip_variants):
+            found = environment.found.get(normalize(pip)) if pip else None
+            if found is not None and name not in versions:
+                folder, each = found
+                versions[name] = each.version.partition("+")[0]
+                origin = _origin(folder, each, component)
+                origins |= {name: origin} if origin else {}
+                where = f"{environment.short(each.path)}/METADATA"
+                places[name] = seen(where, "Version", each.version)
+    python = environment.interpreter
+    if python.version and "python" in components:
+        versions["python"] = python.version
+        places["python"] = seen("pyvenv.cfg", "version", python.version)
+    for loaded in (one for those in loaded_mpis(environment).values() for one in those):
+        mpi = COMPONENTS.get(loaded.mpi.name)
+        if mpi and loaded.mpi.version and mpi not in versions:
+            versions[mpi], places[mpi] = loaded.mpi.version, loaded.evidence(environment)
+    return Stack(versions, origins, places, _facts(environment))
+
+
+def _origin(folder: PackageFolder, each: Distribution, component: Component) -> Origin | None:
+    """Return where a distribution came from; None: it is not known.
+
+    The index takes no wheel for plain linux_x86_64: such a one was built here.
+    """
+    if folder.kind != "own":
+        return None
+    local = any(tag.rpartition("-")[2].startswith("linux_") for tag in each.tags)
+    return "build" if local and component.from_source else "pip"
+
+
+def _facts(environment: Environment) -> dict[str, Value]:
+    facts: dict[str, Value | None] = {
+        "arch": arch_of(environment.interpreter.machine),
+        "system_site_packages": environment.system_packages,
+        "glibc": glibc_version() if environment.native else None,
+    }
+    return {name: value for name, value in facts.items() if value is not None}

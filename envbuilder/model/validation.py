@@ -1,0 +1,71 @@
+"""What ``validate`` says of an environment that exists: findings, worst first."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from .base import Document, Line
+from .outcome import RowMatch
+from .recipe import Severity
+
+Confidence = Literal["certain", "likely", "possible"]
+"""``certain``: it follows from what was read. ``likely``: from what usually happens then.
+``possible``: it depends on what a program does."""
+
+EnvironmentKind = Literal["virtualenv", "conda environment", "Python prefix"]
+
+
+class Observation(Document):
+    """Where something was read, and what is written there."""
+
+    file: Line
+    field: Line | None = Field(default=None, description="NEEDED, Requires-Dist, size, ...")
+    value: Line | None = None
+
+
+class CheckInfo(Document):
+    """One kind of finding that ``validate`` looks for."""
+
+    id: Line
+    severity: Severity
+    title: Line
+    why: Line = Field(description="Why it matters.")
+    fix: Line = Field(description="What to do about it.")
+    source: Line
+
+
+class Finding(Document):
+    """Something that is wrong, or may be. ``id``: of its check, or of the row of knowledge."""
+
+    id: Line
+    severity: Severity
+    confidence: Confidence
+    summary: Line
+    evidence: tuple[Observation, ...]
+    why: Line
+    fix: Line
+    source: Line
+
+
+class Validation(Document):
+    """What is known of an environment after it was looked at. Nothing of it was run."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    path: Line
+    kind: EnvironmentKind
+    python: Line | None = Field(description="Its version, as the environment says it.")
+    arch: Line | None = Field(description="Of its interpreter: x86_64, ppc64le, ...")
+    distributions: int = Field(description="Installed in it, by their metadata.")
+    libraries: int = Field(description="ELF libraries below its folders of packages.")
+    files: int = Field(description="Files that its packages recorded.")
+    findings: tuple[Finding, ...] = Field(description="The worst first.")
+    undecided: tuple[RowMatch, ...] = Field(
+        default=(), description="Rows of knowledge that depend on facts that nobody stated."
+    )
+
+    @property
+    def bad(self) -> bool:
+        """Whether anything is an error."""
+        return any(each.severity == "error" for each in self.findings)

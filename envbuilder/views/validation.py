@@ -1,0 +1,78 @@
+"""What is wrong with an environment, as text: the worst first, a screen of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ..model.validation import CheckInfo, Finding, Validation
+from ..text import counted, filled
+from .layout import joined
+
+# Of each kind of finding so many are shown, each with so much evidence; --all shows the rest.
+MOST_OF_A_KIND = 3
+MOST_EVIDENCE = 2
+
+
+@joined
+def validation(value: Validation, *, everything: bool = False) -> Iterator[str]:
+    """Return the findings; *everything*: all of them, with all that is known of each."""
+    python = f"Python {value.python or 'of an unknown version'}"
+    machine = f" ({value.arch})" if value.arch else ""
+    yield from filled("", f"{value.path}: {value.kind}, {python}{machine}", 2)
+    sizes = [
+        counted(value.distributions, "distribution"),
+        f"{value.libraries} libraries",
+        f"{value.files} recorded files",
+    ]
+    yield "  " + ", ".join(sizes)
+    by_kind: dict[str, list[Finding]] = {}
+    for each in value.findings:
+        by_kind.setdefault(each.id, []).append(each)
+    for those in by_kind.values():
+        yield ""
+        yield from _kind(those, everything)
+    yield ""
+    yield from _ending(value)
+
+
+def _kind(those: Sequence[Finding], everything: bool) -> Iterator[str]:
+    for each in those if everything else those[:MOST_OF_A_KIND]:
+        yield from filled(f"{each.severity:<8} ", f"{each.id}: {each.summary}")
+        for place in each.evidence if everything else each.evidence[:MOST_EVIDENCE]:
+            said = f" {place.field}" if place.field else ""
+            value = f": {place.value}" if place.value else ""
+            yield from filled("         in ", f"{place.file}{said}{value}", 12)
+        if everything:
+            yield from filled("         sure? ", each.confidence)
+            yield from filled("         source: ", each.source, 12)
+    if len(those) > MOST_OF_A_KIND and not everything:
+        yield f"         and {len(those) - MOST_OF_A_KIND} more like this: --all"
+    first = those[0]
+    yield from filled("         why: ", first.why, 14)
+    yield from filled("         fix: ", first.fix, 14)
+
+
+def _ending(value: Validation) -> Iterator[str]:
+    number = Counter(each.severity for each in value.findings)
+    if not value.findings:
+        yield "nothing is wrong with what was looked at"
+    else:
+        words = [counted(number[each], each) for each in ("error", "warning") if number[each]]
+        yield ", ".join(
+            [*words, *([f"{number['info']} for information"] if number["info"] else [])]
+        )
+    if value.undecided:
+        facts = sorted({name for row in value.undecided for name in row.open})
+        ids = ", ".join(row.id for row in value.undecided)
+        yield from filled("", f"undecided, for want of {', '.join(facts)}: {ids}", 2)
+
+
+@joined
+def checks(table: Sequence[CheckInfo]) -> Iterator[str]:
+    """Return every check with why it matters and what to do."""
+    for each in table:
+        yield from filled("", f"{each.id} ({each.severity}): {each.title}", 2)
+        yield from filled("  why: ", each.why, 7)
+        yield from filled("  fix: ", each.fix, 7)
+        yield from filled("  source: ", each.source, 7)

@@ -1,0 +1,150 @@
+"""The verb: its text, JSON and exit codes, rows of knowledge, and environments that are none."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import zoo
+from typer.testing import CliRunner, Result
+from zoo import Made
+
+from envbuilder.cli import app
+from envbuilder.inspect.checks import CHECKS
+from envbuilder.model.validation import Validation
+from tests.layers import CHECKOUT
+
+KNOWLEDGE = """\
+schema: 1
+advisories:
+  - id: OUR-001
+    severity: error
+    component: packaging
+    affected: "*"
+    summary: it eats our jobs
+    fix: an older one
+    evidence: run
+    sources: ["https://cluster.example/1"]
+  - id: OUR-002
+    severity: error
+    component: packaging
+    affected: "*"
+    when: "network in ['infiniband']"
+    summary: it is slow over our fabric
+    evidence: run
+    sources: ["https://cluster.example/2"]
+  - id: OUR-003
+    severity: error
+    component: packaging
+    affected: "*"
+    beside: {pytorch: "*"}
+    summary: that is not there
+    evidence: run
+    sources: ["https://cluster.example/3"]
+"""
+
+
+def run(*words: str, **env: str) -> Result:
+    outside = {"PATH": "/nowhere", "PYTHONPATH": "", "VIRTUAL_ENV": "", "CONDA_PREFIX": "", **env}
+    return CliRunner().invoke(app, ["validate", *words], env={"COLUMNS": "80", **outside})
+
+
+def test_healthy_is_0_and_one_screen(made: Made) -> None:
+    done = run(str(made.prefix))
+    assert done.exit_code == 0, done.stderr
+    assert "nothing is wrong with what was looked at" in done.stdout
+
+
+def test_the_active_environment_is_meant_where_none_is_named(made: Made) -> None:
+    assert run(VIRTUAL_ENV=str(made.prefix)).exit_code == 0
+    done = run()
+    assert done.exit_code == 2
+    assert "hint: name one: envbuild validate PATH" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["absent", "empty", "file"])
+def test_what_is_no_environment_is_usage(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / kind
+    if kind == "empty":
+        path.mkdir()
+    elif kind == "file":
+        path.write_text("text")
+    done = run(str(path))
+    assert done.exit_code == 2
+    assert f"error: this is no environment of Python: {path}" in done.stderr
+
+
+def test_the_worst_first_on_one_screen(made: Made) -> None:
+    for number in range(9):
+        made.install(f"tool{number}", "1", "Requires-Dist: nowhere>=2")
+    (made.packages / "yaml" / "loader.py").unlink()
+    made.edit(made.packages / "idna" / "core.py", lambda data: data + b"\n")
+    done = run(str(made.prefix))
+    assert done.exit_code == 4
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) < 50
+    marks = [line.split()[0] for line in lines if line.startswith(("error", "warning"))]
+    assert marks == sorted(marks)
+    assert "         and 6 more like this: --all" in lines
+    assert lines[-1] == "10 errors, 1 warning"
+    everything = run(str(made.prefix), "--all").stdout
+    assert everything.count("error    package.requirement-missing: tool") == 9
+
+
+def test_warnings_alone_are_0(made: Made) -> None:
+    made.edit(made.packages / "idna" / "core.py", lambda data: data + b"\n")
+    done = run(str(made.prefix))
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "1 warning")
+
+
+def test_json_says_all_of_it(made: Made) -> None:
+    made.install("tool", "1", "Requires-Dist: nowhere>=2")
+    value = Validation.model_validate(json.loads(run(str(made.prefix), "--json").stdout))
+    (found,) = value.findings
+    assert (found.id, found.severity, found.confidence) == (
+        "package.requirement-missing",
+        "error",
+        "certain",
+    )
+    (place,) = found.evidence
+    site = f"lib/python{zoo.SERIES}/site-packages"
+    assert place.file == f"{site}/tool-1.dist-info/METADATA"
+    assert (place.field, place.value) == ("Requires-Dist", "nowhere>=2")
+
+
+def test_rows_of_knowledge(made: Made, tmp_path: Path) -> None:
+    folder = tmp_path / "ours" / "knowledge"
+    folder.mkdir(parents=True)
+    (folder / "advisories.yaml").write_text(KNOWLEDGE)
+    done = run(str(made.prefix), "--recipes", str(folder.parent), "--json")
+    assert done.exit_code == 4
+    value = json.loads(done.stdout)
+    (found,) = value["findings"]
+    assert found["id"] == "OUR-001"
+    assert found["fix"] == "an older one"
+    assert found["source"] == "https://cluster.example/1"
+    (place,) = found["evidence"]
+    assert place["file"].endswith(".dist-info/METADATA")
+    assert [(each["id"], each["open"]) for each in value["undecided"]] == [("OUR-002", ["network"])]
+    text = run(str(made.prefix), "--recipes", str(folder.parent)).stdout
+    assert text.splitlines()[-1] == "undecided, for want of network: OUR-002"
+
+
+def test_the_list_has_every_check() -> None:
+    done = run("--list")
+    assert done.exit_code == 0
+    for each in CHECKS:
+        assert f"{each.info.id} ({each.info.severity}): " in done.stdout
+    assert max(len(line) for line in done.stdout.splitlines() if "https://" not in line) <= 80
+    listed = json.loads(run("--list", "--json").stdout)
+    assert [each["id"] for each in listed] == [each.info.id for each in CHECKS]
+    assert len({each.info.id for each in CHECKS}) == len(CHECKS)
+
+
+def test_the_docs_have_every_check() -> None:
+    text = (CHECKOUT / "docs" / "validating.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if re.match(r"\| `[a-z]+\.", line)]
+    assert rows == [f"| `{i.id}` | {i.severity} | {i.title} |" for i in (c.info for c in CHECKS)]

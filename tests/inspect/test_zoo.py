@@ -1,0 +1,233 @@
+"""Each broken environment is found to be broken in that way, and only in that one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zoo
+from zoo import Made, Validate
+
+Break = Callable[[Made], object]
+
+
+def other_machine(data: bytes) -> bytes:
+    """Return an ELF file as one of ppc64le: e_machine is at offset 18."""
+    return data[:18] + (21).to_bytes(2, "little") + data[20:]
+
+
+def relink_python(made: Made, target: str = "/nowhere/bin/python3") -> None:
+    for name in ("python", "python3", f"python{zoo.SERIES}"):
+        (made.prefix / "bin" / name).unlink(missing_ok=True)
+    (made.prefix / "bin" / "python").symlink_to(target)
+
+
+def upgrade_python(made: Made) -> None:
+    newer = made.prefix.parent / "python3.99"
+    shutil.copy2(Path(sys.executable).resolve(), newer)
+    relink_python(made, str(newer))
+
+
+def remove_idna(made: Made) -> None:
+    shutil.rmtree(made.metadata("idna"))
+    shutil.rmtree(made.packages / "idna")
+
+
+def field(name: str, key: str, value: str) -> Break:
+    """Return what gives a field of a distribution's metadata another value."""
+
+    def change(made: Made) -> None:
+        lines = (made.metadata(name) / "METADATA").read_text().splitlines()
+        kept = [line for line in lines if not line.startswith(f"{key}:")]
+        made.say(name, "METADATA", "\n".join([*kept[:1], f"{key}: {value}", *kept[1:]]))
+
+    return change
+
+
+def another_wheel(made: Made) -> None:
+    text = "Wheel-Version: 1.0\nTag: cp27-cp27mu-manylinux1_x86_64\n"
+    made.say("markupsafe", "WHEEL", text)
+
+
+def fork_of_yaml(made: Made) -> None:
+    made.install("yaml-fork", "1", record="yaml/__init__.py,sha256=AAAA,3\n")
+
+
+def newer_glibc(made: Made) -> None:
+    made.edit(made.extension(), lambda data: data.replace(b"GLIBC_2.2.5\0", b"GLIBC_9.99\0\0"))
+
+
+def missing_library(made: Made) -> None:
+    library = zoo.compile_c(made.prefix / "libgone.so.1", soname="libgone.so.1")
+    zoo.module_with(made, "needs", library)
+    library.unlink()
+
+
+def mpis(made: Made) -> tuple[Path, Path]:
+    outside = made.prefix.parent
+    one = zoo.make_mpi(outside / "ompi", "Open MPI v4.1.4", "libmpi.so.40")
+    return one, zoo.make_mpi(outside / "mpich", "MPICH Version", "libmpi.so.12")
+
+
+def two_modules_with_an_mpi_each(made: Made) -> None:
+    one, other = mpis(made)
+    zoo.module_with(made, "first", one)
+    zoo.module_with(made, "second", other)
+
+
+def one_module_with_two_mpis(made: Made) -> None:
+    one, other = mpis(made)
+    between = zoo.compile_c(
+        made.prefix.parent / "libbetween.so", "", str(other), f"-Wl,-rpath,{other.parent}"
+    )
+    zoo.module_with(made, "both", one, between)
+
+
+def launcher_of_another_mpi(made: Made) -> None:
+    one, _ = mpis(made)
+    zoo.module_with(made, "first", one)
+    words = ["gcc", "-x", "c", "-", "-o", str(made.prefix / "bin" / "mpiexec")]
+    text = 'const char *who = "HYDRA build details:"; int main(void) { return 0; }'
+    subprocess.run(words, input=text, text=True, check=True)
+
+
+BREAKS: dict[str, tuple[Break, str]] = {
+    "interpreter removed": (relink_python, "python.missing"),
+    "Python upgraded": (upgrade_python, "python.other-version"),
+    "package removed": (remove_idna, "package.requirement-missing"),
+    "package downgraded": (field("idna", "Version", "1.0"), "package.requirement-unmet"),
+    "for a newer Python": (field("idna", "Requires-Python", ">=4"), "package.python-unmet"),
+    "wheel of another Python": (another_wheel, "package.other-abi"),
+    "empty METADATA": (
+        lambda made: made.write(made.metadata("packaging") / "METADATA", ""),
+        "package.damaged",
+    ),
+    "RECORD that is no table": (
+        lambda made: made.write(made.metadata("packaging") / "RECORD", "a" * 200_000),
+        "package.damaged",
+    ),
+    "two releases": (lambda made: made.install("packaging", "20.0"), "package.twice"),
+    "file removed": (
+        lambda made: (made.packages / "yaml" / "loader.py").unlink(),
+        "package.gone",
+    ),
+    "file edited": (
+        lambda made: made.edit(made.packages / "yaml" / "loader.py", lambda data: data + b"\n"),
+        "package.changed",
+    ),
+    "file edited, as long as before": (
+        lambda made: made.edit(made.packages / "yaml" / "loader.py", lambda data: data.swapcase()),
+        "package.changed",
+    ),
+    "two packages, one file": (fork_of_yaml, "package.overwritten"),
+    "extension truncated": (
+        lambda made: made.edit(made.extension(), lambda data: data[:1000]),
+        "library.damaged",
+    ),
+    "extension empty": (
+        lambda made: made.edit(made.extension(), lambda data: b""),
+        "library.damaged",
+    ),
+    "extension of another machine": (
+        lambda made: made.edit(made.extension(), other_machine),
+        "library.other-machine",
+    ),
+    "extension for a newer glibc": (newer_glibc, "library.newer-glibc"),
+    "library removed": (missing_library, "library.missing"),
+    "two MPIs": (two_modules_with_an_mpi_each, "mpi.two-in-process"),
+    "two MPIs in one module": (one_module_with_two_mpis, "mpi.two-in-process"),
+    "launcher of another MPI": (launcher_of_another_mpi, "mpi.other-launcher"),
+}
+# An extension that was changed is both: not as it was installed, and what became of it.
+ALSO = {"extension": {"package.changed"}, "library removed": set[str]()}
+COMPILED = {"library removed", "two MPIs", "two MPIs in one module", "launcher of another MPI"}
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_what_was_broken_is_found(
+    name: str, made: Made, check: Validate, need: Callable[[str], str]
+) -> None:
+    if name in COMPILED:
+        need("gcc")
+    break_it, wanted = BREAKS[name]
+    break_it(made)
+    found = check(made).findings
+    also = ALSO.get(name.partition(" ")[0], set())
+    assert {each.id for each in found} - also == {wanted}
+    for each in found:
+        assert each.evidence
+        assert each.why
+        assert each.fix
+        assert each.source.startswith("https://")
+
+
+def test_a_file_that_was_set_back_is_found_by_its_hash(made: Made, check: Validate) -> None:
+    path = made.packages / "yaml" / "loader.py"
+    times = path.stat()
+    made.write(path, path.read_bytes().swapcase())
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert check(made).findings == ()
+    (found,) = check(made, hashes=True).findings
+    assert found.id == "package.changed"
+    assert found.evidence[0].file == f"lib/python{zoo.SERIES}/site-packages/yaml/loader.py"
+
+
+def test_a_healthy_one_has_no_findings(made: Made, check: Validate) -> None:
+    value = check(made, hashes=True)
+    assert value.findings == ()
+    assert (value.kind, value.arch) == ("virtualenv", "x86_64")
+    assert value.distributions == len(zoo.DISTRIBUTIONS)
+
+
+def test_other_healthy_ones_have_no_errors(check: Validate) -> None:
+    """The tests' own environment, and the Python that it is made with."""
+    for prefix in {sys.prefix, sys.base_prefix}:
+        value = check(Made(Path(prefix)))
+        assert [each for each in value.findings if each.severity == "error"] == []
+
+
+def test_a_package_of_the_user(made: Made, check: Validate, tmp_path: Path) -> None:
+    """It counts only where the environment takes packages of the system as well."""
+    home = tmp_path / "home"
+    user = home / ".local" / "lib" / f"python{zoo.SERIES}" / "site-packages"
+    base = tmp_path / "base"
+    Made(base).install("base-tool", "2.0")
+    info = user / "base_tool-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Name: base-tool\nVersion: 1.0\n")
+    environ = {"HOME": str(home)}
+    assert check(made, environ).findings == ()
+    config = made.prefix / "pyvenv.cfg"
+    text = f"home = {base}/bin\ninclude-system-site-packages = true\nversion = {zoo.SERIES}.0\n"
+    made.write(config, text)
+    (found,) = check(made, environ).findings
+    assert found.id == "path.user-site"
+    assert f"base-tool 1.0 of {user} is used, not 2.0 of {base}" in found.summary
+    assert check(made, {**environ, "PYTHONNOUSERSITE": "1"}).findings == ()
+
+
+def test_a_package_on_pythonpath(made: Made, check: Validate, tmp_path: Path) -> None:
+    (tmp_path / "path" / "PyYAML-1.0.dist-info").mkdir(parents=True)
+    metadata = tmp_path / "path" / "PyYAML-1.0.dist-info" / "METADATA"
+    metadata.write_text("Name: PyYAML\nVersion: 1.0\n")
+    (found,) = check(made, {"PYTHONPATH": f"relative:{tmp_path}/path"}).findings
+    assert (found.id, found.severity) == ("path.pythonpath", "warning")
+
+
+def test_a_requirement_of_an_extra(made: Made, check: Validate) -> None:
+    """What an extra requires counts where somebody asks for the extra."""
+    made.install("asking", "1", 'Requires-Dist: idna[made-up] (>=2); python_version > "3"')
+    extra = 'Requires-Dist: nowhere ; extra == "made_up"'
+    text = (made.metadata("idna") / "METADATA").read_text()
+    made.say("idna", "METADATA", text.replace("\n\n", f"\n{extra}\n\n", 1))
+    missing = [each for each in check(made).findings if each.id == "package.requirement-missing"]
+    assert [each.summary.partition(" requires ")[2] for each in missing] == [
+        "nowhere, which is not installed"
+    ]
+    shutil.rmtree(made.metadata("asking"))
+    assert not [each for each in check(made).findings if each.id == "package.requirement-missing"]

@@ -1,0 +1,125 @@
+"""Environments that were really made, and then broken in one way each.
+
+The first is a virtualenv of this Python with distributions of the tests' own environment: what pip
+installed there, file by file. The others are copies of it; what is not changed is a hard link.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from envbuilder.model.validation import Validation
+
+SERIES = f"{sys.version_info.major}.{sys.version_info.minor}"
+SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
+# With extension modules: PyYAML and MarkupSafe; with requirements: Jinja2 and requests.
+DISTRIBUTIONS = (
+    *("PyYAML", "MarkupSafe", "Jinja2", "packaging"),
+    *("requests", "urllib3", "idna", "certifi", "charset-normalizer"),
+)
+
+
+Validate = Callable[..., Validation]
+
+
+@dataclass(frozen=True)
+class Made:
+    """An environment that a test may break."""
+
+    prefix: Path
+
+    @property
+    def packages(self) -> Path:
+        return self.prefix / "lib" / f"python{SERIES}" / "site-packages"
+
+    def metadata(self, name: str) -> Path:
+        """Return the dist-info folder of a distribution."""
+        (found,) = self.packages.glob(f"{name}-*.dist-info")
+        return found
+
+    def extension(self) -> Path:
+        """Return an extension module of MarkupSafe."""
+        return next(self.packages.glob("markupsafe/*.so"))
+
+    def write(self, path: Path, data: bytes | str) -> Path:
+        """Write a file anew, so that no copy of the environment changes with it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        return path
+
+    def edit(self, path: Path, change: Callable[[bytes], bytes]) -> None:
+        """Change a file, as an editor does: a moment after it was installed."""
+        old = path.read_bytes()
+        new = change(old)
+        assert new != old, path
+        self.write(path, new)
+        later = path.stat().st_mtime + 100
+        os.utime(path, (later, later))
+
+    def say(self, name: str, file: str, text: str) -> None:
+        """Write a file of a distribution's metadata as if it had been installed so."""
+        folder = self.metadata(name)
+        self.write(folder / file, text)
+        rows = (folder / "RECORD").read_text().splitlines()
+        start = f"{folder.name}/{file},"
+        kept = [start + "," if row.startswith(start) else row for row in rows]
+        self.write(folder / "RECORD", "\n".join(kept) + "\n")
+
+    def install(self, name: str, version: str, *fields: str, record: str = "") -> Path:
+        """Write the metadata of a distribution."""
+        folder = self.packages / f"{name}-{version}.dist-info"
+        text = "\n".join(["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *fields])
+        self.write(folder / "METADATA", text + "\n\nText.\n")
+        self.write(folder / "RECORD", record)
+        return folder
+
+
+def make(folder: Path) -> Made:
+    """Make the first one."""
+    command = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
+    subprocess.run(command, check=True)
+    made = Made(folder)
+    for name in DISTRIBUTIONS:
+        for file in metadata.files(name) or ():
+            source = Path(str(file.locate()))
+            target = made.packages / file
+            if source.is_file() and "__pycache__" not in source.parts:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target)
+    return made
+
+
+def copy(made: Made, folder: Path) -> Made:
+    """Return a copy whose files are links to the same ones: ``write`` breaks them."""
+    shutil.copytree(made.prefix, folder, symlinks=True, copy_function=os.link)
+    return Made(folder)
+
+
+def compile_c(target: Path, text: str = "", *options: str, soname: str | None = None) -> Path:
+    """Compile a shared library of C text with gcc; what it is linked with it needs."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    named = [f"-Wl,-soname,{soname}"] if soname else []
+    words = ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-x", "none", "-o", str(target), *named]
+    subprocess.run([*words, "-Wl,--no-as-needed", *options], input=text, text=True, check=True)
+    return target
+
+
+def make_mpi(folder: Path, name: str, soname: str) -> Path:
+    """Make a libmpi that says whose it is, as the real ones do; return it."""
+    return compile_c(folder / soname, f'const char *who = "{name}";', soname=soname)
+
+
+def module_with(made: Made, name: str, *libraries: Path) -> Path:
+    """Compile an extension module that needs libraries and finds them where they are."""
+    target = made.packages / f"{name}{SUFFIX}"
+    paths = [f"-Wl,-rpath,{each.parent}" for each in libraries]
+    return compile_c(target, "", *map(str, libraries), *paths)
