@@ -1,9 +1,9 @@
 """Gradients that are reduced over all ranks as they become ready: what every framework shares.
 
-A framework adds :class:`Parameters`, which knows its parameters and their gradients, and its
-optimizer's surface: it tells when a gradient has been accumulated and calls ``synchronize`` before
-a step.  Which gradients travel together, where they lie, what becomes of those that never came and
-of parameters that came late is decided here.
+A framework adds :class:`Parameters`, which knows its parameters and their gradients, and tells when
+a gradient has been accumulated; ``_steps`` is what its optimizer does around a step.  Which
+gradients travel together, where they lie, what becomes of those that never came and of parameters
+that came late is decided here.
 """
 
 import weakref

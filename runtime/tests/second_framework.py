@@ -2,8 +2,8 @@
 
     mpiexec -n 2 python second_framework.py
 
-What torch's optimizer has of grouping, arena, late parameters, layouts and broadcast it gets by an
-adapter of its own and the surface of one small optimizer.
+What torch's optimizer has of grouping, arena, late parameters, layouts, steps and broadcast it gets
+by an adapter of its own and the surface of one small optimizer.
 """
 
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import numpy as np
 
 import distributed_dl_training.numpy as hvd
-from distributed_dl_training import _arena, _collectives, _gradients
+from distributed_dl_training import _arena, _collectives, _state, _steps
 
 
 class Parameter:
@@ -47,6 +47,18 @@ class Arrays:
 
     def put(self, tensor: Any, value: Any) -> None:
         tensor[...] = value
+
+    # See ``_state.StateTensors``.
+
+    def is_tensor(self, value: Any) -> bool:
+        return isinstance(value, np.ndarray)
+
+    def describe(self, tensor: Any) -> Any:
+        return tensor.dtype, tensor.shape
+
+    def empty(self, description: Any) -> Any:
+        dtype, shape = description
+        return np.empty(shape, dtype=dtype)
 
 
 class Parameters:
@@ -104,36 +116,52 @@ class NoCompression:
 
 
 class Descent:
-    """The optimizer: gradient descent, distributed if it has gradients that are."""
+    """The optimizer: gradient descent with momentum, distributed if it has steps that are."""
 
     def __init__(self, named: Dict[str, Parameter], distribute: bool, **options: Any) -> None:
         self.named = named
-        self.gradients: Any = None
+        self.rate = 0.125
+        self.momentum: Dict[str, Any] = {}
+        self.steps: Any = None
         if distribute:
-            parameters = list(named.values())
-            made = _gradients.Options(
+            made = _steps.recipe(
+                Parameters(),
+                list(named.values()),
+                named.items(),
                 NoCompression,
                 options.get("passes", 1),
                 hvd.Average,
-                (1.0, 1.0),
+                1.0,
+                options.get("groups", 0),
+                None,
                 False,
                 hvd.global_process_set,
             )
-            framework: Any = Parameters()
-            pairs = _gradients.name_parameters(parameters, named.items())
-            groups = _gradients.form_groups(
-                parameters, options.get("groups", 0), None, framework.trains
-            )
-            self.gradients = _gradients.Gradients(framework, pairs, groups, made)
+            self.steps = _steps.Steps(made)
+            self.steps.open()
+
+    def state(self) -> Any:
+        return {"rate": self.rate, "momentum": self.momentum}
+
+    def load(self, state: Any) -> None:
+        self.rate, self.momentum = state["rate"], state["momentum"]
 
     def step(self) -> None:
-        if self.gradients is not None:
-            self.gradients.add(self.named.values())
-            self.gradients.synchronize()
-        for parameter in self.named.values():
+        if self.steps is not None:
+            self.steps.before_step(self.named.values())
+        for name, parameter in self.named.items():
             if parameter.grad is not None:
-                parameter.values -= 0.125 * parameter.grad
-                parameter.grad = None
+                held = self.momentum.setdefault(name, np.zeros_like(parameter.values))
+                held *= 0.5
+                held += parameter.grad
+                parameter.values -= self.rate * held
+        self.reset()
+
+    def reset(self) -> None:
+        if self.steps is not None:
+            self.steps.refuse_reset()
+        for parameter in self.named.values():
+            parameter.grad = None
 
 
 def rows(step: int) -> Any:
@@ -150,14 +178,34 @@ def backward(named: Dict[str, Parameter], x: Any) -> None:
     named["weight"].add(2 * (x * error[:, None]).mean(0))
 
 
+def start_alike(named: Dict[str, Parameter], optimizer: Descent) -> None:
+    """Give all ranks the last one's values and state."""
+    root, tensors = hvd.size() - 1, Arrays()
+    values = {name: parameter.values for name, parameter in named.items()}
+    _state.broadcast_named(tensors, values, root, hvd.global_process_set)
+    mine = optimizer.state()
+    state = _state.broadcast_state(tensors, mine, root, hvd.global_process_set)
+    assert (state is mine) == (hvd.rank() == root)
+    optimizer.load(state)
+
+
 def trained(distribute: bool, **options: Any) -> Dict[str, Parameter]:
-    """Train with a bias that is frozen at first, and one parameter that is never used."""
+    """Train with a bias that is frozen at first, and one parameter that is never used.
+
+    Distributed, only the last rank begins with what all are to begin with.
+    """
+    wrong = distribute and hvd.rank() < hvd.size() - 1
     named = {
-        "weight": Parameter([0.5, -1.0, 2.0]),
-        "bias": Parameter([1.0], trains=False),
-        "unused": Parameter([4.0]),
+        "weight": Parameter(np.array([0.5, -1.0, 2.0]) + wrong),
+        "bias": Parameter([1.0 + wrong], trains=False),
+        "unused": Parameter([4.0 + wrong]),
     }
     optimizer = Descent(named, distribute, **options)
+    if not wrong:
+        optimizer.momentum["weight"] = np.array([1.0, 0.0, -1.0])
+    if distribute:
+        optimizer.rate += wrong
+        start_alike(named, optimizer)
     passes = options.get("passes", 1)
     for step in range(6):
         named["bias"].trains = step >= 2
@@ -168,6 +216,25 @@ def trained(distribute: bool, **options: Any) -> Dict[str, Parameter]:
             backward(named, part)
         optimizer.step()
     return named
+
+
+def refused_reset() -> None:
+    """Gradients that are being reduced are not set to zero; skipped, they are taken as they are."""
+    named = {"weight": Parameter([1.0])}
+    optimizer = Descent(named, True)
+    named["weight"].add(np.array([float(hvd.rank())]))
+    try:
+        optimizer.reset()
+    except AssertionError as error:
+        assert "zero_grad()" in str(error)
+    else:
+        raise AssertionError("no error")
+    optimizer.steps.synchronize(named.values())
+    with optimizer.steps.skip():
+        named["weight"].grad *= 2
+        optimizer.step()
+    mean = sum(range(hvd.size())) / hvd.size()
+    assert named["weight"].values.tolist() == [1.0 - 0.125 * 2 * mean]
 
 
 def main() -> None:
@@ -181,6 +248,7 @@ def main() -> None:
     np.testing.assert_allclose(both["weight"].values, twice["weight"].values, rtol=1e-12)
     # A parameter that was watched by an optimizer that is gone has no hooks left.
     assert all(not parameter.hooks for parameter in both.values())
+    refused_reset()
     values = np.full(3, float(hvd.rank()))
     handle = _collectives.broadcast(Arrays(), values, hvd.size() - 1, "start", in_place=True)
     assert handle.synchronize() is values and values[0] == hvd.size() - 1

@@ -83,7 +83,7 @@ def case_one_gradient_fails() -> None:
     if hvd.rank():
         time.sleep(0.3)  # rank 0 has been told of the first, and the second is under way
     (second * (hvd.rank() + 1)).sum().backward()
-    sent = [each.handle for each in optimizer._gradients._sent.values()]
+    sent = [each.handle for each in optimizer._steps.gradients._sent.values()]
     with refused(hvd.MismatchError):
         optimizer.step()
     assert len(sent) == 2 and all(handle.done for handle in sent)

@@ -281,6 +281,7 @@ class Node:
             if rank.pipes and now < rank.quiet_since + _DRAIN:
                 return
             del self.ended[0]
+            assert rank.code is not None
             rank.close()
             rank.reported = True
             self.code = self.code or rank.code

@@ -1,44 +1,21 @@
 """DistributedOptimizer: an optimizer whose gradients are reduced over all ranks first."""
 
-import warnings
-from contextlib import contextmanager
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, ContextManager, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from distributed_dl_training._core import Op
-from distributed_dl_training._gradients import Gradients, Options, form_groups, name_parameters
 from distributed_dl_training._session import ProcessSet, global_process_set
+from distributed_dl_training._steps import Recipe, Steps, recipe
 from distributed_dl_training.torch._compression import Compression
 from distributed_dl_training.torch._parameters import PARAMETERS
 
 
-class _Recipe(NamedTuple):
-    """What the gradients of an optimizer are made from; pickles."""
-
-    named: List[Tuple[str, Any]]
-    num_groups: int
-    groups: Any
-    options: Options
-
-    def make(self) -> Optional[Gradients]:
-        """Return what sees to the gradients; None where nobody else trains with this rank."""
-        process_set = self.options.process_set
-        if process_set.size() == 1 or not process_set.included():
-            return None
-        parameters = [one for _, one in self.named]
-        together = form_groups(parameters, self.num_groups, self.groups, PARAMETERS.trains)
-        return Gradients(PARAMETERS, self.named, together, self.options)
-
-
 class _Distributed:
-    """What an optimizer's own class is given on top; ``_gradients`` is None for a single rank.
+    """What an optimizer's own class is given on top.
 
     ``_wrapped`` is the optimizer itself, which schedulers that were made before hold.
-    ``_closed`` is true of one that was unpickled: it joins the others at its first step.
     """
 
-    _gradients: Optional[Gradients]
-    _recipe: _Recipe
-    _closed: bool
+    _steps: Steps
     _wrapped: Any
     param_groups: List[Dict[str, Any]]
 
@@ -46,27 +23,27 @@ class _Distributed:
 
     @property
     def _parameter_names(self) -> Dict[Any, str]:
-        return {parameter: name for name, parameter in self._recipe.named}
+        return {parameter: name for name, parameter in self._steps.recipe.named}
 
     @property
     def backward_passes_per_step(self) -> int:
-        return self._recipe.options.passes
+        return self._steps.recipe.options.passes
 
     @property
     def op(self) -> Op:
-        return self._recipe.options.op
+        return self._steps.recipe.options.op
 
     @property
     def gradient_predivide_factor(self) -> float:
-        return self._recipe.options.factors[1]
+        return self._steps.recipe.options.factors[1]
 
     @property
     def sparse_as_dense(self) -> bool:
-        return self._recipe.options.sparse_as_dense
+        return self._steps.recipe.options.sparse_as_dense
 
     @property
     def process_set(self) -> ProcessSet:
-        return self._recipe.options.process_set
+        return self._steps.recipe.options.process_set
 
     def synchronize(self) -> None:
         """Wait until all gradients are reduced; the step that follows must not do it again.
@@ -76,51 +53,24 @@ class _Distributed:
         with optimizer.skip_synchronize():
             optimizer.step()
         """
-        self._open()
-        if self._gradients is not None:
-            self._gradients.add(each for group in self.param_groups for each in group["params"])
-            self._gradients.synchronize()
+        self._steps.synchronize(self._parameters())
 
-    @contextmanager
-    def skip_synchronize(self) -> Iterator[None]:
+    def skip_synchronize(self) -> ContextManager[None]:
         """Let ``step()`` take the gradients as they are, after a call of ``synchronize()``."""
-        gradients = self._gradients
-        if gradients is None:
-            yield
-            return
-        gradients.should_synchronize = False
-        try:
-            yield
-        finally:
-            gradients.should_synchronize = True
+        return self._steps.skip()
 
     def set_backward_passes_per_step(self, passes: int) -> None:
         """Change ``backward_passes_per_step`` from the next step on."""
-        options = self._recipe.options._replace(passes=passes)
-        self._recipe = self._recipe._replace(options=options)
-        if self._gradients is not None:
-            self._gradients.set_passes(passes)
+        self._steps.set_passes(passes)
 
     def add_param_group(self, param_group: Dict[str, Any]) -> None:
         """Add parameters, whose gradients are reduced as well."""
         super().add_param_group(param_group)  # type: ignore[misc]
-        if self._gradients is not None:
-            self._gradients.add(self.param_groups[-1]["params"])
+        self._steps.add(self.param_groups[-1]["params"])
 
     def step(self, *arguments: Any, **options: Any) -> Any:
         """Reduce the gradients and let the optimizer take its step."""
-        self._open()
-        gradients = self._gradients
-        if gradients is not None:
-            if gradients.should_synchronize:
-                if gradients.synchronized:
-                    warnings.warn(
-                        "optimizer.step() called without optimizer.skip_synchronize() after "
-                        "optimizer.synchronize(): it reduces the gradients again",
-                        stacklevel=2,
-                    )
-                self.synchronize()
-            gradients.synchronized = False
+        self._steps.before_step(self._parameters())
         # Torch's schedulers note on their optimizer that a step came before theirs, or they warn.
         self._wrapped._opt_called = True  # from 2.4 on
         self._wrapped._step_count = getattr(self._wrapped, "_step_count", 0) + 1
@@ -139,22 +89,16 @@ class _Distributed:
 
     def zero_grad(self, *arguments: Any, **options: Any) -> Any:
         """Reset the gradients.  Raises AssertionError while they are under way."""
-        if self._gradients is not None and self._gradients.pending():
-            raise AssertionError(
-                "zero_grad() between backward() and step() or synchronize(): the gradients are "
-                "being reduced"
-            )
+        self._steps.refuse_reset()
         return super().zero_grad(*arguments, **options)  # type: ignore[misc]
 
-    def _open(self) -> None:
-        """Join the other ranks, after unpickling.  Raises NotInitializedError before init."""
-        if self._closed:
-            self._gradients, self._closed = self._recipe.make(), False
+    def _parameters(self) -> Iterator[Any]:
+        return (each for group in self.param_groups for each in group["params"])
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickle the wrapped class, its state and how it was wrapped: this class has no name."""
         state = super().__getstate__()
-        return _unpickle, (type(self).__bases__[1], state, self._recipe)
+        return _unpickle, (type(self).__bases__[1], state, self._steps.recipe)
 
 
 def DistributedOptimizer(
@@ -194,21 +138,23 @@ def DistributedOptimizer(
     Raises ValueError for parameters that are not named, or not uniquely, and for options that do
     not go together.
     """
-    if not isinstance(op, Op):
-        raise ValueError(getattr(op, "reason", f"op must be one of ours, not {op!r}"))
-    parameters = [each for group in optimizer.param_groups for each in group["params"]]
-    named = name_parameters(parameters, named_parameters)
-    if gradient_predivide_factor != 1.0 and op is not Op.AVERAGE:
-        raise ValueError("gradient_predivide_factor goes with op=Average only")
-    if backward_passes_per_step < 1:
-        raise ValueError("backward_passes_per_step must be at least 1")
-    factors = (1.0 / gradient_predivide_factor, gradient_predivide_factor)
-    options = Options(
-        compression, backward_passes_per_step, op, factors, sparse_as_dense, process_set
+    made = _distribute(
+        optimizer,
+        recipe(
+            PARAMETERS,
+            [each for group in optimizer.param_groups for each in group["params"]],
+            named_parameters,
+            compression,
+            backward_passes_per_step,
+            op,
+            gradient_predivide_factor,
+            num_groups,
+            groups,
+            sparse_as_dense,
+            process_set,
+        ),
     )
-    recipe = _Recipe(named, num_groups, groups, options)
-    made = _distribute(optimizer, recipe)
-    made._gradients = recipe.make()
+    made._steps.open()
     return made
 
 
@@ -220,24 +166,20 @@ def step_alone(optimizer: Any) -> None:
         optimizer.step()
 
 
-def _distribute(optimizer: Any, recipe: _Recipe) -> Any:
-    """Return an optimizer of a subclass of the optimizer's own; nobody sees to gradients yet."""
+def _distribute(optimizer: Any, made_from: Recipe) -> Any:
+    """Return an optimizer of a subclass of the optimizer's own, which has not joined others yet."""
     kind = type(optimizer)
     made_kind: Any = type(kind.__name__, (_Distributed, kind), {})
     made = made_kind.__new__(made_kind)
     made.__dict__.update(optimizer.__dict__)
     made.__dict__.pop("step", None)  # a scheduler's, which calls the wrapped optimizer's own
     made._wrapped = optimizer
-    made._recipe = recipe
-    made._closed = False
-    made._gradients = None
+    made._steps = Steps(made_from)
     return made
 
 
-def _unpickle(kind: Any, state: Any, recipe: _Recipe) -> Any:
+def _unpickle(kind: Any, state: Any, made_from: Recipe) -> Any:
     """Return a distributed optimizer again, which joins the other ranks at its first step."""
     optimizer = kind.__new__(kind)
     optimizer.__setstate__(state)
-    made = _distribute(optimizer, recipe)
-    made._closed = True
-    return made
+    return _distribute(optimizer, made_from)

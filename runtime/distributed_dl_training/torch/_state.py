@@ -1,21 +1,36 @@
 """What all ranks start from: parameters and optimizer state, broadcast from one rank."""
 
-from typing import Any, Iterable, List, Mapping, NamedTuple, Tuple, Union
+from typing import Any, Iterable, Mapping, NamedTuple, Tuple, Union
 
 import torch
 
-from distributed_dl_training import _collectives
+from distributed_dl_training import _state
 from distributed_dl_training._session import ProcessSet, global_process_set, rank
-from distributed_dl_training.numpy import broadcast_object
-from distributed_dl_training.torch._tensors import TENSORS
+from distributed_dl_training.torch._tensors import Tensors
 
 
-class _Hole(NamedTuple):
-    """Stands for a tensor in a structure that travels without its tensors."""
-
+class _Description(NamedTuple):
     dtype: Any
     shape: Tuple[int, ...]
     device: str
+
+
+class _StateTensors(Tensors):
+    """Torch's tensors in a state; see ``_state.StateTensors``."""
+
+    def is_tensor(self, value: Any) -> bool:
+        return isinstance(value, torch.Tensor)
+
+    def describe(self, tensor: Any) -> _Description:
+        return _Description(tensor.dtype, tuple(tensor.shape), str(tensor.device))
+
+    def empty(self, description: _Description) -> Any:
+        # Of the same kind of device; load_state_dict moves it to the parameter's own.
+        device = description.device.split(":")[0]
+        return torch.empty(description.shape, dtype=description.dtype, device=device)
+
+
+_STATE = _StateTensors()
 
 
 def broadcast_parameters(
@@ -31,20 +46,7 @@ def broadcast_parameters(
 
     Raises ValueError if ``params`` is neither, and as ``broadcast``.
     """
-    pairs: List[Any] = list(params.items() if isinstance(params, Mapping) else params)
-    if pairs and all(isinstance(each, torch.Tensor) for each in pairs):
-        pairs = [(str(number), each) for number, each in enumerate(pairs)]
-    if any(not isinstance(each, tuple) or len(each) != 2 for each in pairs):
-        raise ValueError("params must be a state_dict, or pairs as of model.named_parameters()")
-    handles = [
-        _collectives.broadcast(
-            TENSORS, tensor, root_rank, f"parameter.{name}", process_set, in_place=True
-        )
-        for name, tensor in pairs
-        if isinstance(tensor, torch.Tensor)
-    ]
-    for handle in handles:
-        handle.synchronize()
+    _state.broadcast_named(_STATE, params, root_rank, process_set)
 
 
 def broadcast_optimizer_state(
@@ -62,43 +64,7 @@ def broadcast_optimizer_state(
 
     Raises what ``load_state_dict`` raises if the parameters differ, and as ``broadcast``.
     """
-    mine = rank() == root_rank
-    tensors: List[Any] = []
-    skeleton = _without_tensors(optimizer.state_dict(), tensors) if mine else None
-    skeleton = broadcast_object(skeleton, root_rank, None, process_set)
-    if not mine:
-        skeleton = _with_empty_tensors(skeleton, tensors)
-    handles = [
-        _collectives.broadcast(TENSORS, tensor, root_rank, None, process_set, in_place=True)
-        for tensor in tensors
-    ]
-    for handle in handles:
-        handle.synchronize()
-    if not mine:
-        optimizer.load_state_dict(skeleton)
-
-
-def _without_tensors(value: Any, tensors: List[Any]) -> Any:
-    """Return ``value`` with holes for its tensors, which are appended to ``tensors``."""
-    if isinstance(value, torch.Tensor):
-        tensors.append(value)
-        return _Hole(value.dtype, tuple(value.shape), str(value.device))
-    if isinstance(value, dict):
-        return {key: _without_tensors(each, tensors) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_without_tensors(each, tensors) for each in value)
-    return value
-
-
-def _with_empty_tensors(value: Any, tensors: List[Any]) -> Any:
-    """Return ``value`` with new tensors in its holes, which are appended to ``tensors``."""
-    if isinstance(value, _Hole):
-        # Of the same kind of device; load_state_dict moves it to the parameter's own.
-        device = value.device.split(":")[0]
-        tensors.append(torch.empty(value.shape, dtype=value.dtype, device=device))
-        return tensors[-1]
-    if isinstance(value, dict):
-        return {key: _with_empty_tensors(each, tensors) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_with_empty_tensors(each, tensors) for each in value)
-    return value
+    mine = optimizer.state_dict() if rank() == root_rank else None
+    state = _state.broadcast_state(_STATE, mine, root_rank, process_set)
+    if rank() != root_rank:
+        optimizer.load_state_dict(state)
