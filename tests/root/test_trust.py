@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
+from unittest import mock
 
 import pytest
+from typer.testing import CliRunner
 
 from envbuilder import files
+from envbuilder.cli import app
+from envbuilder.commands import stages
 from envbuilder.locking import lock_cache
 from envbuilder.model.plan import Lock
 from envbuilder.target_tools.root import store
@@ -112,3 +117,27 @@ def test_a_cached_lock_that_others_may_have_written_is_not_taken(tmp_path: Path)
     assert lock_cache.find(cached, NOW)
     cached.parent.chmod(0o775)
     assert lock_cache.find(cached, NOW) is None
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_the_last_lock_counts_only_where_nobody_else_may_have_written_it(
+    tmp_path: Path, trusted: bool
+) -> None:
+    """What a colleague put there would be installed, and run, by whoever creates it next."""
+    tmp_path.chmod(0o700)
+    root = tmp_path / "root"
+    home = store.open_home(store.open_root(root, "local", platform.machine()), "allreduce")
+    home.last_lock.write_text(lock().text(), encoding="utf-8")
+    home.last_lock.chmod(0o644 if trusted else 0o664)
+    # CliRunner runs in this process: what comes after the choice of a lock is not reached.
+    with (
+        mock.patch.object(stages, "fingerprint", side_effect=KeyError("asked")),
+        mock.patch.object(stages.CreateStages, "published_number", side_effect=KeyError("reused")),
+    ):
+        words = ["create", "allreduce", "--site", "local", "--root", str(root)]
+        answer = CliRunner().invoke(app, words)
+    said = " ".join(answer.stderr.split())
+    assert answer.exit_code == 70
+    left_out = f"warning: {home.last_lock} is left out: group "
+    assert (left_out in said) is not trusted
+    assert ("reusing the existing lock" in said) is trusted

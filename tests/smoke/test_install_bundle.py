@@ -30,7 +30,7 @@ from envbuilder.target_tools import proc
 from envbuilder.target_tools.root.layout import Home
 from envbuilder.target_tools.root.registry import default_number
 from envbuilder.target_tools.root.store import open_root, read_root
-from tests.cli.published import planned
+from tests.cli.published import planned, publish_plan
 from tests.made_up_files import locked
 from tests.pythons import find_python
 from tests.users import TEAM, Users, make_users
@@ -336,6 +336,21 @@ def test_bundles_of_two_sites_share_a_root(folder: Path) -> None:
     # What create makes is of the root's own site.
     with pytest.raises(UsageError, match="belongs to site here, not to there"):
         open_root(root, "there", platform.machine())
+
+
+def test_a_root_that_create_manages_takes_a_bundle_as_its_next_version(folder: Path) -> None:
+    root = folder / "root"
+    plan = lock_of("local").plan.model_dump(mode="json", by_alias=True)
+    before = publish_plan(root, plan, {"bin/tool": "made by create"})
+    done = bundle(folder).write(*ranks(root)).install(root)
+    assert done.returncode == 0, done.stderr
+    home = Home(root, "demo")
+    rows = [(each["number"], each["id"]) for each in envbuild(root, "list")["environments"]]
+    assert rows == [(1, before.id), (2, IDS[0])]
+    assert default_number(home) == 2
+    envbuild(root, "rollback", "demo")
+    assert default_number(home) == 1
+    assert (home.prefix(before.id) / "bin" / "tool").read_text() == "made by create"
 
 
 def earlier(folder: Path) -> tuple[Path, str]:

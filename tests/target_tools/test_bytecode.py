@@ -180,6 +180,20 @@ def test_what_is_not_what_it_says_is_refused_and_replaced(tmp_path: Path, harm: 
     assert (three.settle(), three.compiled()) == ("", COMPILED)
 
 
+def test_what_others_may_have_written_is_left_out(tmp_path: Path) -> None:
+    """Bytecode runs instead of its source, which nobody would read again."""
+    one, two = place(tmp_path, "one"), place(tmp_path, "two")
+    one.install()
+    one.settle()
+    two.install()
+    rewrite(one.archive(), **{"demo/deep/module.py": code_of(one, "VALUE = 'poisoned'\n")})
+    one.cache.chmod(0o777)
+    said = two.settle()
+    assert said.startswith(f"warning: kept bytecode is left out: {one.archive()}: everybody may")
+    assert two.compiled() == COMPILED
+    assert two.look()[0] == "one"
+
+
 def test_a_source_of_another_size_is_compiled(tmp_path: Path) -> None:
     one, two = place(tmp_path, "one"), place(tmp_path, "two")
     one.install()

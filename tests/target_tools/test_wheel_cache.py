@@ -222,6 +222,14 @@ def refused(prefix: Prefix, cache: Path, entry: Path, why: str) -> None:
     assert why in done.err
 
 
+def test_what_others_may_have_written_is_not_taken(
+    first: Prefix, cache: Path, tmp_path: Path
+) -> None:
+    entry = stored(first, cache, tmp_path / "built").parent
+    cache.chmod(0o777)
+    refused(first, cache, entry, f"it is not to be trusted: everybody may write {cache}")
+
+
 def test_a_damaged_wheel(first: Prefix, cache: Path, tmp_path: Path) -> None:
     wheel = stored(first, cache, tmp_path / "built")
     data = bytearray(wheel.read_bytes())
