@@ -36,6 +36,8 @@ def read_all(paths: Iterable[str]) -> tuple[dict[str, Library], dict[str, str]]:
     for path in paths:
         try:
             found[path] = read_library(path)
+        except FileNotFoundError:
+            continue  # a link that leads nowhere, or it went in between
         except (ElfError, OSError) as error:
             if _is_damaged(path):
                 damaged[path] = error.strerror or "" if isinstance(error, OSError) else str(error)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..errors import UsageError
-from ..host import names_in
+from ..host import is_file, is_folder, names_in
 from ..model.validation import EnvironmentKind
 from ..target_tools.elf import ElfError, Library, read_library
 from ..target_tools.files import open_regular
@@ -63,14 +63,14 @@ def read_environment(prefix: Path, environ: Mapping[str, str]) -> Environment:
 def _kind(prefix: Path, config: Mapping[str, str] | None) -> EnvironmentKind:
     if config is not None:
         return "virtualenv"
-    return "conda environment" if (prefix / "conda-meta").is_dir() else "Python prefix"
+    return "conda environment" if is_folder(prefix / "conda-meta") else "Python prefix"
 
 
 def _config(prefix: Path) -> dict[str, str] | None:
     """Return the keys of pyvenv.cfg, in lower case as Python reads them; None: there is none."""
     try:
         with open_regular(prefix / "pyvenv.cfg") as stream:
-            text = stream.read(_LARGEST_CONFIG).decode("utf-8", "replace")
+            text = stream.read(_LARGEST_CONFIG).replace(b"\0", b"").decode("utf-8", "replace")
     except OSError:
         return None
     pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
@@ -87,7 +87,7 @@ def _own_folders(prefix: Path) -> list[Path]:
     for lib in ("lib", "lib64"):
         for name in names_in(prefix / lib):
             folder = prefix / lib / name / "site-packages"
-            if _SERIES.fullmatch(name) and folder.is_dir():
+            if _SERIES.fullmatch(name) and is_folder(folder):
                 found.setdefault(os.path.realpath(folder), folder)
     return list(found.values())
 
@@ -96,7 +96,7 @@ def _python(prefix: Path) -> Path | None:
     """Return the interpreter of a prefix, also where it is a link that leads nowhere."""
     for name in ("python", "python3"):
         path = prefix / "bin" / name
-        if path.is_symlink() or path.exists():
+        if os.path.lexists(path):
             return path
     return None
 
@@ -119,7 +119,7 @@ def _interpreter(prefix: Path, config: Mapping[str, str], series: str | None) ->
     version = re.match(r"\d+\.\d+(\.\d+)?", said)
     return Interpreter(
         path=path,
-        real=real if real.is_file() else None,
+        real=real if is_file(real) else None,
         version=version.group() if version else None,
         series=series,
         real_series=next((s for name in (real.name, *needed) if (s := _series(name))), None),
@@ -140,7 +140,7 @@ def _search_path(
     user = _user_site(interpreter, environ) if _takes_system_packages(config) else None
     if config is not None:
         yield from ((each, "own") for each in own)
-    if user is not None and user.is_dir():
+    if user is not None and is_folder(user):
         yield user, "user"
     if config is None:
         yield from ((each, "own") for each in own)
@@ -166,4 +166,4 @@ def _base_folders(home: str | None, interpreter: Interpreter) -> Iterator[Path]:
     debian = ("local/lib", name, "dist-packages"), ("lib", "python3", "dist-packages")
     places = [("lib", name, "site-packages"), ("lib64", name, "site-packages"), *debian]
     found = {os.path.realpath(prefix.joinpath(*each)): None for each in places}
-    yield from (Path(each) for each in found if Path(each).is_dir())
+    yield from (Path(each) for each in found if is_folder(each))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -15,6 +16,9 @@ from ..target_tools.names import normalize
 from .checks.mpi import loaded_mpis
 from .checks.protocol import seen
 from .facts import Distribution, Environment, PackageFolder, arch_of
+
+# What is none is compared with nothing: who knows what it is.
+_VERSION = re.compile(r"[0-9][A-Za-z0-9.+_-]{0,63}")
 
 Origin = Literal["pip", "build", "system"]
 
@@ -37,7 +41,7 @@ def stack_of(environment: Environment, components: Mapping[str, Component]) -> S
     for name, component in components.items():
         for pip in (component.pip, *component.pip_variants):
             found = environment.found.get(normalize(pip)) if pip else None
-            if found is not None and name not in versions:
+            if found is not None and name not in versions and _VERSION.fullmatch(found[1].version):
                 folder, each = found
                 versions[name] = each.version.partition("+")[0]
                 origin = _origin(folder, each, component)

@@ -8,6 +8,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator
 
+from ...host import is_there
 from ...model.validation import CheckInfo
 from ...target_tools.files import CHUNK, open_regular
 from ...text import counted
@@ -62,7 +63,7 @@ def _disputed(environment: Environment) -> set[str]:
 
 def _gone(environment: Environment) -> Iterator[Found]:
     for each in environment.distributions:
-        gone = [path for path, digest, _ in _checked(each) if digest and not os.path.lexists(path)]
+        gone = [path for path, digest, _ in _checked(each) if digest and not is_there(path)]
         if gone:
             yield Found(
                 f"{each} lacks {counted(len(gone), 'file')} that it installed",

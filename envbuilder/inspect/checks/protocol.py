@@ -78,6 +78,6 @@ def finding(check: Check, found: Found) -> Finding:
         summary=one_line(_line(found.summary)),
         evidence=evidence,
         why=info.why,
-        fix=found.fix or info.fix,
+        fix=one_line(_line(found.fix)) if found.fix else info.fix,
         source=info.source,
     )

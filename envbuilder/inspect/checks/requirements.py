@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from functools import cache
 
+from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from ...target_tools.names import normalize
 from ..facts import Distribution, Environment, arch_of
@@ -17,6 +19,7 @@ from .protocol import Found, check, seen
 _DEPENDENCIES = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
 _TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
 # A requirement of an extra alone: most are, and to parse them all takes half of the time.
+_LONGEST = 2000
 _OF_EXTRA = re.compile(r";[^;]*\bextra\s*==\s*['\"]([^'\"]*)['\"]")
 
 
@@ -49,29 +52,36 @@ def _requirements(
 ) -> Iterator[Requirement]:
     """Yield what a distribution requires here: of itself, or of one of its extras."""
     for text in each.requires:
+        if len(text) > _LONGEST:
+            continue
         only = _OF_EXTRA.search(text)
         if only and " or " not in text and normalize(only[1]) != normalize(extra):
             continue
         requirement = _parsed(text)
         if requirement is None:
             continue
-        marker = requirement.marker
-        if marker is None:
-            if not extra:
-                yield requirement
         # What holds without the extra as well was looked at without it.
-        elif marker.evaluate({**markers, "extra": extra}) and not (
-            extra and marker.evaluate({**markers, "extra": ""})
+        if _holds(requirement.marker, {**markers, "extra": extra}) and not (
+            extra and _holds(requirement.marker, {**markers, "extra": ""})
         ):
             yield requirement
 
 
 @cache
 def _parsed(text: str) -> Requirement | None:
+    """Return a requirement; None for what is none, or is nested without end."""
     try:
         return Requirement(text)
-    except InvalidRequirement:
+    except (InvalidRequirement, RecursionError):
         return None
+
+
+def _holds(marker: Marker | None, values: Mapping[str, str]) -> bool:
+    """Whether a marker holds; one that compares what cannot be compared does not."""
+    try:
+        return marker is None or marker.evaluate(dict(values))
+    except (UndefinedComparison, UndefinedEnvironmentName, ValueError, RecursionError):
+        return False
 
 
 def _admits(requirement: Requirement, version: str) -> bool:
@@ -79,7 +89,7 @@ def _admits(requirement: Requirement, version: str) -> bool:
         return True
     try:
         return requirement.specifier.contains(Version(version), prereleases=True)
-    except InvalidVersion:
+    except ValueError:  # an old spelling, or a number that is too long for one
         return True
 
 
@@ -114,7 +124,7 @@ def _missing(environment: Environment) -> Iterator[Found]:
             yield Found(
                 f"{each} requires {wanted}, which is not installed",
                 (seen(where, "Requires-Dist", requirement),),
-                fix=f"pip install '{wanted}'",
+                fix=f"pip install {shlex.quote(wanted)}",
             )
 
 
@@ -138,7 +148,7 @@ def _other_python(environment: Environment) -> Iterator[Found]:
     for each in environment.distributions:
         try:
             fits = not each.requires_python or Version(python) in SpecifierSet(each.requires_python)
-        except (InvalidSpecifier, InvalidVersion):
+        except ValueError:  # no version or range
             continue
         # 3.11 alone says nothing of >=3.11.4.
         if not fits and (environment.interpreter.version or python.count(".") > 1):
