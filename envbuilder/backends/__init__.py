@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol
 
 from ..model.backend import BackendTraits, PrefixParts
@@ -33,6 +34,11 @@ def backend(name: str) -> Backend:
 def prefix_parts(plan: Plan, components: Mapping[str, Component]) -> PrefixParts:
     """Return how the prefix of a plan is made. Raises UsageError for an unknown backend."""
     return backend(plan.backend).prefix(plan, components)
+
+
+def entering(name: str, prefix: Path) -> str:
+    """Return what a shell does to enter a prefix of a backend. Raises UsageError for no backend."""
+    return backend(name).TRAITS.enter.format(prefix=prefix)
 
 
 def traits() -> dict[str, BackendTraits]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ..backends import entering
 from ..documents.site_choice import with_partition
 from ..errors import UsageError
 from ..launchers import LAUNCHERS, launch_line
@@ -213,7 +214,11 @@ def _report(line: LaunchLine, environment: _Environment, context: Context) -> No
             load = (
                 f"module use '{home.modulefiles.parent}'; module load {home.name}/{version.number}"
             )
-            bare = "" if plan.modules.loads else f", or: source '{prefix}/bin/activate'"
+            bare = (
+                ""
+                if plan.modules.loads
+                else f", or: {entering(plan.backend, home.prefix(version.id))}"
+            )
             say(f"load it first: {load}{bare}")
         proofs = read_all(home.evidence(version.id)).evidence
         passed = [each for each in proofs if each.result.verdict == "passed"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +33,7 @@ from ..resolve.relevant_components import relevant_components
 from ..resolve.request import Request
 from ..resolve.resolver import resolve
 from ..text import unknown
+from .channels import with_channels
 from .context import Context
 from .entries import entries
 from .options import PlanOptions
@@ -56,6 +58,12 @@ class PlanInputs:
     runtime_source: Path
     folders: tuple[Path, ...] = (data.RECIPES,)
     profile: Profile | None = None
+    read: Callable[[PlanInputs], Knowledge] = lambda inputs: inputs.knowledge.value
+
+    @cached_property
+    def offered(self) -> Knowledge:
+        """What is known, with what the recipe's conda channels hold today; may use the network."""
+        return self.read(self)
 
     @property
     def site(self) -> Site:
@@ -129,6 +137,7 @@ def load(choice: PlanOptions, context: Context) -> PlanInputs:
         runtime_source=(recipe.path.parent / source).resolve() if source else data.RUNTIME,
         folders=context.folders,
         profile=profile,
+        read=lambda inputs: with_channels(inputs, context),
     )
 
 
@@ -182,7 +191,7 @@ def plan_of(loaded: PlanInputs, resolution: Resolution) -> Plan:
 
 def request(loaded: PlanInputs, refused: frozenset[tuple[str, str]] = frozenset()) -> Request:
     """Return what the resolver is asked."""
-    recipe, knowledge, place = loaded.recipe.value, loaded.knowledge.value, loaded.recipe.place
+    recipe, knowledge, place = loaded.recipe.value, loaded.offered, loaded.recipe.place
     flags = recipe.runtime.flags
     return Request(
         recipe=recipe,

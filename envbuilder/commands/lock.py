@@ -14,8 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from .. import files, process
+from ..channels.solve import ChannelRefusal
 from ..documents.json_file import JsonFile
-from ..errors import DocumentError, EnvbuildError, NoSolutionError, Place, Problem, UsageError
+from ..errors import DocumentError, EnvbuildError, NoSolutionError, Place, Problem
 from ..host import glibc_version
 from ..locking.checks import changed_inputs, check_is_for, check_runtime
 from ..locking.failures import Refusal
@@ -23,7 +24,6 @@ from ..locking.fingerprint import request_fingerprint
 from ..locking.locker import LockEnvironment, distributions_of, make_lock
 from ..locking.target import OLDEST_GLIBC
 from ..locking.virtualenv import Run
-from ..model.backend import PrefixParts
 from ..model.decisions import plan_decisions
 from ..model.lock_check import contradictions
 from ..model.outcome import LockCheck
@@ -35,6 +35,7 @@ from ..render.build import render_shell
 from ..render.subject import UnlockedPlan
 from ..root.environment_lock import published_id
 from ..target_tools.root.layout import Home
+from .channels import solved
 from .context import Context
 from .entries import entries
 from .load import PlanInputs, load, plan, plan_of
@@ -88,12 +89,6 @@ def _check_fits(lock: Lock, file: Path, plan_inputs: PlanInputs) -> None:
     check_is_for(lock, file, recipe, plan_inputs.site.name, plan_inputs.arch)
 
 
-def check_buildable(prefix: PrefixParts) -> None:
-    """Raise UsageError for a plan that is not ``lockable``, with what can be done instead."""
-    if prefix.refusal:
-        raise UsageError(prefix.refusal.message, *prefix.refusal.hints)
-
-
 def check_derived(lock: Lock, file: Path, plan_inputs: PlanInputs) -> None:
     """Raise DocumentError unless what follows from unchanged documents is in a lock as it follows.
 
@@ -122,7 +117,6 @@ def obtain_lock(
     *scratch* is a folder for this alone; it is made, and removed at the end. What had to be
     downloaded for the answer, wheels and git trees, is left in *downloads*.
     """
-    check_buildable(plan_inputs.prefix_of(planned))
     recipe, components = plan_inputs.recipe.value, plan_inputs.knowledge.value.components
     distributions = distributions_of(recipe, components)
     refused: frozenset[tuple[str, str]] = frozenset()
@@ -132,16 +126,20 @@ def obtain_lock(
                 files.scratch(scratch),
                 context.reporter.working("resolve packages against the index"),
             ):
+                conda = solved(planned, plan_inputs, context)
                 environment = _lock_environment(planned, scratch, plan_inputs, context)
-                return make_lock(planned, replace(environment, downloads=downloads), distributions)
-        except Refusal as refusal:
+                environment = replace(environment, downloads=downloads)
+                return make_lock(planned, environment, distributions, conda)
+        except (Refusal, ChannelRefusal) as refusal:
+            who = "index does" if isinstance(refusal, Refusal) else "conda channels do"
             context.reporter.say(
-                f"the index does not offer {refusal.component} {refusal.version}: solving again"
+                f"the {who} not offer {refusal.component} {refusal.version}: solving again"
             )
             refused |= {(refusal.component, refusal.version)}
             if len(refused) > _MAX_REFUSALS:
                 raise NoSolutionError(
-                    f"the package index refused {len(refused)} pins, at last: {refusal}",
+                    f"the package index or channels refused {len(refused)} pins, at last: "
+                    f"{refusal}",
                     "is it a complete mirror? pip-indexes in the recipe or site file names another",
                 ) from refusal
             planned = _planned_again(plan_inputs, refused, planned)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import files, process
+from ..backends import entering
 from ..build import build, hand_over, prepare
 from ..errors import BuildError, SmokeError, UsageError
 from ..locking import lock_cache
@@ -35,7 +36,7 @@ from .context import Context
 from .emulate import can_emulate, emulated_system, install_emulated
 from .launch_requests import LaunchFacts, example, facts_of, script_start
 from .load import PlanInputs
-from .lock import check_buildable, fingerprint, obtain_lock
+from .lock import fingerprint, obtain_lock
 from .options import CreateOptions
 from .places import root_path
 from .prove import prove, script_proofs, smoke_starts
@@ -94,7 +95,6 @@ class CreateStages:
         plan_inputs, home = self.plan_inputs, self.home
         if self.given:
             build_texts(self.given, places_of(home, self.given.id()), plan_inputs)
-        check_buildable(plan_inputs.prefix_of(self.planned))
         if here:
             _check_machine(self.options, plan_inputs)
         shared = self.options.shared
@@ -206,7 +206,9 @@ class CreateStages:
         symptoms = self.plan_inputs.knowledge.value.symptoms
         try:
             with self.context.reporter.steps(lock.plan.steps) as listener:
-                build(lock, places.build, self.context.environ, listener, symptoms)
+                # Of the steps before there is a Python in the prefix.
+                environ = {"ENVBUILD_PYTHON": sys.executable, **self.context.environ}
+                build(lock, places.build, environ, listener, symptoms)
         finally:
             sharing.share_trees(self.home.group, places.build, places.prefix)
 
@@ -251,6 +253,7 @@ class CreateStages:
             lock_sha256=lock.sha256(),
             root=str(home.root),
             prefix=str(home.prefix(version.id)),
+            enter=entering(lock.plan.backend, home.prefix(version.id)),
             modulefiles=str(home.root / "modulefiles"),
             loads=lock.plan.modules.loads,
             launch=example(self._facts(lock), "my_program.py").words,
@@ -410,6 +413,10 @@ def _fetch(build: Path, context: Context) -> None:
       done
       if [[ -e trees.json ]]; then
         "$1" -B target_tools fetch-trees trees.json wheelhouse
+      fi
+      if [[ -e conda.txt ]]; then
+        mkdir -p conda-packages
+        "$1" -B target_tools fetch conda.txt conda-packages </dev/null
       fi
     """
     (build / "wheelhouse").mkdir(exist_ok=True)

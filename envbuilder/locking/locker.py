@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import BuildError
-from ..model.artifact import GitTree, IndexFile, Sdist, Wheel
+from ..model.artifact import Artifact, CondaArchive, GitTree, IndexFile, Sdist, Wheel
 from ..model.knowledge import Component
 from ..model.lock_check import only_built_with
 from ..model.plan import Lock, Plan, SourceBuild
@@ -102,9 +102,12 @@ class LockEnvironment:
 
 
 def make_lock(
-    plan: Plan, environment: LockEnvironment, distributions: Distributions | None = None
+    plan: Plan,
+    environment: LockEnvironment,
+    distributions: Distributions | None = None,
+    conda: Sequence[CondaArchive] = (),
 ) -> Lock:
-    """Return the lock of *plan*; may use the network.
+    """Return the lock of *plan*; may use the network. *conda*: the packages of its channels.
 
     Raises Refusal for a pin that the index does not offer, BuildError where it cannot be reached,
     the packages contradict each other or the modules are not those of the plan, MissingToolError
@@ -112,7 +115,7 @@ def make_lock(
     """
     known = distributions or Distributions()
     names = {each.component: _distribution(plan, each, known) for each in plan.builds}
-    report = _pip_report(plan, environment, known, names)
+    report = _pip_report(plan, environment, known, names, conda)
     sources = environment.sources(report.settings, environment.environ)
     check_indexes(plan, report.installs, sources, environment.downloads, environment.say)
     files: list[IndexFile] = []
@@ -135,19 +138,24 @@ def make_lock(
         for each in _trees(plan, environment, names)
     ]
     needs = {each.name: report.needs.get(each.name, ()) for each in (*files, *trees)}
-    whole: list[IndexFile | GitTree] = [*trees]
+    whole: list[Artifact] = [*trees]
     for each in files:
         said: dict[str, object] = {"size": sizes[each.url], "imports": imports.get(each.name)}
         if each.kind == "wheel":
             said["needs"] = tuple(name for name in needs[each.name] if name in needs)
         whole.append(each.model_copy(update=said))
+    whole += conda
     return Lock(
         plan=plan, artifacts=tuple(sorted(whole, key=lambda each: (each.name, each.version)))
     )
 
 
 def _pip_report(
-    plan: Plan, environment: LockEnvironment, known: Distributions, names: Mapping[str, str]
+    plan: Plan,
+    environment: LockEnvironment,
+    known: Distributions,
+    names: Mapping[str, str],
+    conda: Sequence[CondaArchive],
 ) -> PipReport:
     built = well_named({names[each.component]: each.version for each in plan.builds})
     with_pip = True
@@ -162,14 +170,23 @@ def _pip_report(
         present = _installed(plan, environment, known, python, built)
         with_pip = version < TAKES_TODAYS_WHEELS
     else:
-        present = InstalledDistributions({**_of_modules(plan, known), **built})
-    pin = plan.pin("python")
-    if pin is None:
-        raise BuildError("the plan has no pin of python, so no wheel can be chosen for it")
-    target = Target(pin.version, plan.arch, environment.glibc)
+        of_conda = {each.distribution: each.version for each in conda if each.distribution}
+        present = InstalledDistributions(
+            {**_of_modules(plan, known), **well_named(of_conda), **built}
+        )
+        with_pip = "pip" not in of_conda
+    target = Target(_python(plan, conda), plan.arch, environment.glibc)
     return ask_for_target(
         plan, environment.outside, target, environment.scratch, present, with_pip=with_pip
     )
+
+
+def _python(plan: Plan, conda: Sequence[CondaArchive]) -> str:
+    """Return the version of the Python that wheels are chosen for."""
+    pin = plan.pin("python")
+    if pin is None:
+        raise BuildError("the plan has no pin of python, so no wheel can be chosen for it")
+    return next((each.version for each in conda if each.name == "python"), pin.version)
 
 
 def _of_modules(plan: Plan, known: Distributions) -> dict[str, str]:

@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .base import Document, GitCommit, Line, Name, Sha256
+from ..target_tools.files import file_name
+from .base import Document, GitCommit, Line, Name, Sha256, spelt
 from .recipe import CleanUrl, GitUrl
 
 
@@ -41,15 +42,37 @@ class Sdist(_IndexFile):
     kind: Literal["sdist"] = "sdist"
 
 
+PackageName = Annotated[
+    str, spelt(r"^[a-z0-9_][a-z0-9._+-]*$", "a conda package's name such as _libgcc_mutex", 100)
+]
+Md5 = Annotated[str, spelt(r"^[0-9a-f]{32}$", "an md5: 32 hex digits")]
+BuildString = Annotated[str, spelt(r"^[A-Za-z0-9._+]+$", "a build string such as py36h2de5eaf_0")]
+Subdir = Annotated[str, spelt(r"^(noarch|linux-[a-z0-9]+)$", "a subdir such as linux-64 or noarch")]
+
+
 class CondaArchive(Document):
     """A package of a conda channel, which is unpacked as it is."""
 
     kind: Literal["conda-package"] = "conda-package"
-    name: Name
+    name: PackageName
     version: Line
-    build: Line = Field(description="Its build string: py36h2de5eaf_0.")
+    build: BuildString = Field(description="Its build string: py36h2de5eaf_0.")
     url: CleanUrl
     sha256: Sha256
+    md5: Md5 | None = Field(default=None, description="What conda's explicit lists name.")
+    size: int | None = Field(default=None, description="Bytes.")
+    channel: CleanUrl | None = None
+    subdir: Subdir | None = None
+    depends: tuple[Line, ...] = Field(default=(), description="MatchSpecs of what it needs.")
+    distribution: Name | None = Field(
+        default=None, description="What Python's package metadata calls it; None: nothing is known."
+    )
+    imports: Line | None = Field(default=None, description="What Python imports it as.")
+
+    @property
+    def filename(self) -> str:
+        """Its name in a channel's folder."""
+        return file_name(self.url)
 
 
 class GitRevision(Document):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..errors import Problem
 from .plan import Step
 from .recipe import Profile
 from .site import Origin
@@ -19,6 +18,7 @@ class BackendTraits:
     find the prefix. ``steps``: those that make the prefix; pip installs into it afterwards.
     ``python_origins``: what its Python may come from. ``first_origins``: preferred to the origins
     of the site. ``channels``: packages come from the conda channels that the recipe must name.
+    ``enter``: what a user's shell does to enter a prefix where there is no module system.
     ``profiles``: those that its environments can be measured by.
     """
 
@@ -28,6 +28,7 @@ class BackendTraits:
     python_origins: frozenset[Origin]
     first_origins: tuple[Origin, ...] = ()
     channels: bool = False
+    enter: str = "source '{prefix}/bin/activate'"
     profiles: frozenset[Profile] = frozenset()
 
 
@@ -60,17 +61,10 @@ class PrefixParts:
 
     ``environment``: what the prefix is called in messages. ``scripts``: by the id of each of the
     backend's steps, in their order; a script defines the function ``step_ID``. ``activation``: what
-    a shell does beside the plan's edits, whenever it enters the prefix. ``refusal``: why such an
-    environment can be rendered only, not locked and built.
+    a shell does beside the plan's edits, whenever it enters the prefix.
     """
 
     environment: str
     scripts: Mapping[str, Script]
     activation: Script | None = None
     image: ImageParts = ImageParts()
-    refusal: Problem | None = None
-
-    @property
-    def lockable(self) -> bool:
-        """Whether the plan's files can be locked, and it be built; others are there to be read."""
-        return self.refusal is None

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import Field
 
 from .base import Day, Document, GitCommit, Line, Name, VariableName
 from .recipe import Arch, CleanUrl, GitUrl
 from .site import Origin, PlainVersion
 
+SUBDIRS: Mapping[Arch, str] = {
+    "x86_64": "linux-64",
+    "ppc64le": "linux-ppc64le",
+    "aarch64": "linux-aarch64",
+}
+"""Where a channel keeps the packages of an architecture; those for all are in NOARCH."""
+
+NOARCH = "noarch"
+
 CHANNEL_ORIGINS: frozenset[Origin] = frozenset({"conda"})
 """What comes from a conda channel: its versions are in conda's order, it lies in the prefix."""
+
+
+def package_name(locator: str) -> str:
+    """Return what a channel calls a package, *locator* being CHANNEL/NAME."""
+    return locator.rpartition("/")[2]
 
 
 def match_spec(locator: str, version: str) -> str:
@@ -17,7 +33,7 @@ def match_spec(locator: str, version: str) -> str:
 
     One '=', as its recorded version may be a series.
     """
-    return f"{locator.rpartition('/')[2]}={version}"
+    return f"{package_name(locator)}={version}"
 
 
 class CondaPackage(Document):

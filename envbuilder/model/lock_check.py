@@ -14,6 +14,7 @@ from ..target_tools.files import file_name
 from ..target_tools.names import normalize
 from .artifact import IndexFile, tree_file
 from .backend import BackendTraits
+from .conda_lock_check import CONDA_CHECKS
 from .horovod import by_nccl, has_part, horovod_of
 from .plan import Api, Lock, Pin, Plan, SourceBuild, is_of_revision
 from .steps import steps_of
@@ -31,7 +32,8 @@ def contradictions(
     """
     found = (_of_interpreter(lock.plan), _of_steps(lock.plan, backends), _of_proofs(lock.plan))
     files = (_of_names(lock), _of_pins(lock), _of_builds(lock), _of_trees(lock), _of_closure(lock))
-    return tuple(line for lines in (*found, *files) for line in lines)
+    conda = (check(lock) for check in CONDA_CHECKS)
+    return tuple(line for lines in (*found, *files, *conda) for line in lines)
 
 
 def only_built_with(plan: Plan) -> set[str]:

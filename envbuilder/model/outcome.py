@@ -22,6 +22,7 @@ class CreateResult(Document):
     lock_sha256: Sha256
     root: Line
     prefix: Line
+    enter: Line = Field(description="What a shell does where there is no module system.")
     modulefiles: Line = Field(description="Folder for ``module use``.")
     loads: tuple[Line, ...] = Field(default=(), description="Modules of the site that it loads.")
     launch: tuple[Line, ...] = Field(description="What starts a program on two ranks.")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from .artifact import Artifact, GitRevision, GitTree, IndexFile, Patch
+from .artifact import Artifact, CondaArchive, GitRevision, GitTree, IndexFile, Patch
 from .base import (
     Document,
     Line,
@@ -258,6 +258,11 @@ class Lock(Document):
     def index_files(self) -> tuple[IndexFile, ...]:
         """What comes from the package index."""
         return tuple(each for each in self.artifacts if isinstance(each, IndexFile))
+
+    @property
+    def conda_packages(self) -> tuple[CondaArchive, ...]:
+        """What comes from conda channels."""
+        return tuple(each for each in self.artifacts if isinstance(each, CondaArchive))
 
     @property
     def git_trees(self) -> tuple[GitTree, ...]:

@@ -6,12 +6,13 @@ Every line is read by pip or sha256sum, so names, versions and URLs are checked 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import unquote, urlsplit
 
 from ..errors import UsageError
-from ..model.artifact import GitTree, IndexFile
+from ..model.artifact import CondaArchive, GitTree, IndexFile
 from ..model.base import canonical_json
+from ..model.channels import SUBDIRS
 from ..model.plan import Lock, Plan, RuntimePlan
 
 # RFC 3986 without what a requirements file gives a meaning of its own: '#', ';', '$', quotes,
@@ -25,12 +26,6 @@ def requirement_files(lock: Lock) -> Mapping[str, str]:
     names, versions, file names and URLs do not agree.
     """
     artifacts = sorted(lock.index_files, key=lambda artifact: (artifact.name, artifact.version))
-    if len(lock.wheelhouse) < len(lock.artifacts):
-        raise UsageError(
-            f"the lock of {lock.plan.recipe} holds conda packages, which this envbuild cannot "
-            "install from a lock",
-            "update envbuild",
-        )
     for artifact in artifacts:
         _check(artifact)
     for tree in lock.git_trees:
@@ -48,9 +43,18 @@ def requirement_files(lock: Lock) -> Mapping[str, str]:
         for each in together
         if not each.build_only
     ]
+    conda = sorted(lock.conda_packages, key=lambda package: package.name)
+    expected += [
+        {"name": each.distribution, "version": None, "import": each.imports}
+        for each in conda
+        if each.distribution and each.imports
+    ]
     own = lock.plan.runtime
     runtime = {"name": own.package, "version": own.version, "import": import_name(own)}
+    sums = [(each.sha256, f"wheelhouse/{each.filename}") for each in together]
+    sums += [(each.sha256, f"conda-packages/{each.filename}") for each in conda]
     return {
+        **(conda_files(conda, lock.plan) if conda or lock.plan.channels else {}),
         # The plain URL: "NAME @ URL" is taken for a file name by pip 18.1 and 19.0.
         "fetch.txt": _urls(artifact for artifact in wheels if artifact not in pip),
         "sources.txt": _urls((*sources, *pip)),
@@ -58,9 +62,33 @@ def requirement_files(lock: Lock) -> Mapping[str, str]:
         "requirements.txt": _pins(installed),
         "build-requirements.txt": _pins(tools),
         # Two spaces and no star: checked as binary or text alike, as sha256sum writes it.
-        "SHA256SUMS": _lines(f"{each.sha256}  wheelhouse/{each.filename}" for each in together),
+        "SHA256SUMS": _lines(f"{sha256}  {path}" for sha256, path in sums),
         "expected.json": canonical_json([*expected, runtime]),
         **({"trees.json": _trees(lock.git_trees)} if lock.git_trees else {}),
+    }
+
+
+def conda_files(packages: Sequence[CondaArchive], plan: Plan) -> Mapping[str, str]:
+    """Return what is fetched from conda channels, and what is known of it."""
+    for each in packages:
+        _check_conda(each)
+    known = [
+        {
+            "name": each.name,
+            "version": each.version,
+            "build": each.build,
+            "filename": each.filename,
+            "url": each.url,
+            "channel": each.channel,
+            "sha256": each.sha256,
+            "md5": each.md5,
+            "size": each.size,
+        }
+        for each in packages
+    ]
+    return {
+        "conda.txt": _urls(packages),
+        "conda.json": canonical_json({"platform": SUBDIRS[plan.arch], "packages": known}),
     }
 
 
@@ -76,7 +104,7 @@ def import_name(runtime: RuntimePlan) -> str:
     return runtime.package.replace("-", "_")
 
 
-def _urls(artifacts: Iterable[IndexFile]) -> str:
+def _urls(artifacts: Iterable[IndexFile | CondaArchive]) -> str:
     return _lines(f"{each.url} --hash=sha256:{each.sha256}" for each in artifacts)
 
 
@@ -132,7 +160,7 @@ def _check_import(artifact: IndexFile | GitTree) -> None:
         raise _refusal(artifact, f"{artifact.imports!r} is nothing that Python can import")
 
 
-def _check_url(artifact: IndexFile) -> None:
+def _check_url(artifact: IndexFile | CondaArchive) -> None:
     if not _URL.fullmatch(artifact.url):
         raise _refusal(
             artifact,
@@ -148,7 +176,14 @@ def _check_url(artifact: IndexFile) -> None:
         raise _refusal(artifact, f"its URL does not end in {artifact.filename!r}: {artifact.url}")
 
 
-def _refusal(artifact: IndexFile | GitTree, what: str, *hints: str) -> UsageError:
+def _check_conda(package: CondaArchive) -> None:
+    stem = f"{package.name}-{package.version}-{package.build}"
+    if package.filename not in (f"{stem}.conda", f"{stem}.tar.bz2"):
+        raise _refusal(package, f"its file {package.filename!r} is another name or version")
+    _check_url(package)
+
+
+def _refusal(artifact: IndexFile | GitTree | CondaArchive, what: str, *hints: str) -> UsageError:
     return UsageError(
         f"the lock's artifact {artifact.name} {artifact.version} cannot be used: {what}",
         *(hints or ("make the lock anew: envbuild lock",)),

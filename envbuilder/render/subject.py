@@ -78,18 +78,10 @@ class Subject:
     def prefix(self) -> PrefixParts:
         return self.prefix_of(self.plan)
 
-    @property
-    def lockable(self) -> bool:
-        return self.prefix.lockable
-
     def notes(self) -> tuple[str, ...]:
         """Return what a reader of a form made without a lock must know."""
         if isinstance(self.source, Lock):
             return ()
-        if not self.lockable:
-            return (
-                "To be read and done by hand: envbuild does not lock and build such a plan yet.",
-            )
         return (
             "Rendered from a plan, without a lock: no file's hash is decided. With one:",
             (

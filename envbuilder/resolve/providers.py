@@ -27,8 +27,8 @@ _PREFIX = "."
 # Stands for the folder of packages, which is named after the Python.
 SITE_PACKAGES = "<site-packages>"
 
-# What the package index may turn out not to have.
-_INDEXED = ("pip", "build")
+# What the package index or the channels may turn out not to have.
+_INDEXED = ("pip", "build", *CHANNEL_ORIGINS)
 
 
 def pool(

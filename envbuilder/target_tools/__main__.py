@@ -10,6 +10,8 @@ TOOLS = {
     "install-pip": "put the pip that Python carries into a new virtualenv",
     "fetch": "fetch files by URL and sha256, without pip; or list those that are missing",
     "fetch-trees": "fetch git trees at their commits, with their submodules",
+    "conda-engine": "read channels, solve and link conda packages with py-rattler",
+    "conda-packages": "list conda packages for conda, or compare a prefix with them",
     "install-wheels": "install locked wheels by several pips side by side",
     "bytecode": "compile installed packages, or restore their bytecode from the cache",
     "check": "check that every pinned distribution is the one that Python finds",

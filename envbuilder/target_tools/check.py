@@ -106,13 +106,14 @@ def problem(pin, prefix, copies, modules, imported):
 
     imported: the file of each module that is known to import, by name.
     """
-    label = f"{pin['name']} {pin['version']}"
+    label = f"{pin['name']} {pin['version'] or ''}".rstrip()
     mine = [copy for copy in copies if normalize(copy.name) == normalize(pin["name"])]
     inside = [copy for copy in mine if lies_in(copy.folder, prefix)]
     if not inside:
         elsewhere = [f"{copy.version} lies in {copy.folder}" for copy in mine]
         return [f"{label} is not installed in {prefix}", *elsewhere]
-    if inside[0].version != pin["version"]:
+    # conda's packages have versions of their own; which package it is, their hash says.
+    if inside[0].version != (pin["version"] or inside[0].version):
         return [f"{label}: version {inside[0].version} is installed in {inside[0].folder}"]
     if mine[0] is not inside[0]:
         return shadowed(label, f"{mine[0].version} in {mine[0].folder}", mine[0].folder, modules)

@@ -37,7 +37,7 @@ def created(value: CreateResult) -> Iterator[str]:
         yield f"which loads the site's {', '.join(value.loads)}"
     else:
         yield "or, without a module system:"
-        yield f"  source '{value.prefix}/bin/activate'"
+        yield f"  {value.enter}"
     yield from ("", f"{value.environment}/{value.number} is ready and the default")
 
 

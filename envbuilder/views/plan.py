@@ -11,6 +11,8 @@ from .layout import joined
 
 # So many findings fit beside the rest of a plan on a screen; --verbose shows all.
 _MOST_FINDINGS = 8
+# Where nothing is fetched from.
+_THERE = ("module", "system")
 
 
 @joined
@@ -82,7 +84,7 @@ def finding_lines(each: Finding) -> Iterator[str]:
 
 
 def _costs(value: Plan) -> Iterator[str]:
-    fetched = [pin for pin in (*value.pins, *value.build_pins) if pin.origin in ("pip", "build")]
+    fetched = [pin for pin in (*value.pins, *value.build_pins) if pin.origin not in _THERE]
     for what, each in (("fetch", fetched), ("compile", value.builds)):
         names = ", ".join(f"{one.component} {one.version}" for one in each)
         yield from filled("", f"to {what}: {names or 'nothing'}", 2)

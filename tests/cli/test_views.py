@@ -126,6 +126,7 @@ def test_create_ends_with_the_risks_that_were_taken() -> None:
         lock_sha256=LOCK.sha256(),
         root="/r",
         prefix="/p",
+        enter="source /p/bin/activate",
         modulefiles="/m",
         launch=("mpiexec", "-n", "2", "python", "my_program.py"),
         evidence=make_evidence(LOCK, findings=findings),

@@ -1,7 +1,6 @@
 """The contract of BACKENDS, with the real tool where there is one; and a made-up entry.
 
-A new entry is tried by a recipe that is shipped for it; TOOLS names the programs that it makes
-its prefix with, if those may be missing.
+A new entry is tried by a recipe that is shipped for it.
 """
 
 from __future__ import annotations
@@ -22,14 +21,17 @@ from envbuilder import data
 from envbuilder.backends import BACKENDS, Backend
 from envbuilder.build import prepare
 from envbuilder.cli import app
+from envbuilder.model.artifact import CondaArchive
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Edit, Lock, Pin, Plan, PlanChannel
 from envbuilder.render.forms import FORMS
+from tests.conda_channel import locked, movable_python, write_channel
 from tests.made_up_backend import add_backend, write_recipe
 
 pytestmark = pytest.mark.thorough
 
-TOOLS = {"conda": ("micromamba", "mamba", "conda")}
+# What fetches and links before there is a Python in the prefix.
+PYTHON = "ENVBUILD_PYTHON"
 
 # What every plan has beside the steps of its backend.
 COMMON = ("modules", "fetch", "install", "tools", "runtime", "check")
@@ -79,15 +81,17 @@ def plan_for(name: str, entry: Backend) -> Plan:
     )
 
 
-def build_folder(name: str, folder: Path) -> Path:
-    lock = Lock(plan=plan_for(name, BACKENDS[name]), artifacts=())
+def build_folder(name: str, folder: Path, artifacts: tuple[CondaArchive, ...] = ()) -> Path:
+    lock = Lock(plan=plan_for(name, BACKENDS[name]), artifacts=artifacts)
     files = build_files(lock, Places(folder / "the prefix", folder))
     prepare(folder, files, data.RUNTIME)
     return folder
 
 
-def bash(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return run([need("bash"), *words], env=clean_env(), cwd=folder)
+def bash(folder: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return run(
+        [need("bash"), *words], env={**clean_env(), PYTHON: sys.executable, **env}, cwd=folder
+    )
 
 
 def check_traits(entry: Backend) -> None:
@@ -116,23 +120,16 @@ def check_scripts(name: str, folder: Path) -> None:
     assert (done.stdout, done.returncode) == ("", 0)
 
 
-def check_prefix(name: str, folder: Path) -> None:
-    """The real tool makes the prefix, which is entered; a missing one is named, and that is all."""
+def check_prefix(name: str, folder: Path, artifacts: tuple[CondaArchive, ...] = ()) -> None:
+    """The real tool makes the prefix, which is entered."""
     traits = BACKENDS[name].TRAITS
-    build_folder(name, folder)
+    build_folder(name, folder, artifacts)
     prefix = folder / "the prefix"
     done = bash(folder, "build.sh", *(each.id for each in traits.steps))
-    tools = TOOLS.get(name, ())
-    if tools and not any(map(shutil.which, tools)):
-        assert done.returncode == 1
-        assert f"error: there is no {tools[-1]}, " in done.stderr
-        assert not prefix.exists()
-        prefix.mkdir()
-    else:
-        assert done.returncode == 0, done.stderr
-        code = "import sys; print(sys.prefix == sys.argv[1])"
-        inside = bash(folder, "shell.sh", "python", "-c", code, str(prefix))
-        assert (inside.returncode, inside.stdout) == (0, "True\n"), inside.stderr
+    assert done.returncode == 0, done.stderr
+    code = "import sys; print(sys.prefix == sys.argv[1])"
+    inside = bash(folder, "shell.sh", "python", "-c", code, str(prefix))
+    assert (inside.returncode, inside.stdout) == (0, "True\n"), inside.stderr
     entered = bash(folder, "shell.sh", "printenv", traits.home_variable)
     assert (entered.returncode, entered.stdout) == (0, f"{prefix}\n"), entered.stderr
 
@@ -172,18 +169,31 @@ def test_scripts_are_good_bash(name: str, tmp_path: Path) -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize("name", BACKENDS)
 def test_the_prefix_is_made_and_entered(name: str, tmp_path: Path) -> None:
-    check_prefix(name, tmp_path / "build folder")
+    artifacts: tuple[CondaArchive, ...] = ()
+    if BACKENDS[name].TRAITS.channels:
+        artifacts = locked(write_channel(tmp_path / "channel", [movable_python()]))
+    check_prefix(name, tmp_path / "build folder", artifacts)
+
+
+@pytest.mark.integration
+def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
+    folder = build_folder("conda", tmp_path / "build folder")
+    # A Python without py-rattler: it sees no packages.
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    bare.chmod(0o755)
+    done = bash(folder, "build.sh", "packages", "conda", **{PYTHON: str(bare)})
+    assert done.returncode == 1
+    assert "error: there is no conda, mamba or micromamba, and no py-rattler, " in done.stderr
+    assert not (folder / "the prefix").exists()
+    named = bash(folder, "build.sh", "conda", ENVBUILD_CONDA="/nowhere/conda")
+    assert named.returncode == 1
+    assert "error: ENVBUILD_CONDA names no program: /nowhere/conda" in named.stderr
 
 
 @pytest.mark.parametrize("name", BACKENDS)
 def test_plan_forms_and_jobs(name: str) -> None:
     check_verbs(name, shipped(name))
-
-
-@pytest.mark.parametrize("name", BACKENDS)
-def test_what_cannot_be_locked_says_what_to_do(name: str) -> None:
-    refusal = BACKENDS[name].prefix(plan_for(name, BACKENDS[name]), {}).refusal
-    assert refusal is None or (refusal.message and refusal.hints)
 
 
 @pytest.fixture

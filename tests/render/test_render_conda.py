@@ -1,14 +1,15 @@
-"""What is rendered of a plan for conda: environment.yml, build.sh, image; and what is refused."""
+"""What is rendered of a plan for conda: environment.yml, build.sh, image."""
 
 from __future__ import annotations
 
-import re
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
+from envbuilder import data
 from envbuilder.cli import app
 
 CHANNELS = [
@@ -42,15 +43,22 @@ def test_environment_yml_holds_what_was_planned_from_its_channels_and_no_others(
     assert "IBM_POWERAI_LICENSE_ACCEPT=yes" in text
 
 
-def test_build_sh_asks_conda_for_the_same_and_never_accepts_a_licence() -> None:
+def test_build_sh_links_what_was_locked_and_never_accepts_a_licence() -> None:
     text = rendered("script")
     step = text.partition("step_conda() {")[2].partition("\n}\n")[0]
-    command = step.partition('"$conda" create')[2].partition("</dev/null")[0]
-    assert re.findall(r"--channel (\S+)", command) == CHANNELS
-    assert "--override-channels" in command
-    assert set(command.split()) > PACKAGES
     assert "IBM_POWERAI_LICENSE_ACCEPT:-} != yes" in step
     assert "export IBM_POWERAI_LICENSE_ACCEPT" not in text
+    # Nothing of it solves, and nothing of it may fetch: that was done, and compared, before.
+    assert step.index("link_packages") < step.index("conda-packages check")
+    command = text.partition('"$program" create ')[2].partition("</dev/null")[0]
+    assert command.split() == [
+        "--yes",
+        "--offline",
+        "--prefix",
+        '"$PREFIX"',
+        "--file",
+        "explicit.txt",
+    ]
     assert 'export HOROVOD_NCCL_HOME="$PREFIX"\n' in text
     assert "step_venv" not in text
 
@@ -64,10 +72,21 @@ def test_an_image_begins_with_conda_and_loads_no_module(form: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ["create", "lock"])
-def test_what_cannot_be_built_yet_says_so_and_what_can_be_done(verb: str, tmp_path: Path) -> None:
-    words = ("--root", str(tmp_path / "root")) if verb == "create" else ()
-    code, out, said = envbuild(verb, "horovod-nccl-wmlce", *words)
-    assert (code, out) == (2, "")
-    assert "whose packages envbuild does not lock and build yet" in " ".join(said.split())
-    assert "envbuild render horovod-nccl-wmlce --as environment.yml" in " ".join(said.split())
+def test_a_channel_that_cannot_be_read_ends_it_before_there_is_a_root(
+    verb: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("rattler")
+    sites = tmp_path / "sites"
+    sites.mkdir()
+    text = (data.RECIPES / "sites" / "taurus-ml.yaml").read_text(encoding="utf-8")
+    text = text.replace("name: taurus-ml", "name: mirrored")
+    snapshot = data.RECIPES / "sites" / "taurus-ml.snapshot.json"
+    shutil.copy(snapshot, sites)
+    copies = f"channels: {{wmlce: {(tmp_path / 'gone').as_uri()}}}\n"
+    (sites / "mirrored.yaml").write_text(text + copies, encoding="utf-8")
+    words = [verb, "horovod-nccl-wmlce", "--recipes", str(tmp_path), "--site", "mirrored"]
+    words += ["--root", str(tmp_path / "root"), "--bundle"] if verb == "create" else []
+    code, out, said = envbuild(*words)
+    assert (code, out) == (5, ""), said
+    assert "the conda channel wmlce cannot be read: " in " ".join(said.split())
     assert not (tmp_path / "root").exists()

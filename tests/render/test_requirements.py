@@ -99,14 +99,42 @@ def test_a_name_as_old_sources_spell_it_is_the_same() -> None:
     assert "PyYAML-5.4.1.tar.gz" in lists(sdist("PyYAML", "5.4.1"))["sources.txt"]
 
 
-def test_a_conda_package_is_refused_until_it_can_be_installed() -> None:
-    package = CondaArchive(
+def test_conda_packages_are_fetched_listed_and_imported() -> None:
+    package = conda_package()
+    lock = Lock(plan=make_plan(backend="conda"), artifacts=(wheel("six", "1.17.0"), package))
+    files = requirement_files(lock)
+    assert files["conda.txt"] == f"{package.url} --hash=sha256:{'c' * 64}\n"
+    said = json.loads(files["conda.json"])
+    assert said["platform"] == "linux-64"
+    assert [each["filename"] for each in said["packages"]] == ["numpy-1.26.4-py311_0.conda"]
+    assert f"{'c' * 64}  conda-packages/numpy-1.26.4-py311_0.conda\n" in files["SHA256SUMS"]
+    # Its version is conda's, which Python's metadata may spell otherwise.
+    numpy = {"name": "numpy", "version": None, "import": "numpy"}
+    assert numpy in json.loads(files["expected.json"])
+    assert "numpy" not in files["requirements.txt"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://conda.example/linux-64/numpy-1.26.4-py310_0.conda",
+        "https://conda.example/linux-64/numpy-1.26.4-py311_0.zip",
+        "https://user:word@conda.example/linux-64/numpy-1.26.4-py311_0.conda",
+    ],
+)
+def test_a_conda_package_with_another_file_or_credentials_is_refused(url: str) -> None:
+    package = conda_package().model_copy(update={"url": url})
+    with pytest.raises(UsageError, match="numpy 1.26.4 cannot be used"):
+        requirement_files(Lock(plan=make_plan(backend="conda"), artifacts=(package,)))
+
+
+def conda_package() -> CondaArchive:
+    return CondaArchive(
         name="numpy",
         version="1.26.4",
         build="py311_0",
         url="https://conda.example/linux-64/numpy-1.26.4-py311_0.conda",
         sha256="c" * 64,
+        distribution="numpy",
+        imports="numpy",
     )
-    lock = Lock(plan=make_plan(), artifacts=(wheel("six", "1.17.0"), package))
-    with pytest.raises(UsageError, match="the lock of allreduce holds conda packages"):
-        requirement_files(lock)

@@ -16,9 +16,7 @@ def render(of: Callable[[Renderable, Image, list[str]], str], subject: Subject) 
     Raises UsageError for a plan that can have no image.
     """
     image, source = image_of(subject), subject.source
-    notes = [*subject.notes()]
-    if subject.lockable:
-        notes.append("Written with build/ beside it: envbuild render --as image.")
+    notes = [*subject.notes(), "Written with build/ beside it: envbuild render --as image."]
     for channel in subject.plan.channels:
         for name, value in channel.accept.items():
             notes.append(f"Set {name}={value} in it if you accept: {channel.licence}.")

@@ -12,6 +12,6 @@ def render(subject: Subject) -> str:
     text = render_script(subject.source, subject.places, subject.prefix)
     first, rest = text.split("\n", 1)
     notes = [*subject.notes()]
-    if notes and subject.lockable:
+    if notes:
         notes.append("The other files of its folder: envbuild render --output FOLDER.")
     return "\n".join([first, *(f"# {line(each)}" for each in notes), rest])

@@ -1,0 +1,1 @@
+"""conda channels: what they hold, and which of their packages fit together."""

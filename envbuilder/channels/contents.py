@@ -1,0 +1,96 @@
+"""What channels hold of the components that a recipe can ask for, as if it had been recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..errors import BuildError
+from ..model.base import fits
+from ..model.channels import NOARCH, SUBDIRS, Channel, CondaPackage
+from ..model.knowledge import Component
+from ..model.recipe import Arch
+from ..model.site import PlainVersion
+from .engine import Engine, EngineError
+
+Records = Iterable[Mapping[str, Any]]
+
+
+def read_channels(
+    channels: Mapping[str, Channel],
+    arch: Arch,
+    components: Mapping[str, Component],
+    engine: Engine,
+) -> dict[str, Channel]:
+    """Return the channels with what they hold now, in the order in which they are given.
+
+    *channels*: by name, each with the URL to read it at. What packages are called that have another
+    name there than elsewhere is taken from what is recorded. Raises BuildError for a channel that
+    cannot be read, MissingToolError without py-rattler.
+    """
+    names = {name: _names(each, components) for name, each in channels.items()}
+    request = {
+        "do": "read",
+        "channels": [each.url for each in channels.values()],
+        "platforms": [SUBDIRS[arch], NOARCH],
+        "names": sorted({name for each in names.values() for name in each}),
+    }
+    try:
+        records = engine.records(request)
+    except EngineError as error:
+        which = [*channels][error.channel or 0]
+        raise BuildError(
+            f"the conda channel {which} cannot be read: {error}",
+            "a copy that the site keeps is named in the site file: channels: {NAME: URL}",
+        ) from error
+    by_url: dict[str, list[Mapping[str, Any]]] = {}
+    for each in records:
+        by_url.setdefault(each["channel"], []).append(each)
+    return {
+        name: each.model_copy(
+            update={"packages": _rows(by_url.get(each.url.rstrip("/"), ()), names[name], arch)}
+        )
+        for name, each in channels.items()
+    }
+
+
+def _names(channel: Channel, components: Mapping[str, Component]) -> dict[str, list[str]]:
+    """Return what the packages of a channel are, by what it calls them: components."""
+    found: dict[str, list[str]] = {}
+    for component, known in components.items():
+        own = {each.name for each in channel.packages.get(component, ()) if each.name}
+        usual = {known.conda} if known.conda else set()
+        for name in sorted(own or usual):
+            found.setdefault(name, []).append(component)
+    return found
+
+
+def _rows(
+    records: Records, names: Mapping[str, list[str]], arch: Arch
+) -> dict[str, tuple[CondaPackage, ...]]:
+    """Return a row for each version of each component; builds differ in what they are for."""
+    found: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    for each in records:
+        # Versions that are no plain ones (1!2.0, r34) nothing of ours could ask for.
+        if each["name"] in names and fits(PlainVersion, each["version"]):
+            for component in names[each["name"]]:
+                key = (component, each["name"], each["version"])
+                found.setdefault(key, []).append(each)
+    rows: dict[str, list[CondaPackage]] = {}
+    for (component, name, version), builds in sorted(found.items(), key=lambda item: item[0]):
+        row = CondaPackage(
+            version=version,
+            name=name,
+            arch=() if any(each["subdir"] == NOARCH for each in builds) else (arch,),
+            pythons=_pythons(builds),
+        )
+        rows.setdefault(component, []).append(row)
+    return {component: tuple(each) for component, each in rows.items()}
+
+
+def _pythons(builds: Records) -> tuple[str, ...]:
+    """Return the series of Python that builds are for; none: any, as one asks for no Python."""
+    wanted = [each.get("pythons") for each in builds]
+    if any(each is None for each in wanted):
+        return ()
+    return tuple(sorted({series for each in wanted for series in each or ()}))

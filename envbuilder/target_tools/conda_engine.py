@@ -1,0 +1,253 @@
+"""Read, solve and link conda packages with py-rattler, in a process of its own.
+
+    python -I target_tools conda-engine answer REQUEST ANSWER
+    python -I target_tools conda-engine link PREFIX CACHE LIST FOLDER
+    python -I target_tools conda-engine here
+
+answer: REQUEST is a file with a JSON object: what to ``do``, *channels* (URLs, the first one
+first), *platforms* (subdirs), *names* of packages, and *cache*, a folder.
+  read: which packages of these names are there? Of each also *pythons*: the series of Python there
+      that it admits; without that key it asks for none.
+  solve: which packages fit together? *constraints* (MatchSpecs) hold for the names and for what
+      they need; *virtual* has [name, version, build] of each virtual package of the target.
+ANSWER then holds ``records``, or ``error``: its ``kind``, ``text`` and, where it is known, the
+number of its ``channel``.
+
+link: make PREFIX of the packages of LIST (conda.json), which lie in FOLDER. No package runs
+anything. here: exit code 0 if py-rattler can be imported.
+
+rattler's interpreter may crash while it ends, so the process ends without Python's clean-up; and
+nothing else imports rattler, whose interface changes with every release.
+"""
+
+import argparse
+import json
+import os
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+# Of a record, what is asked of it.
+KEYS = ("name", "version", "build", "build_number", "subdir", "md5", "sha256", "size", "depends")
+# What a solve may take: minutes are normal for channels of 500,000 records.
+SOLVE_MINUTES = 20
+
+
+class RequestError(Exception):
+    """What cannot be answered; its *kind* tells the one who asked what it means."""
+
+    def __init__(self, kind, text, channel=None):
+        """Keep them; no credentials of URLs. *channel*: the number of the one it is about."""
+        super().__init__(" ".join(without_credentials(word) for word in text.split(" ")))
+        self.kind = kind
+        self.channel = channel
+
+
+def without_credentials(url):
+    """Return a URL without user, password and token; another word stays as it is."""
+    scheme, mark, rest = url.partition("://")
+    if not mark:
+        return url
+    host, slash, path = rest.partition("/")
+    if path.startswith("t/"):
+        path = path.split("/", 2)[-1]
+    return scheme + mark + host.rpartition("@")[2] + slash + path
+
+
+def described(record):
+    """Return what a record says, as JSON has it."""
+    said = json.loads(record.to_json())
+    kept = {key: said[key] for key in KEYS if said.get(key) is not None}
+    url = without_credentials(record.url)
+    # Its channel is the folder of the subdir that its file lies in.
+    return {**kept, "url": url, "channel": url.rsplit("/", 2)[0]}
+
+
+def whole(error):
+    """Return an error with what it was caused by."""
+    parts = []
+    while error is not None:
+        if str(error) not in parts:
+            parts.append(str(error))
+        error = error.__cause__
+    return ": ".join(parts)
+
+
+def one_line(error):
+    """Return the same in one line."""
+    return ": ".join(each.strip() for each in whole(error).splitlines() if each.strip())
+
+
+def gateway(request):
+    """Return what reads channels and caches what they say."""
+    from rattler import Gateway
+
+    return Gateway(cache_dir=request["cache"])
+
+
+# ---------------------------------------------------------------- reading
+
+
+async def read(request):
+    """Return the records of some names."""
+    from rattler import Channel
+
+    found = []
+    for number, url in enumerate(request["channels"]):
+        try:
+            answer = await gateway(request).query(
+                [Channel(url)], request["platforms"], request["names"], recursive=False
+            )
+        except Exception as error:
+            raise RequestError("channel", one_line(error), number) from error
+        found.extend(record for records in answer for record in records)
+    pythons = [each for each in found if each.name.normalized == "python"]
+    admitted = {}
+    return [with_pythons(each, pythons, admitted) for each in found]
+
+
+def with_pythons(record, pythons, admitted):
+    """Return a record and the series of the Pythons that it admits. *admitted*: by MatchSpec."""
+    said = described(record)
+    wanted = [each for each in said.get("depends", ()) if each.split(" ")[0] == "python"]
+    if wanted and record.name.normalized != "python":
+        fitting = [admitted_by(each, pythons, admitted) for each in wanted]
+        said["pythons"] = sorted(set.intersection(*fitting))
+    return said
+
+
+def admitted_by(spec, pythons, admitted):
+    """Return the series of the Pythons that a MatchSpec admits."""
+    from rattler import MatchSpec
+
+    if spec not in admitted:
+        matched = (each for each in pythons if MatchSpec(spec).matches(each))
+        admitted[spec] = {".".join(str(each.version).split(".")[:2]) for each in matched}
+    return admitted[spec]
+
+
+# ---------------------------------------------------------------- solving
+
+
+async def solve(request):
+    """Return the records that fit together."""
+    import rattler
+    from rattler.exceptions import SolverError
+    from rattler.package import BuildString
+
+    virtual = [
+        rattler.GenericVirtualPackage(
+            rattler.PackageName(name), rattler.Version(version), BuildString(build)
+        )
+        for name, version, build in request["virtual"]
+    ]
+    try:
+        records = await rattler.solve(
+            sources=[rattler.Channel(url) for url in request["channels"]],
+            # Bare: with a version here a package of a lower channel passes the strict priority.
+            specs=request["names"],
+            constraints=request["constraints"],
+            gateway=gateway(request),
+            platforms=request["platforms"],
+            # Without these it takes none, and never those of this machine.
+            virtual_packages=virtual,
+            channel_priority=rattler.ChannelPriority.Strict,
+            timeout=timedelta(minutes=SOLVE_MINUTES),
+        )
+    except SolverError as error:
+        raise RequestError("unsolvable", str(error)) from error
+    except Exception as error:
+        raise RequestError("channel", one_line(error)) from error
+    return [described(each) for each in records]
+
+
+# ---------------------------------------------------------------- linking
+
+
+async def link(prefix, cache, packages, folder):
+    """Make a prefix of packages that lie in a folder, and were compared with the lock there."""
+    import rattler
+
+    records = []
+    for each in packages["packages"]:
+        path = folder / each["filename"]
+        records.append(await rattler.RepoDataRecord.from_package_archive(path))
+    await rattler.install(
+        records,
+        target_prefix=prefix,
+        cache_dir=cache,
+        installed_packages=[],
+        platform=rattler.Subdir(packages["platform"]),
+        # They are looked for afterwards, and refused: see conda-packages.
+        execute_link_scripts=False,
+        show_progress=False,
+    )
+
+
+# ---------------------------------------------------------------- the program
+
+ACTIONS = {"read": read, "solve": solve}
+
+
+def answer(options):
+    """Write the answer to a request; return the exit code."""
+    import asyncio
+
+    request = json.loads(options.request.read_text(encoding="utf-8"))
+    try:
+        said = {"records": asyncio.run(ACTIONS[request["do"]](request))}
+    except RequestError as error:
+        said = {"error": {"kind": error.kind, "text": str(error), "channel": error.channel}}
+    except ImportError as error:
+        said = {"error": {"kind": "missing", "text": str(error)}}
+    options.answer.write_text(json.dumps(said), encoding="utf-8")
+    return 0
+
+
+def link_list(options):
+    """Link the packages of a list; return the exit code."""
+    import asyncio
+
+    packages = json.loads(options.list.read_text(encoding="utf-8"))
+    try:
+        asyncio.run(link(options.prefix, options.cache, packages, options.folder))
+    except Exception as error:  # whatever it is, it is rattler's
+        sys.stderr.write("error: py-rattler cannot link the packages: {}\n".format(whole(error)))
+        return 1
+    return 0
+
+
+def here(_options):
+    """Return 0 if py-rattler is here."""
+    try:
+        import rattler  # noqa: F401
+    except ImportError:
+        return 1
+    return 0
+
+
+def end(code):
+    """End without the clean-up in which rattler's interpreter may crash."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def main(arguments):
+    """Do one of three things, and end."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    # required= is of 3.7.
+    what = parser.add_subparsers(dest="what")
+    one = what.add_parser("answer")
+    one.set_defaults(act=answer)
+    one.add_argument("request", type=Path)
+    one.add_argument("answer", type=Path)
+    one = what.add_parser("link")
+    one.set_defaults(act=link_list)
+    for name in ("prefix", "cache", "list", "folder"):
+        one.add_argument(name, type=Path)
+    what.add_parser("here").set_defaults(act=here)
+    options = parser.parse_args(arguments)
+    if options.what is None:
+        parser.error("say what to do")
+    end(options.act(options))

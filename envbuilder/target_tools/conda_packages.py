@@ -1,0 +1,149 @@
+"""The conda packages of a build: for conda as a list, and whether a prefix is made of just them.
+
+    python -I target_tools conda-packages list LIST FOLDER
+    python -I target_tools conda-packages check PREFIX LIST
+
+LIST is conda.json, of the lock. list: print the packages that lie in FOLDER as an explicit list,
+which conda, mamba and micromamba take. Neither they nor rattler compare such files with a hash:
+``fetch`` has done so. check: are the packages of PREFIX those of LIST, all of them and no others,
+and is every file as its package says? A package that wants to run a script when it is linked is
+refused, as are two packages with the same file. Then the records of the prefix get the addresses
+that the packages have in their channels, in place of those in this build. Exit code 1: something is
+wrong, and it is said.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import re
+import sys
+from pathlib import Path
+from urllib.request import pathname2url
+
+from .files import read_json, sha256_of, write_atomically
+from .processes import processors
+
+META = "conda-meta"
+# What a package runs on the machine that links it: bin/.NAME-post-link.sh.
+SCRIPT = re.compile(r"bin/\.(?P<name>.+)-(post-link|pre-link|pre-unlink)\.sh")
+# Of what is wrong, so much is said.
+SHOWN = 10
+
+
+def explicit_lines(packages, folder):
+    """Yield the lines of an explicit list."""
+    yield "@EXPLICIT"
+    for each in packages["packages"]:
+        path = str(folder.resolve() / each["filename"])
+        yield "file://{}".format(pathname2url(path))
+
+
+def identity(package):
+    """Return what tells a package from others."""
+    return package["name"], package["version"], package["build"]
+
+
+def records_of(prefix):
+    """Return the records of a prefix by their files."""
+    return {path: read_json(path) for path in sorted(Path(prefix, META).glob("*.json"))}
+
+
+def wrong_packages(records, packages):
+    """Yield how the packages of a prefix are not those of a list."""
+    wanted = {identity(each) for each in packages["packages"]}
+    there = {identity(each) for each in records}
+    for each in sorted(wanted - there):
+        yield "{} {} {} is not in the prefix".format(*each)
+    for each in sorted(there - wanted):
+        yield "{} {} {} is in the prefix, and not in the lock".format(*each)
+
+
+def scripts(records):
+    """Yield what packages would run when they are linked."""
+    for record in records:
+        for name in record.get("files", ()):
+            if SCRIPT.fullmatch(name):
+                yield (
+                    "package {} wants to run {}: no script of a package is run".format(
+                        record["name"], name
+                    )
+                )
+
+
+def clashes(records):
+    """Yield the files that several packages have."""
+    owners = {}
+    for record in records:
+        for name in record.get("files", ()):
+            owners.setdefault(name, []).append(record["name"])
+    for name in sorted(owners):
+        if len(owners[name]) > 1:
+            yield "{} is a file of {}".format(name, " and ".join(owners[name]))
+
+
+def wrong_files(prefix, records):
+    """Yield the files that are not as their packages say."""
+    todo = []
+    for record in records:
+        for each in record["paths_data"]["paths"]:
+            path = Path(prefix, each["_path"])
+            if not path.is_symlink() and not path.exists():
+                yield "{} of {} is not there".format(each["_path"], record["name"])
+            wanted = each.get("sha256_in_prefix") or each.get("sha256")
+            if each.get("path_type") == "hardlink" and wanted and path.is_file():
+                todo.append((path, wanted, each["_path"], record["name"]))
+    with concurrent.futures.ThreadPoolExecutor(processors()) as pool:
+        found = pool.map(sha256_of, [each[0] for each in todo])
+        for (_, wanted, name, package), sha256 in zip(todo, found):
+            if sha256 != wanted:
+                yield "{} of {}: its sha256 is {}, and {} was packed".format(
+                    name, package, sha256, wanted
+                )
+
+
+def settle(records, packages):
+    """Write into the records of a prefix where its packages come from."""
+    by_identity = {identity(each): each for each in packages["packages"]}
+    for path, record in records.items():
+        package = by_identity[identity(record)]
+        for key in ("url", "channel", "md5", "sha256", "size"):
+            if package.get(key) is not None:
+                record[key] = package[key]
+        record["fn"] = package["filename"]
+        # These lie in the build, which is another folder for everyone.
+        for key in ("extracted_package_dir", "package_tarball_full_path", "link"):
+            record.pop(key, None)
+        write_atomically(path, json.dumps(record, indent=2) + "\n")
+
+
+def check(prefix, packages):
+    """Compare a prefix with a list; return the exit code."""
+    records = records_of(prefix)
+    those = list(records.values())
+    problems = [*wrong_packages(those, packages), *scripts(those), *clashes(those)]
+    problems = problems or [*wrong_files(prefix, those)]
+    for line in problems[:SHOWN]:
+        sys.stderr.write("error: {}\n".format(line))
+    if len(problems) > SHOWN:
+        sys.stderr.write("  and {} more\n".format(len(problems) - SHOWN))
+    if problems:
+        return 1
+    settle(records, packages)
+    number = sum(len(each["paths_data"]["paths"]) for each in those)
+    sys.stdout.write("{} files of {} packages are as packed\n".format(number, len(those)))
+    return 0
+
+
+def main(arguments):
+    """Print the list, or compare; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("what", choices=("list", "check"))
+    parser.add_argument("first", metavar="LIST or PREFIX", type=Path)
+    parser.add_argument("second", metavar="FOLDER or LIST", type=Path)
+    options = parser.parse_args(arguments)
+    if options.what == "list":
+        packages = read_json(options.first)
+        lines = explicit_lines(packages, options.second)
+        sys.stdout.write("".join("{}\n".format(each) for each in lines))
+        return 0
+    return check(options.first, read_json(options.second))

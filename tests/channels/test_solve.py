@@ -1,0 +1,144 @@
+"""Packages are solved for the target: pins hold, a channel hides those behind it, and refusals."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from channel_tools import GLIBC, engine, package, pip, plan, python
+
+from envbuilder import data
+from envbuilder.channels.solve import ChannelRefusal, solve
+from envbuilder.errors import BuildError, NoSolutionError
+from envbuilder.model.knowledge import Component
+from tests.conda_channel import write_channel
+
+KNOWN = {
+    "python": Component(summary="Python", conda="python"),
+    "numpy": Component(summary="Arrays", conda="numpy", pip="numpy", **{"import": "numpy"}),
+    "pytorch": Component(summary="Torch", conda="pytorch", pip="torch", **{"import": "torch"}),
+}
+
+
+@pytest.fixture(scope="module")
+def channels(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Return two channels; the second has newer ones of what the first has, and more."""
+    py = "python >=3.11,<3.12.0a0"
+    return (
+        write_channel(
+            tmp_path_factory.mktemp("first"),
+            [
+                python("3.11.7"),
+                python("3.12.1"),
+                package("numpy", "1.26.4", py, "libblas", build="py311_0"),
+                package("libblas", "3.9", "_libgcc_mutex"),
+                package("_libgcc_mutex", "0.1"),
+                pip(),
+            ],
+        ),
+        write_channel(
+            tmp_path_factory.mktemp("second"),
+            [
+                package("numpy", "2.1.0", py, build="py311_0"),
+                package("pytorch", "2.4", py, "numpy >=2", build="py311_0"),
+                package("pytorch", "2.3", py, "numpy", "__glibc >=2.28", build="py311_0"),
+                package("pytorch", "2.2", py, "__cuda >=12", build="py311_0"),
+            ],
+        ),
+    )
+
+
+def test_every_package_is_known_by_channel_build_size_and_hashes(
+    channels: tuple[Path, Path], tmp_path: Path
+) -> None:
+    asked = plan(channels, python="3.11.7", numpy="1.26.4")
+    found = solve(asked, GLIBC, KNOWN, engine(tmp_path))
+    names = [each.name for each in found]
+    assert names == ["_libgcc_mutex", "libblas", "numpy", "pip", "python"]
+    (numpy,) = (each for each in found if each.name == "numpy")
+    file = channels[0] / "linux-64" / "numpy-1.26.4-py311_0.conda"
+    assert numpy.url == file.as_uri()
+    assert numpy.channel == channels[0].as_uri()
+    assert (numpy.subdir, numpy.build, numpy.size) == ("linux-64", "py311_0", file.stat().st_size)
+    assert numpy.depends == ("python >=3.11,<3.12.0a0", "libblas")
+    assert (numpy.distribution, numpy.imports) == ("numpy", "numpy")
+    assert len(numpy.md5 or "") == 32
+    libblas = next(each for each in found if each.name == "libblas")
+    assert libblas.distribution is None
+
+
+def test_a_channel_hides_newer_packages_of_those_behind_it(
+    channels: tuple[Path, Path], tmp_path: Path
+) -> None:
+    # With a version in the request rattler takes numpy of the second channel: see conda_engine.
+    asked = plan(channels, python="3.11.7", pytorch="2.3")
+    found = {each.name: each for each in solve(asked, GLIBC, KNOWN, engine(tmp_path))}
+    assert (found["numpy"].version, found["pytorch"].version) == ("1.26.4", "2.3")
+    assert (found["pytorch"].distribution, found["pytorch"].imports) == ("torch", "torch")
+    # And what is hidden is refused, though it is there.
+    with pytest.raises(ChannelRefusal) as caught:
+        solve(plan(channels, python="3.11.7", numpy="2.1.0"), GLIBC, KNOWN, engine(tmp_path))
+    assert (caught.value.component, caught.value.version) == ("numpy", "2.1.0")
+
+
+def test_the_virtual_packages_are_those_of_the_target_and_never_those_of_this_machine(
+    channels: tuple[Path, Path], tmp_path: Path
+) -> None:
+    asked = plan(channels, python="3.11.7", pytorch="2.3")
+    with pytest.raises(NoSolutionError) as caught:
+        solve(asked, (("__glibc", "2.17", "0"),), KNOWN, engine(tmp_path))
+    assert str(caught.value) == (
+        "the conda channels c0, c1 have no pytorch that fits python 3.11.7 on x86_64"
+    )
+    with pytest.raises(ChannelRefusal) as refused:
+        solve(plan(channels, python="3.11.7", pytorch="2.2"), GLIBC, KNOWN, engine(tmp_path))
+    assert (refused.value.component, refused.value.version) == ("pytorch", "2.2")
+    cuda = (*GLIBC, ("__cuda", "12.2", "0"))
+    assert solve(plan(channels, python="3.11.7", pytorch="2.2"), cuda, KNOWN, engine(tmp_path))
+
+
+def test_the_pin_that_is_in_the_way_is_refused_and_the_reason_kept(
+    channels: tuple[Path, Path], tmp_path: Path
+) -> None:
+    with pytest.raises(ChannelRefusal) as caught:
+        solve(plan(channels, python="3.12.1", numpy="1.26.4"), GLIBC, KNOWN, engine(tmp_path))
+    # With another Python there is an answer, and with another numpy there is none.
+    assert (caught.value.component, caught.value.version) == ("python", "3.12.1")
+    assert "numpy" in str(caught.value)
+
+
+def test_what_no_pin_alone_is_to_blame_for_is_no_solution(
+    channels: tuple[Path, Path], tmp_path: Path
+) -> None:
+    asked = plan(channels, python="3.12.1", numpy="7", pytorch="8")
+    with pytest.raises(NoSolutionError) as caught:
+        solve(asked, GLIBC, KNOWN, engine(tmp_path))
+    (problem,) = caught.value.problems
+    assert problem.message == (
+        "the conda channels c0, c1 have no packages that fit together: "
+        "python 3.12.1, numpy 7, pytorch 8 on x86_64"
+    )
+    assert any("__glibc 2.28" in hint for hint in problem.hints)
+
+
+def test_a_channel_that_is_gone_is_an_error_and_no_refusal(tmp_path: Path) -> None:
+    asked = plan([tmp_path / "gone"], python="3.11.7")
+    with pytest.raises(BuildError, match="the conda channels cannot be read"):
+        solve(asked, GLIBC, KNOWN, engine(tmp_path))
+
+
+def test_the_engine_ends_well_each_time(channels: tuple[Path, Path], tmp_path: Path) -> None:
+    # rattler's interpreter crashes at its end in up to half of all runs.
+    request = tmp_path / "request.json"
+    url = channels[0].as_uri()
+    request.write_text(
+        f'{{"do": "solve", "channels": ["{url}"], "platforms": ["linux-64", "noarch"],'
+        f' "names": ["python"], "constraints": [], "virtual": [], "cache": "{tmp_path}/c"}}'
+    )
+    words = [sys.executable, "-I", data.TARGET_TOOLS, "conda-engine", "answer", request]
+    codes = [
+        subprocess.run([*words, tmp_path / "answer.json"], check=False).returncode for _ in range(4)
+    ]
+    assert codes == [0] * 4
