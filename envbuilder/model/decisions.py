@@ -8,7 +8,8 @@ starts its ranks and what they must prove. Not decided, and left out:
   words are not;
 - what was asked for, where the answer is here: requirements (the files are), documents (inputs);
 - where a file came from, since its sha256 or commit says which file it is: another mirror serves
-  the same environment. Its name, its size and what Python imports it as say nothing more;
+  the same environment. Its name, size and other hashes, what it needs and what Python imports it as
+  say nothing more;
 - what follows from the rest by a rule of envbuild: the steps, what a build is verified for, and
   which virtuals a component fulfils.
 

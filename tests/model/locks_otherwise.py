@@ -49,6 +49,8 @@ def otherwise(value: Any) -> list[Any]:
         "pip",
         "unset",
         "sdist",
+        "noarch",
+        "e" * 32,
     ]
     return [*words, "unknown", "error", "site", "srun", "other", "AB-1", "build", "info"]
 

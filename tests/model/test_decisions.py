@@ -111,7 +111,21 @@ def complete() -> Lock:
         build_only=True,
         imports="h",
     )
-    artifacts = (*kept, tree)
+    conda = CondaArchive(
+        name="_libgcc_mutex",
+        version="0.1",
+        build="conda_forge",
+        url="https://conda.example/linux-64/_libgcc_mutex-0.1-conda_forge.conda",
+        sha256="3" * 64,
+        md5="4" * 32,
+        size=7,
+        channel="https://conda.example",
+        subdir="linux-64",
+        depends=("python", "__glibc >=2.28"),
+        distribution="mutex",
+        imports="mutex",
+    )
+    artifacts = (*kept, tree, conda)
     whole = lock.model_copy(update={"plan": plan.model_copy(update=more), "artifacts": artifacts})
     return Lock.model_validate(json.loads(whole.text()))
 
@@ -130,6 +144,7 @@ SAYS_NOTHING = re.compile(
     | plan\.findings\.1\..*
     | plan\.proofs\.\d+\.launcher\..*
     | artifacts\.\d+\.(url|filename|size|imports|needs|tag|commit|tree|submodules)(\..*)?
+    | artifacts\.\d+\.(md5|channel|subdir|depends|distribution)(\..*)?
     """,
     re.VERBOSE,
 )
@@ -206,7 +221,7 @@ def test_a_plan_without_proofs_proves_what_the_first_ones_did() -> None:
 def test_a_mirror_serves_the_same_files() -> None:
     moved = tuple(
         each.model_copy(update={"url": f"https://mirror.example/{each.filename}"})
-        for each in LOCK.wheelhouse
+        for each in LOCK.artifacts
     )
     assert LOCK.model_copy(update={"artifacts": moved}).id() == LOCK.id()
 
