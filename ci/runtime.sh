@@ -10,7 +10,7 @@ mpi=${2:-mpich}
 shift $(($# > 1 ? 2 : 1))
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-unset PYTHONPATH PYTHONHOME VIRTUAL_ENV DDLT_MPIEXEC
+unset PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE DDLT_MPIEXEC
 export PYTHONNOUSERSITE=1 PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1
 # As root Open MPI wants to be told twice.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -26,4 +26,4 @@ export MPIR_CVAR_ENABLE_HEAVY_YIELD=1
 
 bash ci/venv.sh "$venv" "$python" '' ci/runtime-packages.sh "$mpi" ${TORCH:+"$TORCH"}
 cd runtime
-"$venv/bin/python" -B -m pytest -q -rfEs -p no:cacheprovider "$@"
+"$venv/bin/python" -m pytest -q -rfEs -p no:cacheprovider "$@"

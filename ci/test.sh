@@ -11,7 +11,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-unset PYTHONPATH PYTHONHOME VIRTUAL_ENV
+# What a test imports is compiled once, not by every process.
+unset PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 export PYTHONNOUSERSITE=1 PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1
 
 say() { printf '== %s\n' "$*"; }

@@ -3,4 +3,4 @@
 # Usage: ci/tool-packages.sh PYTHON
 # pip says errors alone (-qq), as in ci/runtime-packages.sh.
 set -euo pipefail
-"${1:?}" -m pip install -qq --editable '.[test]'
+"${1:?}" -m pip install -qq --no-compile --editable '.[test]'
