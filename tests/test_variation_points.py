@@ -41,7 +41,6 @@ STATED: dict[str, tuple[int, str]] = {
     "envbuilder/model/channels.py": (1, "the origin of what comes from conda channels"),
     "envbuilder/model/validation.py": (1, "the kinds of environments, whoever made them"),
     "envbuilder/inspect/mpi.py": (2, _PROGRAMS),
-    "envbuilder/cli/__init__.py": (1, "the group of the command over bundles that are there"),
     "envbuilder/doctor/capabilities.py": (2, _REPORT),
     "envbuilder/doctor/examine.py": (1, _REPORT),
     "envbuilder/doctor/items.py": (1, _REPORT),

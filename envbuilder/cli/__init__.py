@@ -18,14 +18,13 @@ from . import documents, environments, stacks, streams
 EXIT_CODES = """Exit codes: 0 ok, 2 usage or document, 3 no solution, 4 known bad, 5 build,
 6 smoke test, 7 speed, 8 drift, 9 missing tool, 70 a bug of envbuild."""
 
-# What each brings, and the word in front of it, where there is one.
-GROUPS: tuple[tuple[typer.Typer, str | None], ...] = (
-    (stacks.app, None),
-    (environments.app, None),
-    (documents.advisories, "advisories"),
-    (documents.bundles, "bundle"),
-    (documents.recipes, "recipes"),
-    (documents.sites, "sites"),
+GROUPS = (
+    stacks.verbs,
+    environments.verbs,
+    documents.advisories,
+    documents.bundles,
+    documents.recipes,
+    documents.sites,
 )
 
 
@@ -44,7 +43,11 @@ def _main(
     pass
 
 
-def _command_line(groups: Sequence[tuple[typer.Typer, str | None]]) -> typer.Typer:
+def command_line(words: Sequence[str] = ()) -> typer.Typer:
+    """Return the command line; if *words* begin with a verb, with no other one than that.
+
+    For what is no verb, a slip say, it is the whole one.
+    """
     line = typer.Typer(
         name="envbuild",
         help="From a recipe to a deep-learning environment that proves its ranks can talk.",
@@ -55,25 +58,17 @@ def _command_line(groups: Sequence[tuple[typer.Typer, str | None]]) -> typer.Typ
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     line.callback()(_main)
-    for group, name in groups:
-        line.add_typer(group, name=name)
+    asked = [group for group in GROUPS if group.verb(words)]
+    for group in asked or GROUPS:
+        line.add_typer(group.app(group.verb(words)), name=group.word)
     return line
 
 
-app = _command_line(GROUPS)
-
-
-def _of(word: str) -> typer.Typer:
-    """Return the command line with no more than a verb's own group: Typer builds all it is given.
-
-    For what is no verb, a slip say, it is the whole one.
-    """
-    wanted = [
-        (group, name)
-        for group, name in GROUPS
-        if word in ([name] if name else [each.name for each in group.registered_commands])
-    ]
-    return _command_line(wanted) if wanted else app
+def __getattr__(name: str) -> typer.Typer:
+    """Return the whole command line as ``app``, where Typer's own tools look for it."""
+    if name == "app":
+        return command_line()
+    raise AttributeError(name)
 
 
 def _start_fast() -> None:
@@ -94,7 +89,7 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     streams.prepare()
     try:
-        (_of(sys.argv[1]) if sys.argv[1:] else app)()
+        command_line(sys.argv[1:])()
     except OSError as error:
         # Help and version, which Typer writes before there is a session that catches it.
         streams.drop_output()

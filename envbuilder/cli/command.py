@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from inspect import Parameter
 from itertools import chain
@@ -49,45 +49,84 @@ class _Command(TyperCommand):
         super().format_help(*words)
 
 
+Verb = Callable[..., "int | None"]
+"""Takes the session first, then its own parameters; returns its exit code, None for 0."""
+
+
+class Group:
+    """The commands that share a word, or none. Typer's are made of those that a call can mean.
+
+    Of twenty-five commands a call runs one; to make all of them takes 10 ms.
+    """
+
+    def __init__(self, word: str | None = None, about: str | None = None) -> None:
+        """*word*: what stands in front of them; *about*: what its help says."""
+        self.word = word
+        self._about = about
+        self._commands: dict[str, Callable[[typer.Typer], None]] = {}
+
+    def verb(self, words: Sequence[str]) -> str | None:
+        """Return the command of this group that *words* begin with."""
+        if self.word is not None:
+            words = words[1:] if words[:1] == [self.word] else []
+        return words[0] if words and words[0] in self._commands else None
+
+    def add(self, name: str, make: Callable[[typer.Typer], None]) -> None:
+        """Add a command, which *make* adds to an app."""
+        self._commands[name] = make
+
+    def app(self, only: str | None = None) -> typer.Typer:
+        """Return all commands, or the one."""
+        made = typer.Typer(help=self._about, no_args_is_help=self.word is not None)
+        for name, make in self._commands.items():
+            if only in (None, name):
+                make(made)
+        return made
+
+
 def command(
-    group: typer.Typer,
+    group: Group,
     name: str | None = None,
     *,
     example: str,
     recipes: bool = True,
     json: bool = True,
-) -> Callable[[Callable[..., int | None]], Callable[..., None]]:
-    """Add a function to *group* as the command *name*, else the function's own name.
+) -> Callable[[Verb], Verb]:
+    """Add a verb to *group* as the command *name*, else the function's own name.
 
-    The function takes the session first and returns its exit code, None for 0. A parameter that is
-    a dataclass stands for the options that its fields are. *example*: the words after ``envbuild``,
-    shown at the end of its help. *recipes* and *json*: whether it has these options; the session
-    knows what they say.
+    A parameter that is a dataclass stands for the options that its fields are. *example*: the words
+    after ``envbuild``, shown at the end of its help. *recipes* and *json*: whether it has these
+    options; the session knows what they say.
     """
     added = [*([_RECIPES] if recipes else []), *([_JSON] if json else [])]
 
-    def add(function: Callable[..., int | None]) -> Callable[..., None]:
-        _, *own = inspect.signature(function, eval_str=True).parameters.values()
-        parameters = [*chain.from_iterable(map(_options, own)), *added]
+    def add(verb: Verb) -> Verb:
+        called = name or verb.__name__
 
-        @functools.wraps(function)
-        def run(**words: Any) -> None:
-            session = open_session(
-                as_json=words.get("as_json", False), recipes=words.get("recipes")
-            )
-            run_verb(
-                session,
-                lambda: function(session, **{each.name: _value(each, words) for each in own}),
+        def make(app: typer.Typer) -> None:
+            app.command(called, cls=_Command, epilog=f"Example: envbuild {example}")(
+                _callback(verb, added)
             )
 
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
-        group.command(
-            name or function.__name__, cls=_Command, epilog=f"Example: envbuild {example}"
-        )(run)
-        return run
+        group.add(called, make)
+        return verb
 
     return add
+
+
+def _callback(verb: Verb, added: Sequence[Parameter]) -> Callable[..., None]:
+    """Return what Typer calls with all options, of which *added* are the session's."""
+    _, *own = inspect.signature(verb, eval_str=True).parameters.values()
+    parameters = [*chain.from_iterable(map(_options, own)), *added]
+
+    @functools.wraps(verb)
+    def run(**words: Any) -> None:
+        session = open_session(as_json=words.get("as_json", False), recipes=words.get("recipes"))
+        run_verb(session, lambda: verb(session, **{each.name: _value(each, words) for each in own}))
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
 
 
 def _options(one: Parameter) -> Iterator[Parameter]:

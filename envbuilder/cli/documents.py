@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..commands.options import ArchOption
-from .command import command
+from .command import Group, command
 from .session import Session
 
 if TYPE_CHECKING:
     from ..commands.library import Kind
 
 
-def _group(kind: Kind) -> typer.Typer:
+def _group(kind: Kind) -> Group:
     """Return the commands that recipes and sites share."""
-    group = typer.Typer(help=f"Look at {kind}s and check your own.", no_args_is_help=True)
-    one = {"recipe": "allreduce", "site": "taurus-ml"}[kind]
     prefix = f"{kind}s"
+    group = Group(prefix, f"Look at {kind}s and check your own.")
+    one = {"recipe": "allreduce", "site": "taurus-ml"}[kind]
 
     @command(group, "list", example=f"{prefix} list")
     def list_documents(session: Session) -> None:
@@ -120,7 +120,7 @@ def detect(
         session.report.raw(text)
 
 
-advisories = typer.Typer(help="List and show advisories, check versions.", no_args_is_help=True)
+advisories = Group("advisories", "List and show advisories, check versions.")
 
 
 @command(advisories, "list", example="advisories list --component openmpi")
@@ -183,7 +183,7 @@ def check_versions(
     return ExitCode.KNOWN_BAD if value.bad else ExitCode.OK
 
 
-bundles = typer.Typer(help="Look at bundles.", no_args_is_help=True)
+bundles = Group("bundle", "Look at bundles.")
 
 
 @command(

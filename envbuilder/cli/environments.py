@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..commands.options import LaunchOptions, LiveOptions, RootOption, RootOptions
-from .command import command
+from .command import Group, command
 from .session import Session, open_session
 
 if TYPE_CHECKING:
     from ..root import Root
 
 
-app = typer.Typer()
+verbs = Group()
 
 
 def _root(session: Session, where: RootOptions) -> Root:
@@ -51,7 +51,7 @@ Environment = Annotated[
 ]
 
 
-@command(app, "list", example="list --root /scratch/me/env", recipes=False)
+@command(verbs, "list", example="list --root /scratch/me/env", recipes=False)
 def list_(session: Session, where: RootOptions) -> None:
     """Show the environments of a root and what was proved of each."""
     from ..commands.environments import list_all
@@ -61,7 +61,7 @@ def list_(session: Session, where: RootOptions) -> None:
     session.report.show(value, views.listing(value))
 
 
-@command(app, example="info allreduce/1", recipes=False)
+@command(verbs, example="info allreduce/1", recipes=False)
 def info(
     session: Session,
     environment: Environment,
@@ -83,7 +83,7 @@ def info(
     return int(ExitCode.DRIFT if value.changed else ExitCode.OK)
 
 
-@command(app, example="validate /scratch/me/venv")
+@command(verbs, example="validate /scratch/me/venv")
 def validate(
     session: Session,
     path: Annotated[
@@ -122,7 +122,7 @@ def validate(
     return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
 
 
-@command(app, example="diff allreduce/1 live --root /scratch/me/env")
+@command(verbs, example="diff allreduce/1 live --root /scratch/me/env")
 def diff(
     session: Session,
     before: Annotated[
@@ -151,7 +151,7 @@ def diff(
     return ExitCode.OK if value.same else ExitCode.DRIFT
 
 
-@command(app, example="smoke allreduce --ranks 4", recipes=False)
+@command(verbs, example="smoke allreduce --ranks 4", recipes=False)
 def smoke(
     session: Session,
     environment: Environment,
@@ -169,7 +169,7 @@ def smoke(
     session.report.show(value, views.smoke(value))
 
 
-@command(app, example="rollback allreduce --to 1", recipes=False)
+@command(verbs, example="rollback allreduce --to 1", recipes=False)
 def rollback(
     session: Session,
     name: Annotated[
@@ -190,7 +190,7 @@ def rollback(
     session.report.show(value, views.changed(value))
 
 
-@command(app, example="remove allreduce/1", recipes=False)
+@command(verbs, example="remove allreduce/1", recipes=False)
 def remove(
     session: Session,
     environment: Environment,
@@ -236,7 +236,7 @@ def remove(
     session.report.show(value, views.removed(value))
 
 
-@command(app, example="launch allreduce -H server1:4,server2:4 -- python train.py")
+@command(verbs, example="launch allreduce -H server1:4,server2:4 -- python train.py")
 def launch(session: Session, environment: Environment, options: LaunchOptions) -> None:
     """Print the line that starts a program on all ranks. Starts nothing.
 

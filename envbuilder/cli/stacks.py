@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 
 from ..commands.options import CreateOptions, LockOptions, PlanOptions, RenderOptions, WhyOptions
-from .command import command
+from .command import Group, command
 from .session import Session
 
-app = typer.Typer()
+verbs = Group()
 
 # The words of ``--require-tier`` by their tiers, lowest first.
 TierName = Enum(
@@ -28,7 +28,7 @@ TierName = Enum(
 )
 
 
-@command(app, example="create allreduce --root /scratch/me/env")
+@command(verbs, example="create allreduce --root /scratch/me/env")
 def create(
     session: Session,
     options: CreateOptions,
@@ -67,7 +67,7 @@ def create(
     session.report.show(done, text)
 
 
-@command(app, example="lock allreduce --output allreduce.lock.json")
+@command(verbs, example="lock allreduce --output allreduce.lock.json")
 def lock(
     session: Session,
     choice: LockOptions,
@@ -105,7 +105,7 @@ def lock(
     return ExitCode.OK
 
 
-@command(app, example="render allreduce --as environment.yml")
+@command(verbs, example="render allreduce --as environment.yml")
 def render(session: Session, options: RenderOptions) -> None:
     """Render a plan to another form, or write the build folder, without building.
 
@@ -121,7 +121,7 @@ def render(session: Session, options: RenderOptions) -> None:
         session.report.show(done, "\n".join(done.written))
 
 
-@command(app, example="doctor", recipes=False)
+@command(verbs, example="doctor", recipes=False)
 def doctor(session: Session) -> None:
     """Show what this machine has, what is missing, and how to get it without root."""
     from ..commands.doctor import doctor as run
@@ -131,7 +131,7 @@ def doctor(session: Session) -> None:
     session.report.show(value, views.doctor(value))
 
 
-@command(app, example="plan horovod-nccl --site taurus-ml --arch ppc64le")
+@command(verbs, example="plan horovod-nccl --site taurus-ml --arch ppc64le")
 def plan(
     session: Session,
     choice: PlanOptions,
@@ -147,7 +147,7 @@ def plan(
     session.report.show(value, views.plan(value, verbose))
 
 
-@command(app, example="why openmpi horovod-nccl --site taurus-ml")
+@command(verbs, example="why openmpi horovod-nccl --site taurus-ml")
 def why(
     session: Session,
     component: Annotated[str, typer.Argument(help="A component of the stack, such as openmpi.")],
@@ -161,7 +161,7 @@ def why(
     session.report.show(value, views.why(value))
 
 
-@command(app, "why-not", example="why-not openmpi==3.1.3 horovod-nccl --site taurus-ml")
+@command(verbs, "why-not", example="why-not openmpi==3.1.3 horovod-nccl --site taurus-ml")
 def why_not(
     session: Session,
     asked: Annotated[str, typer.Argument(metavar="COMPONENT==VERSION", help="What is not there.")],

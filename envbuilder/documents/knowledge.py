@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import data
-from ..model.knowledge import FILES, Knowledge
+from ..model.knowledge import STEMS, Knowledge
 from . import knowledge_cache
 from .knowledge_cache import LoadedKnowledge
 
@@ -46,8 +46,7 @@ def load_knowledge(folders: Sequence[Path], cache: Path | None = None) -> Loaded
         if faults:
             raise all_of(faults)
     hashes = {path: sha256 for each, _ in read for path, sha256 in each.hashes.items()}
-    stems = [*FILES]
-    ordered = sorted(hashes.items(), key=lambda item: stems.index(item[0].stem))
+    ordered = sorted(hashes.items(), key=lambda item: STEMS.index(item[0].stem))
     return LoadedKnowledge(merged, dict(ordered))
 
 

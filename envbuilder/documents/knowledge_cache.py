@@ -14,7 +14,7 @@ from pathlib import Path
 from .. import __version__, files
 from ..host import Host, cache_folder
 from ..model.base import CHECKED, Document, Sha256, canonical_json, sha256_text
-from ..model.knowledge import FILES, Knowledge
+from ..model.knowledge import STEMS, Knowledge
 from ..target_tools.files import make_folder, sha256_of
 
 # What turns YAML into knowledge, and what knowledge is.
@@ -62,7 +62,7 @@ def find(cache: Path, folder: Path) -> LoadedKnowledge | None:
     be bad chooses what is built.
     """
     try:
-        paths = [folder / f"{stem}.yaml" for stem in FILES]
+        paths = [folder / f"{stem}.yaml" for stem in STEMS]
         hashes = {path: sha256_of(path) for path in paths if path.is_file()}
     except OSError:
         return None

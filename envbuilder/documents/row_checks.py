@@ -7,16 +7,12 @@ from functools import cached_property
 from typing import Any
 
 from ..model.condition import OPERATIONS, Condition
-from ..model.knowledge import (
+from ..model.knowledge import Knowledge, Ranges, Row, Selection, Selector
+from ..model.knowledge_files import (
     Advisories,
     Components,
     Couplings,
     Flags,
-    Knowledge,
-    Ranges,
-    Row,
-    Selection,
-    Selector,
     Toolchains,
     Versions,
 )
@@ -51,12 +47,6 @@ class RowChecks:
             for role in (name, *component.fulfils):
                 found[role] = (*found.get(role, ()), *versions, *more)
         return found
-
-    def faults(self, value: Any) -> Faults:
-        """Yield everything in one file that the whole of the knowledge belies."""
-        check = _CHECKS.get(type(value))
-        if check is not None:
-            yield from check(self, value)
 
     def component(self, name: str, at: Keys) -> Faults:
         """Check the name of a component."""
@@ -133,23 +123,32 @@ class RowChecks:
         except ValueError as error:
             yield at, str(error)
 
-    def owners(self, words: str, section: str, what: str, value: Any, *hints: str) -> Faults:
-        """Check that the names in a list (the field *words*) are those of one entry alone."""
-        known = getattr(self.known, section)
-        owners: dict[str, str] = {}
-        for name, each in known.items():
-            for word in getattr(each, words):
-                owners.setdefault(word, name)
-        for name, each in getattr(value, section).items():
-            for n, word in enumerate(getattr(each, words)):
-                if owners[word] != name and known[name] == each:
-                    message = f"the {what} '{shown(word)}' is that of {owners[word]}"
-                    yield (section, name, words, n), message, *hints
+
+def faults(checks: RowChecks, value: Any) -> Faults:
+    """Yield everything in one file that the whole of the knowledge belies."""
+    check = _CHECKS.get(type(value))
+    if check is not None:
+        yield from check(checks, value)
+
+
+def _owners(known: Knowledge, words: str, section: str, what: str, value: Any) -> Faults:
+    """Check that the names in a list (the field *words*) are those of one entry alone."""
+    entries = getattr(known, section)
+    owners: dict[str, str] = {}
+    for name, each in entries.items():
+        for word in getattr(each, words):
+            owners.setdefault(word, name)
+    for name, each in getattr(value, section).items():
+        for n, word in enumerate(getattr(each, words)):
+            if owners[word] != name and entries[name] == each:
+                message = f"the {what} '{shown(word)}' is that of {owners[word]}"
+                yield (section, name, words, n), message
 
 
 def _components(checks: RowChecks, value: Components) -> Faults:
     hint = "a module's version is that of one component"
-    yield from checks.owners("modules", "components", "module name", value, hint)
+    for fault in _owners(checks.known, "modules", "components", "module name", value):
+        yield (*fault, hint)
 
 
 def _versions(checks: RowChecks, value: Versions) -> Faults:
@@ -193,7 +192,7 @@ def _toolchains(checks: RowChecks, value: Toolchains) -> Faults:
     for generation, held in value.generations.items():
         for name in held.components:
             yield from checks.component(name, ("generations", generation, "components", name, KEY))
-    yield from checks.owners("compilers", "generations", "compiler", value)
+    yield from _owners(checks.known, "compilers", "generations", "compiler", value)
 
 
 def _flags(checks: RowChecks, value: Flags) -> Faults:

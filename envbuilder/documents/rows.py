@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Place, Problem
-from ..model.knowledge import FILES, Knowledge
+from ..model.knowledge import Knowledge
+from ..model.knowledge_files import FILES
 from ..text import shown
 from .load import LoadedDocument, read_document
-from .row_checks import RowChecks
+from .row_checks import RowChecks, faults
 from .tree import KEY, key_place, value_place
 
 Sheet = LoadedDocument[Any]
@@ -50,7 +51,7 @@ def problems(
     problems = [*_duplicates(sheets, others)]
     checks = RowChecks(merged)
     for sheet in sheets:
-        for keys, message, *hints in checks.faults(sheet.value):
+        for keys, message, *hints in faults(checks, sheet.value):
             in_key = keys[-1:] == (KEY,)
             place = key_place(sheet.root, keys[:-1]) if in_key else value_place(sheet.root, keys)
             problems.append(Problem(message, place, tuple(hints)))

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from ..model.base import canonical_json
 from ..model.entries import ENTRIES_OF, Entries
-from ..model.knowledge import FILES
+from ..model.knowledge_files import FILES
 from ..model.recipe import Recipe
 from ..model.site import Site, Snapshot
 

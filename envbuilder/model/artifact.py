@@ -4,8 +4,6 @@ Patches are decided with the plan, which knows their hash without a network; the
 what a lock adds to it.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -11,11 +11,12 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
-    StringConstraints,
+    GetPydanticSchema,
     TypeAdapter,
     ValidationError,
     ValidationInfo,
 )
+from pydantic_core.core_schema import no_info_after_validator_function, str_schema
 
 from ..target_tools.files import canonical_json as canonical_json  # noqa: PLC0414
 
@@ -69,16 +70,27 @@ def _one_line(text: str) -> str:
 
 # Everything a document says ends up in scripts, modulefiles or tables: a line break or a control
 # character has no honest use there, so no field but a Text admits one.
-Line = Annotated[str, StringConstraints(min_length=1, max_length=500), AfterValidator(_one_line)]
+def _text(**limits: Any) -> GetPydanticSchema:
+    """Return the constraint of one line of text within *limits*, those of ``str_schema``.
+
+    A schema: pydantic would derive it from its own constraints for each of 300 fields anew. Within
+    another one of these it is the only one that counts.
+    """
+    return GetPydanticSchema(
+        lambda *_: no_info_after_validator_function(_one_line, str_schema(**limits))
+    )
+
+
+Line = Annotated[str, _text(min_length=1, max_length=500)]
 
 WANTED: dict[str, str] = {}
 """What a text that fails a pattern should have been, by the pattern."""
 
 
-def spelt(pattern: str, wanted: str, max_length: int | None = None) -> StringConstraints:
-    """Return the constraint of a text that has a pattern; *wanted* says so in words."""
+def spelt(pattern: str, wanted: str, max_length: int | None = None) -> GetPydanticSchema:
+    """Return the constraint of a line that has a pattern; *wanted* says so in words."""
     WANTED[pattern] = f"must be {wanted}"
-    return StringConstraints(pattern=pattern, max_length=max_length)
+    return _text(pattern=pattern, max_length=max_length)
 
 
 Name = Annotated[

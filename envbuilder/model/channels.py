@@ -1,7 +1,5 @@
 """Where components come from beside modules and the package index: conda channels, git trees."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pydantic import Field

@@ -3,21 +3,21 @@
 Every row has a source. Nothing of it is in code: the resolver knows only the shapes below.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from .base import Day, Document, Line, Name, VariableName, checked_once
+from .base import Document, Line, Name, VariableName, checked_once
 from .channels import Channel, SourceTrees
 from .condition import parse
 from .plan import Api
 from .ranges import VersionRange
 from .recipe import AdvisoryId, Arch, RuntimePackage, Severity
 from .site import Origin, PlainVersion
+
+STEMS = ("components", "versions", "symptoms", "advisories", "couplings", "toolchains", "flags")
+"""The files of a folder of knowledge, in the order of reading and hashing."""
 
 
 class Need(Document):
@@ -131,29 +131,6 @@ class Existing(Document):
     )
 
 
-class Components(Document):
-    schema_: Literal[1] = Field(alias="schema")
-    components: dict[Name, Component]
-
-
-class Versions(Document):
-    """The recorded index: releases that exist, as of *recorded*.
-
-    ``releases`` are those of the Python package index, with what an installer must know;
-    ``existing`` are those of all other components.
-    """
-
-    schema_: Literal[1] = Field(alias="schema")
-    recorded: Day
-    source: Line
-    releases: dict[Name, tuple[Release, ...]] = Field(default_factory=dict)
-    existing: dict[Name, Existing] = Field(default_factory=dict)
-    source_trees: dict[Name, SourceTrees] = Field(default_factory=dict)
-    channels: dict[Name, Channel] = Field(
-        default_factory=dict, description="conda channels, and the packages that they hold."
-    )
-
-
 def _compiles(pattern: str) -> str:
     try:
         re.compile(pattern)
@@ -172,11 +149,6 @@ class Symptom(Document):
     id: Name
     pattern: Pattern = Field(description="Regular expression, searched for in the log.")
     hint: Line
-
-
-class Symptoms(Document):
-    schema_: Literal[1] = Field(alias="schema")
-    symptoms: tuple[Symptom, ...]
 
 
 EvidenceKind = Literal["source-statement", "derived", "issue-report", "packager", "run"]
@@ -274,16 +246,6 @@ class Coupling(Row):
     absent: Literal["fine", "wrong"] = "fine"
 
 
-class Advisories(Document):
-    schema_: Literal[1] = Field(alias="schema")
-    advisories: tuple[Advisory, ...]
-
-
-class Couplings(Document):
-    schema_: Literal[1] = Field(alias="schema")
-    couplings: tuple[Coupling, ...]
-
-
 class ToolchainKind(Document):
     """A kind of toolchain, such as fosscuda, and those that it stands on."""
 
@@ -302,12 +264,6 @@ class Generation(Document):
         default_factory=dict, description="What it holds: gcc, openmpi, cuda and their versions."
     )
     source: Line
-
-
-class Toolchains(Document):
-    schema_: Literal[1] = Field(alias="schema")
-    kinds: dict[Line, ToolchainKind]
-    generations: dict[Line, Generation]
 
 
 class FlagValues(Document):
@@ -348,7 +304,7 @@ class Flag(Document):
     note: Line | None = None
 
     @model_validator(mode="after")
-    def _choices_are_named(self) -> Flag:
+    def _choices_are_named(self) -> "Flag":
         if (self.kind == "choice") != bool(self.values):
             raise ValueError("kind: choice has values, any other kind has none")
         return self
@@ -359,27 +315,6 @@ class FlagRule(Row):
 
     runtime: Name = "horovod"
     range: Ranges = "*"
-
-
-class Flags(Document):
-    schema_: Literal[1] = Field(alias="schema")
-    flags: dict[VariableName, Flag]
-    flag_rules: tuple[FlagRule, ...] = Field(alias="rules")
-
-
-FILES: Mapping[str, type[Document]] = {
-    "components": Components,
-    "versions": Versions,
-    "symptoms": Symptoms,
-    "advisories": Advisories,
-    "couplings": Couplings,
-    "toolchains": Toolchains,
-    "flags": Flags,
-}
-"""The files of a folder of knowledge by their stems, in the order of reading and hashing.
-
-A field that Knowledge has too is a section of it.
-"""
 
 
 class Knowledge(Document):

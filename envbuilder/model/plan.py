@@ -1,7 +1,5 @@
 """Plan and lock: what was decided, frozen, and every file that it will fetch."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

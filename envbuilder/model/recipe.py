@@ -1,7 +1,5 @@
 """The recipe: what is wanted, as its author wrote it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
@@ -40,7 +38,7 @@ def _pip_requirement(text: str) -> str:
 PipRequirement = Annotated[Line, AfterValidator(_pip_requirement)]
 
 IndexUrl = Annotated[
-    Line,
+    str,
     spelt(
         r"^(https?|file)://[^\s'\"`$\\<>|;&]+$",
         "an http, https or file URL without spaces, quotes or shell characters",
@@ -67,7 +65,7 @@ def _without_password(url: str) -> str:
 
 
 GitUrl = Annotated[
-    Line,
+    str,
     spelt(
         r"^((https?|ssh)://[^\s'\"`$\\<>|;&/-]|file:///)[^\s'\"`$\\<>|;&]*$",
         "an https, http, ssh or file URL without spaces, quotes or shell characters",
@@ -358,7 +356,7 @@ class Recipe(Document):
         return channels
 
     @model_validator(mode="after")
-    def _backend_has_channels(self, info: ValidationInfo) -> Recipe:
+    def _backend_has_channels(self, info: ValidationInfo) -> "Recipe":
         entries = entries_of(info)
         if entries and self.backend in entries.with_channels() and not self.channels:
             raise ValueError(

@@ -1,7 +1,5 @@
 """The site: where environments are built, and what was found there (the snapshot)."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field

@@ -1,7 +1,5 @@
 """Answers to "why this?" and "why not that?"."""
 
-from __future__ import annotations
-
 from .base import Document, Line, Name
 from .plan import Finding
 from .site import PlainVersion

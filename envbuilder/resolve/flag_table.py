@@ -8,11 +8,12 @@ from pathlib import PurePosixPath
 
 from ..model.knowledge import Flag, FlagRule, Knowledge
 from ..model.ranges import matches, version
+from ..model.recipe import Severity
 from .pool import Pool
 from .problem import Candidate, FlagCase, Rule
 from .rules import GroundRule
 
-_KINDS = {
+_KINDS: Mapping[str, tuple[Severity, str | None]] = {
     "EARLY": ("error", "leave it out, or take a release that reads it"),
     "LATE": ("warning", "leave it out"),
     "TEXT": ("error", "leave it out where no is meant"),
@@ -108,16 +109,15 @@ def _values(flag: Flag, release: str) -> str:
 
 def _row(kind: str, name: str, flag: Flag, summary: str) -> FlagRule:
     severity, fix = _KINDS[kind]
-    return FlagRule.model_validate(
-        {
-            "id": f"FLAG-{kind}-{name.replace('_', '-').strip('-')}"[:40].rstrip("-"),
-            "severity": severity,
-            "summary": summary,
-            "fix": fix,
-            "evidence": "derived",
-            "sources": flag.sources,
-            "runtime": flag.runtime,
-        }
+    # All of it was checked: with the table, with the recipe.
+    return FlagRule.model_construct(
+        id=f"FLAG-{kind}-{name.replace('_', '-').strip('-')}"[:40].rstrip("-"),
+        severity=severity,
+        summary=summary,
+        fix=fix,
+        evidence="derived",
+        sources=flag.sources,
+        runtime=flag.runtime,
     )
 
 

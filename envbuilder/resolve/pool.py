@@ -56,11 +56,19 @@ class Pool:
 
     def within(self, role: str, ranges: Ranges) -> frozenset[str]:
         """Return the candidates of a component or virtual in one of the ranges."""
-        return frozenset(each.id for each in self.of(role) if in_ranges(each, ranges))
+        several = (ranges,) if isinstance(ranges, str) else ranges
+        return frozenset(each.id for each in self.of(role) for one in several if fits(each, one))
 
     def selected(self, role: str, selection: Selection) -> frozenset[str]:
         """Return the candidates that a selection means."""
-        return frozenset(each.id for each in self.of(role) if selects(selection, each))
+        if not isinstance(selection, Selector):
+            return self.within(role, selection)
+        return frozenset(
+            each.id
+            for each in self.of(role)
+            if (not selection.origin or each.origin in selection.origin)
+            and fits(each, selection.range)
+        )
 
 
 def roles(knowledge: Knowledge, component: str) -> frozenset[str]:
@@ -73,20 +81,6 @@ def fits(candidate: Candidate, constraint: str) -> bool:
     """Whether a candidate's version lies in a range, in the order of its own package world."""
     in_range = conda_matches if candidate.origin in CHANNEL_ORIGINS else matches
     return in_range(candidate.version, constraint)
-
-
-def in_ranges(candidate: Candidate, ranges: Ranges) -> bool:
-    """Whether a candidate lies in the range, or in one of several."""
-    each = (ranges,) if isinstance(ranges, str) else ranges
-    return any(fits(candidate, one) for one in each)
-
-
-def selects(selection: Selection, candidate: Candidate) -> bool:
-    """Whether the candidate is one of those that a selection means."""
-    if isinstance(selection, Selector):
-        right_origin = not selection.origin or candidate.origin in selection.origin
-        return right_origin and fits(candidate, selection.range)
-    return fits(candidate, selection)
 
 
 def describe(candidates: Iterable[Candidate]) -> tuple[str, ...]:

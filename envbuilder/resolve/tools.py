@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..errors import NoSolutionError
 from ..model.plan import Pin, SourceBuild
-from ..model.ranges import matches, sort_key
+from ..model.ranges import ANY_VERSION, matches, sort_key
 from ..model.releases import runs
 from .request import Request
+
+_NAME = re.compile(r"[a-z0-9._+-]+")
 
 
 def build_tools(
@@ -34,11 +37,10 @@ def _needs(request: Request, build: SourceBuild) -> Iterator[tuple[str, str]]:
         if matches(build.version, need.range):
             yield from need.components.items()
     for each in build.build_requires:
-        # lazy import: 0.01 s, and few builds have a remedy
-        from packaging.requirements import Requirement
-
-        requirement = Requirement(each)
-        yield requirement.name, str(requirement.specifier) or "*"
+        # A canonical name, and what the row says of it: see Remedy.
+        name = _NAME.match(each)
+        if name:
+            yield name[0], each[name.end() :] or ANY_VERSION
 
 
 def _newest(request: Request, name: str, python: str, asked: Mapping[str, str]) -> Pin:

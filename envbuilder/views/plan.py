@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ..model.plan import Edit, Finding, Pin, Plan
-from ..model.why import Why, WhyNot
 from ..text import WIDTH, filled
 from .layout import joined
+
+if TYPE_CHECKING:
+    from ..model.why import Why, WhyNot
 
 # So many findings fit beside the rest of a plan on a screen; --verbose shows all.
 _MOST_FINDINGS = 8

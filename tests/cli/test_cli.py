@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from envbuilder import __version__
-from envbuilder.cli import app
+from envbuilder.cli import app, command_line
 from envbuilder.commands.render import known_forms
 from tests.documents import hostile
 
@@ -272,3 +274,24 @@ def test_completion_knows_commands_and_recipes() -> None:
 
     assert completed("envbuild cre", 1) == ["create"]
     assert completed("envbuild create all", 2) == ["allreduce"]
+
+
+def made(words: list[str]) -> dict[str, set[str]]:
+    """Return the commands that are made for a call, and those below each group."""
+    line = get_command(command_line(words))
+    assert isinstance(line, TyperGroup)
+    return {
+        name: set(each.commands) if isinstance(each, TyperGroup) else set()
+        for name, each in line.commands.items()
+    }
+
+
+def test_of_all_commands_a_call_makes_its_own() -> None:
+    whole = made([])
+    assert {"plan", "why-not", "launch", "recipes"} <= set(whole)
+    assert whole["recipes"] == {"list", "show", "check", "schema"}
+    assert made(["plan", "allreduce"]) == {"plan": set()}
+    assert made(["recipes", "list"]) == {"recipes": {"list"}}
+    # What helps after a slip must know all of them.
+    for words in (["--help"], ["plon"], ["recipes"], ["recipes", "lst"], ["list-recipes"]):
+        assert made(words) == whole

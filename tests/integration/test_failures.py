@@ -238,8 +238,8 @@ def test_ctrl_c_at_each_step(shop: Shop) -> None:
 
 def test_ctrl_c_before_anything_was_begun(shop: Shop) -> None:
     """While Python still loads the tool there is nothing to say and no traceback to show."""
-    code = "import os, signal, sys; from envbuilder import cli; cli.app = os.abort; "
-    code += "os.abort = lambda: os.kill(os.getpid(), signal.SIGINT); cli.app = os.abort; cli.main()"
+    code = "import os, signal; from envbuilder import cli; "
+    code += "cli.command_line = lambda _: os.kill(os.getpid(), signal.SIGINT); cli.main()"
     done = finish(start([sys.executable, "-c", code]))
     expect(done, -signal.SIGINT)
     assert done.text == ""
