@@ -12,6 +12,9 @@ median with a 95% interval of it (bootstrap) and their quartiles.  torch's Distr
 
 CPU is that of a whole process, its communication thread and what it spends inside MPI included.
 
+On a machine that others use, `chrt -f 1 mpiexec ...` (as root) lets ranks run before all else:
+threads that hand over to each other then wait for each other alone, as on an idle machine.
+
 Over NCCL gradients lie on GPUs.  Ranks that have to share one are told apart as hosts, so that they
 talk by NCCL's sockets: this measures what the runtime costs, not what NCCL can do.
 """
@@ -29,6 +32,8 @@ from distributed_dl_training import _collectives, _fusion
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 15
 SMALL = 1000  # tensors of 4 kB
+CALLS = 100  # of what is timed one by one
+IDLE = 5.0  # seconds
 
 
 def resnet50():
@@ -120,6 +125,35 @@ def bookkeeping(bench):
     )
     title = f"bookkeeping: {SMALL} tensors of one float32, {hvd.size()} rank(s)"
     show(title, seconds, cpu, "async, then synchronize", SMALL)
+
+
+def latency(bench):
+    """Print what one small allreduce takes, one at a time."""
+    tensor, result = np.ones(1, dtype=np.float32), np.empty(1, dtype=np.float32)
+    world = bench.mpi.COMM_WORLD.Dup()
+
+    def ours():
+        for _ in range(CALLS):
+            hvd.allreduce(tensor, name="latency", op=hvd.Sum)
+
+    def by_mpi():
+        for _ in range(CALLS):
+            world.Allreduce(tensor, result)
+
+    seconds, cpu = bench.run({"mpi4py": by_mpi, "allreduce": ours}, ROUNDS)
+    title = f"{CALLS} allreduces of one float32, one by one, {hvd.size()} ranks"
+    show(title, seconds, cpu, "mpi4py", CALLS)
+
+
+def idle(bench):
+    """Print how much of a core a rank takes that asks for nothing."""
+    bench.barrier()
+    used, started = time.process_time(), time.perf_counter()
+    time.sleep(IDLE)
+    part = (time.process_time() - used) / (time.perf_counter() - started)
+    part = bench.slowest(part)
+    if hvd.rank() == 0:
+        print(f"\nidle for {IDLE:g} s: {100 * part:.3f} % of a core on the busiest rank")
 
 
 def many(tensors, prefix):
@@ -370,6 +404,8 @@ def main():
         return
     bookkeeping(bench)
     if bench.mpi and hvd.size() > 1:
+        latency(bench)
+        idle(bench)
         add = others(bench)
         small(bench, add)
         gradients(bench, add)

@@ -38,7 +38,7 @@ from distributed_dl_training._stall import StallInspector
 from distributed_dl_training._works import Nothing
 
 # Seconds between looks at what other ranks ask while this one asks for nothing.
-_IDLE_LOOK = 0.25
+_IDLE_LOOK = 0.5
 # Seconds between two cycles without a result: a quarter after the first, all of it from the fourth.
 _PAUSE = 0.002
 # Negotiation without a result after which blocked ranks say so.

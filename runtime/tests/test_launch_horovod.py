@@ -12,7 +12,7 @@ from test_launch import reports
 
 from distributed_dl_training.launch import _cli, _horovod_options
 from distributed_dl_training.launch._hosts import UsageError
-from distributed_dl_training.launch._job import Joins
+from distributed_dl_training.launch._joins import Joins
 
 import launcher
 from launching import Launched, job_environ, launch, program, wait_until

@@ -1,6 +1,5 @@
 """A running job: waits for its node processes, gives them their tasks, and ends all with one."""
 
-import base64
 import hmac
 import os
 import select
@@ -10,11 +9,12 @@ import time
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
+from distributed_dl_training.launch._input import Input
+from distributed_dl_training.launch._joins import Joins
 from distributed_dl_training.launch._output import ClosedOutput, Output
 from distributed_dl_training.launch._peer import Frame, Peer, accept_peer
 
 _SWEEP = 6.0  # seconds that a node process may need for what its ranks have left behind
-_INPUT = 1 << 15  # bytes of input that are read ahead of rank 0
 INIT_TIMEOUT = 300.0  # seconds, as ``_settings`` has it
 MPI_LAUNCHER = -1  # its number among the ranks
 
@@ -45,76 +45,6 @@ class Entrance(NamedTuple):
 
     listener: socket.socket
     token: str
-
-
-class Joins:
-    """Which ranks wait in init for the others, and which have ended without a call of it."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._waiting: Dict[int, float] = {}  # since when
-        self._joined: List[int] = []
-        self._ended: Dict[int, float] = {}  # when, without having joined
-
-    def note(self, rank: int, word: bytes) -> None:
-        """Take note of what a rank says: ``j`` as it calls init, ``J`` when all are there."""
-        self._waiting.pop(rank, None)
-        if word == b"j":
-            self._waiting[rank] = time.monotonic()
-        else:
-            self._joined.append(rank)
-
-    def ended(self, rank: int) -> None:
-        """Take note that a rank has ended."""
-        self._waiting.pop(rank, None)
-        if 0 <= rank < self._size and rank not in self._joined:
-            self._ended[rank] = time.monotonic()
-
-    def absent(self, seconds: float) -> Optional[int]:
-        """Return a rank that has ended, if others have waited for it so long since."""
-        if not self._ended or not self._waiting:
-            return None
-        since = max(min(self._waiting.values()), min(self._ended.values()))
-        return min(self._ended) if time.monotonic() - since > seconds else None
-
-    def late(self, seconds: float) -> List[int]:
-        """Return the ranks that have not called init, once others have waited there so long."""
-        if not seconds or not self._waiting:
-            return []
-        if time.monotonic() - min(self._waiting.values()) < seconds:
-            return []
-        there = {*self._waiting, *self._joined}
-        return [rank for rank in range(self._size) if rank not in there]
-
-
-class Input:
-    """What rank 0 reads: the launcher's own input, as fast as the rank takes it."""
-
-    def __init__(self, fd: Optional[int]) -> None:
-        self._fd = fd
-        self._under_way = 0  # bytes that the rank has not taken yet
-
-    def wanted(self) -> Optional[int]:
-        """Return the descriptor if more may be read from it now."""
-        return self._fd if self._under_way < _INPUT else None
-
-    def pass_on(self, peer: Peer) -> None:
-        """Read some, and give it to the node process of rank 0; an end is passed on too."""
-        assert self._fd is not None
-        try:
-            data = os.read(self._fd, _INPUT)
-        except OSError:
-            data = b""
-        self._under_way += len(data)
-        if not data:
-            self._fd = None
-        peer.send("in " + base64.b64encode(data).decode("ascii"))
-
-    def taken(self, count: int) -> None:
-        """Take note that the rank has read so much; -1: it will read no more."""
-        if count < 0:
-            self._fd = None
-        self._under_way -= count
 
 
 class Job:
