@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..errors import BuildError
@@ -11,9 +12,20 @@ from ..model.channels import NOARCH, SUBDIRS, Channel, CondaPackage
 from ..model.knowledge import Component
 from ..model.recipe import Arch
 from ..model.site import PlainVersion
+from .cache import ChannelCache, Rows
 from .engine import Engine, EngineError
 
 Records = Iterable[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Cached:
+    """What was read before, and who is told of it. ``anew``: it is read again, however young."""
+
+    cache: ChannelCache
+    say: Callable[[str], None]
+    warn: Callable[[str], None]
+    anew: bool = False
 
 
 def read_channels(
@@ -21,14 +33,49 @@ def read_channels(
     arch: Arch,
     components: Mapping[str, Component],
     engine: Engine,
+    cached: Cached | None = None,
 ) -> dict[str, Channel]:
-    """Return the channels with what they hold now, in the order in which they are given.
+    """Return the channels with what they hold, in the order in which they are given.
 
     *channels*: by name, each with the URL to read it at. What packages are called that have another
-    name there than elsewhere is taken from what is recorded. Raises BuildError for a channel that
-    cannot be read, MissingToolError without py-rattler.
+    name there than elsewhere is taken from what is recorded. *cached*: what was read before is
+    taken while it is young, but of channels that are folders, and whatever its age where one cannot
+    be read. Raises BuildError for a channel that cannot be read and never was, MissingToolError
+    without py-rattler.
     """
     names = {name: _names(each, components) for name, each in channels.items()}
+    if cached is None:
+        return _with(channels, _read(channels, names, arch, engine))
+    file = cached.cache.file({name: each.url for name, each in channels.items()}, arch, names)
+    kept, which = cached.cache.find(file), ", ".join(channels)
+    in_network = all(not each.url.startswith("file:") for each in channels.values())
+    if kept and kept.young and in_network and not cached.anew:
+        cached.say(f"the conda channels {which} are as they were read {kept.age_text()}")
+        return _with(channels, kept.rows)
+    try:
+        rows = _read(channels, names, arch, engine)
+    except BuildError as error:
+        if kept is None:
+            raise
+        cached.warn(f"{error}; planned as it was read {kept.age_text()}")
+        return _with(channels, kept.rows)
+    cached.cache.store(file, rows)
+    return _with(channels, rows)
+
+
+def _with(channels: Mapping[str, Channel], rows: Rows) -> dict[str, Channel]:
+    return {
+        name: each.model_copy(update={"packages": dict(rows.get(name, {}))})
+        for name, each in channels.items()
+    }
+
+
+def _read(
+    channels: Mapping[str, Channel],
+    names: Mapping[str, Mapping[str, list[str]]],
+    arch: Arch,
+    engine: Engine,
+) -> Rows:
     request = {
         "do": "read",
         "channels": [each.url for each in channels.values()],
@@ -47,9 +94,7 @@ def read_channels(
     for each in records:
         by_url.setdefault(each["channel"], []).append(each)
     return {
-        name: each.model_copy(
-            update={"packages": _rows(by_url.get(each.url.rstrip("/"), ()), names[name], arch)}
-        )
+        name: _rows(by_url.get(each.url.rstrip("/"), ()), names[name], arch)
         for name, each in channels.items()
     }
 

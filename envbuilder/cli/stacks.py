@@ -97,7 +97,7 @@ def lock(
         return ExitCode.DRIFT if value.changed else ExitCode.OK
     if not choice.recipe:
         raise UsageError("lock needs a recipe", "envbuild recipes list shows them")
-    text = run.new_lock(load(choice, session.context), session.context).text()
+    text = run.new_lock(load(choice, session.context, "to lock"), session.context).text()
     if output is None:
         session.report.raw(text)
     else:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from ..channels.contents import read_channels
+from ..channels.cache import ChannelCache
+from ..channels.contents import Cached, read_channels
 from ..channels.engine import Engine
 from ..channels.solve import VirtualPackage, conda_pins, solve
 from ..host import Host, cache_folder
 from ..locking.target import OLDEST_GLIBC
 from ..model.artifact import CondaArchive
+from ..model.channels import Channel
 from ..model.knowledge import Knowledge
 from ..model.plan import Plan
 from ..model.site import glibc_of
@@ -19,12 +22,15 @@ if TYPE_CHECKING:
     from .load import PlanInputs
 
 
-def with_channels(inputs: PlanInputs, context: Context) -> Knowledge:
+Reading = Literal["to plan", "to lock", "to lock anew"]
+"""What channels are read for: to plan, those in the network of which something is recorded are not;
+anew, what was read within the hour is read again."""
+
+
+def with_channels(inputs: PlanInputs, context: Context, reading: Reading) -> Knowledge:
     """Return what is known, with what the recipe's channels hold in place of what is recorded.
 
-    A channel is read where it is a folder, or nothing of it is recorded; what a channel in the
-    network holds is as recorded. Raises BuildError for one that cannot be read, MissingToolError
-    without what reads it.
+    Raises BuildError for a channel that cannot be read, MissingToolError without what reads it.
     """
     knowledge, copies = inputs.knowledge.value, inputs.site.channels
     if not inputs.backend.TRAITS.channels:
@@ -37,13 +43,20 @@ def with_channels(inputs: PlanInputs, context: Context) -> Knowledge:
     to_read = {
         name: wanted[name]
         for name in inputs.recipe.value.channels
-        if wanted[name].url.startswith("file:") or name in copies or not wanted[name].packages
+        if reading != "to plan" or name in copies or _is_unknown(wanted[name])
     }
     if not to_read:
         return knowledge
-    with context.reporter.working(f"read the conda channels {', '.join(to_read)}"):
-        read = read_channels(to_read, inputs.arch, knowledge.components, engine(context))
+    cache, reporter = ChannelCache(_folder(context), context.clock()), context.reporter
+    cached = Cached(cache, reporter.say, reporter.warn, anew=reading == "to lock anew")
+    with reporter.working(f"read the conda channels {', '.join(to_read)}"):
+        components = knowledge.components
+        read = read_channels(to_read, inputs.arch, components, engine(context), cached)
     return knowledge.model_copy(update={"channels": {**knowledge.channels, **read}})
+
+
+def _is_unknown(channel: Channel) -> bool:
+    return channel.url.startswith("file:") or not channel.packages
 
 
 def solved(planned: Plan, inputs: PlanInputs, context: Context) -> tuple[CondaArchive, ...]:
@@ -68,5 +81,9 @@ def virtual_packages(planned: Plan, inputs: PlanInputs) -> tuple[VirtualPackage,
 
 def engine(context: Context) -> Engine:
     """Return what reads channels and solves, with its cache where the user keeps caches."""
+    return Engine(context.environ, _folder(context) / "repodata")
+
+
+def _folder(context: Context) -> Path:
     folder = cache_folder(Host(context.environ)) or context.cwd / ".envbuild-cache"
-    return Engine(context.environ, folder / "conda")
+    return folder / "conda"

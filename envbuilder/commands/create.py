@@ -12,6 +12,7 @@ from ..model.outcome import BundleResult, CreateResult
 from ..model.plan import Lock
 from ..targets import TARGETS, default_target, suits
 from ..targets.protocol import Target
+from .channels import Reading
 from .context import Context
 from .emulate import OFFER, can_emulate
 from .load import PlanInputs, load
@@ -27,7 +28,8 @@ def create(options: CreateOptions, context: Context) -> CreateResult | BundleRes
     NoSolutionError, BuildError or SmokeError; then nothing was published and what was published
     before is as it was.
     """
-    plan_inputs = load(options.choice, context)
+    reading: Reading = "to lock anew" if options.relock else "to lock"
+    plan_inputs = load(options.choice, context, reading)
     name = options.target or default_target(plan_inputs.arch, platform.machine())
     check_choice("target", name, TARGETS)
     _check_arch(name, plan_inputs.arch)

@@ -33,7 +33,7 @@ from ..resolve.relevant_components import relevant_components
 from ..resolve.request import Request
 from ..resolve.resolver import resolve
 from ..text import unknown
-from .channels import with_channels
+from .channels import Reading, with_channels
 from .context import Context
 from .entries import entries
 from .options import PlanOptions
@@ -107,8 +107,11 @@ class PlanInputs:
         return prefix_parts(plan, self.knowledge.value.components)
 
 
-def load(choice: PlanOptions, context: Context) -> PlanInputs:
-    """Read and check the documents, choose the site, look at what it holds."""
+def load(choice: PlanOptions, context: Context, reading: Reading = "to plan") -> PlanInputs:
+    """Read and check the documents, choose the site, look at what it holds.
+
+    *reading*: what conda channels are read for, as soon as it is planned with them.
+    """
     profile = profile_of(choice.profile)
     knowledge = context.knowledge
     recipe = load_recipe(find("recipe", choice.recipe, context.folders), knowledge, entries())
@@ -137,7 +140,7 @@ def load(choice: PlanOptions, context: Context) -> PlanInputs:
         runtime_source=(recipe.path.parent / source).resolve() if source else data.RUNTIME,
         folders=context.folders,
         profile=profile,
-        read=lambda inputs: with_channels(inputs, context),
+        read=lambda inputs: with_channels(inputs, context, reading),
     )
 
 

@@ -127,7 +127,7 @@ def _all(options: RenderOptions, folder: Path, context: Context) -> RenderResult
 
 
 def _image(options: RenderOptions, folder: Path, context: Context) -> RenderResult:
-    plan_inputs = load(options.choice, context)
+    plan_inputs = load(options.choice, context, "to lock")
     # Before any index is asked: is there an image of this at all?
     given = _given(options, plan_inputs, context, with_runtime=True)
     planned = given.plan if given else plan_inputs.planned
@@ -146,7 +146,7 @@ def _image(options: RenderOptions, folder: Path, context: Context) -> RenderResu
 
 
 def _folder(options: RenderOptions, folder: Path, context: Context) -> RenderResult:
-    plan_inputs = load(options.choice, context)
+    plan_inputs = load(options.choice, context, "to lock")
     given = _given(options, plan_inputs, context, with_runtime=True)
     lock = given or new_lock(plan_inputs, context)
     places = Places(_home(lock.plan, options, plan_inputs, context).prefix(lock.id()), folder)

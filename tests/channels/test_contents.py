@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from http.server import SimpleHTTPRequestHandler
+from datetime import datetime, timedelta, timezone
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 from channel_tools import engine, package, pip, python
 
-from envbuilder.channels.contents import read_channels
+from envbuilder.channels.cache import ChannelCache
+from envbuilder.channels.contents import Cached, read_channels
 from envbuilder.errors import BuildError
 from envbuilder.model.channels import Channel, CondaPackage
 from envbuilder.model.knowledge import Component
@@ -58,6 +60,24 @@ def url(folder: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     handler = functools.partial(Quiet, directory=str(folder))
     with serving_by(handler) as address:  # type: ignore[arg-type]
         yield address
+
+
+class Answer(BaseHTTPRequestHandler):
+    """Answers everything with one status, and with half a file where that is 200."""
+
+    status = 200
+
+    def do_GET(self) -> None:
+        self.send_response(self.status)
+        self.send_header("Content-Length", "14")
+        self.end_headers()
+        self.wfile.write(b'{"packages": {')
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -115,3 +135,70 @@ def test_a_channel_that_cannot_be_read_is_named(tmp_path: Path, what: str) -> No
 def channel_of(url: str) -> Channel:
     """Return a channel whatever its URL, as a site may have brought one with a password."""
     return channel("file:///x").model_copy(update={"url": url})
+
+
+@pytest.mark.parametrize("status", [200, 401, 403, 404, 500])
+def test_a_server_that_answers_otherwise_is_no_empty_channel(tmp_path: Path, status: int) -> None:
+    handler = type("Handler", (Answer,), {"status": status})
+    with serving_by(handler) as url, pytest.raises(BuildError) as caught:
+        read_channels({"mine": channel(url)}, "x86_64", KNOWN, engine(tmp_path))
+    text = str(caught.value)
+    assert text.startswith("the conda channel mine cannot be read: ")
+    assert status == 200 or str(status) in text
+
+
+HOUR = timedelta(hours=1)
+
+
+class Told:
+    """Reads one channel with a cache, at some time; keeps what was said."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder, self.url, self.lines = folder, url, list[str]()
+
+    def read(self, hours: float = 0, *, anew: bool = False) -> Channel:
+        cache = ChannelCache(self.folder / "kept", datetime.now(timezone.utc) + hours * HOUR)
+        cached = Cached(cache, self.lines.append, self.lines.append, anew)
+        asked = {"mine": channel(self.url)}
+        return read_channels(asked, "x86_64", KNOWN, engine(self.folder), cached)["mine"]
+
+
+def test_what_was_read_is_taken_for_an_hour_and_while_the_channel_is_gone(tmp_path: Path) -> None:
+    folder = write_channel(tmp_path / "channel", [python("3.11.7"), pip()])
+    with serving_by(functools.partial(Quiet, directory=str(folder))) as url:  # type: ignore[arg-type]
+        told = Told(tmp_path, url)
+        first = told.read()
+        assert told.lines == []
+        write_channel(folder, [python("3.12.1")])
+        assert told.read(0.5) == first
+        assert told.lines == ["the conda channels mine are as they were read 30 min ago"]
+        assert [each[0] for each in rows(told.read(anew=True), "python")] == ["3.11.7", "3.12.1"]
+        assert told.read(2) != first
+    told.lines.clear()
+    later = told.read(5)
+    assert [each[0] for each in rows(later, "python")] == ["3.11.7", "3.12.1"]
+    (line,) = told.lines
+    assert line.startswith("the conda channel mine cannot be read: ")
+    assert line.endswith("; planned as it was read 5 h ago")
+
+
+def test_a_kept_answer_that_is_damaged_or_others_may_write_is_read_anew(tmp_path: Path) -> None:
+    folder = write_channel(tmp_path / "channel", [python("3.11.7"), pip()])
+    with serving_by(functools.partial(Quiet, directory=str(folder))) as url:  # type: ignore[arg-type]
+        told = Told(tmp_path, url)
+        first = told.read()
+        (kept,) = (tmp_path / "kept").iterdir()
+        whole = kept.read_text()
+        kept.write_text(whole[:-9])
+        assert told.read() == first
+        assert kept.read_text() == whole
+        kept.write_text(whole.replace("3.11.7", "3.11.8"))
+        kept.chmod(0o666)
+        assert told.read() == first
+    assert told.lines == []
+
+
+def test_a_folder_is_read_each_time(folder: Path, tmp_path: Path) -> None:
+    told = Told(tmp_path, folder.as_uri())
+    assert told.read() == told.read(0.1)
+    assert told.lines == []

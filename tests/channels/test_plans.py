@@ -1,0 +1,133 @@
+"""Plans and locks of a recipe whose packages come from channels."""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from channel_tools import package, pip, python
+from test_contents import Quiet
+
+from envbuilder.commands import lock as lock_command
+from envbuilder.commands.channels import Reading
+from envbuilder.commands.context import Context
+from envbuilder.commands.load import PlanInputs, load
+from envbuilder.commands.lock import obtain_lock
+from envbuilder.commands.options import PlanOptions
+from envbuilder.errors import NoSolutionError
+from envbuilder.model.artifact import CondaArchive
+from envbuilder.model.plan import Lock, Plan
+from envbuilder.report import Report
+from tests.conda_channel import Package, write_channel
+from tests.serving import serving_by
+
+RECIPE = """\
+schema: 1
+name: small
+summary: From a channel of the tests
+arch: [x86_64]
+backend: conda
+channels: [tests]
+stack: {python: "*", numpy: "*", mpi4py: "*", mpich: "*"}
+"""
+KNOWLEDGE = """\
+schema: 1
+recorded: "2026-11-01"
+source: made by the tests
+channels:
+  tests: {url: "URL", recorded: "2026-11-01", sources: [made by the tests], packages: PACKAGES}
+"""
+PY = "python >=3.11,<3.12.0a0"
+REST = (package("mpi4py", "4.0.1", PY, "mpich"), package("mpich", "4.2.3"), pip())
+
+
+def inputs(
+    folder: Path, url: str, reading: Reading, packages: str = "{}"
+) -> tuple[PlanInputs, Context, io.StringIO]:
+    (folder / "knowledge").mkdir(exist_ok=True)
+    knowledge = KNOWLEDGE.replace("URL", url).replace("PACKAGES", packages)
+    (folder / "knowledge" / "versions.yaml").write_text(knowledge, encoding="utf-8")
+    (folder / "small.yaml").write_text(RECIPE, encoding="utf-8")
+    said = io.StringIO()
+    environ = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    report = Report(said, said, as_json=False)
+    context = Context(environ, folder, lambda: datetime.now(timezone.utc), report, (folder,))
+    return load(PlanOptions("small", site="local"), context, reading), context, said
+
+
+def versions(planned: Plan) -> dict[str, str]:
+    return {pin.component: pin.version for pin in planned.pins if pin.origin == "conda"}
+
+
+def test_what_is_recorded_of_a_channel_is_planned_with_and_read_for_a_lock(tmp_path: Path) -> None:
+    channel = [python("3.11.7"), package("numpy", "1.26.4", PY), *REST]
+    folder = write_channel(tmp_path / "channel", channel)
+    row = "[{version: VERSION}]"
+    names = {"python": "3.11", "numpy": "1.20", "mpi4py": "4.0", "mpich": "4.2"}
+    recorded = [f"{name}: {row.replace('VERSION', repr(each))}" for name, each in names.items()]
+    with serving_by(functools.partial(Quiet, directory=str(folder))) as url:  # type: ignore[arg-type]
+        asked = url, "to plan", f"{{{', '.join(recorded)}}}"
+        to_plan, _, said = inputs(tmp_path, *asked)  # type: ignore[arg-type]
+        assert versions(to_plan.planned) == names
+        assert "read the conda channels" not in said.getvalue()
+        to_lock, _, said = inputs(tmp_path, url, "to lock", asked[2])
+        assert versions(to_lock.planned) == {
+            "python": "3.11.7",
+            "numpy": "1.26.4",
+            "mpi4py": "4.0.1",
+            "mpich": "4.2.3",
+        }
+        assert "read the conda channels tests" in said.getvalue()
+    assert to_lock.planned.channels[0].url == url
+
+
+def fake_pip(
+    plan: Plan, _environment: object, _known: object, conda: Sequence[CondaArchive]
+) -> Lock:
+    """Return a lock without what pip would bring."""
+    return Lock(plan=plan, artifacts=tuple(conda))
+
+
+def locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packages: Sequence[Package]
+) -> tuple[Lock, str]:
+    monkeypatch.setattr(lock_command, "make_lock", fake_pip)
+    folder = write_channel(tmp_path / "channel", packages)
+    made, context, said = inputs(tmp_path, folder.as_uri(), "to lock")
+    return obtain_lock(made, made.planned, context, tmp_path / "scratch"), said.getvalue()
+
+
+def test_a_release_that_fits_nothing_is_left_out_and_the_stack_solved_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = [
+        python("3.11.7"),
+        package("numpy", "1.26.4", PY),
+        # What it needs no channel has.
+        package("numpy", "2.0.1", PY, "libnowhere"),
+        package("numpy", "2.0.0", PY, "__cuda >=12"),
+        *REST,
+    ]
+    lock, said = locked(tmp_path, monkeypatch, packages)
+    assert versions(lock.plan)["numpy"] == "1.26.4"
+    assert [each.filename for each in lock.conda_packages if each.name == "numpy"] == [
+        "numpy-1.26.4-0.conda"
+    ]
+    for version in ("2.0.1", "2.0.0"):
+        assert f"the conda channels do not offer numpy {version}: solving again" in said
+
+
+def test_what_no_release_of_fits_ends_it_with_what_the_engine_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = [python("3.11.7"), package("numpy", "2.0", PY, "libnowhere >=3"), *REST]
+    with pytest.raises(NoSolutionError) as caught:
+        locked(tmp_path, monkeypatch, packages)
+    (problem,) = caught.value.problems
+    assert problem.message.startswith("the conda channels tests have no numpy that fits python ")
+    assert any("libnowhere" in hint for hint in problem.hints)
