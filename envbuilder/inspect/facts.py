@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..model.validation import EnvironmentKind
 from ..target_tools.elf import MACHINES, Library
@@ -41,6 +41,20 @@ class Interpreter:
         return self.library.machine if self.library else None
 
 
+class RecordedFile(NamedTuple):
+    """A file that a distribution installed. ``digest`` and ``size``: as RECORD writes them."""
+
+    path: str
+    digest: str
+    size: str
+
+
+def _normal(folder: str, name: str) -> str:
+    """Return the path of a file by its name in a folder; quick, for there are thousands."""
+    plain = ".." not in name and not name.startswith("/")
+    return f"{folder}/{name}" if plain else os.path.normpath(os.path.join(folder, name))  # noqa: PTH118
+
+
 @dataclass(frozen=True, eq=False)
 class Distribution:
     """An installed distribution, by its dist-info or egg-info: ``path``.
@@ -66,9 +80,18 @@ class Distribution:
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
 
-    def file(self, name: str) -> str:
-        """Return where a file of RECORD lies."""
-        return os.path.normpath(os.path.join(self.path.parent, name))  # noqa: PTH118 - thousands of them
+    @cached_property
+    def files(self) -> tuple[RecordedFile, ...]:
+        """The recorded files that installers leave as they are.
+
+        Bytecode is written again when Python likes to, RECORD cannot hold its own hash.
+        """
+        folder = str(self.path.parent)
+        return tuple(
+            RecordedFile(_normal(folder, name), digest, size)
+            for name, (digest, size) in (self.recorded or {}).items()
+            if digest and not name.endswith((".pyc", ".pyo")) and "__pycache__" not in name
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +153,11 @@ class Environment:
         )
 
     @cached_property
+    def states(self) -> Mapping[str, os.stat_result | None]:
+        """What lies at the paths of all recorded files; None: nothing does, or nobody may look."""
+        return {file.path: _state(file.path) for each in self.distributions for file in each.files}
+
+    @cached_property
     def found(self) -> Mapping[str, tuple[PackageFolder, Distribution]]:
         """What Python finds first of each name, wherever it lies."""
         first: dict[str, tuple[PackageFolder, Distribution]] = {}
@@ -169,6 +197,13 @@ class Environment:
         """Return a path relative to the environment, where it lies in it: as evidence has it."""
         text, prefix = str(path), str(self.prefix).rstrip("/") + "/"
         return text.removeprefix(prefix)
+
+
+def _state(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)  # noqa: PTH116 - thousands of them
+    except (OSError, ValueError):
+        return None
 
 
 def arch_of(machine: Machine | None) -> str | None:

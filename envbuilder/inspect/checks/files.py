@@ -7,12 +7,12 @@ import hashlib
 import os
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import lru_cache
 
-from ...host import is_there
 from ...model.validation import CheckInfo
 from ...target_tools.files import CHUNK, open_regular
 from ...text import counted
-from ..facts import Distribution, Environment
+from ..facts import Distribution, Environment, RecordedFile
 from .protocol import Check, Found, check, seen
 
 _RECORD = "https://packaging.python.org/en/latest/specifications/recording-installed-packages/"
@@ -20,32 +20,23 @@ _RECORD = "https://packaging.python.org/en/latest/specifications/recording-insta
 _SLACK = 2_000_000_000  # ns
 
 
-def _checked(each: Distribution) -> Iterator[tuple[str, str, str]]:
-    """Yield (path, hash, size) of the recorded files that installers leave as they are.
-
-    Bytecode is written again when Python likes to, RECORD cannot hold its own hash.
-    """
-    for name, (digest, size) in (each.recorded or {}).items():
-        if not name.endswith((".pyc", ".pyo")) and "__pycache__" not in name:
-            yield each.file(name), digest, size
-
-
-def _owners(environment: Environment) -> dict[str, list[tuple[Distribution, str]]]:
-    """Return who installed what: path -> the distributions that recorded it, with its hash."""
-    found: dict[str, list[tuple[Distribution, str]]] = defaultdict(list)
+@lru_cache(maxsize=1)
+def _disputed(environment: Environment) -> dict[str, tuple[Distribution, Distribution]]:
+    """Return the files that two distributions recorded with other content: path -> the two."""
+    first: dict[str, tuple[Distribution, str]] = {}
+    found: dict[str, tuple[Distribution, Distribution]] = {}
     for each in environment.distributions:
-        for path, digest, _ in _checked(each):
-            if digest:
-                found[path].append((each, digest))
+        for file in each.files:
+            owner, digest = first.setdefault(file.path, (each, file.digest))
+            if digest != file.digest:
+                found.setdefault(file.path, (owner, each))
     return found
 
 
 def _overwritten(environment: Environment) -> Iterator[Found]:
     shared: dict[tuple[Distribution, Distribution], list[str]] = defaultdict(list)
-    for path, owners in _owners(environment).items():
-        if len({digest for _, digest in owners}) > 1:
-            (one, _), (other, _), *_ = owners
-            shared[one, other].append(path)
+    for path, owners in _disputed(environment).items():
+        shared[owners].append(path)
     for (one, other), paths in shared.items():
         yield Found(
             f"{one} and {other} both installed {counted(len(paths), 'file')} with other content",
@@ -53,17 +44,9 @@ def _overwritten(environment: Environment) -> Iterator[Found]:
         )
 
 
-def _disputed(environment: Environment) -> set[str]:
-    return {
-        path
-        for path, owners in _owners(environment).items()
-        if len({digest for _, digest in owners}) > 1
-    }
-
-
 def _gone(environment: Environment) -> Iterator[Found]:
     for each in environment.distributions:
-        gone = [path for path, digest, _ in _checked(each) if digest and not is_there(path)]
+        gone = [file.path for file in each.files if environment.states[file.path] is None]
         if gone:
             yield Found(
                 f"{each} lacks {counted(len(gone), 'file')} that it installed",
@@ -76,11 +59,12 @@ def _changed(environment: Environment, hashes: bool) -> Iterator[Found]:
     for each in environment.distributions:
         written = _written(each)
         evidence = []
-        for path, digest, size in _checked(each):
-            if path not in disputed and digest:
-                why = _difference(path, digest, size, written, hashes)
+        for file in each.files:
+            state = environment.states[file.path]
+            if state is not None and file.path not in disputed:
+                why = _difference(file, state, written, hashes)
                 if why is not None:
-                    evidence.append(seen(environment.short(path), *why))
+                    evidence.append(seen(environment.short(file.path), *why))
         if evidence:
             yield Found(
                 f"{each} has {counted(len(evidence), 'file')} not as installed", tuple(evidence)
@@ -96,21 +80,18 @@ def _written(each: Distribution) -> int:
 
 
 def _difference(
-    path: str, digest: str, size: str, written: int, hashes: bool
+    file: RecordedFile, state: os.stat_result, written: int, hashes: bool
 ) -> tuple[str, str] | None:
     """Return what tells that a file is another one than was recorded: field and value.
 
     A file of the same size that was not written since then is taken for the same without *hashes*.
     """
-    try:
-        status = os.stat(path)  # noqa: PTH116 - thousands of them
-    except (OSError, ValueError):
-        return None  # gone, or not to be seen
-    if size.isdigit() and int(size) != status.st_size:
-        return "size", f"{status.st_size}, was {size}"
-    if hashes or status.st_mtime_ns > written + _SLACK:
-        found = _hash(path, digest.partition("=")[0])
-        if found is not None and found != digest.partition("=")[2].rstrip("="):
+    if file.size.isdigit() and file.size != str(state.st_size):
+        return "size", f"{state.st_size}, was {file.size}"
+    if hashes or state.st_mtime_ns > written + _SLACK:
+        algorithm, _, digest = file.digest.partition("=")
+        found = _hash(file.path, algorithm)
+        if found is not None and found != digest.rstrip("="):
             return "content", "other than recorded"
     return None
 

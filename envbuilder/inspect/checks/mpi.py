@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -35,6 +36,7 @@ class LoadedMpi(NamedTuple):
         return seen(environment.short(self.native.path), how, where)
 
 
+@lru_cache(maxsize=1)
 def loaded_mpis(environment: Environment) -> dict[str, list[LoadedMpi]]:
     """Return the MPIs of what Python can import, by the module's path up to the first dot.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
@@ -23,11 +24,24 @@ _LONGEST = 2000
 _OF_EXTRA = re.compile(r";[^;]*\bextra\s*==\s*['\"]([^'\"]*)['\"]")
 
 
-def unmet(environment: Environment) -> Iterator[tuple[Distribution, Requirement, str | None]]:
-    """Yield every requirement that does not hold: of whom, which, and the version that is there.
+class Unmet(NamedTuple):
+    """A requirement that does not hold. ``version``: what is there; None: nothing is."""
 
-    None: there is none. Extras are looked at where another distribution asks for them.
+    owner: Distribution
+    requirement: Requirement
+    version: str | None
+
+
+@lru_cache(maxsize=1)
+def unmet(environment: Environment) -> tuple[Unmet, ...]:
+    """Return every requirement that does not hold.
+
+    Extras are looked at where another distribution asks for them.
     """
+    return tuple(_unmet(environment))
+
+
+def _unmet(environment: Environment) -> Iterator[Unmet]:
     markers = _marker_values(environment)
     waiting = [(each, "") for each in environment.distributions]
     looked = set(waiting)
@@ -36,11 +50,11 @@ def unmet(environment: Environment) -> Iterator[tuple[Distribution, Requirement,
         for requirement in _requirements(each, extra, markers):
             found = environment.found.get(normalize(requirement.name))
             if found is None:
-                yield each, requirement, None
+                yield Unmet(each, requirement, None)
                 continue
             other = found[1]
             if not _admits(requirement, other.version):
-                yield each, requirement, other.version
+                yield Unmet(each, requirement, other.version)
             for wanted in sorted(requirement.extras):
                 if (other, wanted) not in looked:
                     looked.add((other, wanted))
