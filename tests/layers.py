@@ -38,6 +38,7 @@ _PLANNED = frozenset({"elftools", "mpi4py", "rattler"})
 STAGES: Mapping[str, frozenset[str]] = {
     "channels": frozenset(),
     "documents": frozenset(),
+    "formats": frozenset({"documents"}),
     "interpreters": frozenset(),
     "module_system": frozenset(),
     "doctor": frozenset({"interpreters", "module_system"}),
@@ -59,7 +60,7 @@ ROOMS = frozenset({"backends", "launchers", "render.forms", "schedulers", "targe
 _VALUES = frozenset({"", "errors", "model", "text"})
 # More, for the rooms whose entries are no plain values: forms are rendered, targets write files.
 _ROOMS_MORE: Mapping[str, frozenset[str]] = {
-    "render.forms": frozenset({"render"}),
+    "render.forms": frozenset({"formats", "render"}),
     "targets": frozenset({"files"}) | INSIDE,
 }
 

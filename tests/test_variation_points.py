@@ -40,6 +40,8 @@ STATED: dict[str, tuple[int, str]] = {
     "envbuilder/model/site.py": (1, "the origins of components"),
     "envbuilder/model/channels.py": (1, "the origin of what comes from conda channels"),
     "envbuilder/model/validation.py": (1, "the kinds of environments, whoever made them"),
+    "envbuilder/formats/conda_lock.py": (1, "the managers of packages in conda-lock.yml"),
+    "envbuilder/formats/pixi_lock.py": (1, "the kinds of packages in pixi.lock"),
     "envbuilder/inspect/mpi.py": (2, _PROGRAMS),
     "envbuilder/doctor/capabilities.py": (2, _REPORT),
     "envbuilder/doctor/examine.py": (1, _REPORT),

@@ -24,12 +24,14 @@ MAX_NODES = 50_000
 _QUOTES = "write the value itself; if it begins with this character, put it in quotes"
 
 
-def parse(source: Source) -> tuple[Pairs, tuple[Problem, ...]]:
+def parse(source: Source, most: int = MAX_NODES) -> tuple[Pairs, tuple[Problem, ...]]:
     """Return the document and what is wrong with its form, as far as one can read on.
+
+    *most*: how many values it may have.
 
     Raises DocumentError where one cannot: broken YAML, no mapping at the top, a limit exceeded.
     """
-    builder = _Builder(source)
+    builder = _Builder(source, most)
     try:
         return builder.document()
     except yaml.MarkedYAMLError as error:
@@ -45,11 +47,12 @@ def parse(source: Source) -> tuple[Pairs, tuple[Problem, ...]]:
 class _Builder:
     """Takes events one by one; refuses at once what would grow without bound."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, most: int) -> None:
         self.problems: list[Problem] = []
         self._file = source.file
         self._events = yaml.parse(source.text, Loader=_LOADER)
         self._count = 0
+        self._most = most
 
     def document(self) -> tuple[Pairs, tuple[Problem, ...]]:
         """Return the whole and what is wrong with it."""
@@ -76,8 +79,8 @@ class _Builder:
         """Return the node that an event begins, with all that is inside of it."""
         place = self._place(event)
         self._count += 1
-        if self._count > MAX_NODES:
-            self._stop(place, f"more than {MAX_NODES} values in one document")
+        if self._count > self._most:
+            self._stop(place, f"more than {self._most} values in one document")
         if isinstance(event, yaml.AliasEvent):
             name = shown(str(event.anchor))
             self._complain(place, f"aliases are not allowed: '*{name}'", _QUOTES)

@@ -123,6 +123,9 @@ def test_horovod_nccl_on_taurus_ml() -> None:
     compare(GOLDENS / "horovod-nccl-taurus-ml", texts)
     # Its image would need TensorFlow and Open MPI that only the site has.
     assert [name for name in texts if name.endswith(".refused")] == [
+        "conda-explicit.txt.refused",
+        "conda-lock.yml.refused",
+        "pixi.lock.refused",
         "horovod-nccl.def.refused",
         "Dockerfile.refused",
     ]

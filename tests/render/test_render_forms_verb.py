@@ -66,13 +66,16 @@ def test_a_lock_of_another_recipe_is_refused(lock: Lock, tmp_path: Path) -> None
 def test_all_writes_every_form_that_the_plan_can_have(tmp_path: Path) -> None:
     done = render("--as", "all", "--output", tmp_path / "all")
     assert done.exit_code == 0
-    refused = {"def", "dockerfile"}
+    images, lists = {"def", "dockerfile"}, {"explicit", "conda-lock", "pixi"}
+    refused = images | lists
     known = forms()
     expected = {known[form].file.format(name="horovod-nccl") for form in known.keys() - refused}
     assert set(done.stdout.split()) == expected
     assert {path.name for path in (tmp_path / "all").iterdir()} == expected
-    for form in refused:
+    for form in images:
         assert f"{form} is left out: horovod-nccl cannot be an image" in done.stderr
+    for form in lists:
+        assert f"{form} is left out: horovod-nccl has no conda packages" in done.stderr
 
 
 def test_a_lock_s_build_folder_needs_no_index(lock: Lock, lock_file: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from ..container import render_definition, render_dockerfile
 from ..job import render_job
 from ..modulefile import render_modulefile
 from ..subject import Subject
-from . import environment_yml, image, requirements, script
+from . import environment_yml, image, package_list, requirements, script
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,9 @@ def job_form(scheduler: str) -> Form:
 FORMS: dict[str, Form] = {
     "script": Form("build.sh", script.render),
     "environment.yml": Form("environment.yml", environment_yml.render),
+    "explicit": Form("conda-explicit.txt", package_list.render_explicit),
+    "conda-lock": Form("conda-lock.yml", package_list.render_conda_lock),
+    "pixi": Form("pixi.lock", package_list.render_pixi),
     "requirements": Form("requirements.txt", requirements.render),
     "lua": Form("{name}.lua", partial(_modulefile, "lua")),
     "tcl": Form("{name}.tcl", partial(_modulefile, "tcl")),

@@ -12,9 +12,11 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...errors import UsageError
+from ...formats.environment_yml import pinned
+from ...formats.lock import packages_of
 from ...model.channels import CHANNEL_ORIGINS, match_spec
 from ...model.knowledge import Component
-from ...model.plan import Edit, Pin, Plan, SourceBuild
+from ...model.plan import Edit, Lock, Pin, Plan, SourceBuild
 from ...model.ranges import series_text
 from ..quoting import Quoted, has_control, line, yaml
 from ..requirements import pip_options
@@ -36,6 +38,8 @@ def render(subject: Subject) -> str:
     """
     plan = subject.plan
     conda, pip, outside = _sort_pins(plan, subject.knowledge.components)
+    if isinstance(subject.source, Lock) and subject.source.conda_packages:
+        conda, pip = _locked(subject.source)
     # Without nodefaults conda puts its own channels behind these.
     channels = [*(each.url for each in plan.channels), "nodefaults"] if plan.channels else CHANNELS
     return render_template(
@@ -83,6 +87,15 @@ def _sort_pins(
         conda.append(("pip", ""))
         pip = [*pip_options(plan), *pip]
     return conda, pip, outside
+
+
+def _locked(lock: Lock) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return conda's lines and pip's where all packages are known, by version and build."""
+    found = pinned(packages_of(lock)[0])
+    conda = [(spec, "") for spec in found.specs]
+    if found.pip and all(spec.partition("=")[0] != "pip" for spec in found.specs):
+        conda.append(("pip", ""))
+    return conda, [*found.pip]
 
 
 def _stays_with_pip(plan: Plan) -> bool:

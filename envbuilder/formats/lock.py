@@ -1,0 +1,71 @@
+"""Locks as package lists, and package lists as the files of a lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..errors import DocumentError, Problem
+from ..model.artifact import CondaArchive
+from ..model.channels import SUBDIRS
+from ..model.lock_check import only_built_with
+from ..model.plan import Lock
+from .packages import CondaEntry, PackageList, PipEntry
+
+
+def packages_of(lock: Lock) -> tuple[PackageList, tuple[str, ...]]:
+    """Return what conda and pip install of a lock, and what is built besides, a line each."""
+    plan = lock.plan
+    conda = (
+        CondaEntry(each.url, each.sha256, each.md5, each.size, each.depends)
+        for each in lock.conda_packages
+    )
+    tools = only_built_with(plan)
+    pip = (
+        PipEntry(each.name, each.version, each.url, each.sha256, each.needs or ())
+        for each in lock.index_files
+        if each.kind == "wheel" and each.name not in tools
+    )
+    packages = PackageList(
+        SUBDIRS[plan.arch],
+        tuple(each.url for each in plan.channels),
+        tuple(conda),
+        tuple(pip),
+        plan.pip_indexes,
+    )
+    return packages.sorted(), tuple(_built(lock))
+
+
+def _built(lock: Lock) -> Iterator[str]:
+    for build in lock.plan.builds:
+        yield f"{build.component} {build.version}"
+    yield f"{lock.plan.runtime.package} {lock.plan.runtime.version}"
+
+
+def archives_of(packages: PackageList) -> tuple[CondaArchive, ...]:
+    """Return the conda packages as files of a lock.
+
+    Raises DocumentError that names each without a sha256: by its md5 alone a file may be another.
+    """
+    lacking = [each for each in packages.conda if each.sha256 is None]
+    if lacking:
+        hint = "make the list with it: conda list --explicit --sha256"
+        problems = (
+            Problem(f"no sha256 is given of {each.filename}", each.place, (hint,))
+            for each in lacking
+        )
+        raise DocumentError(tuple(problems))
+    return tuple(
+        CondaArchive(
+            name=each.name,
+            version=each.version,
+            build=each.build,
+            url=each.url,
+            sha256=str(each.sha256),
+            md5=each.md5,
+            size=each.size,
+            channel=each.channel,
+            subdir=each.subdir,
+            depends=each.depends,
+        )
+        for each in packages.conda
+    )

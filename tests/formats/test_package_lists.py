@@ -1,0 +1,409 @@
+"""Explicit lists, conda-lock.yml and pixi.lock: as their tools write them, and as we do."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from envbuilder.documents.source import read as read_source
+from envbuilder.documents.source import source_of
+from envbuilder.errors import DocumentError, UsageError
+from envbuilder.formats import conda_lock, explicit, pixi_lock
+from envbuilder.formats.packages import CondaEntry, PackageList, PipEntry, in_order
+
+DATA = Path(__file__).parent / "data"
+FORGE = "https://conda.anaconda.org/conda-forge"
+Read = Callable[[str], tuple[PackageList, tuple[str, ...]]]
+READERS: dict[str, Read] = {
+    "explicit": lambda text: explicit.read(source_of(text.encode(), "list.txt")),
+    "conda-lock": lambda text: conda_lock.read(source_of(text.encode(), "list.txt"), "linux-64"),
+    "pixi": lambda text: pixi_lock.read(source_of(text.encode(), "list.txt"), "linux-64"),
+}
+WRITERS = {"explicit": explicit.write, "conda-lock": conda_lock.write, "pixi": pixi_lock.write}
+
+
+def test_a_file_of_conda_lock() -> None:
+    source = read_source(DATA / "conda-lock.yml")
+    found, notes = conda_lock.read(source, "linux-64")
+    assert notes == ()
+    assert (found.platform, found.channels) == ("linux-64", ("conda-forge",))
+    said = [(each.name, each.version, each.build, each.subdir) for each in found.conda]
+    assert said == [
+        ("_libgcc_mutex", "0.1", "conda_forge", "linux-64"),
+        ("_openmp_mutex", "4.5", "2_gnu", "linux-64"),
+        ("libgomp", "13.2.0", "h807b86a_2", "linux-64"),
+        ("python", "3.12.0", "hab00c5b_0_cpython", "linux-64"),
+        ("tzdata", "2023c", "h71feb2d_0", "noarch"),
+    ]
+    mutex = found.conda[1]
+    assert mutex.channel == FORGE
+    assert mutex.md5 == "73aaf86a425cc6e73fcf236a5a46396d"
+    assert mutex.sha256 == "fbe2c5e56a653bebb982eda4876a9178aedfc2b545f25d0ce9c4c0b508253d22"
+    assert mutex.depends == ("_libgcc_mutex 0.1", "libgomp >=7.5.0")
+    assert [(each.name, each.version) for each in found.pip] == [("certifi", "2023.7.22")]
+    other, _ = conda_lock.read(source, "linux-aarch64")
+    assert [each.name for each in other.conda] == ["_openmp_mutex", "libgomp", "python", "tzdata"]
+
+
+def test_a_file_of_pixi() -> None:
+    source = read_source(DATA / "pixi.lock")
+    found, notes = pixi_lock.read(source, "linux-64")
+    assert notes == ()
+    assert (found.channels, found.indexes) == ((f"{FORGE}/",), ("https://pypi.org/simple",))
+    assert [each.name for each in found.conda] == [
+        "_libgcc_mutex",
+        "_openmp_mutex",
+        "annotated-types",
+        "bzip2",
+        "libgomp",
+    ]
+    assert found.conda[1].depends == ("_libgcc_mutex 0.1 conda_forge", "libgomp >=7.5.0")
+    assert found.conda[1].size == 23621
+    dev, _ = pixi_lock.read(source, "linux-64", "dev")
+    assert [(each.name, each.version, each.sha256) for each in dev.pip] == [
+        ("ty", "0.0.1a21", "1474d883129bb63da3b2380fc7ead824cd3baf6a9551e6aa476ffefc58057af3")
+    ]
+
+
+def test_the_form_before() -> None:
+    """Version 5 says the kind of each package beside its URL."""
+    text = f"""\
+version: 5
+environments:
+  default:
+    channels:
+    - url: {FORGE}/
+    packages:
+      linux-64:
+      - conda: {FORGE}/noarch/tzdata-2023c-h71feb2d_0.conda
+      - pypi: https://index.example/ty-1.10-py3-none-any.whl
+packages:
+- kind: conda
+  name: tzdata
+  version: 2023c
+  build: h71feb2d_0
+  subdir: noarch
+  noarch: generic
+  url: {FORGE}/noarch/tzdata-2023c-h71feb2d_0.conda
+  sha256: {"a" * 64}
+  md5: {"b" * 32}
+- kind: pypi
+  name: ty
+  version: 1.10
+  url: https://index.example/ty-1.10-py3-none-any.whl
+  sha256: {"c" * 64}
+"""
+    found, _ = READERS["pixi"](text)
+    assert [(each.name, each.sha256) for each in found.conda] == [("tzdata", "a" * 64)]
+    assert [(each.name, each.version) for each in found.pip] == [("ty", "1.10")]
+
+
+def test_a_list_of_conda() -> None:
+    found, notes = READERS["explicit"](
+        f"""\
+# This file may be used to create an environment using:
+# $ conda create --name <env> --file <this file>
+# platform: linux-64
+# created-by: conda 25.9.1
+@EXPLICIT
+# no URL for: own-1.0-0.tar.bz2
+{FORGE}/linux-64/python-3.12.0-hab00c5b_0_cpython.conda#{"a" * 64}
+{FORGE}/noarch/tzdata-2023c-h71feb2d_0.conda#{"b" * 32}
+https://me:secret@site.example/t/my-token/own/linux-64/x-y-1.0-h1_0.tar.bz2#sha256:{"c" * 64}
+{FORGE}/linux-64/libgomp-13.2.0-h807b86a_3.conda
+"""
+    )
+    assert found.platform == "linux-64"
+    assert found.channels == (FORGE, "https://site.example/own")
+    hashes = {each.name: (each.sha256, each.md5) for each in found.conda}
+    assert hashes == {
+        "libgomp": (None, None),
+        "python": ("a" * 64, None),
+        "tzdata": (None, "b" * 32),
+        "x-y": ("c" * 64, None),
+    }
+    site = "https://site.example/own/linux-64/x-y-1.0-h1_0.tar.bz2"
+    assert notes == (
+        "list.txt:6:1: the list lacks own-1.0-0.tar.bz2",
+        f"list.txt:9:1: the credentials of {site} are left out",
+    )
+
+
+WHOLE = PackageList(
+    "linux-64",
+    (FORGE, "https://site.example/own"),
+    (
+        CondaEntry(
+            f"{FORGE}/linux-64/python-3.12.0-hab00c5b_0_cpython.conda",
+            sha256="a" * 64,
+            md5="1" * 32,
+            size=12,
+            depends=("libgomp >=13", "pip", "tzdata"),
+        ),
+        CondaEntry(
+            f"{FORGE}/noarch/pip-23.3-pyhd8ed1ab_0.conda",
+            sha256="b" * 64,
+            md5="2" * 32,
+            depends=("python >=3.7",),
+        ),
+        CondaEntry(f"{FORGE}/noarch/tzdata-2023c-h71feb2d_0.conda", sha256="c" * 64, md5="3" * 32),
+        CondaEntry(
+            "https://site.example/own/linux-64/libgomp-1!1.10-0.tar.bz2",
+            sha256="d" * 64,
+            md5="4" * 32,
+            depends=("__glibc >=2.17",),
+        ),
+    ),
+).sorted()
+
+
+def test_a_list_is_written_in_the_order_that_conda_links_it_in() -> None:
+    assert explicit.write(WHOLE) == (
+        "# platform: linux-64\n@EXPLICIT\n"
+        f"https://site.example/own/linux-64/libgomp-1!1.10-0.tar.bz2#sha256:{'d' * 64}\n"
+        f"{FORGE}/noarch/tzdata-2023c-h71feb2d_0.conda#sha256:{'c' * 64}\n"
+        f"{FORGE}/linux-64/python-3.12.0-hab00c5b_0_cpython.conda#sha256:{'a' * 64}\n"
+        f"{FORGE}/noarch/pip-23.3-pyhd8ed1ab_0.conda#sha256:{'b' * 64}\n"
+    )
+    assert f"libgomp-1!1.10-0.tar.bz2#{'4' * 32}\n" in explicit.write(WHOLE, "md5")
+
+
+def test_what_a_list_cannot_say() -> None:
+    wheel = PipEntry("ty", "1.0", "https://index.example/ty-1.0-py3-none-any.whl", "e" * 64)
+    with pytest.raises(UsageError, match="conda packages alone, and pip installs ty"):
+        explicit.write(PackageList("linux-64", (), (), (wheel,)))
+    entry = CondaEntry(f"{FORGE}/noarch/tzdata-2023c-h71feb2d_0.conda", md5="3" * 32)
+    with pytest.raises(UsageError, match=r"no sha256 is known of tzdata-2023c-h71feb2d_0.conda"):
+        explicit.write(PackageList("linux-64", (), (entry,)))
+
+
+def test_conda_lock_yml_as_it_is_written() -> None:
+    text = conda_lock.write(PackageList("linux-64", (FORGE,), WHOLE.conda[:1]))
+    assert text == (
+        "version: 1\n"
+        "metadata:\n"
+        "  content_hash:\n"
+        f"    linux-64: {text.partition('    linux-64: ')[2].partition(chr(10))[0]}\n"
+        "  channels:\n"
+        f"  - url: {FORGE}\n"
+        "    used_env_vars: []\n"
+        "  platforms:\n"
+        "  - linux-64\n"
+        "  sources: []\n"
+        "package:\n"
+        "- name: libgomp\n"
+        "  version: 1!1.10\n"
+        "  manager: conda\n"
+        "  platform: linux-64\n"
+        "  dependencies:\n"
+        "    __glibc: '>=2.17'\n"
+        "  url: https://site.example/own/linux-64/libgomp-1!1.10-0.tar.bz2\n"
+        "  hash:\n"
+        f"    md5: '{'4' * 32}'\n"
+        f"    sha256: {'d' * 64}\n"
+        "  category: main\n"
+        "  optional: false\n"
+    )
+
+
+def test_pixi_lock_as_it_is_written() -> None:
+    wheel = PipEntry("ty", "1.10", "https://index.example/ty.whl", "e" * 64, ("numpy>=1",))
+    packages = PackageList("linux-64", (FORGE,), WHOLE.conda[:1], (wheel,), ("https://i.example",))
+    assert pixi_lock.write(packages) == (
+        "version: 6\n"
+        "environments:\n"
+        "  default:\n"
+        "    channels:\n"
+        f"    - url: {FORGE}\n"
+        "    indexes:\n"
+        "    - https://i.example\n"
+        "    packages:\n"
+        "      linux-64:\n"
+        "      - conda: https://site.example/own/linux-64/libgomp-1!1.10-0.tar.bz2\n"
+        "      - pypi: https://index.example/ty.whl\n"
+        "packages:\n"
+        "- conda: https://site.example/own/linux-64/libgomp-1!1.10-0.tar.bz2\n"
+        f"  sha256: {'d' * 64}\n"
+        f"  md5: '{'4' * 32}'\n"
+        "  depends:\n"
+        "  - __glibc >=2.17\n"
+        "- pypi: https://index.example/ty.whl\n"
+        "  name: ty\n"
+        "  version: '1.10'\n"
+        f"  sha256: {'e' * 64}\n"
+        "  requires_dist:\n"
+        "  - numpy>=1\n"
+    )
+
+
+HEX = st.sampled_from(["0" * 64, "1e5" + "0" * 61, "f" * 64, "12" * 32])
+NAMES = st.sampled_from(["_libgcc_mutex", "a", "backports.zoneinfo", "null", "on", "r-base", "1"])
+VERSIONS = st.sampled_from(["1.10", "2023c", "1e3", "0x1f", "1_0", "on", "0.1.0rc1", "1!2.0", "9e"])
+
+
+@st.composite
+def package_lists(draw: st.DrawFn) -> PackageList:
+    conda, pip = [], []
+    for name in draw(st.lists(NAMES, unique=True, max_size=6)):
+        sha256, version = draw(HEX), draw(VERSIONS)
+        needs = tuple(f"{each} >={version}" for each in sorted(draw(st.sets(NAMES, max_size=2))))
+        if draw(st.booleans()):
+            subdir = draw(st.sampled_from(["linux-64", "noarch"]))
+            url = f"{FORGE}/{subdir}/{name}-{version}-h{sha256[:7]}_0.conda"
+            conda.append(CondaEntry(url, sha256, sha256[:32], None, needs))
+        else:
+            pip.append(PipEntry(name, version, f"https://i.example/{name}.whl", sha256, needs))
+    return PackageList("linux-64", (FORGE,), tuple(conda), tuple(pip)).sorted()
+
+
+@pytest.mark.parametrize("form", ["conda-lock", "pixi"])
+@settings(max_examples=40)
+@given(packages=package_lists())
+def test_what_is_written_is_read_again(form: str, packages: PackageList) -> None:
+    found, notes = READERS[form](WRITERS[form](packages))
+    assert (found, notes) == (packages, ())
+
+
+@settings(max_examples=40)
+@given(packages=package_lists())
+def test_a_list_is_read_again_as_far_as_it_says(packages: PackageList) -> None:
+    conda = tuple(CondaEntry(each.url, each.sha256) for each in packages.conda)
+    text = explicit.write(PackageList("linux-64", (), packages.conda))
+    found, _ = READERS["explicit"](text)
+    assert found.conda == conda
+    behind = [each.name for each in in_order(packages.conda)]
+    assert sorted(behind) == sorted(each.name for each in packages.conda)
+
+
+def test_every_form_becomes_every_other() -> None:
+    for one, other in itertools.permutations(["conda-lock", "pixi"]):
+        first, _ = READERS[one](WRITERS[one](WHOLE))
+        second, _ = READERS[other](WRITERS[other](first))
+        if other == "conda-lock":
+            # It has no sizes.
+            assert [each.url for each in second.conda] == [each.url for each in WHOLE.conda]
+        assert explicit.write(second) == explicit.write(WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "said"),
+    [
+        ("explicit", "", "list.txt:1:1: no explicit list: it has no line @EXPLICIT"),
+        ("explicit", f"{FORGE}/noarch/a-1-0.conda\n", "list.txt:1:1: @EXPLICIT must stand before"),
+        ("explicit", "@EXPLICIT\nnumpy=1.2\n", "list.txt:2:1: not the URL of a conda package"),
+        (
+            "explicit",
+            f"@EXPLICIT\n{FORGE}/noarch/a-1-0.conda#123\n",
+            "list.txt:2:1: no URL with a hash",
+        ),
+        (
+            "explicit",
+            f"@EXPLICIT\n{FORGE}/linux-64/a-1-0.conda\n{FORGE}/linux-64/a-2-0.conda\n",
+            "list.txt:3:1: a is there twice: a-1-0.conda stands at list.txt:2:1",
+        ),
+        (
+            "explicit",
+            f"@EXPLICIT\n{FORGE}/noarch/a-1-0.conda\n",
+            "list.txt:1:1: the packages are of no platform, or of several",
+        ),
+        (
+            "explicit",
+            f"# platform: linux-64\n@EXPLICIT\n{FORGE}/osx-64/a-1-0.conda\n",
+            "list.txt:3:1: a-1-0.conda is for osx-64, not for linux-64",
+        ),
+        (
+            "explicit",
+            "@EXPLICIT\nhttps://x.example/linux-64/a.whl\n",
+            "list.txt:2:1: not the URL of a conda package: https://x.example/linux-64/a.whl: it "
+            "does not end in .conda or .tar.bz2",
+        ),
+        ("conda-lock", "version: 2\n", "list.txt:1:10: only version 1 of conda-lock.yml is known"),
+        (
+            "conda-lock",
+            "version: 1\nmetadata:\n  platforms: [osx-64]\n",
+            "list.txt:3:3: it is for osx-64, not for linux-64",
+        ),
+        (
+            "conda-lock",
+            "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n"
+            "- {platform: linux-64, manager: npm, name: x, url: x}\n",
+            "list.txt:4:33: no manager is called npm: conda or pip",
+        ),
+        (
+            "conda-lock",
+            "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n"
+            "- {platform: linux-64, manager: conda, name: x}\n",
+            "list.txt:4:3: url is missing",
+        ),
+        (
+            "conda-lock",
+            "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n- platform: linux-64\n"
+            f"  manager: conda\n  url: {FORGE}/noarch/a-1-0.conda\n  hash: {{sha256: '12'}}\n",
+            "list.txt:7:18: not a sha256: 12",
+        ),
+        (
+            "conda-lock",
+            "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n- platform: linux-64\n"
+            "  manager: pip\n  name: x\n  version: '1'\n  url: git+https://x.example/x\n",
+            "list.txt:4:3: x comes from git+https://x.example/x: only files of an index",
+        ),
+        ("conda-lock", "a: [1\n", "list.txt:1:4: a list in [ ] is not closed"),
+        ("pixi", "version: 1\n", "versions 5 and 6 of pixi.lock are known, and this is 1"),
+        ("pixi", "version: 6\n", "list.txt:1:1: environments must be there"),
+        (
+            "pixi",
+            "version: 6\nenvironments:\n  dev: {}\n",
+            "list.txt:3:3: it has no environment default; there: dev",
+        ),
+        (
+            "pixi",
+            "version: 6\nenvironments:\n  default:\n    packages:\n      osx-64: []\n",
+            "list.txt:5:7: it has no platform linux-64; there: osx-64",
+        ),
+        (
+            "pixi",
+            "version: 6\nenvironments:\n  default:\n    packages:\n      linux-64:\n"
+            f"      - conda: {FORGE}/noarch/a-1-0.conda\n",
+            "list.txt:6:9: nothing in packages says what conda",
+        ),
+        (
+            "pixi",
+            "version: 6\nenvironments:\n  default:\n    packages:\n      linux-64:\n"
+            "      - pypi: ./\npackages:\n- {pypi: ./, name: own, version: '1'}\n",
+            "list.txt:8:3: own comes from ./: only files of an index",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(form: str, text: str, said: str) -> None:
+    with pytest.raises(DocumentError) as refused:
+        READERS[form](text)
+    lines = [f"{each.place}: {each.message}" for each in refused.value.problems]
+    assert any(line.startswith(said) or said in line for line in lines), lines
+    assert all(each.hints for each in refused.value.problems)
+
+
+def test_packages_of_another_category_are_named() -> None:
+    text = conda_lock.write(WHOLE).replace("category: main", "category: dev", 1)
+    found, notes = READERS["conda-lock"](text)
+    assert [each.name for each in found.conda] == ["pip", "python", "tzdata"]
+    assert notes == ("list.txt:1:1: the packages of category dev are left out",)
+
+
+def test_pixi_reads_what_is_written(tmp_path: Path) -> None:
+    rattler = pytest.importorskip("rattler")
+    file = tmp_path / "pixi.lock"
+    wheel = "https://files.pythonhosted.org/packages/ty-1.10-py3-none-any.whl"
+    pip = (PipEntry("ty", "1.10", wheel, "e" * 64),)
+    packages = PackageList("linux-64", (FORGE,), WHOLE.conda, pip, ("https://pypi.org/simple",))
+    file.write_text(pixi_lock.write(packages), encoding="utf-8")
+    environment = rattler.LockFile.from_path(file).default_environment()
+    platform = next(iter(environment.platforms()))
+    assert str(platform) == "linux-64"
+    found = {each.name: each.location for each in environment.packages(platform)}
+    wanted: list[CondaEntry | PipEntry] = [*WHOLE.conda, *pip]
+    assert found == {each.name: each.url for each in wanted}
