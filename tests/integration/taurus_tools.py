@@ -12,19 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from envbuilder import data
 
 SITE = data.RECIPES / "sites" / "taurus-ml.yaml"
 SNAPSHOT = data.RECIPES / "sites" / "taurus-ml.snapshot.json"
 RECIPE = data.RECIPES / "horovod-nccl.yaml"
+ALLREDUCE = data.RECIPES / "allreduce.yaml"
 # Where the site has its modules and its software.
 MODULES = "/sw/modules"
 SOFTWARE = "/sw/installed"
 
 
-def write_trees(root: Path, seen_as: str = "") -> None:
+def write_trees(root: Path, seen_as: str = "", snapshot: Path = SNAPSHOT) -> None:
     """Write the modulefiles of the snapshot below *root*, which they will see as *seen_as*."""
-    modules = json.loads(SNAPSHOT.read_text(encoding="utf-8"))["modules"]
+    modules = json.loads(snapshot.read_text(encoding="utf-8"))["modules"]
     for module in modules:
         environment = module["name"].startswith("modenv/")
         tree = f"{MODULES}/taurus/environment" if environment else f"{MODULES}/ml/all"
@@ -109,6 +112,90 @@ class Copy:
         for path in (MODULES, SOFTWARE):
             snapshot = _replaced(snapshot, f'"{path}', f'"{self.seen_as}{path}')
         (self.site.parent / SNAPSHOT.name).write_text(snapshot, encoding="utf-8")
+        return self
+
+
+@dataclass(frozen=True)
+class RealCopy:
+    """A copy of the site whose Python and Open MPI are those that the modules really bring.
+
+    Its modules, their trees and what loads what are the site's. What differs: these two carry the
+    versions that are there, it has no Slurm, and its compilers are the system's.
+
+    ``provides``: what the Python module brings, by component. ``arch``, ``lmod``, ``seen_as``: see
+    ``Copy``.
+    """
+
+    folder: Path
+    arch: str
+    lmod: str
+    provides: Mapping[str, str]
+    openmpi: str
+    seen_as: str = ""
+
+    @property
+    def python_module(self) -> str:
+        return f"Python/{self.provides['python']}-fosscuda-2018b"
+
+    @property
+    def openmpi_module(self) -> str:
+        return f"OpenMPI/{self.openmpi}-gcccuda-2018b"
+
+    @property
+    def site(self) -> Path:
+        return self.folder / "sites" / "copied.yaml"
+
+    @property
+    def trees(self) -> Path:
+        """What ``write_trees`` writes the copy's modulefiles from."""
+        return self.folder / "trees.json"
+
+    def recipe(self, **stack: str) -> Path:
+        """Write allreduce with the stack that it has on ppc64le, of these two; return its file.
+
+        *stack*: what else is asked for, by component.
+        """
+        recipe = yaml.safe_load(ALLREDUCE.read_text(encoding="utf-8"))
+        del recipe["documented-for"]
+        recipe |= recipe.pop("for-arch")["ppc64le"]
+        own = {"python": f"=={self.provides['python']}", "openmpi": f"=={self.openmpi}"}
+        recipe["stack"] |= {**own, **stack}
+        recipe |= {"arch": [self.arch], "smoke": {"ranks": 2, "max-bytes": 65536}}
+        file = self.folder / "allreduce.yaml"
+        file.write_text(yaml.safe_dump(recipe), encoding="utf-8")
+        return file
+
+    def write(self) -> RealCopy:
+        """Write site and snapshot."""
+        self.site.parent.mkdir()
+        series = self.openmpi.rpartition(".")[0]
+        renamed = {
+            "Python/3.6.6-fosscuda-2018b": self.python_module,
+            "OpenMPI/3.1.4-gcccuda-2018b": self.openmpi_module,
+            # The toolchain's own, whose place that one takes: of the same ABI series.
+            "OpenMPI/3.1.1-gcccuda-2018b": f"OpenMPI/{series}.0-gcccuda-2018b",
+        }
+        text, snapshot = (path.read_text(encoding="utf-8") for path in (SITE, SNAPSHOT))
+        brings = ", ".join(f'{name}: "{version}"' for name, version in self.provides.items())
+        hides = [name for name in ("numpy", "mpi4py") if name in self.provides]
+        for old, new in {
+            "name: taurus-ml": "name: copied",
+            "arch: [ppc64le]": f"arch: [{self.arch}]",
+            "/usr/share/lmod/lmod/init/bash": self.lmod,
+            'glibc: "2.17"': 'glibc: "2.28"',
+            "{python: 3.6.6, numpy: 1.15.0, mpi4py: 3.0.0}": f"{{{brings}}}",
+            "shadowable: [numpy, mpi4py]": f"shadowable: [{', '.join(hides)}]",
+        }.items():
+            text = _replaced(text, old, new)
+        text = _replaced(text, MODULES, self.seen_as + MODULES)
+        for old, new in renamed.items():
+            snapshot, text = _replaced(snapshot, old, new), text.replace(old, new)
+        text = text[: text.index("scheduler: slurm")]
+        self.site.write_text(text, encoding="utf-8")
+        self.trees.write_text(snapshot, encoding="utf-8")
+        for path in (MODULES, SOFTWARE):
+            snapshot = _replaced(snapshot, f'"{path}', f'"{self.seen_as}{path}')
+        self.site.with_name(SNAPSHOT.name).write_text(snapshot, encoding="utf-8")
         return self
 
 

@@ -171,14 +171,51 @@ def test_two_bundles_there_and_what_a_launcher_only_says(
         (1, False, "several ranks", "emulated"),
         (2, True, "several ranks", "emulated"),
     ]
-    info = json.loads(envbuild("info", "allreduce/2", "--root", root, "--json").out)
-    assert info["evidence"][-1]["result"]["ranks"] == 2
+    for number in (1, 2):
+        name = f"allreduce/{number}"
+        info = json.loads(envbuild("info", name, "--root", root, "--json").out)
+        assert info["evidence"][-1]["result"]["ranks"] == 2
+        line = envbuild("launch", name, "--root", root, "--", "python", "x.py")
+        assert "mpiexec -n 2" in line.out, line.text
+        assert "proved emulated: the line is for a machine of ppc64le" in line.err
+        # The judge once more, of what is published: of ranks that talk, and of those that say so.
+        forged.rename(forged.with_name("liar"))
+        done = judged_again(emulated, root, number)
+        assert done.code == 0, done.text
+        assert done.out.startswith("passed: several ranks, emulated\n")
+        forged.with_name("liar").rename(forged)
+        done = judged_again(emulated, root, number)
+        assert done.code == 6, done.text
+        assert done.out.startswith("failed: ")
+    smoke = envbuild("smoke", "allreduce/1", "--root", root)
+    assert smoke.code == 2, smoke.text
+    assert "allreduce/1 is for ppc64le, and this machine is" in smoke.err
+    assert len(records(root)) == 4
+
     back = envbuild("rollback", "allreduce", "--root", root)
     assert back.code == 0, back.text
     assert listed(envbuild, root)[0][:2] == (1, True)
+    removed = envbuild("remove", "allreduce/2", "--root", root)
+    assert removed.code == 0, removed.text
+    assert listed(envbuild, root) == [(1, True, "several ranks", "emulated")]
+    assert [each.name for each in root.glob("modulefiles/allreduce/[0-9]*")] == ["1.lua"]
+    assert len(list(root.glob("allreduce/????????????"))) == 1
     said = emulated(
         f"source /usr/share/lmod/lmod/init/bash; module use '{root}/modulefiles'; "
         'module load allreduce; echo "$VARIANT"'
     )
     assert said.out == "first\n", said.text
     remove_tree(root)
+
+
+def judged_again(emulated: Emulated, root: Path, number: int) -> Done:
+    """Run the smoke test of a number in the system, and the judge on it, as docs/smoke.md says."""
+    text = (root / "modulefiles" / "allreduce" / f"{number}.lua").read_text(encoding="utf-8")
+    [prefix] = (each for each in root.glob("allreduce/????????????") if str(each) in text)
+    build, tried = prefix.with_name(f"{prefix.name}.build"), emulated.shared / "tried"
+    words = f"--prefix '{prefix}' --ranks 2 --max-bytes 65536 --mpi-from wrapper --api numpy"
+    return emulated(
+        f"export PATH=/usr/local/bin:$PATH; rm -rf '{tried}'; cp '{build}'/smoke-1.sh "
+        f"'{build}'/smoke.sh; '{prefix}'/bin/python -I -B '{build}'/target_tools prove {words} "
+        f"--transport mpi '{build}' '{tried}'"
+    )
