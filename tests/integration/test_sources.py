@@ -170,14 +170,6 @@ def test_patched_built_and_built_again_from_the_cache(extension: Extension, tmp_
     assert "built before: " in build_log(tmp_path / "two")
 
 
-def test_a_cache_that_cannot_be_written(extension: Extension, tmp_path: Path) -> None:
-    extension.cache.write_text("a file, no folder")
-    done = extension.create(tmp_path / "root")
-    assert done.code == 0, done.text
-    log = next((tmp_path / "root").glob("answers/*.build/logs/*-verify.log")).read_text()
-    assert f"warning: the wheel is not kept in {extension.cache}: " in log
-
-
 def test_a_patch_that_does_not_fit(extension: Extension, tmp_path: Path) -> None:
     extension.patch(third="static PyObject *reply(void) {")
     done = extension.create(tmp_path / "root")
@@ -196,7 +188,9 @@ def test_a_patch_for_another_release(extension: Extension, tmp_path: Path) -> No
     assert nothing_is_published(tmp_path / "root")
 
 
-def test_a_compile_error(extension: Extension, tmp_path: Path) -> None:
+def test_a_compile_error_then_a_cache_that_cannot_be_written(
+    extension: Extension, tmp_path: Path
+) -> None:
     extension.patch(answer="forty_two")
     done = extension.create(tmp_path / "root")
     assert done.code == 5, done.text
@@ -204,10 +198,13 @@ def test_a_compile_error(extension: Extension, tmp_path: Path) -> None:
     assert "forty_two" in build_log(tmp_path / "root")
     assert nothing_is_published(tmp_path / "root")
 
-    # After a repair it goes on with this step.
+    # Repaired it is built and published, though its wheel cannot be kept.
     extension.patch()
+    extension.cache.write_text("a file, no folder")
     repaired = extension.create(tmp_path / "root")
     assert repaired.code == 0, repaired.text
+    [log] = (tmp_path / "root").glob("answers/*.build/logs/*-verify.log")
+    assert f"warning: the wheel is not kept in {extension.cache}: " in log.read_text()
 
 
 def test_a_bundle_is_built_without_network(extension: Extension, tmp_path: Path) -> None:
