@@ -141,7 +141,7 @@ def index_unreachable(place: str, reason: str) -> BuildError:
 
 def pip_is_missing(python: str, finished: Finished) -> MissingToolError:
     """Return what to say when the tool's own Python has no pip that can report."""
-    version = finished.stdout.partition(" from ")[0].strip() if finished.ok else "none"
+    version = finished.stdout.strip() if finished.ok else "none"
     return MissingToolError(
         "to choose files for another Python or machine, the Python that envbuild runs on needs "
         f"pip >= 22.2; it has {version}",
