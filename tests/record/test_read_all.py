@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ import pytest
 
 from envbuilder.files import write_atomically
 from envbuilder.record import read_all
+from envbuilder.target_tools.proving import evidence
 from envbuilder.target_tools.proving.evidence import next_run
+from envbuilder.target_tools.root.layout import Home
 from tests.record.proofs import RECORD, proved
 from tests.smoke.smoke_ranks import LARGE, LIBMPI, Rank
 
@@ -111,3 +114,23 @@ def test_records_that_cannot_be_read_prove_nothing(tmp_path: Path, text: str) ->
         write_atomically(path, text)
     found = read_all(tmp_path)
     assert (found.evidence, len(found.damaged)) == ((), 1)
+
+
+def test_a_record_that_cannot_be_written_whole_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"execution": "native", "result": {"verdict": "passed"}}
+    proof = {"files": {}, "request": {"ranks": 2}, "launch": [], "api": "numpy", "transport": None}
+    facts = {"timeout": 60, "max-bytes": 4096, "mpi-from": None, "components": [], "about": {}}
+
+    def full(number: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(evidence, "run_smoke", lambda request, start: told)
+    monkeypatch.setattr(os, "fsync", full)
+    home = Home(tmp_path, "demo")
+    with pytest.raises(OSError, match="No space left"):
+        evidence.prove({**facts, "proofs": [proof]}, home, "a" * 12, {})
+    [run] = home.evidence("a" * 12).iterdir()
+    assert [each.name for each in run.iterdir()] == ["target_tools"]
+    assert read_all(home.evidence("a" * 12)) == ((), (), frozenset())
