@@ -8,6 +8,7 @@ its tag means another commit now.
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from .errors import BuildError, EnvbuildError
 from .fetch import is_whole
 from .files import read_json
 from .git_tree import Revision, fetch_tree
+from .processes import ASKING_FOR_THE_END
 
 
 def fetch(tree, folder):
@@ -34,11 +36,18 @@ def fetch(tree, folder):
         )
 
 
+def end(number, _):
+    """End git and remove what it has fetched so far, on the way out."""
+    sys.exit(128 + number)
+
+
 def main(arguments):
     """Fetch; return the exit code."""
     if len(arguments) != 2:
         sys.stderr.write(__doc__)
         return 2
+    for number in ASKING_FOR_THE_END:
+        signal.signal(number, end)
     trees, folder = read_json(arguments[0]), Path(arguments[1])
     try:
         for tree in trees:

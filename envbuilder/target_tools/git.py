@@ -11,7 +11,7 @@ import subprocess
 
 from .errors import BuildError
 from .files import CHUNK
-from .processes import Running, popen
+from .processes import Running, popen, signals_held_back
 
 # A clone of a framework with all of its history, over a slow line.
 SECONDS = 2 * 3600.0
@@ -65,11 +65,15 @@ class Git:
     def run(self, *words):
         """Return what a command prints, as bytes. Raises GitError."""
         command = self._words(*words)
-        with popen(command, self._environ, None, subprocess.PIPE, subprocess.PIPE) as child:
+        with contextlib.ExitStack() as held:
+            held.enter_context(signals_held_back())
+            child = popen(command, self._environ, None, subprocess.PIPE, subprocess.PIPE)
             try:
+                held.close()
                 out, said = child.communicate(timeout=SECONDS)
             except BaseException as error:
                 Running(child).end()
+                child.communicate()
                 if isinstance(error, subprocess.TimeoutExpired):
                     raise GitError(f"it did not end within {SECONDS:g} s") from None
                 raise

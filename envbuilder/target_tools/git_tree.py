@@ -111,7 +111,8 @@ def check_tag(git, revision):
     url, tag, commit = revision
     name = f"refs/tags/{tag}"
     try:
-        told = git.run("ls-remote", "--", url, name, f"{name}^{{}}").decode("ascii", "replace")
+        # Without --, which git before 2.8 does not know there; no URL begins as an option does.
+        told = git.run("ls-remote", url, name, f"{name}^{{}}").decode("ascii", "replace")
     except GitError as error:
         raise _unreachable(url, error) from error
     # A tag with a message is an object of its own; what it stands for comes with ^{}.

@@ -7,9 +7,11 @@ import http.server
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -18,6 +20,7 @@ import pytest
 from target_environments import TOOLS
 
 from envbuilder.errors import BuildError, DriftError, EnvbuildError
+from envbuilder.target_tools import proc
 from envbuilder.target_tools.git_tree import (
     Revision,
     TreeFacts,
@@ -373,3 +376,24 @@ def test_a_build_fetches_what_is_locked_and_keeps_what_it_has(tmp_path: Path, to
     assert done.returncode == 1
     assert f"it is commit {now}, and was {commit} when it was recorded" in done.stderr
     assert f"put the file into {tmp_path / 'wheelhouse'} by hand" in done.stderr
+
+
+def test_whoever_ends_it_ends_git_and_what_git_started(tmp_path: Path) -> None:
+    (tmp_path / "wheelhouse").mkdir()
+    program = tmp_path / "ssh"
+    pid = tmp_path / "pid"
+    program.write_text(f"#!/bin/sh\necho $$ > {pid}.new\nmv {pid}.new {pid}\nexec sleep 600\n")
+    program.chmod(0o755)
+    tree = {"file": "it-1.0.tar", "url": "ssh://git@git.example/x", "tag": "v1"}
+    tree |= {"commit": "c" * 40, "sha256": "0" * 64}
+    (tmp_path / "trees.json").write_text(json.dumps([tree]))
+    words = [sys.executable, "-I", str(TOOLS), "fetch-trees", "trees.json", "wheelhouse"]
+    environ = {**ENVIRON, "GIT_SSH_COMMAND": str(program)}
+    with subprocess.Popen(words, cwd=tmp_path, env=environ, stdout=subprocess.DEVNULL) as running:
+        while not pid.exists():
+            assert running.poll() is None
+            time.sleep(0.02)
+        running.terminate()
+        assert running.wait(60) == 128 + signal.SIGTERM
+    assert proc.is_gone(proc.status_fields(pid.read_text().strip()))
+    assert list((tmp_path / "wheelhouse").iterdir()) == []
