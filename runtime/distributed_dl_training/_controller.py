@@ -170,7 +170,12 @@ class Controller:
     @property
     def broken(self) -> bool:
         """Whether it ended because a rank was lost or did not answer."""
-        return isinstance(self._end, (PeerLostError, StallError))
+        return self.failure is not None
+
+    @property
+    def failure(self) -> Optional[Exception]:
+        """What it ended with, if that was a rank that was lost or did not answer."""
+        return self._end if isinstance(self._end, (PeerLostError, StallError)) else None
 
     def _label(self, handle: Handle) -> Label:
         if handle.request == JOIN:

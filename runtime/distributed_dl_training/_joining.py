@@ -106,7 +106,8 @@ class Joining:
     def _missing(self) -> List[int]:
         """Return the ranks that have left no file; empty if other nodes may have them."""
         try:
-            there = {int(name) for name in os.listdir(self._folder)}
+            names = os.listdir(self._folder)
+            there = {int(name) for name in names if _is_alive(os.path.join(self._folder, name))}
             every = range(int(_first(self._environ, _SIZES)))
         except (OSError, ValueError):
             return []
@@ -124,7 +125,8 @@ class Joining:
         path = os.path.join(self._folder, rank)
         try:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
-            open(path, "w").close()
+            with open(path, "w") as stream:
+                stream.write(str(os.getpid()))
         except OSError:
             return  # it would only have helped others to name this rank
         atexit.register(_remove, path)
@@ -139,6 +141,21 @@ class Joining:
 
 def _first(environ: Mapping[str, str], names: "tuple[str, ...]") -> str:
     return next((environ[name] for name in names if name in environ), "?")
+
+
+def _is_alive(path: str) -> bool:
+    """Tell whether the rank that has left this file lives: a killed one cannot take it away.
+
+    A shell that starts ranks without a launcher starts those of the next job as well.
+    """
+    try:
+        with open(path) as stream:
+            process = stream.read()
+        if process:  # else it is just being written
+            os.kill(int(process), 0)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return True
 
 
 def _remove(path: str) -> None:

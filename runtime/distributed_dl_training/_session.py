@@ -83,7 +83,13 @@ class _Session:
     @property
     def broken(self) -> bool:
         """Whether a rank was lost, for which MPI would wait when it is finalized."""
-        return any(each.broken for each in self.controllers())
+        return self.failure is not None
+
+    @property
+    def failure(self) -> Optional[Exception]:
+        """What told that a rank was lost, or did not answer."""
+        failures = (each.failure for each in self.controllers())
+        return next((each for each in failures if each is not None), None)
 
 
 global_process_set = ProcessSet([])
@@ -208,6 +214,7 @@ def shutdown() -> None:
         session = _session
         if session is None:
             return
+        told = session.broken
         # First all, then wait: a rank that waits in one set may be waited for in another.
         for each in session.controllers():
             each.request_shutdown()
@@ -217,6 +224,8 @@ def shutdown() -> None:
             each_set.process_set_id = None if number else 0
         if session.broken:
             _lost = session
+            if not told:  # it came to light here, and nobody asks for what would raise it
+                sys.stderr.write(f"shutdown: {session.failure}\n")
         _session = None
         _timeline.stop_timeline()
 

@@ -93,7 +93,7 @@ def leave() -> None:
         sys.exit(int(WAY[-1]))
     if WAY in ("os_exit_0", "os_exit_3"):
         os._exit(int(WAY[-1]))
-    if WAY in ("kill_before", "stop_before"):
+    if WAY in ("kill_before", "stop_before", "kill_at_shutdown", "stop_at_shutdown"):
         os.kill(os.getpid(), SIGNALS[WAY[:4]])
     if WAY == "sigsegv":
         os.kill(os.getpid(), signal.SIGSEGV)
@@ -141,6 +141,9 @@ def main() -> None:
         assert hvd.allreduce(1.0) == 1.0
     elif hvd.rank() == hvd.size() - 1:
         leave()
+    elif WAY.endswith("at_shutdown"):
+        hvd.shutdown()
+        print("shutdown is over")
     else:
         hvd.allreduce(1.0, name="waiting")
         print("went on without the last rank")

@@ -72,6 +72,19 @@ def test_stopped_inside_a_collective(engine: str, ranks: int) -> None:
     assert "went on" not in outcome.output
 
 
+@pytest.mark.parametrize("way", ["kill_at_shutdown", "stop_at_shutdown"])
+@ENGINES
+def test_rank_that_is_lost_at_shutdown(engine: str, way: str) -> None:
+    """Nothing is asked for any more: who waits in shutdown() for the lost rank says so and ends."""
+    needs(engine)
+    outcome = job(engine, 2, "endings.py", way, limit=90, environ=LIMITS)
+    assert outcome.code not in (0, None), outcome
+    assert outcome.orphans == []
+    if engine == "gloo" or way == "stop_at_shutdown":  # else mpiexec is faster
+        assert re.search(r"shutdown: (.|\n)*rank 1(:| gone)", outcome.output), outcome.output
+        assert "shutdown is over" in outcome.output
+
+
 @pytest.mark.parametrize(
     "way",
     ["stall_error_caught", "stall_error_caught_and_shutdown", "stall_error_after_shutdown"],
