@@ -86,14 +86,17 @@ def info(
 @command(verbs, example="validate /scratch/me/venv")
 def validate(
     session: Session,
-    path: Annotated[
+    name: Annotated[
         str | None,
         typer.Argument(
-            metavar="PATH",
-            help="The folder of an environment. Else the one that is active in this shell.",
+            metavar="PATH|NAME[/N]",
+            help="The folder of an environment, or one of a root. Else the one that is active in "
+            "this shell.",
             show_default=False,
+            autocompletion=environment_names,
         ),
     ] = None,
+    root: RootOption = None,
     list_: Annotated[
         bool, typer.Option("--list", help="List what is looked for, and look at nothing.")
     ] = False,
@@ -117,7 +120,7 @@ def validate(
         table = run.list_checks()
         session.report.show(table, views.checks(table))
         return int(ExitCode.OK)
-    value = run.validate(path, session.context, hashes=verify)
+    value = run.validate(name, root, session.context, hashes=verify)
     session.report.show(value, views.validation(value, everything=everything))
     return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
 

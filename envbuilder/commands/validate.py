@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from ..backends import BACKENDS
 from ..errors import UsageError
+from ..host import is_there
 from ..inspect import checks
 from ..inspect.checks.protocol import seen
 from ..inspect.facts import Environment, arch_of
@@ -17,10 +19,14 @@ from ..model.recipe import Severity
 from ..model.validation import CheckInfo, Finding, Validation
 from ..resolve.facts import Facts
 from ..resolve.verdicts import StackFacts
+from ..root.environments import find
 from ..text import shown
 from .advisories import row_matches
 from .context import Context
+from .options import RootOptions
+from .places import find_root
 
+_PUBLISHED = re.compile(r"[a-z0-9][a-z0-9._+-]*(/[0-9]+)?")
 _WORST: tuple[Severity, ...] = ("error", "warning", "info")
 # What is told: of rows that a remedy lifts, or that speak of what is not there, nothing is.
 _TOLD: tuple[Verdict, ...] = ("holds", "unknown")
@@ -33,12 +39,15 @@ def list_checks() -> tuple[CheckInfo, ...]:
     return checks.table()
 
 
-def validate(path: str | None, context: Context, *, hashes: bool = False) -> Validation:
+def validate(
+    name: str | None, root: str | None, context: Context, *, hashes: bool = False
+) -> Validation:
     """Return what is wrong with an environment; None: the one that is active in this shell.
 
-    *hashes*: every file that its packages recorded is hashed. Raises UsageError for what is none.
+    *name*: a folder, or NAME[/N] of *root*. *hashes*: every file that its packages recorded is
+    hashed. Raises UsageError for what is none.
     """
-    environment = read_environment(_prefix(path, context), context.environ)
+    environment = read_environment(_prefix(name, root, context), context.environ)
     stack = stack_of(environment, context.knowledge.components)
     facts = Facts({**stack.facts, **_backend(environment)})
     rows = row_matches(
@@ -61,13 +70,21 @@ def validate(path: str | None, context: Context, *, hashes: bool = False) -> Val
     )
 
 
-def _prefix(path: str | None, context: Context) -> Path:
-    if path is not None:
-        return Path(context.path(path))
+def _prefix(name: str | None, root: str | None, context: Context) -> Path:
+    if name is not None:
+        folder = context.path(name)
+        published = _PUBLISHED.fullmatch(name) and not is_there(folder)
+        there = find_root(RootOptions(root), context) if published else None
+        if there is None:
+            return folder
+        home, version = find(there, name)
+        return home.prefix(version.id)
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if active := context.environ.get(name):
             return Path(active)
-    raise UsageError("no environment is active in this shell", "name one: envbuild validate PATH")
+    raise UsageError(
+        "no environment is active in this shell", "name one: envbuild validate PATH|NAME"
+    )
 
 
 def _backend(environment: Environment) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,6 +50,9 @@ class RecordedFile(NamedTuple):
     size: str
 
 
+_LEFT_OUT = re.compile(r"__pycache__/|\.py[co]$|^[^/]+\.data/")
+
+
 def _normal(folder: str, name: str) -> str:
     """Return the path of a file by its name in a folder; quick, for there are thousands."""
     plain = ".." not in name and not name.startswith("/")
@@ -84,13 +88,14 @@ class Distribution:
     def files(self) -> tuple[RecordedFile, ...]:
         """The recorded files that installers leave as they are.
 
-        Bytecode is written again when Python likes to, RECORD cannot hold its own hash.
+        Bytecode is written again when Python likes to, RECORD cannot hold its own hash, and what
+        a wheel has in NAME-VERSION.data lies elsewhere: a conda package may keep that RECORD.
         """
         folder = str(self.path.parent)
         return tuple(
             RecordedFile(_normal(folder, name), digest, size)
             for name, (digest, size) in (self.recorded or {}).items()
-            if digest and not name.endswith((".pyc", ".pyo")) and "__pycache__" not in name
+            if digest and not _LEFT_OUT.search(name)
         )
 
 

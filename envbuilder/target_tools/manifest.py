@@ -122,8 +122,12 @@ def hashes(prefix, names):
         yield from zip(names, workers.map(lambda name: sha256_of(Path(prefix, name)), names))
 
 
-def compare(prefix, manifest, with_hashes=False):
-    """Return what is not as it was recorded, a line for each file, by name."""
+def compare(prefix, manifest, with_hashes=False, run_python=True):
+    """Return what is not as it was recorded, a line for each file, by name.
+
+    *run_python*: whether the prefix's own Python may compile what bytecode is compared with; else
+    bytecode of an unchanged source is left out.
+    """
     then, now = manifest["files"], look(prefix)
     said = {name: "gone" for name in then if name not in now}
     said.update({name: "was not there" for name in now if name not in then})
@@ -142,10 +146,11 @@ def compare(prefix, manifest, with_hashes=False):
     for name, sha256 in hashes(prefix, todo):
         if sha256 != then[name]["sha256"]:
             said[name] = "other content"
-    return ["{}: {}".format(name, said[name]) for name in _believed(prefix, manifest, said)]
+    names = _believed(prefix, manifest, said, run_python)
+    return ["{}: {}".format(name, said[name]) for name in names]
 
 
-def _believed(prefix, manifest, said):
+def _believed(prefix, manifest, said, run_python):
     """Return the names of what was changed, without bytecode that is just its source's."""
     compiled = {}
     for name in said:
@@ -153,6 +158,8 @@ def _believed(prefix, manifest, said):
         source = match and os.path.join(match.group(1) or "", match.group(2) + ".py")  # noqa: PTH118
         if source and said[name] != "gone" and source in manifest["files"] and source not in said:
             compiled[name] = [str(Path(prefix, source)), int(match.group(3) or 0)]
+    if not run_python:
+        return sorted(set(said) - set(compiled))
     # With anything else changed nothing in there is run, not even its Python.
     if not compiled or set(said) - set(compiled):
         return sorted(said)

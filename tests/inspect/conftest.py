@@ -53,7 +53,7 @@ def check(context: Context) -> Validate:
         outside = copy.copy(context)
         object.__setattr__(outside, "environ", {**context.environ, **(environ or {})})
         before = look(made.prefix)
-        value = validate(str(made.prefix), outside, hashes=hashes)
+        value = validate(str(made.prefix), None, outside, hashes=hashes)
         assert look(made.prefix) == before
         return value
 

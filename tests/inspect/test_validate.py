@@ -14,6 +14,7 @@ from zoo import Made
 from envbuilder.cli import app
 from envbuilder.inspect.checks import CHECKS
 from envbuilder.model.validation import Validation
+from tests.cli.published import planned, publish_plan
 from tests.layers import CHECKOUT
 
 KNOWLEDGE = """\
@@ -148,3 +149,71 @@ def test_the_docs_have_every_check() -> None:
     text = (CHECKOUT / "docs" / "validating.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if re.match(r"\| `[a-z]+\.", line)]
     assert rows == [f"| `{i.id}` | {i.severity} | {i.title} |" for i in (c.info for c in CHECKS)]
+
+
+PACKAGES = f"lib/python{zoo.SERIES}/site-packages"
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> tuple[Path, Path]:
+    """Return a root, and the prefix of an environment that was published in it."""
+    files = {"pyvenv.cfg": f"version = {zoo.SERIES}.0\n", f"{PACKAGES}/module.py": "VALUE = 1\n"}
+    publish_plan(tmp_path / "root", planned("allreduce"), files)
+    (config,) = (tmp_path / "root").glob("allreduce/*/pyvenv.cfg")
+    python = config.parent / "bin" / "python"
+    return tmp_path / "root", python.parent.parent
+
+
+def ids(done: Result) -> set[str]:
+    return {each["id"] for each in json.loads(done.stdout)["findings"]}
+
+
+def test_a_published_environment_by_its_name(published: tuple[Path, Path]) -> None:
+    root, prefix = published
+    words = ("--root", str(root), "--json")
+    # It was never built: there is no Python in it.
+    for name in ("allreduce", "allreduce/1"):
+        done = run(name, *words)
+        assert (done.exit_code, ids(done)) == (4, {"python.missing"})
+        assert json.loads(done.stdout)["path"] == str(prefix)
+    done = run("allreduce/2", *words)
+    assert done.exit_code == 2
+    assert "error: there is no allreduce/2" in done.stderr
+    done = run("allredu", *words)
+    assert "there is no environment 'allredu'" in done.stderr
+
+
+def test_a_published_environment_that_was_changed(published: tuple[Path, Path]) -> None:
+    root, prefix = published
+    module = prefix / PACKAGES / "module.py"
+    module.chmod(0o644)
+    module.write_text("VALUE = 2\n")
+    module.chmod(0o444)
+    done = run("allreduce", "--root", str(root), "--json")
+    assert ids(done) == {"python.missing", "published.changed"}
+    assert {"file": f"{PACKAGES}/module.py", "field": "manifest", "value": "other content"} in [
+        place for each in json.loads(done.stdout)["findings"] for place in each["evidence"]
+    ]
+    # By its path it is the same.
+    assert ids(run(str(prefix), "--json")) == {"python.missing", "published.changed"}
+    Path(f"{prefix}.evidence", "manifest.json").write_text("{}")
+    assert ids(run(str(prefix), "--json")) == {"python.missing", "published.changed"}
+
+
+def test_nothing_of_a_published_environment_is_run(published: tuple[Path, Path]) -> None:
+    """Bytecode that a program wrote is judged by info --verify, with the environment's Python."""
+    root, prefix = published
+    python, mark = prefix / "bin" / "python", prefix.parent.parent / "it-ran"
+    for folder in (prefix, prefix / PACKAGES):
+        folder.chmod(0o755)
+    python.parent.mkdir()
+    python.write_text(f"#!/bin/sh\ntouch '{mark}'\n")
+    python.chmod(0o755)
+    cache = prefix / PACKAGES / "__pycache__"
+    cache.mkdir()
+    (cache / "module.cpython-311.pyc").write_bytes(b"anything")
+    done = run("allreduce", "--root", str(root), "--json")
+    assert ids(done) == {"published.changed"}
+    assert "module.cpython" not in done.stdout
+    assert "bin/python" in done.stdout
+    assert not mark.exists()

@@ -184,6 +184,13 @@ def test_a_healthy_one_has_no_findings(made: Made, check: Validate) -> None:
     assert value.distributions == len(zoo.DISTRIBUTIONS)
 
 
+def test_what_a_record_need_not_know(made: Made, check: Validate) -> None:
+    """Bytecode that is gone, and what a wheel's own RECORD calls files that installers move."""
+    rows = ["one/__pycache__/a.cpython-311.pyc", "two.pyc", "tool-1.data/data/bin/tool"]
+    made.install("tool", "1", record="".join(f"{row},sha256=AAAA,1\n" for row in rows))
+    assert check(made, hashes=True).findings == ()
+
+
 def test_other_healthy_ones_have_no_errors(check: Validate) -> None:
     """The tests' own environment, and the Python that it is made with."""
     for prefix in {sys.prefix, sys.base_prefix}:

@@ -107,6 +107,8 @@ def test_the_ranks_of_a_conda_environment_talk_and_it_is_published(
     assert str(prefix) in text
     verified = envbuild("info", "conda-allreduce", "--verify", "--root", root)
     assert verified.code == 0, verified.text
+    healthy = envbuild("validate", "conda-allreduce", "--root", root)
+    assert healthy.code == 0, healthy.text
 
 
 def test_its_lock_and_its_records_say_where_each_package_is_from(

@@ -68,6 +68,11 @@ def test_in_a_new_shell_the_ranks_agree_and_unloading_gives_everything_back(
     assert after == before
 
 
+def test_validate_finds_nothing_wrong_with_it(envbuild: Envbuild, built_root: Path) -> None:
+    done = envbuild("validate", "allreduce", "--verify", "--root", built_root)
+    assert (done.code, done.out.splitlines()[-1]) == (0, "nothing is wrong with what was looked at")
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_help_and_whatis_say_what_was_proved(
     shell: str, envbuild: Envbuild, built_root: Path, tmp_path: Path

@@ -8,8 +8,11 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
+from pathlib import Path
 
+from ...host import is_file
 from ...model.validation import CheckInfo
+from ...target_tools import manifest
 from ...target_tools.files import CHUNK, open_regular
 from ...text import counted
 from ..facts import Distribution, Environment, RecordedFile
@@ -110,6 +113,25 @@ def _hash(path: str, algorithm: str) -> str | None:
     return base64.urlsafe_b64encode(whole.digest()).decode().rstrip("=")
 
 
+def _published(environment: Environment, hashes: bool) -> Iterator[Found]:
+    """Compare a prefix of a root with the manifest that was recorded when it was published."""
+    path = Path(f"{environment.prefix}.evidence", "manifest.json")
+    if not is_file(path):
+        return
+    try:
+        recorded = manifest.read(path)
+        lines = manifest.compare(environment.prefix, recorded, hashes, run_python=False)
+    except (OSError, ValueError) as error:
+        yield Found(f"its manifest cannot be compared: {error}", (seen(path, "manifest", error),))
+        return
+    if lines:
+        parts = (line.rpartition(": ") for line in lines)
+        yield Found(
+            f"{counted(len(lines), 'file')} not as published",
+            tuple(seen(name, "manifest", what) for name, _, what in parts),
+        )
+
+
 def _twice(environment: Environment) -> Iterator[Found]:
     for folder in environment.folders:
         if folder.kind != "own":
@@ -170,6 +192,17 @@ CHECKS = (
         why="whichever was installed last wins, and to remove one takes files from the other",
         fix="remove both and install the one that you want",
         source=_RECORD,
+    ),
+    Check(
+        CheckInfo(
+            id="published.changed",
+            severity="error",
+            title="files are not those that envbuild published",
+            why="what was proved of the environment was proved with other files",
+            fix="envbuild remove takes that number away, create then builds it anew",
+            source="https://docs.python.org/3/library/hashlib.html",
+        ),
+        _published,
     ),
     Check(
         CheckInfo(
