@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -53,7 +53,7 @@ class RecordedFile(NamedTuple):
 _LEFT_OUT = re.compile(r"__pycache__/|\.py[co]$|^[^/]+\.data/")
 
 
-def _normal(folder: str, name: str) -> str:
+def normal(folder: str, name: str) -> str:
     """Return the path of a file by its name in a folder; quick, for there are thousands."""
     plain = ".." not in name and not name.startswith("/")
     return f"{folder}/{name}" if plain else os.path.normpath(os.path.join(folder, name))  # noqa: PTH118
@@ -81,6 +81,11 @@ class Distribution:
         """The name as the index spells it."""
         return normalize(self.name)
 
+    @property
+    def record(self) -> Path:
+        """What was written last when it was installed."""
+        return self.path / "RECORD"
+
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
 
@@ -93,10 +98,36 @@ class Distribution:
         """
         folder = str(self.path.parent)
         return tuple(
-            RecordedFile(_normal(folder, name), digest, size)
+            RecordedFile(normal(folder, name), digest, size)
             for name, (digest, size) in (self.recorded or {}).items()
             if digest and not _LEFT_OUT.search(name)
         )
+
+
+@dataclass(frozen=True, eq=False)
+class CondaPackage:
+    """A package that conda installed, by its record in conda-meta: ``path``.
+
+    ``depends``: MatchSpecs. ``files``: those that are to stay as they are.
+    """
+
+    name: str
+    version: str
+    path: Path
+    depends: tuple[str, ...]
+    files: tuple[RecordedFile, ...]
+
+    @property
+    def record(self) -> Path:
+        """What was written last when it was installed."""
+        return self.path
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+Installed = Distribution | CondaPackage
+"""What recorded its files."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +168,8 @@ class Environment:
     """All that was read. ``folders``: in Python's order.
 
     ``damaged``: what is named like a library and is none, with why. ``native``: whether this
-    machine could run it, so that the machine's own libraries count.
+    machine could run it, so that the machine's own libraries count. ``conda_damaged``: the records
+    of conda that cannot be read, with why.
     """
 
     prefix: Path
@@ -149,6 +181,8 @@ class Environment:
     environ: Mapping[str, str]
     native: bool
     system_packages: bool
+    conda: tuple[CondaPackage, ...] = ()
+    conda_damaged: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def distributions(self) -> tuple[Distribution, ...]:
@@ -158,9 +192,16 @@ class Environment:
         )
 
     @cached_property
+    def installed(self) -> tuple[Installed, ...]:
+        """All that recorded files: conda packages, and distributions that none of them brought."""
+        paths = {file.path for each in self.conda for file in each.files}
+        own = (d for d in self.distributions if f"{d.path}/METADATA" not in paths)
+        return (*self.conda, *own)
+
+    @cached_property
     def states(self) -> Mapping[str, os.stat_result | None]:
         """What lies at the paths of all recorded files; None: nothing does, or nobody may look."""
-        return {file.path: _state(file.path) for each in self.distributions for file in each.files}
+        return {file.path: _state(file.path) for each in self.installed for file in each.files}
 
     @cached_property
     def found(self) -> Mapping[str, tuple[PackageFolder, Distribution]]:

@@ -12,6 +12,7 @@ from ..host import is_file, is_folder, names_in
 from ..model.validation import EnvironmentKind
 from ..target_tools.elf import ElfError, Library, read_library
 from ..target_tools.files import open_regular
+from .conda import conda_packages
 from .facts import Environment, FolderKind, Interpreter, PackageFolder
 from .libraries import here, natives, read_all
 from .packages import distributions_in, library_files
@@ -46,6 +47,7 @@ def read_environment(prefix: Path, environ: Mapping[str, str]) -> Environment:
     beside = [path for folder in libs.values() for path in library_files(str(folder), 1)]
     libraries, damaged = read_all(dict.fromkeys((*files, *beside)))
     found = natives(libraries, interpreter.library, environ)
+    conda, conda_damaged = conda_packages(prefix)
     machine = interpreter.machine or next((each.library.machine for each in found), None)
     return Environment(
         prefix=prefix,
@@ -57,6 +59,8 @@ def read_environment(prefix: Path, environ: Mapping[str, str]) -> Environment:
         environ=environ,
         native=machine == here(),
         system_packages=_takes_system_packages(config),
+        conda=conda,
+        conda_damaged=conda_damaged,
     )
 
 

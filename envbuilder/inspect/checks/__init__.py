@@ -9,13 +9,14 @@ from collections.abc import Iterator
 
 from ...model.validation import CheckInfo, Finding
 from ..facts import Environment
-from . import files, libraries, mpi, paths, python, requirements
+from . import conda, files, libraries, mpi, paths, python, requirements
 from .protocol import Check, finding
 
 CHECKS: tuple[Check, ...] = (
     *python.CHECKS,
     *requirements.CHECKS,
     *files.CHECKS,
+    *conda.CHECKS,
     *libraries.CHECKS,
     *mpi.CHECKS,
     *paths.CHECKS,

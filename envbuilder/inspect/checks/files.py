@@ -15,7 +15,8 @@ from ...model.validation import CheckInfo
 from ...target_tools import manifest
 from ...target_tools.files import CHUNK, open_regular
 from ...text import counted
-from ..facts import Distribution, Environment, RecordedFile
+from ..facts import Distribution, Environment, Installed, RecordedFile
+from .conda import replaced
 from .protocol import Check, Found, check, seen
 
 _RECORD = "https://packaging.python.org/en/latest/specifications/recording-installed-packages/"
@@ -23,21 +24,27 @@ _RECORD = "https://packaging.python.org/en/latest/specifications/recording-insta
 _SLACK = 2_000_000_000  # ns
 
 
+def _owners(environment: Environment) -> list[Installed]:
+    """Return what recorded its files, but for what pip replaced: that is told once."""
+    over = {package for package, _ in replaced(environment)}
+    return [each for each in environment.installed if each not in over]
+
+
 @lru_cache(maxsize=1)
-def _disputed(environment: Environment) -> dict[str, tuple[Distribution, Distribution]]:
-    """Return the files that two distributions recorded with other content: path -> the two."""
-    first: dict[str, tuple[Distribution, str]] = {}
-    found: dict[str, tuple[Distribution, Distribution]] = {}
-    for each in environment.distributions:
+def _disputed(environment: Environment) -> dict[str, tuple[Installed, Installed]]:
+    """Return the files that two packages recorded with other content: path -> the two."""
+    first: dict[str, tuple[Installed, str]] = {}
+    found: dict[str, tuple[Installed, Installed]] = {}
+    for each in _owners(environment):
         for file in each.files:
             owner, digest = first.setdefault(file.path, (each, file.digest))
-            if digest != file.digest:
+            if digest and file.digest and digest != file.digest:
                 found.setdefault(file.path, (owner, each))
     return found
 
 
 def _overwritten(environment: Environment) -> Iterator[Found]:
-    shared: dict[tuple[Distribution, Distribution], list[str]] = defaultdict(list)
+    shared: dict[tuple[Installed, Installed], list[str]] = defaultdict(list)
     for path, owners in _disputed(environment).items():
         shared[owners].append(path)
     for (one, other), paths in shared.items():
@@ -48,7 +55,7 @@ def _overwritten(environment: Environment) -> Iterator[Found]:
 
 
 def _gone(environment: Environment) -> Iterator[Found]:
-    for each in environment.distributions:
+    for each in _owners(environment):
         gone = [file.path for file in each.files if environment.states[file.path] is None]
         if gone:
             yield Found(
@@ -59,7 +66,7 @@ def _gone(environment: Environment) -> Iterator[Found]:
 
 def _changed(environment: Environment, hashes: bool) -> Iterator[Found]:
     disputed = _disputed(environment)
-    for each in environment.distributions:
+    for each in _owners(environment):
         written = _written(each)
         evidence = []
         for file in each.files:
@@ -74,10 +81,10 @@ def _changed(environment: Environment, hashes: bool) -> Iterator[Found]:
             )
 
 
-def _written(each: Distribution) -> int:
+def _written(each: Installed) -> int:
     """Return when a distribution was installed, in ns; 0: hash all of it."""
     try:
-        return os.stat(each.path / "RECORD").st_mtime_ns  # noqa: PTH116 - beside its like below
+        return os.stat(each.record).st_mtime_ns  # noqa: PTH116 - beside its like below
     except OSError:
         return 0
 

@@ -1,0 +1,119 @@
+"""Conda environments: records that say of each file what it was, and what pip does to them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zoo
+from zoo import Made, Validate
+
+from envbuilder.inspect.conda import conda_packages
+
+PACKAGES = f"lib/python{zoo.SERIES}/site-packages"
+
+
+def record(made: Made, name: str, files: Sequence[Path], depends: Sequence[str] = ()) -> Path:
+    """Write what conda writes of a package that it linked into the prefix."""
+    paths: list[dict[str, Any]] = [
+        {
+            "_path": str(path.relative_to(made.prefix)),
+            "path_type": "hardlink",
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "size_in_bytes": path.stat().st_size,
+        }
+        for path in files
+    ]
+    value = {"name": name, "version": "1.0", "build": "0", "depends": list(depends)}
+    value["paths_data"] = {"paths_version": 1, "paths": paths}
+    return made.write(made.prefix / "conda-meta" / f"{name}-1.0-0.json", json.dumps(value))
+
+
+@pytest.fixture
+def conda(made: Made) -> Made:
+    """Return an environment in which conda brought PyYAML, and pip the rest."""
+    (made.prefix / "pyvenv.cfg").unlink()
+    info = made.metadata("pyyaml")
+    files = [p for folder in (info, made.packages / "yaml") for p in folder.rglob("*")]
+    record(made, "pyyaml", [p for p in files if p.is_file()], ["python_abi 3.11.*", "__glibc >=2"])
+    record(made, "python_abi", [])
+    return made
+
+
+def test_a_healthy_one(conda: Made, check: Validate) -> None:
+    value = check(conda, hashes=True)
+    assert (value.kind, value.findings) == ("conda environment", ())
+
+
+def test_a_file_that_conda_linked_was_changed(conda: Made, check: Validate) -> None:
+    conda.edit(conda.packages / "yaml" / "loader.py", lambda data: data.swapcase())
+    (found,) = check(conda).findings
+    assert (found.id, found.summary) == (
+        "package.changed",
+        "pyyaml 1.0 has 1 file not as installed",
+    )
+
+
+def test_a_package_was_removed_by_force(conda: Made, check: Validate) -> None:
+    (conda.prefix / "conda-meta" / "python_abi-1.0-0.json").unlink()
+    (found,) = check(conda).findings
+    assert found.id == "conda.requirement-missing"
+    assert found.summary == "pyyaml 1.0 depends on python_abi, which is not installed"
+    assert found.evidence[0].value == "python_abi 3.11.*"
+
+
+def test_pip_over_conda(conda: Made, check: Validate) -> None:
+    """Told once, not for each file: that conda knows nothing of it."""
+    shutil.rmtree(conda.metadata("pyyaml"))
+    conda.edit(conda.packages / "yaml" / "loader.py", lambda data: data + b"\n")
+    conda.install("PyYAML", "9.0")
+    (found,) = check(conda).findings
+    assert (found.id, found.summary) == (
+        "conda.replaced-by-pip",
+        "conda has pyyaml 1.0, and PyYAML 9.0 lies over it",
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"name": 1, "version": "1"}', "[" * 100_000, "\0", '"a"']
+)
+def test_a_damaged_record(text: str, conda: Made, check: Validate) -> None:
+    conda.write(conda.prefix / "conda-meta" / "bad-1-0.json", text)
+    assert {each.id for each in check(conda).findings} == {"conda.damaged"}
+
+
+def test_a_record_with_anything_in_it(made: Made) -> None:
+    paths: list[Any] = [
+        1,
+        None,
+        {},
+        {"_path": 1},
+        {"_path": "a", "sha256": 5, "size_in_bytes": "x"},
+    ]
+    paths += [{"_path": "b\0", "sha256": "g" * 64}, {"_path": "c", "path_type": "directory"}]
+    for number, data in enumerate([paths, {}, 5, None]):
+        value = {"name": "x", "version": "1", "depends": 5, "paths_data": {"paths": data}}
+        made.write(made.prefix / "conda-meta" / f"{number}.json", json.dumps(value))
+    found, damaged = conda_packages(made.prefix)
+    assert damaged == {}
+    assert [[file[1:] for file in each.files] for each in found] == [[("", "")] * 2, [], [], []]
+
+
+def test_text_with_the_prefix_in_it_has_the_hash_that_it_got(made: Made) -> None:
+    path = made.write(made.prefix / "bin" / "tool", "#!/here\n")
+    file = record(made, "tool", [path])
+    value = json.loads(file.read_text())
+    (entry,) = value["paths_data"]["paths"]
+    entry |= {"prefix_placeholder": "/there", "sha256": "0" * 64, "size_in_bytes": 99}
+    made.write(file, json.dumps(value))
+    ((package,), _) = conda_packages(made.prefix)
+    assert package.files[0][1:] == ("", "")
+    entry["sha256_in_prefix"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    made.write(file, json.dumps(value))
+    ((package,), _) = conda_packages(made.prefix)
+    assert package.files[0].digest.startswith("sha256=")
