@@ -80,6 +80,17 @@ def two_modules_with_an_mpi_each(made: Made) -> None:
     zoo.module_with(made, "second", other)
 
 
+def two_modules_with(one: str, other: str) -> Break:
+    """Return what makes two modules, each with a library of its own."""
+
+    def make(made: Made) -> None:
+        for folder, soname in (("one", one), ("other", other)):
+            library = zoo.compile_c(made.prefix.parent / folder / soname, soname=soname)
+            zoo.module_with(made, folder, library)
+
+    return make
+
+
 def one_module_with_two_mpis(made: Made) -> None:
     one, other = mpis(made)
     between = zoo.compile_c(
@@ -141,11 +152,13 @@ BREAKS: dict[str, tuple[Break, str]] = {
     "library removed": (missing_library, "library.missing"),
     "two MPIs": (two_modules_with_an_mpi_each, "mpi.two-in-process"),
     "two MPIs in one module": (one_module_with_two_mpis, "mpi.two-in-process"),
+    "two NCCLs": (two_modules_with("libnccl.so.2", "libnccl.so.2"), "nccl.two-in-process"),
+    "two OpenMPs": (two_modules_with("libomp.so", "libiomp5.so"), "openmp.two-in-process"),
     "launcher of another MPI": (launcher_of_another_mpi, "mpi.other-launcher"),
 }
 # An extension that was changed is both: not as it was installed, and what became of it.
 ALSO = {"extension": {"package.changed"}, "library removed": set[str]()}
-COMPILED = {"library removed", "two MPIs", "two MPIs in one module", "launcher of another MPI"}
+COMPILED = {"library removed", "launcher of another MPI", *(n for n in BREAKS if n[:4] == "two ")}
 
 
 @pytest.mark.parametrize("name", BREAKS)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ...model.validation import CheckInfo, Finding
 from ..facts import Environment
-from . import conda, files, libraries, mpi, paths, python, requirements
+from . import conda, files, libraries, mpi, paths, python, requirements, together
 from .protocol import Check, finding
 
 CHECKS: tuple[Check, ...] = (
@@ -19,6 +19,7 @@ CHECKS: tuple[Check, ...] = (
     *conda.CHECKS,
     *libraries.CHECKS,
     *mpi.CHECKS,
+    *together.CHECKS,
     *paths.CHECKS,
 )
 

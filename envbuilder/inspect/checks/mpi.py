@@ -4,36 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
-from typing import NamedTuple
 
 from ...host import Host
-from ...model.validation import Observation
 from ...target_tools.files import is_below
-from ..facts import Environment, NativeLibrary
+from ..facts import Environment
 from ..mpi import MPI_LIBRARY, MpiFile, launcher_of, mpi_of
 from .protocol import Found, check, seen
+from .together import Loaded, loaded, two
 
 LAUNCHERS = ("mpiexec", "mpirun")
 
 
-class LoadedMpi(NamedTuple):
-    """An MPI that an extension module loads, by the name that it, or what it loads, needs."""
+@dataclass(frozen=True, eq=False)
+class LoadedMpi(Loaded):
+    """An MPI that an extension module loads."""
 
-    native: NativeLibrary
-    name: str
     mpi: MpiFile
 
     @property
-    def real(self) -> str:
-        return os.path.realpath(self.mpi.path)
-
-    def evidence(self, environment: Environment) -> Observation:
-        """Return where it was read."""
-        how = "NEEDED" if self.name in self.native.library.needed else "NEEDED of what it needs"
-        where = f"{self.name} => {environment.short(self.mpi.path)}"
-        return seen(environment.short(self.native.path), how, where)
+    def words(self) -> str:
+        return str(self.mpi)
 
 
 @lru_cache(maxsize=1)
@@ -44,13 +36,15 @@ def loaded_mpis(environment: Environment) -> dict[str, list[LoadedMpi]]:
     MPI lies in the environment, or else that of the launcher, or else any.
     """
     found: dict[str, list[LoadedMpi]] = {}
-    for native in environment.libraries:
-        for name in native.tree if native.module or native.variant else ():
-            path = environment.loaded(native, name) if MPI_LIBRARY.match(name) else None
-            mpi = mpi_of(path) if path else None
-            if mpi is not None:
-                found.setdefault(native.stem, []).append(LoadedMpi(native, name, mpi))
-    return {key: _chosen(those, environment) for key, those in found.items()}
+    for stem, those in loaded(environment, MPI_LIBRARY).items():
+        mpis = [
+            LoadedMpi(each.native, each.name, each.path, mpi)
+            for each in those
+            if (mpi := mpi_of(each.path)) is not None
+        ]
+        if mpis:
+            found[stem] = _chosen(mpis, environment)
+    return found
 
 
 def _chosen(those: list[LoadedMpi], environment: Environment) -> list[LoadedMpi]:
@@ -64,26 +58,7 @@ def _chosen(those: list[LoadedMpi], environment: Environment) -> list[LoadedMpi]
 
 
 def _two_in_process(environment: Environment) -> Iterator[Found]:
-    modules = loaded_mpis(environment)
-    for those in modules.values():
-        for one, other in combinations(those, 2):
-            if one.native is other.native and one.real != other.real:
-                yield Found(
-                    f"{environment.name(one.native.path)} alone loads {one.mpi} and {other.mpi}",
-                    (one.evidence(environment), other.evidence(environment)),
-                )
-                return
-    for first, second in combinations(sorted(modules), 2):
-        ones, others = modules[first], modules[second]
-        if {each.real for each in ones}.isdisjoint(each.real for each in others):
-            one, other = ones[0], others[0]
-            yield Found(
-                f"{environment.name(one.native.path)} loads {one.mpi}, "
-                f"{environment.name(other.native.path)} loads {other.mpi}",
-                (one.evidence(environment), other.evidence(environment)),
-                confidence="likely",
-            )
-            return
+    yield from two(environment, loaded_mpis(environment))
 
 
 def _other_launcher(environment: Environment) -> Iterator[Found]:
