@@ -12,6 +12,7 @@ from typing import Any
 from .. import files, process
 from ..backends import entering
 from ..build import build, hand_over, prepare
+from ..channels.pack import pack_prefix
 from ..errors import BuildError, SmokeError, UsageError
 from ..locking import lock_cache
 from ..model.backend import Script
@@ -302,6 +303,9 @@ class CreateStages:
         title = f"fetch {len(lock.artifacts)} files for {lock.plan.arch}"
         with self.context.reporter.working(title):
             _fetch(folder, self.context)
+        if lock.conda_packages:
+            with self.context.reporter.working("link the conda packages, to be made anywhere"):
+                pack_prefix(folder, self.context.environ, self.context.reporter.say)
 
 
 def _downloads(home: layout.Home) -> Path:

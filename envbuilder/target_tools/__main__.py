@@ -12,6 +12,7 @@ TOOLS = {
     "fetch-trees": "fetch git trees at their commits, with their submodules",
     "conda-engine": "read channels, solve and link conda packages with py-rattler",
     "conda-packages": "list conda packages for conda, or compare a prefix with them",
+    "relocate": "pack a linked conda prefix, or make one of it in any folder",
     "install-wheels": "install locked wheels by several pips side by side",
     "bytecode": "compile installed packages, or restore their bytecode from the cache",
     "check": "check that every pinned distribution is the one that Python finds",

@@ -1,7 +1,7 @@
 """Read, solve and link conda packages with py-rattler, in a process of its own.
 
     python -I target_tools conda-engine answer REQUEST ANSWER
-    python -I target_tools conda-engine link PREFIX CACHE LIST FOLDER
+    python -I target_tools conda-engine link [--as PATH] PREFIX CACHE LIST FOLDER
     python -I target_tools conda-engine here
 
 answer: REQUEST is a file with a JSON object: what to ``do``, *channels* (URLs, the first one
@@ -13,8 +13,9 @@ first), *platforms* (subdirs), *names* of packages, and *cache*, a folder.
 ANSWER then holds ``records``, or ``error``: its ``kind``, ``text`` and, where it is known, the
 number of its ``channel``.
 
-link: make PREFIX of the packages of LIST (conda.json), which lie in FOLDER. No package runs
-anything. here: exit code 0 if py-rattler can be imported.
+link: make PREFIX of the packages of LIST (conda.json), which lie in FOLDER; its files name PATH as
+their prefix, where that is given. No package runs anything. here: exit code 0 if py-rattler can be
+imported.
 
 rattler's interpreter may crash while it ends, so the process ends without Python's clean-up; and
 nothing else imports rattler, whose interface changes with every release.
@@ -164,7 +165,7 @@ async def solve(request):
 # ---------------------------------------------------------------- linking
 
 
-async def link(prefix, cache, packages, folder):
+async def link(prefix, cache, packages, folder, named):
     """Make a prefix of packages that lie in a folder, and were compared with the lock there."""
     import rattler
 
@@ -175,6 +176,7 @@ async def link(prefix, cache, packages, folder):
     await rattler.install(
         records,
         target_prefix=prefix,
+        alternative_target_prefix=named,
         cache_dir=cache,
         installed_packages=[],
         platform=rattler.Subdir(packages["platform"]),
@@ -209,8 +211,9 @@ def link_list(options):
     import asyncio
 
     packages = json.loads(options.list.read_text(encoding="utf-8"))
+    where = options.prefix, options.cache
     try:
-        asyncio.run(link(options.prefix, options.cache, packages, options.folder))
+        asyncio.run(link(*where, packages, options.folder, options.named))
     except Exception as error:  # whatever it is, it is rattler's
         sys.stderr.write("error: py-rattler cannot link the packages: {}\n".format(whole(error)))
         return 1
@@ -244,6 +247,7 @@ def main(arguments):
     one.add_argument("answer", type=Path)
     one = what.add_parser("link")
     one.set_defaults(act=link_list)
+    one.add_argument("--as", dest="named", help="the prefix that its files name")
     for name in ("prefix", "cache", "list", "folder"):
         one.add_argument(name, type=Path)
     what.add_parser("here").set_defaults(act=here)

@@ -155,3 +155,34 @@ def test_another_package_of_the_same_name_is_refused_with_both_hashes(
     assert f"{package.name} cannot be fetched: its sha256 is " in done.err.replace("\n  | ", " ")
     assert f"the lock says {locked}" in done.err
     assert json.loads(envbuild("list", "--root", new, "--json").out)["environments"] == []
+
+
+def test_a_bundle_needs_neither_conda_nor_py_rattler_where_it_is_installed(
+    envbuild: Envbuild, created: tuple[Path, dict[str, object]], tmp_path: Path
+) -> None:
+    root, said = created
+    lock = root / "conda-allreduce" / "lock.json"
+    url = next(
+        each["channel"] for each in json.loads(lock.read_text())["artifacts"] if "md5" in each
+    )
+    folder = recipes(tmp_path / "recipes", url)
+    more = ("--locked", lock, "--bundle", "--output", tmp_path, "--json")
+    done = envbuild(*words("create", folder), *more)
+    assert done.code == 0, done.text
+    bundle = Path(json.loads(done.out)["folder"])
+    assert not (bundle / "build" / "conda-packages").exists()
+    assert envbuild("bundle", "verify", bundle).code == 0
+    # A Python that sees no packages, and no program of conda's family.
+    bare = tmp_path / "bin" / "python3"
+    bare.parent.mkdir()
+    bare.write_text(f'#!/bin/sh\nexec "{sys.base_prefix}/bin/python3" -S "$@"\n')
+    bare.chmod(0o755)
+    new, path = tmp_path / "root", f"{bare.parent}:/usr/bin:/bin"
+    installed = run(["bash", bundle / "install.sh", new], env={"PATH": path})
+    assert installed.code == 0, installed.text
+    assert "linked by" not in installed.text
+    listing = json.loads(envbuild("list", "--root", new, "--json").out)["environments"]
+    assert [(each["id"], each["tier"]) for each in listing] == [(said["id"], "several ranks")]
+    prefix = new / "conda-allreduce" / str(said["id"])
+    (data,) = prefix.glob(f"lib/python{SERIES}/_sysconfigdata*.py")
+    assert f"'{prefix}'" in data.read_text()

@@ -1,0 +1,269 @@
+"""A conda prefix that can be made in any folder, without conda: packed, and unpacked at its place.
+
+    python -I target_tools relocate pack PREFIX CACHE ARCHIVE TABLE
+    python -I target_tools relocate unpack ARCHIVE TABLE PREFIX
+
+pack: PREFIX was linked of the packages that are unpacked in CACHE, its files naming PLACEHOLDER as
+their prefix. Where a package's file names the placeholder of its build instead, that file is packed
+as it is, so that nothing is lost; TABLE says how each is to be filled in. The same packages give
+the same archive.
+
+unpack: make PREFIX, which is not there yet, of an archive and its table, as conda does it: in text
+the placeholder is replaced, in binaries every string that holds it keeps its place and gets NUL
+bytes for what it is shorter; a first line that Linux would cut is written another way. Each file is
+compared with its package before. Exit code 1: it cannot be made there.
+"""
+
+import argparse
+import contextlib
+import gzip
+import json
+import os
+import re
+import shutil
+import stat
+import sys
+import tarfile
+from hashlib import sha256
+from pathlib import Path
+
+from .conda_packages import records_of, scripts
+from .files import canonical_json, read_json, remove_tree, sha256_of, write_atomically
+
+# What a prefix is called that is linked to be packed.
+PLACEHOLDER = "/envbuild-conda-prefix"
+ENTRY_POINT = "unix_python_entry_point"
+# Linux reads so many bytes of a script's first line, before 5.1: conda/core/portability.py.
+LONGEST_SHEBANG = 127
+SHEBANG = re.compile(rb"#! *(/(?:\\ |[^ \n\r\t])*)([^\n\r]*)")
+PYTHON = re.compile(rb"python(\d+(\.\d+)?)?")
+
+
+class CannotError(Exception):
+    """Why a prefix cannot be packed, or not be made where it is to be."""
+
+
+# ---------------------------------------------------------------- packing
+
+
+def pack(prefix, cache, archive, table):
+    """Write a linked prefix as an archive and the table of what is to be filled in."""
+    records = records_of(prefix)
+    found = [*scripts(records.values())]
+    if found:
+        raise CannotError("; ".join(found))
+    filled = {}
+    for path, record in records.items():
+        unpacked = Path(cache, package_folder(record))
+        for each in record["paths_data"]["paths"]:
+            if each.get("path_type") == ENTRY_POINT:
+                written = sha256_of(prefix / each["_path"])
+                said = {"mode": "text", "placeholder": PLACEHOLDER, "sha256": written}
+                filled[each["_path"]] = said
+            elif each.get("prefix_placeholder"):
+                put_original(prefix, unpacked, each)
+                said = {"mode": each["file_mode"], "placeholder": each["prefix_placeholder"]}
+                filled[each["_path"]] = dict(said, sha256=each["sha256"])
+        for key in ("extracted_package_dir", "package_tarball_full_path", "link"):
+            record.pop(key, None)
+        path.write_text(canonical_json(record), encoding="utf-8")
+    table.write_text(canonical_json({"files": filled}), encoding="utf-8")
+    write_archive(prefix, archive)
+
+
+def package_folder(record):
+    """Return the name of the folder that a package is unpacked in."""
+    name = record["fn"]
+    ending = next(each for each in (".conda", ".tar.bz2") if name.endswith(each))
+    return name[: -len(ending)]
+
+
+def put_original(prefix, unpacked, entry):
+    """Put a file as its package has it in the place of the one that was filled in."""
+    target = prefix / entry["_path"]
+    source = next(
+        (
+            path
+            for path in (unpacked / name for name in originals(entry["_path"]))
+            if path.is_file() and sha256_of(path) == entry["sha256"]
+        ),
+        None,
+    )
+    if source is None:
+        raise CannotError("{}: its package's file is not in {}".format(entry["_path"], unpacked))
+    # It may be one file with that of the cache.
+    target.unlink()
+    shutil.copy2(str(source), str(target))
+
+
+def originals(name):
+    """Yield what a package may call a file: packages for any Python do not say which it will be."""
+    yield name
+    _, mark, rest = name.partition("/site-packages/")
+    if mark:
+        yield "site-packages/" + rest
+    if name.startswith("bin/"):
+        yield "python-scripts/" + name[len("bin/") :]
+
+
+def write_archive(prefix, archive):
+    """Write a folder as an archive in which nothing depends on when and by whom."""
+
+    def plain(info):
+        info.uid = info.gid = 0
+        info.uname = info.gname = ""
+        info.mtime = 0
+        return info
+
+    with archive.open("wb") as raw, contextlib.ExitStack() as opened:
+        packed = opened.enter_context(gzip.GzipFile("", "wb", 1, raw, mtime=0))
+        members = opened.enter_context(
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT)
+        )
+        for path in sorted(prefix.rglob("*")):
+            name = path.relative_to(prefix).as_posix()
+            members.add(str(path), name, recursive=False, filter=plain)
+
+
+# ---------------------------------------------------------------- unpacking
+
+
+def unpack(archive, table, prefix):
+    """Make a prefix. Raises CannotError; then nothing is left of it."""
+    if prefix.exists() or prefix.is_symlink():
+        raise CannotError("{} is there already".format(prefix))
+    filled = read_json(table)["files"]
+    try:
+        extract(archive, prefix)
+        hashes = {name: fill_in(prefix, name, filled[name]) for name in sorted(filled)}
+        for path, record in records_of(prefix).items():
+            for each in record["paths_data"]["paths"]:
+                if each["_path"] in hashes:
+                    each["sha256_in_prefix"] = hashes[each["_path"]]
+            write_atomically(path, json.dumps(record, indent=2) + "\n")
+    except BaseException:
+        remove_tree(prefix)
+        raise
+    return len(filled)
+
+
+def extract(archive, prefix):
+    """Unpack an archive of files, folders and links that stay in it."""
+    prefix.mkdir(parents=True)
+    with tarfile.open(str(archive)) as members:
+        for each in members:
+            parts = each.name.split("/")
+            kind = each.isfile() or each.isdir() or each.issym()
+            if not kind or each.name.startswith("/") or {"", ".", ".."} & set(parts):
+                raise CannotError("the archive holds what is no file of a prefix: " + each.name)
+            if each.issym() and leads_out(each):
+                raise CannotError("a link of the archive leads out of it: " + each.name)
+            target = prefix / each.name
+            if any(above.is_symlink() for above in between(prefix, target)):
+                raise CannotError("the archive writes through a link: " + each.name)
+            put(members, each, target)
+
+
+def leads_out(member):
+    """Return whether a link leads out of the folder that it is unpacked in."""
+    if member.linkname.startswith("/"):
+        return True
+    joined = os.path.normpath(os.path.join(os.path.dirname(member.name), member.linkname))  # noqa: PTH118,PTH120
+    return joined == ".." or joined.startswith("../")
+
+
+def between(prefix, target):
+    """Yield the folders between a prefix and a file in it."""
+    for above in target.parents:
+        if above == prefix:
+            return
+        yield above
+
+
+def put(members, member, target):
+    """Write one member of an archive."""
+    if member.isdir():
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if member.issym():
+        target.symlink_to(member.linkname)
+        return
+    with members.extractfile(member) as source, target.open("xb") as stream:
+        shutil.copyfileobj(source, stream)
+    target.chmod(0o755 if member.mode & stat.S_IXUSR else 0o644)
+
+
+def fill_in(prefix, name, entry):
+    """Write the prefix into one file, which is compared before; return its new sha256."""
+    path = prefix / name
+    if path.is_symlink() or not path.is_file():
+        raise CannotError("{} is no file of the archive".format(name))
+    data = path.read_bytes()
+    found = sha256(data).hexdigest()
+    if found != entry["sha256"]:
+        text = "{}: its sha256 is {}, and {} was packed"
+        raise CannotError(text.format(name, found, entry["sha256"]))
+    old, new = entry["placeholder"].encode(), os.fsencode(str(prefix))
+    binary = entry["mode"] == "binary"
+    data = in_binary(data, old, new, name) if binary else in_text(data, old, new)
+    path.write_bytes(data)
+    return sha256(data).hexdigest()
+
+
+def in_binary(data, old, new, name):
+    """Replace a placeholder in the strings of a binary, each of which keeps its length."""
+    if len(new) > len(old):
+        raise CannotError(
+            "the path of the prefix has {} bytes, and {} has room for {}".format(
+                len(new), name, len(old)
+            )
+        )
+
+    def replaced(match):
+        whole = match.group()
+        return whole.replace(old, new) + b"\0" * ((len(old) - len(new)) * whole.count(old))
+
+    return re.sub(re.escape(old) + rb"[^\0]*\0", replaced, data)
+
+
+def in_text(data, old, new):
+    """Replace a placeholder in a text; Linux must be able to read its first line whole."""
+    first = SHEBANG.match(data)
+    if first is None or old not in first.group():
+        return data.replace(old, new)
+    if len(first.group().replace(old, new)) <= LONGEST_SHEBANG and b" " not in new:
+        return data.replace(old, new)
+    program, options = first.groups()
+    name = program.rpartition(b"/")[2]
+    if PYTHON.fullmatch(name):
+        # To a shell it starts Python with this file; to Python it is a string.
+        line = b"#!/bin/sh\n'''exec' \"%s\"%s \"$0\" \"$@\" #'''" % (program, options)
+    else:
+        line = b"#!/usr/bin/env " + name + options
+    return (line + data[first.end() :]).replace(old, new)
+
+
+def main(arguments):
+    """Pack or unpack; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    what = parser.add_subparsers(dest="what")
+    one = what.add_parser("pack")
+    for name in ("prefix", "cache", "archive", "table"):
+        one.add_argument(name, type=Path)
+    one = what.add_parser("unpack")
+    for name in ("archive", "table", "prefix"):
+        one.add_argument(name, type=Path)
+    options = parser.parse_args(arguments)
+    try:
+        if options.what == "pack":
+            pack(options.prefix, options.cache, options.archive, options.table)
+        elif options.what == "unpack":
+            number = unpack(options.archive, options.table, options.prefix)
+            sys.stdout.write("{} files name the prefix now\n".format(number))
+        else:
+            parser.error("say what to do")
+    except CannotError as error:
+        sys.stderr.write("error: {}\n".format(error))
+        return 1
+    return 0
