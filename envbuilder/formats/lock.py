@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
 from ..errors import DocumentError, Problem
 from ..model.artifact import CondaArchive
+from ..model.base import WANTED
 from ..model.channels import SUBDIRS
 from ..model.lock_check import only_built_with
 from ..model.plan import Lock
@@ -46,26 +50,42 @@ def archives_of(packages: PackageList) -> tuple[CondaArchive, ...]:
 
     Raises DocumentError that names each without a sha256: by its md5 alone a file may be another.
     """
-    lacking = [each for each in packages.conda if each.sha256 is None]
-    if lacking:
-        hint = "make the list with it: conda list --explicit --sha256"
-        problems = (
-            Problem(f"no sha256 is given of {each.filename}", each.place, (hint,))
-            for each in lacking
-        )
+    found: list[CondaArchive] = []
+    problems: list[Problem] = []
+    for each in packages.conda:
+        if each.sha256 is None:
+            hint = "make the list with it: conda list --explicit --sha256"
+            message = f"no sha256 is given of {each.filename}"
+            problems.append(Problem(message, each.place, (hint,)))
+            continue
+        try:
+            found.append(_archive(each, each.sha256))
+        except ValidationError as error:
+            first = error.errors()[0]
+            message = (
+                f"{each.filename} can be no file of a lock: its {first['loc'][0]} {_said(first)}"
+            )
+            problems.append(Problem(message, each.place, ("packages for Linux can be locked",)))
+    if problems:
         raise DocumentError(tuple(problems))
-    return tuple(
-        CondaArchive(
-            name=each.name,
-            version=each.version,
-            build=each.build,
-            url=each.url,
-            sha256=str(each.sha256),
-            md5=each.md5,
-            size=each.size,
-            channel=each.channel,
-            subdir=each.subdir,
-            depends=each.depends,
-        )
-        for each in packages.conda
+    return tuple(found)
+
+
+def _said(error: ErrorDetails) -> str:
+    pattern = error.get("ctx", {}).get("pattern")
+    return WANTED.get(str(pattern), f"is wrong: {error['msg']}")
+
+
+def _archive(each: CondaEntry, sha256: str) -> CondaArchive:
+    return CondaArchive(
+        name=each.name,
+        version=each.version,
+        build=each.build,
+        url=each.url,
+        sha256=sha256,
+        md5=each.md5,
+        size=each.size,
+        channel=each.channel,
+        subdir=each.subdir,
+        depends=each.depends,
     )

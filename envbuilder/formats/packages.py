@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote
 
 from ..errors import Place
 
@@ -21,9 +21,11 @@ _FILE = re.compile(
     r"(?P<build>[A-Za-z0-9_.+]+)"
 )
 _SUBDIR = re.compile(r"noarch|[a-z]+-[a-z0-9]+")
-_URL = re.compile(r"(?:https?|file)://[^\s#]+")
-# anaconda.org puts a token into the path.
-_TOKEN = re.compile(r"(?<=/)t/[A-Za-z0-9-]+/")
+# What a lock takes for one, too.
+_URL = re.compile(r"(?:https?|file)://[^\s#?'\"`$\\<>|;&\[\]]+")
+# User and password, and the token that anaconda.org puts into the path.
+_USER = re.compile(r"(?<=://)[^/\s]*@")
+_TOKEN = re.compile(r"(?<=[^:/]/)t/[A-Za-z0-9-]+/")
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class CondaEntry:
 
     @property
     def filename(self) -> str:
-        return unquote(urlsplit(self.url).path.rpartition("/")[2])
+        return unquote(self.url.rpartition("/")[2])
 
     @property
     def subdir(self) -> str:
@@ -110,7 +112,7 @@ def url_fault(url: str) -> str | None:
     """Say why a URL is none of a conda package; None: it is one."""
     if not _URL.fullmatch(url):
         return "it is no http, https or file URL"
-    parts = urlsplit(url).path.split("/")
+    parts = url.partition("://")[2].split("/")
     stem = _stem(unquote(parts[-1]))
     if stem is None:
         return f"it does not end in {' or '.join(ENDINGS)}"
@@ -128,11 +130,7 @@ def _stem(filename: str) -> str | None:
 
 def without_credentials(url: str) -> str:
     """Return a URL without user, password and anaconda.org's token; a channel's name as it is."""
-    if "://" not in url:
-        return url
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=host, path=_TOKEN.sub("", parts.path, count=1)))
+    return _TOKEN.sub("", _USER.sub("", url), count=1) if "://" in url else url
 
 
 def platform_of(entries: Iterable[CondaEntry]) -> str | None:

@@ -133,3 +133,20 @@ def test_what_has_no_sha256_is_no_file_of_a_lock(lock: Lock) -> None:
     assert len(refused.value.problems) == 3
     assert str(refused.value.problems[0].place) == "list.txt:3:1"
     assert "conda list --explicit --sha256" in refused.value.problems[0].hints[0]
+
+
+def test_what_no_lock_can_hold_is_said_with_its_place() -> None:
+    text = (
+        f"@EXPLICIT\n{CHANNEL}/win-64/a-1-0.conda#{'a' * 64}\n"
+        f"{CHANNEL}/noarch/B-1-0.conda#{'b' * 64}\n"
+    )
+    found, _ = explicit.read(source_of(text.encode(), "list.txt"))
+    with pytest.raises(DocumentError) as refused:
+        archives_of(found)
+    said = [f"{each.place}: {each.message}" for each in refused.value.problems]
+    assert said == [
+        "list.txt:3:1: B-1-0.conda can be no file of a lock: its name must be a conda package's "
+        "name such as _libgcc_mutex",
+        "list.txt:2:1: a-1-0.conda can be no file of a lock: its subdir must be a subdir such as "
+        "linux-64 or noarch",
+    ]
