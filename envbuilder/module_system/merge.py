@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,20 +19,31 @@ def merged(site: Site, snapshot: Snapshot) -> tuple[tuple[StatedModule, ...], tu
     What the site states wins, field by field; of ``provides`` and ``facts`` entry by entry. A field
     that only one of the two fills in is no disagreement.
     """
-    recorded = {module.name: module for module in snapshot.modules}
+    recorded: dict[str, list[StatedModule]] = {}
+    for module in snapshot.modules:
+        recorded.setdefault(module.name, []).append(module)
     notes: list[str] = []
+    several = Counter(module.name for module in site.modules)
     for stated in site.modules:
-        there = recorded.get(stated.name)
-        recorded[stated.name] = _over(stated, there) if there else stated
+        there = recorded.get(stated.name, [])
+        # Of several of a name, in a hierarchy, its parents say which one is meant.
+        meant = [each for each in there if each.parents == stated.parents]
+        if several[stated.name] == 1:
+            meant = meant or there
+        elif not meant:
+            recorded[stated.name] = [*there, stated]
+            continue
+        others = [each for each in there if each not in meant]
+        recorded[stated.name] = [*others, *(_over(stated, each) for each in meant)] or [stated]
         if there:
-            notes += _disagreements(site, stated, there)
+            notes += [note for each in meant for note in _disagreements(site, stated, each)]
         elif snapshot.kind == "live":
             # Documentation seldom lists everything; what looked at the trees has seen all of them.
             notes.append(
                 f"site {site.name} states module {stated.name}, which its snapshot does not hold: "
                 "the statement is used"
             )
-    return tuple(recorded[name] for name in sorted(recorded)), tuple(notes)
+    return tuple(each for name in sorted(recorded) for each in recorded[name]), tuple(notes)
 
 
 def _filled(module: StatedModule) -> dict[str, Any]:

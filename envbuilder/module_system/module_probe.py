@@ -43,17 +43,17 @@ def probe(site_modules: SiteModules, components: Mapping[str, Component]) -> Sit
     Modules that bring no Python, no MPI and no Python packages are not loaded. One that does not
     load is named in the notes and stays as it was.
     """
-    modules = {each.name: each for each in site_modules.modules}
-    those = [each for each in modules.values() if _worth(site_modules.effects[each.name])]
-    jobs = [partial(_look, site_modules, each, components) for each in those]
+    modules = list(site_modules.modules)
+    those = [n for n, effects in enumerate(site_modules.effects) if _worth(effects)]
+    jobs = [partial(_look, site_modules, n, components) for n in those]
     answers = together(jobs, 4 * PATIENCE * max(1, len(jobs)))
     notes = list(site_modules.notes)
-    for each, answer in zip(those, answers, strict=True):
+    for n, answer in zip(those, answers, strict=True):
         if isinstance(answer, str):
-            notes.append(f"module {each.name} could not be probed: {answer}")
+            notes.append(f"module {modules[n].name} could not be probed: {answer}")
         elif answer is not None:
-            modules[each.name] = answer
-    return replace(site_modules, modules=tuple(modules.values()), notes=tuple(notes))
+            modules[n] = answer
+    return replace(site_modules, modules=tuple(modules), notes=tuple(notes))
 
 
 _SYSTEM_PACKAGES = ("/usr/lib", "/usr/local/lib")
@@ -67,16 +67,16 @@ def _worth(effects: Effects) -> bool:
 
 
 def _look(
-    site_modules: SiteModules, module: StatedModule, components: Mapping[str, Component]
+    site_modules: SiteModules, place: int, components: Mapping[str, Component]
 ) -> StatedModule | str:
-    """Load a module; return it with what was found, or why it does not load."""
+    """Load the module at *place*; return it with what was found, or why it does not load."""
+    module, effects = site_modules.modules[place], site_modules.effects[place]
     before = module.parents[0] if module.parents else ()
     done = site_modules.shell.bash(_LOAD, *before, module.name)
     if not done.ok:
         reason = first_line(done.stderr) or "it did not load"
         return "no answer in time" if done.code is None else reason
     environ = dict(entry.split("=", 1) for entry in done.stdout.split("\0") if "=" in entry)
-    effects = site_modules.effects[module.name]
     named = stems(components).get(stem(module.name))
     python = program(effects, "python3", systems=named == "python")
     match = _PYTHON.search(_say(environ, python, "-V"))

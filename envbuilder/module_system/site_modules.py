@@ -10,6 +10,7 @@ from pathlib import Path
 from ..host import runs
 from ..model.base import Line, ModuleName, fits
 from ..model.module_names import key, stem, version_part
+from ..model.module_variants import variant
 from ..model.site import Site, SitePath, StatedModule, Tree
 from ..target_tools.messages import one_line
 from .modulefile_effects import Effects, Load
@@ -24,7 +25,7 @@ _NAMED = 5
 class SiteModules:
     """The modules of a site, with what a probe needs to look closer.
 
-    ``folders``: what they put on PATH. ``effects``: what loading each does, by its name.
+    ``folders``: what they put on PATH. ``effects``: what loading each does, in their order.
     ``notes``: what is wrong or odd, in words.
     """
 
@@ -33,12 +34,12 @@ class SiteModules:
     notes: tuple[str, ...]
     folders: tuple[str, ...]
     shell: ModuleShell
-    effects: Mapping[str, Effects]
+    effects: tuple[Effects, ...]
 
 
 @dataclass
 class _Look:
-    """The modules of a site while they are put together."""
+    """The modules of a site while they are put together. ``by_name``: by names of their own."""
 
     preload: tuple[str, ...]
     loaded: tuple[str, ...] = ()
@@ -62,17 +63,21 @@ def read_modules(
     look.effects = show(shell, tuple(look.by_name.values()))
     modules = tuple(_modules(look))
     return SiteModules(
-        modules=modules,
+        modules=tuple(module for module, _ in modules),
         trees=_trees(shell, look),
         notes=tuple(look.notes),
         folders=tuple(folder for each in look.effects.values() for folder in each.folders("PATH")),
         shell=shell,
-        effects={each.name: look.effects[each.path] for each in look.by_name.values()},
+        effects=tuple(effects for _, effects in modules),
     )
 
 
 def _sort_in(look: _Look, files: Sequence[Modulefile]) -> None:
-    """Keep the modulefiles that can be reached; of several of one name the one that is loaded."""
+    """Keep the modulefiles that can be reached, one of each name, or of each name and parents.
+
+    Behind different compilers there are different modules of one name. Where one of the name is
+    behind nothing, nobody says which one is loaded behind a compiler.
+    """
     several: dict[str, list[Modulefile]] = {}
     for each in files:
         reached = _reached(each, look.preload, look.loaded)
@@ -80,18 +85,20 @@ def _sort_in(look: _Look, files: Sequence[Modulefile]) -> None:
             several.setdefault(each.name, []).append(reached)
     unwritable = [name for name in several if not fits(ModuleName, name)]
     _note(look, "has a name that envbuild cannot write and is left out", unwritable)
-    ambiguous, openers = [], set()
+    ambiguous = []
     for name in sorted(set(several) - set(unwritable)):
         those = sorted(several[name], key=lambda each: padded(each.path))
-        # Behind different compilers there are different modules of one name.
-        chosen = next((each for each in those if not each.parents), those[-1])
-        if len({each.parents for each in those}) > 1:
+        chosen = {each.parents: each for each in those}
+        first = next((each for each in those if not each.parents), None)
+        if first is not None and len(chosen) > 1:
             ambiguous.append(name)
-            openers |= {each for alternative in chosen.parents for each in alternative}
-        look.by_name[name] = chosen
-        look.by_key.setdefault(key(name), []).append(chosen)
-    behind = f"that behind {', '.join(sorted(openers))} is known" if openers else "one is known"
-    what = f"is there behind several modules: only {behind}; a preload of another one opens others"
+        if first is not None:
+            chosen = {(): first}
+        for parents, each in sorted(chosen.items()):
+            own = variant(name, parents) if len(chosen) > 1 else name
+            look.by_name[own] = each
+            look.by_key.setdefault(key(name), []).append(each)
+    what = "is there without any other module and behind some: only the first one is known"
     _note(look, what, ambiguous)
 
 
@@ -115,48 +122,52 @@ def _reached(each: Modulefile, preload: Sequence[str], loaded: Sequence[str]) ->
     return replace(each, parents=tuple(ordered))
 
 
-def _modules(look: _Look) -> Iterator[StatedModule]:
-    for each in list(look.by_name.values()):
+def _modules(look: _Look) -> Iterator[tuple[StatedModule, Effects]]:
+    for own, each in list(look.by_name.items()):
         why = look.effects[each.path].broken
         if why is not None:
-            _leave_out(look, each, f"it cannot be shown: {why}")
+            _leave_out(look, own, f"it cannot be shown: {why}")
     # What loads a module that is left out cannot be loaded either.
     while lost := _that_cannot_be_loaded(look):
-        for each, why in lost:
-            _leave_out(look, each, why)
-    made = {name: _module(look, each) for name, each in look.by_name.items()}
+        for own, why in lost:
+            _leave_out(look, own, why)
+    made = {own: _module(look, each) for own, each in look.by_name.items()}
     wanted = _with_what_they_load(made, [n for n in made if not look.by_name[n].hidden])
     _note(look, "is hidden, loaded by none and left out", sorted(set(made) - wanted))
-    yield from (made[name] for name in sorted(wanted))
+    for own in sorted(wanted):
+        yield made[own], look.effects[look.by_name[own].path]
 
 
-def _leave_out(look: _Look, each: Modulefile, why: str) -> None:
-    look.notes.append(f"module {each.name} is left out: {why}")
-    del look.by_name[each.name]
+def _leave_out(look: _Look, own: str, why: str) -> None:
+    look.notes.append(f"module {own} is left out: {why}")
+    each = look.by_name.pop(own)
     look.by_key[key(each.name)].remove(each)
 
 
-def _that_cannot_be_loaded(look: _Look) -> list[tuple[Modulefile, str]]:
+def _that_cannot_be_loaded(look: _Look) -> list[tuple[str, str]]:
     lost = []
-    for each in look.by_name.values():
+    for own, each in look.by_name.items():
         effects = look.effects[each.path]
         groups = [*((load,) for load in effects.loads if not load.optional), *effects.needs]
         for group in groups:
             if not any(_found(look, load) for load in group):
                 missing = " or ".join(name for load in group for name in load.names)
-                lost.append((each, f"it loads or needs {missing}, which is not there"))
+                lost.append((own, f"it loads or needs {missing}, which is not there"))
                 break
     return lost
 
 
 def _with_what_they_load(made: Mapping[str, StatedModule], names: Iterable[str]) -> set[str]:
+    namesakes: dict[str, list[str]] = {}
+    for own, module in made.items():
+        namesakes.setdefault(module.name, []).append(own)
     reached: set[str] = set()
     waiting = list(names)
     while waiting:
-        name = waiting.pop()
-        if name in made and name not in reached:
-            reached.add(name)
-            waiting += made[name].loads
+        own = waiting.pop()
+        if own not in reached:
+            reached.add(own)
+            waiting += [each for name in made[own].loads for each in namesakes.get(name, ())]
     return reached
 
 
@@ -180,7 +191,8 @@ def _module(look: _Look, each: Modulefile) -> StatedModule:
 def _found(look: _Look, load: Load) -> str | None:
     """Return the full name of the module that a load means: bare names mean their default."""
     for name in load.names:
-        if name in look.by_name and load.lowest is None and load.highest is None:
+        named = any(each.name == name for each in look.by_key.get(key(name), ()))
+        if named and load.lowest is None and load.highest is None:
             return name
         those = [each for each in look.by_key.get(name, ()) if _between(each, load)]
         if those:

@@ -9,6 +9,7 @@ from itertools import islice
 from ..errors import KnownBadError, NoSolutionError, Place, Problem
 from ..model import matching
 from ..model.knowledge import Advisory, Row
+from ..model.module_variants import loaded_as
 from ..model.ranges import ANY_VERSION
 from ..model.recipe import names_module
 from ..text import filled, nearest
@@ -232,7 +233,7 @@ def _nothing_there(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator
         want = wants[member.of]
         constraint = inputs.requirements[member.of].constraint
         if names_module(constraint):
-            near = nearest(constraint, inputs.index.modules)
+            near = nearest(constraint, {loaded_as(name) for name in inputs.index.modules})
             yield f"there is no module {constraint}" + (f": did you mean {near}?" if near else "")
         there = sorted(
             inputs.pool.of(want.component), key=lambda each: (not each.module, each.rank)

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal
 
+from ..model.module_variants import loaded_as
 from ..model.site import StatedModule
 from .problem import Module
 
@@ -123,6 +124,9 @@ class Session:
             self._unload(there)
         if not self._found(module):
             raise LoadError(f"{name} is not found before {', '.join(module.parents[0])}")
+        other = next(self._found_as_well(name), None)
+        if other is not None:
+            raise LoadError(f"{loaded_as(name)} may be {name} or {other}")
         _refuse_conflict(module, self.state)
         self.state[module.key] = (name, False)
         for below in module.loads:
@@ -152,6 +156,13 @@ class Session:
             return True
         active = frozenset(self.loaded())
         return any(active.issuperset(each) for each in module.parents)
+
+    def _found_as_well(self, name: str) -> Iterator[str]:
+        """Yield namesakes of a module that are found too: which one is loaded, nobody says."""
+        if loaded_as(name) != name:
+            for other, module in self.modules.items():
+                if other != name and loaded_as(other) == loaded_as(name) and self._found(module):
+                    yield other
 
     def _join_families(self, module: Module) -> list[str]:
         """Enter the module into its families; return the keys of those that held them."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from packaging.specifiers import SpecifierSet
 
 from ..model.module_names import version_part
+from ..model.module_variants import loaded_as, told_apart
 from ..model.ranges import ANY_VERSION, matches, series, sort_key
 from ..model.recipe import names_module
 from ..model.site import StatedModule
 from .facts import Facts, request_facts
 from .flag_table import flag_table
+from .loading import closure
 from .names import names
 from .pool import Pool, fits
 from .problem import Assumption, Candidate, Problem, Want, WantKind
@@ -78,7 +80,8 @@ def _with_extras(
     seeds = [name for each in components for name in index.providing(each)]
     if strict:
         seeds = [name for name in seeds if _admitted(name, index, requirements)]
-    modules = reachable(index, [*request.preload, *seeds])
+    preload = tuple(_preloaded(index, request.preload))
+    modules = reachable(index, [*preload, *seeds])
     all_of_them = pool(request, index, modules, components, strict)
     if strict:
         all_of_them = _narrowed(all_of_them, requirements)
@@ -94,7 +97,7 @@ def _with_extras(
         wants=tuple(_wants(request, index, requirements, all_of_them, strict)),
         addable=tuple(_additions(addable, all_of_them)),
         rules=tuple(each.rule for each in grounded if each.binds),
-        preload=request.preload,
+        preload=preload,
         preferred=request.recipe.toolchain or request.site.toolchain,
         flags=tuple(request.recipe.runtime.flags),
         optional=optional - addable,
@@ -104,14 +107,27 @@ def _with_extras(
 
 def _module_index(request: Request) -> ModuleIndex:
     knowledge = request.knowledge
-    modules = {module.name: module for module in request.snapshot.modules}
+    modules = told_apart(request.snapshot.modules)
     # What is loaded along and described nowhere is known by its name alone.
-    loaded = [name for module in request.snapshot.modules for name in module.loads]
+    loaded = [name for module in modules.values() for name in module.loads]
+    known = {*modules, *map(loaded_as, modules)}
     for name in (*request.preload, *loaded):
-        if name not in modules:
+        if name not in known:
             modules[name] = StatedModule(name=name)
     found = names(knowledge.components, knowledge.kinds, knowledge.generations)
     return ModuleIndex(modules, found, knowledge.components)
+
+
+def _preloaded(index: ModuleIndex, names: Sequence[str]) -> Iterator[str]:
+    """Yield the preloads, of namesakes the one that is found behind those before it."""
+    there: set[str] = set()
+    for name in names:
+        namesakes = (own for own in index.modules if loaded_as(own) == name != own)
+        parents = ((own, index.modules[own].parents) for own in namesakes)
+        found = [own for own, those in parents if any(there.issuperset(each) for each in those)]
+        chosen = found[-1] if found else name
+        there |= closure(index.modules, chosen)
+        yield chosen
 
 
 def _requirements(request: Request) -> Iterator[tuple[Assumption, Requirement]]:
@@ -165,7 +181,7 @@ def _admitted(module: str, index: ModuleIndex, requirements: Requirements) -> bo
     """Whether a module provides something wanted, in a version that the lines allow."""
     return any(
         all(
-            module == each.constraint
+            each.constraint in (module, loaded_as(module))
             if names_module(each.constraint)
             else matches(found, each.constraint)
             for each in requirements.values()
@@ -193,7 +209,7 @@ def _narrowed(found: Pool, requirements: Requirements) -> Pool:
 def _admits(constraint: str, candidate: Candidate) -> bool:
     """Whether a constraint of the stack admits a candidate."""
     if names_module(constraint):
-        return candidate.module == constraint
+        return constraint in (candidate.module, candidate.locator)
     return fits(candidate, constraint)
 
 
@@ -244,7 +260,7 @@ def _distance(
         return (0, 0, each.rank)
     if names_module(constraint) and each.module is not None:
         # Who names a module and misses it by a letter means the one that is written most like it.
-        alike = SequenceMatcher(None, constraint, each.module).ratio()
+        alike = SequenceMatcher(None, constraint, each.locator).ratio()
         same = each.version == target
         return (not same, -alike if same else 0.0, *_distance(each, target, parts, "*"))
     if names_module(constraint):

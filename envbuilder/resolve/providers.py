@@ -8,6 +8,7 @@ from ..model.channels import CHANNEL_ORIGINS
 from ..model.conda_order import conda_key
 from ..model.knowledge import Component
 from ..model.module_names import key
+from ..model.module_variants import loaded_as
 from ..model.ranges import sort_key
 from ..model.releases import admits, has_wheels_for, runs_on
 from ..model.site import Origin, SystemComponent
@@ -84,7 +85,7 @@ def _inside(request: Request, offered: Iterable[Candidate]) -> Iterator[tuple[st
 
 
 def _of_module(request: Request, index: ModuleIndex, name: str) -> Iterator[Candidate]:
-    if "module" not in request.site.origins and name not in request.preload:
+    if "module" not in request.site.origins and loaded_as(name) not in request.preload:
         return
     module = index.modules[name]
     defaults = index.defaults.get(key(name), frozenset())
@@ -94,7 +95,7 @@ def _of_module(request: Request, index: ModuleIndex, name: str) -> Iterator[Cand
             component=component,
             version=found,
             origin="module",
-            locator=name,
+            locator=loaded_as(name),
             rank=0,
             origin_cost=int(bool(defaults) and name not in defaults),
             module=name,
@@ -236,7 +237,9 @@ def _ranked(candidates: list[Candidate], request: Request) -> Iterator[Candidate
         by_component.setdefault(each.component, []).append(each)
     used_up: dict[str, int] = {}
     for component in sorted(by_component):
-        those = sorted(by_component[component], key=lambda c: natural(c.locator), reverse=True)
+        those = sorted(
+            by_component[component], key=lambda c: natural(c.module or c.locator), reverse=True
+        )
         those.sort(key=lambda c: order.get(c.origin, len(order)))
         those = _newest_first(those)
         virtuals = roles(request.knowledge, component) - {component}

@@ -15,6 +15,7 @@ from ..model.artifact import GitRevision
 from ..model.channels import CHANNEL_ORIGINS
 from ..model.condition import Condition
 from ..model.knowledge import Advisory, Remedy, Row
+from ..model.module_variants import loaded_as
 from ..model.plan import Pin, Replacement, SourceBuild
 from ..model.resolution import Resolution
 from .behind import far_behind
@@ -85,9 +86,11 @@ def _resolution(inputs: ProblemInputs, stack: Stack) -> Resolution:
         build_pins=(*tools, *build_tools(inputs.request, builds, (*chosen, *tools))),
         brought=tuple(_brought(inputs, stack)),
         python=_python(inputs, pins),
-        loads=stack.loads,
-        final=stack.final,
-        replaced=tuple(Replacement(module=module, by=by) for module, by in stack.replaced),
+        loads=tuple(map(loaded_as, stack.loads)),
+        final=tuple(map(loaded_as, stack.final)),
+        replaced=tuple(
+            Replacement(module=loaded_as(module), by=loaded_as(by)) for module, by in stack.replaced
+        ),
         builds=builds,
         findings=findings(inputs, stack),
     )

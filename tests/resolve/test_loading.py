@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import problems
 
+from envbuilder.model.module_variants import variant
 from envbuilder.resolve.loading import Action, LoadError, order
 from envbuilder.resolve.problem import Module, Problem
 from tests.module_simulator import simulate
@@ -293,3 +294,15 @@ def test_a_chain_of_loads_is_no_matter_of_recursion() -> None:
     }
     found = order(chain, frozenset({"lib0/1"}), (), frozenset(chain), {})
     assert found == (("load", "lib0/1"),)
+
+
+def test_of_namesakes_that_are_both_found_nobody_knows_which_is_loaded() -> None:
+    behind = {name: variant("FFTW/3", ((name,),)) for name in ("GCC/12", "NVHPC/23")}
+    modules = tree(*map(module, behind))
+    modules |= tree(*(module(own, parents=((name,),)) for name, own in behind.items()))
+    assert simulate(modules, [("load", "GCC/12"), ("load", behind["GCC/12"])]) == (
+        "GCC/12",
+        behind["GCC/12"],
+    )
+    with pytest.raises(LoadError, match="FFTW/3 may be"):
+        simulate(modules, [*(("load", name) for name in behind), ("load", behind["GCC/12"])])

@@ -313,7 +313,7 @@ def easybuild(folder: Path, scheme: EasyBuildScheme, language: Language, python:
             scheme.name(each): homes[f"{scheme.folder(each, NEWER)}:{scheme.name(each)}"]
             for each in taken
         },
-        modules=len({scheme.name(each) for each in (*OLDER, *NEWER)}),
+        modules=len(homes),
     )
 
 

@@ -105,3 +105,20 @@ def test_merging_keeps_every_module_and_every_statement(
     assert more == ()
     if [each for each in stated if each in there] == stated:
         assert notes == ()
+
+
+def test_of_several_of_a_name_the_parents_say_which_is_meant() -> None:
+    there = [module(parents=((each,),)) for each in ("GCC/12", "GCC/13")]
+    (one, other), notes = merged(
+        site(module(parents=(("GCC/12",),), home="/stated")), snapshot(*there)
+    )
+    assert {one.parents[0][0]: one.home, other.parents[0][0]: other.home} == {
+        "GCC/12": "/stated",
+        "GCC/13": None,
+    }
+    assert notes == ()
+    # One that names none is about all of them; a site may list several itself.
+    assert [each.home for each in merged(site(module(home="/x")), snapshot(*there))[0]] == [
+        "/x"
+    ] * 2
+    assert merged(site(*there), snapshot(kind="documented"))[0] == tuple(there)
