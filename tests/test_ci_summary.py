@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+# It runs on the Python of the tests' own environment alone.
+pytestmark = pytest.mark.thorough
 
 SUMMARY = Path(__file__).parent.parent / "ci" / "summary.py"
 
@@ -66,6 +70,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     done = subprocess.run(
         [sys.executable, *words, f"--junitxml={found / name}.xml", "tests"],
         cwd=folder,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
         capture_output=True,
         text=True,
         check=False,

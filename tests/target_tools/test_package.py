@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -33,6 +34,10 @@ new = (name.partition(".")[0] for name in set(sys.modules) - before)
 files = {name: getattr(sys.modules[name], "__file__", None) for name in new if name in sys.modules}
 print(json.dumps({name: file for name, file in files.items() if file}))
 """
+
+
+# Whoever calls them may have said it for them.
+NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
 
 
 @pytest.fixture
@@ -120,6 +125,12 @@ def test_a_tool_sees_no_module_of_the_folder_it_lies_in(python: str, alone: Path
 def test_those_that_may_leave_nothing_leave_nothing(alone: Path) -> None:
     for words in (["install-pip", "x"], ["smoke", "--help"]):
         subprocess.run(
-            [sys.executable, "target_tools", *words], cwd=alone, capture_output=True, check=False
+            [sys.executable, "target_tools", *words],
+            cwd=alone,
+            env={name: value for name, value in os.environ.items() if name not in NO_BYTECODE},
+            capture_output=True,
+            check=False,
         )
-    assert list(alone.rglob("__pycache__")) == []
+    # Python compiles the program of a folder before it runs any of it.
+    left = {path.name.partition(".")[0] for path in alone.rglob("*.pyc")}
+    assert left <= {"__main__"}
