@@ -120,10 +120,11 @@ fi
 here=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
 # With PyTorch: its own contract on two ranks over MPI and on four over gloo (dtypes on two), the one
-# for all frameworks with the two pairs that leave no engine and no framework out, and how ranks end on gloo.
-with_torch=(tests/test_{torch,contract,endings}.py)
+# for all frameworks with the two pairs that leave no engine and no framework out, how ranks end on gloo, and
+# the numbers of a real Horovod.
+with_torch=(tests/test_{torch,contract,endings,horovod,second_framework,soak}.py)
 repeats='mpi-1 or gloo-1 or gloo-2 or mpi-4 or allreduce_dtypes-gloo-4 or hello or splits or six_steps[mpi]'
-beside='allreduce_dtypes-gloo-2 or gloo-numpy-2 or mpi-torch-2 or test_endings and gloo-2'
+beside='allreduce_dtypes-gloo-2 or gloo-numpy-2 or mpi-torch-2 or test_endings and gloo-2 or a_real_horovod and mpi'
 [ -n "$long" ] || with_torch+=(-k "test_torch and not ($repeats) or $beside")
 
 test_with_torch() {
