@@ -3,7 +3,9 @@
 Of a package's releases most meet the same lines, are met by the same rows of knowledge and work
 with the same Pythons; of a site's modules of one name most load the same and are met by the same
 rows. Whatever holds with one of them holds with another, at another cost. So of each such group
-only those are looked at that may be the cheapest, and of thousands a few remain.
+only those are looked at that may be the cheapest, and of thousands a few remain. Among what modules
+load, a module that matters to no other one (a library of its own name) counts by its generation
+alone.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from typing import TypeVar
 from .problem import Candidate, CandidateId, Module, Problem
 
 Vector = tuple[int, ...]
+Brought = frozenset[tuple["str | None", bool]]
+"""Generation, and whether it is for builds only, of each of some modules."""
 T = TypeVar("T")
 
 
@@ -32,7 +36,7 @@ def keep(problem: Problem, relaxing: bool = False) -> Problem:
     for each in problem.candidates:
         if each.module is not None:
             inside.setdefault(each.module, []).append(each)
-    modules = frozenset(_modules(problem, traits, inside))
+    modules = _with_inert(frozenset(_modules(problem, traits, inside)), problem, traits.inert)
     groups: dict[Hashable, list[Candidate]] = {}
     for each in problem.candidates:
         if each.module is None:
@@ -61,7 +65,7 @@ def _modules(
     places = {name: n for n, name in enumerate(sorted(m.name for m in problem.modules))}
     named = frozenset(_named(problem))
     groups: dict[Hashable, list[Module]] = {}
-    for module in problem.modules:
+    for module in traits.weighty:
         candidates = own.get(module.name, ())
         components = Counter(each.component for each in candidates)
         if module.name in named or any(count > 1 for count in components.values()):
@@ -90,6 +94,56 @@ def _modules(
         else:
             for each in _least(group, [distances, ranks, place, of_remedies]):
                 yield each.name
+
+
+def _with_inert(
+    modules: frozenset[str], problem: Problem, inert: Mapping[str, Brought]
+) -> frozenset[str]:
+    """Return the modules and the inert ones that they load, directly or not."""
+    loads = {module.name: module.loads for module in problem.modules}
+    found = set(modules)
+    waiting = [*modules]
+    while waiting:
+        new = {name for name in loads[waiting.pop()] if name in inert} - found
+        found |= new
+        waiting += new
+    return frozenset(found)
+
+
+def _inert(problem: Problem) -> dict[str, Brought]:
+    """Return the modules that matter to no other one, each with the traits of all that it brings.
+
+    Nobody loads such a one explicitly: it provides nothing, replaces nothing and is no parent. What
+    it counts for where it is loaded along is its generation.
+    """
+    keys = Counter(module.key for module in problem.modules)
+    matter = {each.module for each in problem.candidates}.union(problem.preload)
+    for module in problem.modules:
+        matter.update(module.conflicts, *module.parents)
+    found: dict[str, set[tuple[str | None, bool]]] = {
+        module.name: {(module.generation, module.build_only)}
+        for module in problem.modules
+        if keys[module.key] == 1
+        and not (module.conflicts or module.families or module.parents)
+        and matter.isdisjoint((module.name, module.key))
+    }
+    loaders: dict[str, list[str]] = {}
+    for module in problem.modules:
+        for name in module.loads:
+            loaders.setdefault(name, []).append(module.name)
+    # What loads one that matters does so too.
+    waiting = [module.name for module in problem.modules if module.name not in found]
+    while waiting:
+        above = [name for name in loaders.get(waiting.pop(), ()) if found.pop(name, None)]
+        waiting += above
+    waiting = [*found]
+    while waiting:
+        below = waiting.pop()
+        for name in loaders.get(below, ()):
+            if name in found and not found[below] <= found[name]:
+                found[name] |= found[below]
+                waiting.append(name)
+    return {name: frozenset(brought) for name, brought in found.items()}
 
 
 def _named(problem: Problem) -> Iterator[str]:
@@ -125,6 +179,8 @@ class _Traits:
     """What tells modules and candidates apart, but for their ranks and names."""
 
     def __init__(self, problem: Problem, relaxing: bool) -> None:
+        self.inert = _inert(problem)
+        self.weighty = tuple(each for each in problem.modules if each.name not in self.inert)
         self._sets = _memberships(problem)
         self._distances: dict[CandidateId, dict[int, int]] = {}
         for n, want in enumerate(problem.wants if relaxing else ()):
@@ -147,8 +203,11 @@ class _Traits:
         return tuple(self._distances.get(each.id, {}).values())
 
     def of_module(self, module: Module) -> Hashable:
+        nothing: Brought = frozenset()
         return (
-            *(module.key, module.loads, module.parents, module.conflicts, module.families),
+            *(module.key, module.parents, module.conflicts, module.families),
+            tuple(name for name in module.loads if name not in self.inert),
+            nothing.union(*(self.inert.get(name, nothing) for name in module.loads)),
             *(module.generation, module.build_only),
             # Of those in whose place it may be loaded, what is brought by another one counts.
             frozenset(a for a in module.replaces if (module.key, a) in self._replaceable),

@@ -43,6 +43,21 @@ def test_five_thousand_modules_of_one_name(satisfiable: bool, tmp_path: Path) ->
         assert "1. nccl 2.54.84 (NCCL/2.54.84-fosscuda-2010a)" in errors
 
 
+def test_modules_of_one_name_that_each_load_a_library_of_their_own(tmp_path: Path) -> None:
+    """Of libraries that nothing else speaks of it does not matter which one is loaded."""
+    made = synthetic()
+    generation = made.GENERATIONS[0]
+    own = list(made._stack(0, generation))
+    for n in range(2500):
+        own.append(made._module(f"lib{n}/1", generation))
+        name = f"NCCL/2.{n // 100 + 5}.{n % 100}-fosscuda-{generation}"
+        own.append(made._module(name, generation, f"fosscuda/{generation}", f"lib{n}/1"))
+    recipe = made.RECIPE.replace('nccl: "*"', 'nccl: ">=9000"')
+    code, errors = plan(made._write(tmp_path / "site", own, recipe))
+    assert code == 3, errors
+    assert "1. nccl 2.29.99 (NCCL/2.29.99-fosscuda-2010a)" in errors
+
+
 def test_a_chain_of_a_thousand_loads(tmp_path: Path) -> None:
     made = synthetic()
     generation = made.GENERATIONS[0]

@@ -154,3 +154,57 @@ def test_a_release_that_is_alone_in_being_free_of_a_rule_is_chosen() -> None:
     stack = solve(replace(ALL, rules=(rule(slots=(NAMES - some(3),)),)))
     assert stack is not None
     assert stack.used == ((LINE, "numpy@3"),)
+
+
+def nccl(number: int, *loads: str) -> tuple[Module, Candidate]:
+    name = f"NCCL/{number}"
+    one = Candidate(f"nccl@{number}", "nccl", str(number), "module", name, 9 - number, module=name)
+    return Module(name, "NCCL", loads=loads, generation="a"), one
+
+
+def loading(*libraries: Module, more: tuple[Module, ...] = (), **values: Any) -> list[str]:
+    """Return the modules that are looked at of several NCCLs, each with a library of its own."""
+    pairs = [nccl(n, library.name) for n, library in enumerate(libraries, start=1)]
+    ids = frozenset(candidate.id for _, candidate in pairs)
+    problem = Problem(
+        modules=(*(module for module, _ in pairs), *libraries, *more),
+        candidates=tuple(candidate for _, candidate in pairs),
+        wants=(Want(Assumption("line", "nccl"), "nccl", ids),),
+        **values,
+    )
+    stack = solve(problem)
+    assert stack is not None
+    return [module.name for module in keep(problem).modules]
+
+
+def library(number: int, **more: Any) -> Module:
+    return Module(f"lib{number}/1", f"lib{number}", **{"generation": "a", **more})
+
+
+def test_of_libraries_that_matter_to_nobody_one_stands_for_all() -> None:
+    # The first one by its name, the last one by its rank.
+    alone = loading(*map(library, (1, 2, 3)))
+    assert alone == ["NCCL/1", "NCCL/3", "lib1/1", "lib3/1"]
+    deep = [library(n, loads=(f"lib{n + 10}/1",)) for n in (1, 2, 3)]
+    found = loading(*deep, more=tuple(map(library, (11, 12, 13))))
+    assert found == [*alone, "lib11/1", "lib13/1"]
+
+
+@pytest.mark.parametrize(
+    ("other", "more", "values"),
+    [
+        (library(2, generation="b"), (), {}),
+        (library(2, build_only=True), (), {}),
+        (library(2, conflicts=("NCCL",)), (), {}),
+        (library(2, families=("lib",)), (), {}),
+        (library(2), (Module("lib2/2", "lib2"),), {}),
+        (library(2), (Module("other/1", "other", conflicts=("lib2",)),), {}),
+        (library(2), (Module("other/1", "other", parents=(("lib2/1",),)),), {}),
+        (library(2), (), {"preload": ("lib2/1",)}),
+        (library(2, loads=("deep/1",)), (Module("deep/1", "deep", families=("x",)),), {}),
+    ],
+)
+def test_a_library_that_matters_is_looked_at(
+    other: Module, more: tuple[Module, ...], values: dict[str, Any]
+) -> None:
+    assert "NCCL/2" in loading(library(1), other, library(3), more=more, **values)
