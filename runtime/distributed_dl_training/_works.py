@@ -56,15 +56,18 @@ class Allreduce:
 
 
 def zeros(request: Request, local_rank: int) -> Allreduce:
-    """Return what a rank that has joined adds to ``request``."""
+    """Return what a rank that has joined adds to ``request``; it has no use for the result.
+
+    So it neither divides nor scales it: an average of integers, which Horovod's rules have, is a
+    scaled sum on the other ranks.
+    """
     grouped = bool(request.shape) and isinstance(request.shape[0], tuple)
     shapes = request.shape if grouped else (request.shape,)
     count = sum(int(numpy.prod(shape, dtype=numpy.int64)) for shape in shapes)
     target = _zeros(count, request.dtype, local_rank)
     start = request.place[1] if request.place else 0
-    return Allreduce(
-        [target], target, Op(request.op), request.prescale, request.postscale, None, start
-    )
+    op = Op.SUM if request.op == Op.AVERAGE.value else Op(request.op)
+    return Allreduce([target], target, op, 1.0, 1.0, None, start)
 
 
 def _zeros(count: int, dtype: str, local_rank: int) -> Any:

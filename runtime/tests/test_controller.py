@@ -18,7 +18,7 @@ from distributed_dl_training._core import (
 )
 from distributed_dl_training._handle import Handle
 from distributed_dl_training._settings import Settings
-from distributed_dl_training._works import Nothing
+from distributed_dl_training._works import Allreduce, Nothing
 
 from controllers import allreduce, ranks
 from fakes import wait_for
@@ -116,6 +116,22 @@ def test_join_answers_what_is_cached_and_has_no_name():
             assert list(got) == [2.0, 2.0]
 
     ranks(2, body)
+
+
+def test_integers_are_averaged_with_a_rank_that_has_joined():
+    """By Horovod's rules: a sum that is scaled (horovod/torch/mpi_ops.py:111-118 of 0.28.1)."""
+
+    def body(controller):
+        results = []
+        if controller.engine.rank == 0:
+            values = np.array([5, -5], dtype="i4")
+            request = Request("allreduce", "x", "int32", (2,), Op.AVERAGE.value)
+            work = Allreduce([values], values, Op.SUM, 1.0, 0.5)
+            results = controller.submit(Handle(request, work)).synchronize().tolist()
+        controller.submit(Handle(JOIN, Nothing())).synchronize()
+        return results
+
+    assert ranks(2, body) == [[2, -2], []]
 
 
 def test_small_ones_travel_together_long_ones_alone():
