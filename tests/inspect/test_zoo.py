@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,9 @@ from pathlib import Path
 import pytest
 import zoo
 from zoo import Made, Validate
+
+from envbuilder.inspect.checks.mpi import first_launcher, loaded_mpis
+from envbuilder.inspect.reading import read_environment
 
 Break = Callable[[Made], object]
 
@@ -251,3 +255,28 @@ def test_a_requirement_of_an_extra(made: Made, check: Validate) -> None:
     ]
     shutil.rmtree(made.metadata("asking"))
     assert not [each for each in check(made).findings if each.id == "package.requirement-missing"]
+
+
+def test_a_real_mpi(made: Made, check: Validate, need: Callable[[str], str]) -> None:
+    """Open MPI as it is installed: its libmpi, its mpiexec and its release are known as its own."""
+    mpicc, mpiexec = need("mpicc"), need("mpiexec")
+    said = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
+    version = re.search(r"\((?:Open MPI|OpenRTE)\) ([\d.]+)", said)
+    if version is None:
+        pytest.skip(f"{mpiexec} is not Open MPI's")
+    text = "#include <mpi.h>\nint rank(void) { int r; return MPI_Comm_rank(MPI_COMM_WORLD, &r); }"
+    target = made.packages / f"real{zoo.SUFFIX}"
+    words = [mpicc, "-shared", "-fPIC", "-x", "c", "-", "-o", str(target)]
+    subprocess.run(words, input=text, text=True, check=True)
+    path = str(Path(mpiexec).parent)
+    assert not [i for i in check(made, {"PATH": path}).findings if i.id.startswith("mpi.")]
+    environment = read_environment(made.prefix, {"PATH": path})
+    ((loaded,),) = loaded_mpis(environment).values()
+    assert (loaded.mpi.name, loaded.mpi.version) == ("openmpi", version[1])
+    launcher = first_launcher(environment)
+    assert launcher is not None
+    assert (launcher.name, launcher.path) == ("openmpi", mpiexec)
+    # With another one beside it, both are told.
+    zoo.module_with(made, "second", mpis(made)[1])
+    (found,) = [i for i in check(made, {"PATH": path}).findings if i.id == "mpi.two-in-process"]
+    assert f"real{zoo.SUFFIX} loads Open MPI {version[1]}, " in found.summary
