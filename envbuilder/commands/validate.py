@@ -49,7 +49,7 @@ def validate(
     """
     environment = read_environment(_prefix(name, root, context), context.environ)
     stack = stack_of(environment, context.knowledge.components)
-    facts = Facts({**stack.facts, **_backend(environment)})
+    facts = Facts({**stack.facts, **_backend(environment)}, stack.flags)
     rows = row_matches(
         context.knowledge, StackFacts(stack.versions, facts, stack.origins, complete=True)
     )

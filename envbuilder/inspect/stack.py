@@ -12,6 +12,8 @@ from ..host.mpi import COMPONENTS
 from ..model.condition import Value
 from ..model.knowledge import Component
 from ..model.validation import Observation
+from ..target_tools.distributions import INSIDE
+from ..target_tools.files import open_regular, parse_json
 from ..target_tools.names import normalize
 from .checks.mpi import loaded_mpis
 from .checks.protocol import seen
@@ -20,17 +22,23 @@ from .facts import Distribution, Environment, PackageFolder, arch_of
 # What is none is compared with nothing: who knows what it is.
 _VERSION = re.compile(r"[0-9][A-Za-z0-9.+_-]{0,63}")
 
+_LARGEST_BUILD = 4 * 1024 * 1024
+
 Origin = Literal["pip", "build", "system"]
 
 
 @dataclass(frozen=True)
 class Stack:
-    """What is there. ``places``: where each component was read; ``facts``: what conditions ask."""
+    """What is there. ``places``: where each component was read; ``facts``: what conditions ask.
+
+    ``flags``: with which a runtime was built; None: nothing says so.
+    """
 
     versions: Mapping[str, str]
     origins: Mapping[str, Origin]
     places: Mapping[str, Observation]
     facts: Mapping[str, Value]
+    flags: Mapping[str, str] | None = None
 
 
 def stack_of(environment: Environment, components: Mapping[str, Component]) -> Stack:
@@ -56,7 +64,7 @@ def stack_of(environment: Environment, components: Mapping[str, Component]) -> S
         mpi = COMPONENTS.get(loaded.mpi.name)
         if mpi and loaded.mpi.version and mpi not in versions:
             versions[mpi], places[mpi] = loaded.mpi.version, loaded.evidence(environment)
-    return Stack(versions, origins, places, _facts(environment))
+    return Stack(versions, origins, places, _facts(environment), _flags(environment, components))
 
 
 def _origin(folder: PackageFolder, each: Distribution, component: Component) -> Origin | None:
@@ -68,6 +76,23 @@ def _origin(folder: PackageFolder, each: Distribution, component: Component) -> 
         return None
     local = any(tag.rpartition("-")[2].startswith("linux_") for tag in each.tags)
     return "build" if local and component.from_source else "pip"
+
+
+def _flags(environment: Environment, components: Mapping[str, Component]) -> dict[str, str] | None:
+    """Return the flags of what envbuild built from its sources, as the wheel says them."""
+    said: dict[str, str] | None = None
+    for component in components.values():
+        found = environment.found.get(normalize(component.pip)) if component.pip else None
+        if found is None or not component.from_source or found[0].kind != "own":
+            continue
+        try:
+            with open_regular(found[1].path / INSIDE) as stream:
+                built = parse_json(stream.read(_LARGEST_BUILD).decode("utf-8", "replace"))
+            flags = dict(built["facts"]["flags"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        said = {**(said or {}), **{str(name): str(value) for name, value in flags.items()}}
+    return said
 
 
 def _facts(environment: Environment) -> dict[str, Value]:

@@ -14,6 +14,8 @@ from .names import normalize
 PATH = [folder for folder in sys.path if folder]
 ENDINGS = (".dist-info", ".egg-info")
 METADATA = ("METADATA", "PKG-INFO", "")
+# In the .dist-info of a wheel that envbuild built: what it was made of.
+INSIDE = "envbuild_build.json"
 # What is read at most. RECORD has a line for every file: some 100 bytes.
 LARGEST_METADATA = 4 * 1024 * 1024
 LARGEST_RECORD = 64 * 1024 * 1024

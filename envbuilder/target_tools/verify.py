@@ -20,7 +20,7 @@ from pathlib import Path
 import elftools
 
 from . import distributions, horovod_build
-from .distributions import PATH, records
+from .distributions import INSIDE, PATH, records
 from .elf import read_library
 from .files import is_below, read_json, real, write_json
 from .ld_so import Search
@@ -42,7 +42,7 @@ from .library_facts import (
     wrong,
 )
 from .load_libraries import loaded
-from .wheel_cache import INSIDE, differences
+from .wheel_cache import differences
 from .wheel_key import JOBS, PREFIX_WORD, prefixes_of, without_folders
 
 # Where the build tools lie, pyelftools among them.

@@ -26,6 +26,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+from .distributions import INSIDE
 from .files import ELF_MAGIC, entries, let_nobody_else_write, make_folder, read_json, sha256_of
 from .rpaths import RpathError, relocate
 from .trust import distrust
@@ -33,8 +34,6 @@ from .wheel_key import facts_of, key_of, prefixes_of
 
 KEY_DIGITS = 16
 RECORD = "record.json"
-# In the wheel's .dist-info: what it was made of goes with it into the environment.
-INSIDE = "envbuild_build.json"
 
 
 def say(text):

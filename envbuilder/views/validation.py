@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ..model.outcome import RowMatch
 from ..model.validation import CheckInfo, Finding, Validation
 from ..text import counted, filled
 from .layout import joined
@@ -62,10 +63,24 @@ def _ending(value: Validation) -> Iterator[str]:
         yield ", ".join(
             [*words, *([f"{number['info']} for information"] if number["info"] else [])]
         )
-    if value.undecided:
-        facts = sorted({name for row in value.undecided for name in row.open})
-        ids = ", ".join(row.id for row in value.undecided)
+    yield from _undecided(value.undecided)
+
+
+def _undecided(rows: Sequence[RowMatch]) -> Iterator[str]:
+    """Yield the advisories that depend on facts, those of a build's flags by their number alone."""
+    built = [row for row in rows if all(_of_build(name) for name in row.open)]
+    others = [row for row in rows if row not in built]
+    if others:
+        facts = sorted({name for row in others for name in row.open if not _of_build(name)})
+        ids = ", ".join(row.id for row in others)
         yield from filled("", f"undecided, for want of {', '.join(facts)}: {ids}", 2)
+    if built:
+        rows_ = "1 advisory" if len(built) == 1 else f"{len(built)} advisories"
+        yield f"undecided, for want of the flags that Horovod was built with: {rows_}"
+
+
+def _of_build(fact: str) -> bool:
+    return fact.startswith(("flags.", "ops."))
 
 
 @joined

@@ -14,6 +14,7 @@ from zoo import Made
 from envbuilder.cli import app
 from envbuilder.inspect.checks import CHECKS
 from envbuilder.model.validation import Validation
+from envbuilder.target_tools.distributions import INSIDE
 from tests.cli.published import planned, publish_plan
 from tests.layers import CHECKOUT
 
@@ -132,6 +133,27 @@ def test_rows_of_knowledge(made: Made, tmp_path: Path) -> None:
     assert [(each["id"], each["open"]) for each in value["undecided"]] == [("OUR-002", ["network"])]
     text = run(str(made.prefix), "--recipes", str(folder.parent)).stdout
     assert text.splitlines()[-1] == "undecided, for want of network: OUR-002"
+
+
+def test_the_flags_of_a_horovod_that_envbuild_built(made: Made) -> None:
+    """Without them what depends on them is undecided, and told by its number alone."""
+    folder = made.install("horovod", "0.28.1")
+    made.say("horovod", "WHEEL", "Tag: cp3-none-linux_x86_64\n")
+    done = run(str(made.prefix))
+    assert "undecided, for want of the flags that Horovod was built with: " in done.stdout
+    assert "flags.HOROVOD" not in done.stdout
+    before = json.loads(run(str(made.prefix), "--json").stdout)
+    assert "HVD-120" in {each["id"] for each in before["undecided"]}
+    for value in ('{"facts": {"flags": 5}}', "[]", "{", '{"facts": {"flags": {"A": ["b"]}}}'):
+        made.write(folder / INSIDE, value)
+        assert run(str(made.prefix)).exit_code in (0, 4)
+    # It says that it needs an MPI, and there is none.
+    flags = {"HOROVOD_WITH_MPI": "1", "HOROVOD_WITHOUT_PYTORCH": "1"}
+    made.write(folder / INSIDE, json.dumps({"facts": {"flags": flags}}))
+    done = run(str(made.prefix), "--json")
+    value = json.loads(done.stdout)
+    assert "HVD-120" in {each["id"] for each in value["findings"]}
+    assert not [e for each in value["undecided"] for e in each["open"] if e.startswith("flags.")]
 
 
 def test_the_list_has_every_check() -> None:
