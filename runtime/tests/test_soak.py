@@ -10,9 +10,11 @@ import pytest
 from launcher import job, why_not
 
 COUNT = os.environ.get("DDLT_TEST_COLLECTIVES", "1000")
+# Of three, two overlapping sets can be made; four ranks have another one.
+RANKS = [3, 4] if "DDLT_TEST_COLLECTIVES" in os.environ else [3]
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", RANKS)
 @pytest.mark.parametrize("engine", ["mpi", "gloo"])
 def test_many_collectives(engine: str, ranks: int) -> None:
     reason = why_not(engine)
