@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import BuildError, NoSolutionError
@@ -111,10 +111,28 @@ def _refusal(
     return NoSolutionError(
         f"the conda channels {channels} have {none} {rest} on {plan.arch}",
         *(f"py-rattler said: {line.rstrip()[:300]}" for line in lines),
-        "the target has "
-        + (", ".join(" ".join(each[:2]) for each in virtual) or "nothing")
-        + " as virtual packages; facts in the site file state them",
+        *_of_target(reason, virtual),
     )
+
+
+# How a site states what a package asks of its machines.
+_STATED = {
+    "__cuda": "driver-cuda: '12.2', the newest CUDA that its driver runs, as nvidia-smi says",
+    "__glibc": "glibc: '2.28', as ldd --version says it there",
+    "__linux": "kernel: '4.18', as uname -r says it there",
+}
+
+
+def _of_target(reason: str, virtual: Sequence[VirtualPackage]) -> Iterator[str]:
+    """Yield what packages ask of the target, and what of that is known of it."""
+    known = {name: version for name, version, _ in virtual}
+    for name, how in _STATED.items():
+        if name not in reason:
+            continue
+        if name in known:
+            yield f"the target's {name} is {known[name]}; the site file states it by facts: {how}"
+        else:
+            yield f"the target has no {name}: the site file states none by facts: {how}"
 
 
 def _archive(record: Mapping[str, Any], known: Component | None) -> CondaArchive:

@@ -69,13 +69,14 @@ def solved(planned: Plan, inputs: PlanInputs, context: Context) -> tuple[CondaAr
 
 def virtual_packages(planned: Plan, inputs: PlanInputs) -> tuple[VirtualPackage, ...]:
     """Return what the target has, as packages ask for it: as the site states it."""
-    stated = glibc_of(inputs.site, inputs.chosen.facts, inputs.snapshot)
-    glibc = stated or OLDEST_GLIBC
+    own, site = inputs.chosen.facts, inputs.site.facts
+    cuda = own.driver_cuda or site.driver_cuda
     return (
         ("__unix", "0", "0"),
-        ("__linux", inputs.chosen.facts.kernel or inputs.site.facts.kernel or "0", "0"),
-        ("__glibc", glibc, "0"),
+        ("__linux", own.kernel or site.kernel or "0", "0"),
+        ("__glibc", glibc_of(inputs.site, own, inputs.snapshot) or OLDEST_GLIBC, "0"),
         ("__archspec", "1", planned.arch),
+        *([("__cuda", cuda, "0")] if cuda else []),
     )
 
 

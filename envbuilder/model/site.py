@@ -101,6 +101,10 @@ class SiteFacts(Document):
     glibc: PlainVersion | None = None
     kernel: PlainVersion | None = None
     driver: PlainVersion | None = None
+    driver_cuda: PlainVersion | None = Field(
+        default=None,
+        description="The newest CUDA that its driver runs, as nvidia-smi says: __cuda for conda.",
+    )
     network: tuple[Name, ...] | None = None
     gpu: tuple[Line, ...] | None = Field(
         default=None, description="Compute capabilities such as sm_70; [] for no GPU."

@@ -246,7 +246,8 @@ def _nothing_there(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator
             yield f"nothing provides {want.component} there at all"
         for name, refused in sorted(inputs.request.refused):
             if name == want.component:
-                yield f"the package index does not offer {name} {refused}"
+                who = "channels do" if inputs.request.backend.channels else "package index does"
+                yield f"the {who} not offer {name} {refused}"
 
 
 def _without_candidates(inputs: ProblemInputs) -> dict[Assumption, Want]:

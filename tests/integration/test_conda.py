@@ -157,6 +157,7 @@ def test_another_package_of_the_same_name_is_refused_with_both_hashes(
     assert json.loads(envbuild("list", "--root", new, "--json").out)["environments"] == []
 
 
+@pytest.mark.long
 def test_a_bundle_needs_neither_conda_nor_py_rattler_where_it_is_installed(
     envbuild: Envbuild, created: tuple[Path, dict[str, object]], tmp_path: Path
 ) -> None:

@@ -1,0 +1,110 @@
+"""py-rattler and a program of conda's family make the same prefix of the same packages."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from channel_tools import GLIBC, engine, pip, plan
+from render_cases import build_files
+
+from envbuilder import data
+from envbuilder.backends import BACKENDS
+from envbuilder.build import prepare
+from envbuilder.channels.solve import solve
+from envbuilder.model.places import Places
+from envbuilder.model.plan import Lock
+from tests.conda_channel import PLACEHOLDER, File, Package, write_channel
+
+P = PLACEHOLDER.encode()
+FILES = {
+    "bin/tool": File(b"#!" + P + b"/bin/python\n", executable=True, mode="text"),
+    "lib/tool.so": File(b"\x7fELF" + P + b"/lib\0more\0", mode="binary"),
+}
+PACKAGES = [Package("python", "3.9.1"), Package("tool", "1.0", FILES), pip()]
+
+
+class Build:
+    """A build folder with its packages, as they are fetched."""
+
+    def __init__(self, folder: Path) -> None:
+        channel = write_channel(folder / "channel", PACKAGES)
+        planned = plan([channel], python="3.9.1", tool="1.0")
+        steps = BACKENDS["conda"].TRAITS.steps
+        planned = planned.model_copy(update={"steps": steps})
+        lock = Lock(plan=planned, artifacts=solve(planned, GLIBC, {}, engine(folder)))
+        self.prefix, self.folder = folder / "a prefix", folder / "a build"
+        prepare(self.folder, build_files(lock, Places(self.prefix, self.folder)), data.RUNTIME)
+        self.home = folder
+
+    def run(self, **env: str) -> subprocess.CompletedProcess[str]:
+        environ = {"PATH": "/usr/bin:/bin", "HOME": str(self.home), **env}
+        environ.setdefault("ENVBUILD_PYTHON", sys.executable)
+        steps = ["bash", "build.sh", "packages", "conda"]
+        return subprocess.run(steps, cwd=self.folder, env=environ, capture_output=True, text=True)
+
+    def contents(self) -> dict[str, str]:
+        files = (path for path in sorted(self.prefix.rglob("*")) if path.is_file())
+        names = {str(path.relative_to(self.prefix)): path for path in files}
+        own = ("conda-meta/", "CACHEDIR.TAG", "made-by")
+        return {
+            name: sha256(path.read_bytes()).hexdigest()
+            for name, path in names.items()
+            if not name.startswith(own)
+        }
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    return Build(tmp_path_factory.mktemp("engines"))
+
+
+def program(folder: Path, name: str) -> Path:
+    """Write the stand-in for a program of conda's family into a folder."""
+    folder.mkdir()
+    path = folder / name
+    script, checkout = Path(__file__).with_name("fake_conda.py"), Path(data.__file__).parents[1]
+    path.write_text(f'#!/bin/sh\nPYTHONPATH="{checkout}" exec "{sys.executable}" "{script}" "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def test_both_engines_make_the_same_files_of_the_same_packages(
+    build: Build, tmp_path: Path
+) -> None:
+    done = build.run()
+    assert done.returncode == 0, done.stderr
+    assert "linked by py-rattler" in done.stderr
+    first = build.contents()
+    assert {"bin/tool", "lib/tool.so", "share/pip"} <= first.keys()
+    conda = program(tmp_path / "bin", "micromamba")
+    named = build.run(ENVBUILD_CONDA=str(conda))
+    assert named.returncode == 0, named.stderr
+    assert f"linked by {conda}" in named.stderr
+    assert (build.prefix / "made-by").is_file()
+    assert build.contents() == first
+    # Where the Python has no py-rattler, what is on PATH is taken.
+    bare = tmp_path / "python3"
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    bare.chmod(0o755)
+    found = build.run(ENVBUILD_PYTHON=str(bare), PATH=f"{conda.parent}:/usr/bin:/bin")
+    assert found.returncode == 0, found.stderr
+    assert f"linked by {conda}" in found.stderr
+    assert build.contents() == first
+
+
+def test_what_an_engine_made_otherwise_is_refused(build: Build, tmp_path: Path) -> None:
+    conda = program(tmp_path / "bin", "conda")
+    broken = tmp_path / "broken"
+    broken.write_text(
+        f'#!/bin/sh\n"{conda}" "$@" || exit\necho more >>"{build.prefix}/lib/tool.so"\n'
+    )
+    broken.chmod(0o755)
+    done = build.run(ENVBUILD_CONDA=str(broken))
+    assert done.returncode == 1
+    assert "error: lib/tool.so of tool: its sha256 is " in done.stderr
+    shutil.rmtree(build.prefix)

@@ -1,0 +1,89 @@
+"""A build folder of a bundle: its conda packages become a prefix that needs no engine any more."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from channel_tools import GLIBC, engine, package, pip, plan
+from render_cases import build_files
+
+from envbuilder import data
+from envbuilder.backends import BACKENDS
+from envbuilder.build import prepare
+from envbuilder.channels.pack import pack_prefix
+from envbuilder.channels.solve import solve
+from envbuilder.errors import BuildError
+from envbuilder.model.places import Places
+from envbuilder.model.plan import Lock
+from tests.conda_channel import PLACEHOLDER, File, Package, write_channel
+
+NAMES = PLACEHOLDER.encode() + b"/share\n"
+# For another machine: what it holds is never run here.
+TOOL = Package("tool", "1.0", {"etc/tool": File(NAMES, mode="text")}, subdir="linux-ppc64le")
+
+
+def write_build(folder: Path, channel: Path) -> Path:
+    """Write a build folder with its packages, as they are fetched; return its prefix."""
+    planned = plan([channel], python="3.9.1", tool="1.0")
+    steps = BACKENDS["conda"].TRAITS.steps
+    planned = planned.model_copy(update={"arch": "ppc64le", "steps": steps})
+    lock = Lock(plan=planned, artifacts=solve(planned, GLIBC, {}, engine(folder.parent)))
+    prefix = folder.parent / "the prefix"
+    prepare(folder, build_files(lock, Places(prefix, folder)), data.RUNTIME)
+    fetched = folder / "conda-packages"
+    fetched.mkdir()
+    for path in channel.glob("*/*.conda"):
+        shutil.copy(path, fetched)
+    return prefix
+
+
+def bare_python(folder: Path) -> Path:
+    """Return a Python that sees no packages, and so no py-rattler."""
+    program = folder / "python3"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
+def test_it_is_made_without_network_and_engine(tmp_path: Path) -> None:
+    ppc64le = {"subdir": "linux-ppc64le"}
+    packages = [package("python", "3.9.1", **ppc64le), TOOL, pip()]
+    channel = write_channel(tmp_path / "channel", packages)
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    build = tmp_path / "build"
+    prefix = write_build(build, channel)
+    said: list[str] = []
+    pack_prefix(build, environ, said.append)
+    shutil.rmtree(channel)
+    assert said == []
+    assert not (build / "conda-packages").exists()
+    assert [path.name for path in build.iterdir() if path.name.startswith(".linked")] == []
+    sums = subprocess.run(
+        ["sha256sum", "--check", "--strict", "SHA256SUMS"],
+        cwd=build,
+        capture_output=True,
+        text=True,
+    )
+    assert sums.stdout == "conda-prefix.tar.gz: OK\nconda-prefix.json: OK\n"
+    steps = ["bash", "build.sh", "packages", "conda"]
+    environ["ENVBUILD_PYTHON"] = str(bare_python(tmp_path))
+    done = subprocess.run(steps, cwd=build, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "files of 3 packages are as packed" in done.stdout
+    assert (prefix / "etc" / "tool").read_text() == f"{prefix}/share\n"
+
+
+def test_a_package_that_wants_to_run_a_script_makes_no_bundle(tmp_path: Path) -> None:
+    script = {"bin/.tool-post-link.sh": File(b"rm -rf /\n")}
+    bad = Package("tool", "1.0", script, subdir="linux-ppc64le")
+    packages = [package("python", "3.9.1", subdir="linux-ppc64le"), bad, pip()]
+    channel = write_channel(tmp_path / "channel", packages)
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    write_build(tmp_path / "build", channel)
+    with pytest.raises(BuildError, match="package tool wants to run bin/.tool-post-link.sh"):
+        pack_prefix(tmp_path / "build", environ, lambda _: None)
+    assert not (tmp_path / "build" / "conda-prefix.tar.gz").exists()
