@@ -98,12 +98,6 @@ class Session:
         elif self.is_loaded(name):
             self._unload(name)
 
-    def _module(self, name: str) -> Module:
-        try:
-            return self.modules[name]
-        except KeyError:
-            raise LoadError(f"no module is called {name}") from None
-
     def _load(self, name: str) -> None:
         """Load a module with all that it loads. Chains of loads are long: nothing is recursive."""
         running = [self._loading(name)]
@@ -116,22 +110,23 @@ class Session:
 
     def _loading(self, name: str) -> Iterator[str]:
         """Carry out the load of one module, and yield what is to be loaded meanwhile."""
-        module = self._module(name)
+        module = _module(self.modules, name)
         there, active = self.state.get(module.key, ("", False))
         if active:
             if there != name and not self.autoswap:
                 raise LoadError(f"{there} is loaded, which {name} would take the place of")
             self._unload(there)
-        if not self._found(module):
+        loaded = frozenset(self.loaded())
+        if not _is_found(module, loaded):
             raise LoadError(f"{name} is not found before {', '.join(module.parents[0])}")
-        other = next(self._found_as_well(name), None)
-        if other is not None:
-            raise LoadError(f"{loaded_as(name)} may be {name} or {other}")
+        for other in _namesakes(self.modules, name):
+            if _is_found(other, loaded):
+                raise LoadError(f"{loaded_as(name)} may be {name} or {other.name}")
         _refuse_conflict(module, self.state)
         self.state[module.key] = (name, False)
         for below in module.loads:
             # Pending counts as loaded: a circle of loads ends here.
-            if self.state.get(self._module(below).key, ("",))[0] != below:
+            if self.state.get(_module(self.modules, below).key, ("",))[0] != below:
                 yield below
         others = self._join_families(module)
         # What it loads may be of its own name: that one stays then.
@@ -147,22 +142,8 @@ class Session:
             self.holders.pop(family, None)
         for other, _ in self.state.values():
             below = self.modules[other]
-            if name in chain(*below.parents) and not self._found(below):
+            if name in chain(*below.parents) and not _is_found(below, frozenset(self.loaded())):
                 raise LoadError(f"without {name}, {other} is no longer found")
-
-    def _found(self, module: Module) -> bool:
-        """Whether a tree that holds the module is open."""
-        if not module.parents:
-            return True
-        active = frozenset(self.loaded())
-        return any(active.issuperset(each) for each in module.parents)
-
-    def _found_as_well(self, name: str) -> Iterator[str]:
-        """Yield namesakes of a module that are found too: which one is loaded, nobody says."""
-        if loaded_as(name) != name:
-            for other, module in self.modules.items():
-                if other != name and loaded_as(other) == loaded_as(name) and self._found(module):
-                    yield other
 
     def _join_families(self, module: Module) -> list[str]:
         """Enter the module into its families; return the keys of those that held them."""
@@ -184,6 +165,26 @@ class Session:
                     self._unload(there)
             yield module.name
         self.reloading.discard(module.name)
+
+
+def _module(modules: Mapping[str, Module], name: str) -> Module:
+    try:
+        return modules[name]
+    except KeyError:
+        raise LoadError(f"no module is called {name}") from None
+
+
+def _is_found(module: Module, loaded: frozenset[str]) -> bool:
+    """Whether a tree that holds the module is open."""
+    return not module.parents or any(loaded.issuperset(each) for each in module.parents)
+
+
+def _namesakes(modules: Mapping[str, Module], name: str) -> Iterator[Module]:
+    """Yield other modules that are loaded by the same name."""
+    if loaded_as(name) != name:
+        for other, module in modules.items():
+            if other != name and loaded_as(other) == loaded_as(name):
+                yield module
 
 
 def _refuse_conflict(module: Module, state: Mapping[str, tuple[str, bool]]) -> None:
