@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from ..target_tools.elf import ElfError, Library, read_library
@@ -26,48 +26,56 @@ def here() -> Machine:
     return machine
 
 
-def read_all(paths: Iterable[str]) -> tuple[dict[str, Library], dict[str, str]]:
+def is_module(path: str) -> bool:
+    """Return whether Python imports a file by its name."""
+    return MODULE.fullmatch(os.path.basename(path)) is not None  # noqa: PTH119 - thousands of them
+
+
+def read_all(
+    paths: Iterable[str], packaged: Collection[str]
+) -> tuple[dict[str, Library], dict[str, str]]:
     """Return the libraries of some files, and why the others are none.
 
+    Damaged is what begins as ELF files do, and any module of *packaged*, those of packages.
     Text that is named like a library, a linker script say, is left out.
     """
     found: dict[str, Library] = {}
     damaged: dict[str, str] = {}
+    modules = {path for path in packaged if is_module(path)}
     for path in paths:
         try:
             found[path] = read_library(path)
         except FileNotFoundError:
             continue  # a link that leads nowhere, or it went in between
         except (ElfError, OSError) as error:
-            if _is_damaged(path):
+            if path in modules or is_elf(path):
                 damaged[path] = error.strerror or "" if isinstance(error, OSError) else str(error)
     return found, damaged
 
 
-def _is_damaged(path: str) -> bool:
-    """Whether what is no library should be one: modules, and what begins as ELF files do."""
-    return bool(MODULE.fullmatch(os.path.basename(path))) or is_elf(path)  # noqa: PTH119
-
-
 def natives(
-    libraries: Mapping[str, Library], program: Library | None, environ: Mapping[str, str]
+    libraries: Mapping[str, Library],
+    program: Library | None,
+    environ: Mapping[str, str],
+    packaged: Collection[str],
 ) -> tuple[NativeLibrary, ...]:
-    """Return the libraries with what ld.so finds for each in a process of *program*.
+    """Return the libraries, those of *packaged* with what ld.so finds in a process of *program*.
 
-    Without a program that can be read: in one of the same machine as most of them.
+    The others are only there to be found: the lib of a system's Python holds thousands. None: in a
+    process of the machine that most of them are for.
     """
     if not libraries:
         return ()
     if program is None:
-        (machine, _), *_ = Counter(each.machine for each in libraries.values()).most_common(1)
-        program = Library("/", machine, (), (), (), None, ())
-    search = Search(program, environ)
+        ((most, _),) = Counter(each.machine for each in libraries.values()).most_common(1)
+        program = Library("/", most, (), (), (), None, ())
+    search, machine, wanted = Search(program, environ), program.machine, frozenset(packaged)
     return tuple(
         NativeLibrary(
             path=path,
             library=library,
-            module=bool(MODULE.fullmatch(os.path.basename(path))),  # noqa: PTH119
-            tree=search.tree(path) if library.machine == program.machine else {},
+            module=path in wanted and is_module(path),
+            tree=search.tree(path) if path in wanted and library.machine == machine else {},
         )
         for path, library in sorted(libraries.items())
     )

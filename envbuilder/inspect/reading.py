@@ -45,8 +45,8 @@ def read_environment(prefix: Path, environ: Mapping[str, str]) -> Environment:
     # What wheels and conda packages put beside the packages: lib/libmpi.so.12.
     libs = {os.path.realpath(prefix / name): prefix / name for name in ("lib64", "lib")}
     beside = [path for folder in libs.values() for path in library_files(str(folder), 1)]
-    libraries, damaged = read_all(dict.fromkeys((*files, *beside)))
-    found = natives(libraries, interpreter.library, environ)
+    libraries, damaged = read_all(dict.fromkeys((*files, *beside)), files)
+    found = natives(libraries, interpreter.library, environ, files)
     conda, conda_damaged = conda_packages(prefix)
     machine = interpreter.machine or next((each.library.machine for each in found), None)
     return Environment(

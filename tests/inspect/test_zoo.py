@@ -208,6 +208,22 @@ def test_what_a_record_need_not_know(made: Made, check: Validate) -> None:
     assert check(made, hashes=True).findings == ()
 
 
+def test_what_lies_beside_the_packages_is_only_there_to_be_found(
+    made: Made, check: Validate, need: Callable[[str], str]
+) -> None:
+    """The lib of a system's Python holds what is not for Python, text and other machines too."""
+    need("gcc")
+    folder = made.prefix / "lib"
+    gone = zoo.compile_c(made.prefix.parent / "libgone.so", soname="libgone.so")
+    plugin = zoo.compile_c(folder / "plugin.so", "", str(gone))
+    made.write(folder / "text.so", "INPUT(-lm)")
+    made.write(folder / "foreign.so", other_machine(plugin.read_bytes()))
+    gone.unlink()
+    assert check(made).findings == ()
+    made.write(folder / "libcut.so.1", plugin.read_bytes()[:900])
+    assert [each.id for each in check(made).findings] == ["library.damaged"]
+
+
 def test_other_healthy_ones_have_no_errors(check: Validate) -> None:
     """The tests' own environment, and the Python that it is made with."""
     for prefix in {sys.prefix, sys.base_prefix}:
