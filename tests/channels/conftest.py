@@ -6,10 +6,8 @@ import importlib.util
 import sys
 from pathlib import Path
 
-import pytest
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "render"))
 
-for _name in ("rattler", "conda_package_streaming"):
-    if importlib.util.find_spec(_name) is None:
-        pytest.skip(f"{_name} is not installed", allow_module_level=True)
+_NEEDED = ("rattler", "conda_package_streaming")
+if any(importlib.util.find_spec(each) is None for each in _NEEDED):
+    collect_ignore_glob = ["test_*.py"]
