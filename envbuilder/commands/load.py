@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from .. import data, sources
 from ..backends import Backend, backend, prefix_parts
@@ -33,11 +33,13 @@ from ..resolve.relevant_components import relevant_components
 from ..resolve.request import Request
 from ..resolve.resolver import resolve
 from ..text import unknown
-from .channels import Reading, with_channels
 from .context import Context
 from .entries import entries
 from .options import PlanOptions
 from .site_contents import site_search, snapshot_of
+
+if TYPE_CHECKING:
+    from .channels import Reading
 
 RUNTIME_PACKAGE = "distributed_dl_training"
 
@@ -140,8 +142,17 @@ def load(choice: PlanOptions, context: Context, reading: Reading = "to plan") ->
         runtime_source=(recipe.path.parent / source).resolve() if source else data.RUNTIME,
         folders=context.folders,
         profile=profile,
-        read=lambda inputs: with_channels(inputs, context, reading),
+        read=lambda inputs: _with_channels(inputs, context, reading),
     )
+
+
+def _with_channels(inputs: PlanInputs, context: Context, reading: Reading) -> Knowledge:
+    if not inputs.backend.TRAITS.channels:
+        return inputs.knowledge.value
+    # lazy import: 5 ms, and most recipes have no channels
+    from .channels import with_channels
+
+    return with_channels(inputs, context, reading)
 
 
 def _waiving(
