@@ -32,8 +32,9 @@ def make(prefix: Path, packages: int, files: int) -> int:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(prefix)], check=True)
     site = prefix / "lib" / f"python{SERIES}" / "site-packages"
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    real = next(p for p in Path(sysconfig.get_path("platlib")).rglob(f"*{suffix}") if p.is_file())
-    body = real.read_bytes()
+    every = Path(sysconfig.get_path("platlib")).rglob(f"*{suffix}")
+    # A large one has no more to read than a small one.
+    body = min(every, key=lambda each: each.stat().st_size).read_bytes()
     for number in range(packages):
         name = "packaging" if number == 0 else f"tool{number - 1}"
         package = site / name
