@@ -119,12 +119,12 @@ if [ $# -gt 0 ] && [ -z "$long" ]; then
 fi
 here=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
-# With PyTorch: its own contract on two ranks over MPI and on four over gloo (dtypes on two), the one
-# for all frameworks with the two pairs that leave no engine and no framework out, how ranks end on gloo, and
-# the numbers of a real Horovod.
+# With PyTorch: its own contract on two ranks over MPI and on four over gloo, the one for all
+# frameworks with the two pairs that leave no engine and no framework out, how ranks end on gloo, and
+# the numbers of a real Horovod. A job runs all cases of a contract, whichever are asked for.
 with_torch=(tests/test_{torch,contract,endings,horovod,second_framework,soak}.py)
-repeats='mpi-1 or gloo-1 or gloo-2 or mpi-4 or allreduce_dtypes-gloo-4 or hello or splits or six_steps[mpi]'
-beside='allreduce_dtypes-gloo-2 or gloo-numpy-2 or mpi-torch-2 or test_endings and gloo-2 or a_real_horovod and mpi'
+repeats='mpi-1 or gloo-1 or gloo-2 or mpi-4 or hello or splits or six_steps[mpi]'
+beside='gloo-numpy-2 or mpi-torch-2 or test_endings and gloo-2 or a_real_horovod and mpi'
 [ -n "$long" ] || with_torch+=(-k "test_torch and not ($repeats) or $beside")
 
 test_with_torch() {
@@ -138,13 +138,13 @@ test_tool_on() {
 }
 
 # On the oldest that it runs on, which a change breaks by what is newer; asked for, on the newest too.
-# What lies between has never told more. Folders of tests that only compute, as those marked thorough
-# do, are not even read.
+# What lies between has never told more. Folders of tests that only compute, or that py-rattler does
+# the work of, are not even read.
 test_tool_elsewhere() {
     local each series name words code=0 marks='not integration and not network' leave=(--ignore=tests/integration)
     if [ -z "$long" ]; then
         marks+=' and not thorough and not long'
-        leave+=(--ignore=tests/{knowledge,launchers,planning,resolve})
+        leave+=(--ignore=tests/{channels,knowledge,launchers,planning,resolve})
     fi
     for each in "${pythons[@]}"; do
         series=$("$each" -c 'import sys; print("%d.%d" % sys.version_info[:2])')

@@ -79,6 +79,7 @@ def answer(root: Path) -> str:
     return run([python, "-I", "-c", "import answer_ext; print(answer_ext.answer())"]).out.strip()
 
 
+@pytest.mark.long
 def test_from_the_plan_to_a_bundle_that_builds_without_network(
     envbuild: Envbuild, tmp_path: Path, source: Path
 ) -> None:

@@ -25,6 +25,9 @@ from tests.cli.published import planned
 from tests.made_up_files import locked
 from tests.users import NUMBERS, TEAM, Users, make_users
 
+# Users, groups and modes are the kernel's, whatever the Python.
+pytestmark = pytest.mark.thorough
+
 # Publishes the environment of a lock, by the functions of create and with a build that made a file.
 PUBLISH = """
 import sys
