@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler
@@ -170,6 +172,9 @@ def test_what_was_read_is_taken_for_an_hour_and_while_the_channel_is_gone(tmp_pa
         first = told.read()
         assert told.lines == []
         write_channel(folder, [python("3.12.1")])
+        # A server tells times in seconds: what is written within one would be "not modified".
+        for file in folder.rglob("repodata*"):
+            os.utime(file, (time.time() + 2,) * 2)
         assert told.read(0.5) == first
         assert told.lines == ["the conda channels mine are as they were read 30 min ago"]
         assert [each[0] for each in rows(told.read(anew=True), "python")] == ["3.11.7", "3.12.1"]

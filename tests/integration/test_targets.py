@@ -118,7 +118,7 @@ def test_a_further_target_is_a_module_and_a_line(
     lock: Lock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def make(stages: Stages) -> BundleResult:
-        locked = stages.lock()
+        locked = stages.lock(stages.output / "downloads")
         stages.write(stages.output / "only-scripts", {"lock.json": locked.text()})
         return BundleResult(
             environment=locked.plan.recipe,

@@ -38,6 +38,10 @@ YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)
 HYDRA_CRASHED = HYDRA_KILLED.replace(": 9", ": 11").replace("signal 9", "signal 11")
 
 
+# Seen where a rank crashed and hydra had ended the other before it looked.
+HYDRA_OTHER = HYDRA_KILLED.replace("PID 101", "PID 100").replace("signal 9", "signal 11")
+
+
 @pytest.fixture
 def verdict(tmp_path: Path) -> Any:
     def of(*ranks: Rank, expected: Any = None, **outcome: Any) -> SmokeResult:
@@ -398,6 +402,19 @@ def test_a_crash_keeps_the_stack_that_its_fault_handler_wrote(verdict: Any) -> N
     stacks = {rank.source: "Fatal Python error: Segmentation fault"}
     result = verdict(Rank(0, stop_in=SMALL), rank, log=HYDRA_CRASHED, code=11, stacks=stacks)
     assert result.stacks == {"rank 1": "Fatal Python error: Segmentation fault"}
+
+
+def test_a_crash_is_told_from_the_end_that_hydra_made_of_another(verdict: Any) -> None:
+    """hydra and who watched named rank 0, which hydra ended in the moment of the crash."""
+    ended, crashed = Rank(0, stop_in=LARGE), Rank(1, stop_in=SMALL)
+    stacks = {crashed.source: "Fatal Python error: Segmentation fault"}
+    result = verdict(
+        ended, crashed, log=HYDRA_OTHER, code=11, stacks=stacks, first_gone=ended.source
+    )
+    assert result.reasons == (
+        "rank 1 died in allreduce int32 of 4 bytes: killed by signal 11 (SIGSEGV); its record "
+        "stops there",
+    )
 
 
 def test_a_hang_of_all(verdict: Any) -> None:

@@ -38,17 +38,22 @@ BY_RANK = [
 class RankFailures:
     """What a launcher's log says ended a process, by process id or by rank.
 
-    ``doubtful``: processes that the launcher may have ended itself.
+    ``doubtful``: processes that the launcher may have ended itself. ``crash``: the signal that
+    some process died of, where only one that the launcher ended is named.
     """
 
     def __init__(self, log):
         self.by_pid, self.by_rank, self.doubtful = {}, of_horovodrun(log), set()
+        self.crash = None
         hydra_signal = HYDRA_SIGNAL.search(log)
         for pid, code in HYDRA.findall(log):
             killed = bool(hydra_signal) and hydra_signal.group(1) == code
             self.by_pid[int(pid)] = killed_by(code) if killed else f"exit code {code}"
-            if killed and code == HYDRA_ENDS_WITH:
+            if hydra_signal and code == HYDRA_ENDS_WITH:
                 self.doubtful.add(int(pid))
+                self.by_pid[int(pid)] = killed_by(code)
+                # Of processes that end in one moment hydra may name one, and the other's signal.
+                self.crash = None if killed else killed_by(hydra_signal.group(1))
         for code, pid in TORCHRUN.findall(log):
             self.by_pid[int(pid)] = exit_text(int(code))
         for form in BY_RANK:

@@ -159,10 +159,13 @@ def deaths(ranks, outcome, expected, names):
     # Beside a rank that failed, the last one was most likely ended by the launcher.
     alone = len(unfinished) == 1 and not any(record.failure for record in ranks)
     reported = [r for r in unfinished if failures.certain(r) or (alone and failures.of(r))]
-    reported = first or reported
+    # Nothing was waited for yet: a stack is what a rank left as it crashed.
+    crashed = [r for r in unfinished if failures.crash and r.source in outcome.stacks]
+    reported = crashed or first or reported
     if reported:
         return [
-            f"{names[r.source]} died {place(r)}: {failures.of(r) or ending}; its record stops there"
+            f"{names[r.source]} died {place(r)}: "
+            f"{(failures.crash if crashed else failures.of(r)) or ending}; its record stops there"
             # A library that cannot start says why on the way out, and nowhere else.
             + ("" if r.world else from_log(outcome))
             for r in reported
