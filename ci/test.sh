@@ -120,11 +120,11 @@ fi
 here=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
 # With PyTorch: its own contract on two ranks over MPI and on four over gloo, the one for all
-# frameworks with the two pairs that leave no engine and no framework out, how ranks end on gloo, and
-# the numbers of a real Horovod. A job runs all cases of a contract, whichever are asked for.
+# frameworks over gloo (the other lanes run it with numpy over MPI), how ranks end on gloo, and the
+# numbers of a real Horovod. A job runs all cases of a contract, whichever are asked for.
 with_torch=(tests/test_{torch,contract,endings,horovod,second_framework,soak}.py)
 repeats='mpi-1 or gloo-1 or gloo-2 or mpi-4 or hello or splits or six_steps[mpi]'
-beside='gloo-numpy-2 or mpi-torch-2 or test_endings and gloo-2 or a_real_horovod and mpi'
+beside='test_contract.py and gloo-torch-2 or test_endings and gloo-2 or a_real_horovod and mpi'
 [ -n "$long" ] || with_torch+=(-k "test_torch and not ($repeats) or $beside")
 
 test_with_torch() {

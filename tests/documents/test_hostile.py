@@ -107,18 +107,21 @@ hypothesis_settings = settings(
 )
 
 
+@pytest.mark.thorough
 @hypothesis_settings
 @given(data=st.binary(max_size=400))
 def test_random_bytes(data: bytes, tmp_path: Path, known: Knowledge) -> None:
     check(tmp_path / f"{STEM}.yaml", data, known)
 
 
+@pytest.mark.thorough
 @hypothesis_settings
 @given(data=st.text(alphabet=" \n\t-:[]{},&*!|>'\"%@`#?<a1._~", max_size=200))
 def test_random_yaml(data: str, tmp_path: Path, known: Knowledge) -> None:
     check(tmp_path / f"{STEM}.yaml", data.encode(), known)
 
 
+@pytest.mark.thorough
 @hypothesis_settings
 @given(
     position=st.integers(0, len(RECIPE)),

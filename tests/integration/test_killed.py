@@ -144,8 +144,15 @@ def test_killed_at_a_moment_then_repeated(
         assert (f"{name}/1 holds exactly this already" in done.err) == (moment == "set_default")
 
 
+@pytest.mark.parametrize(
+    "moments",
+    [
+        pytest.param(KINDS, id="of each kind"),
+        pytest.param(MOMENTS, id="all", marks=pytest.mark.long),
+    ],
+)
 def test_killed_again_and_again_then_resumed(
-    envbuild: Envbuild, built_root: Path, tmp_path: Path
+    moments: tuple[str, ...], envbuild: Envbuild, built_root: Path, tmp_path: Path
 ) -> None:
     """One environment, number 1 published; each next try goes on where the last was killed."""
     first, second = (small_lock(built_root, "demo", summary) for summary in ("first", "second"))
@@ -156,7 +163,7 @@ def test_killed_again_and_again_then_resumed(
 
     small_recipe(tmp_path, "demo", summary="second")
     case = Case(root, recipe, second, options=("--resume",))
-    for moment in MOMENTS:
+    for moment in moments:
         case.kill_at(moment, WITH_CHILDREN if MOMENTS.index(moment) % 2 else ALONE)
         now = published_state(root, "demo")
         assert {path: now.get(path) for path in before} == before, f"killed at {moment}"
