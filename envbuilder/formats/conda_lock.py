@@ -5,7 +5,7 @@ https://conda.github.io/conda-lock/output/#unified-lockfile
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..documents.source import Source
@@ -79,10 +79,12 @@ def _entry(reading: Reading, holder: Pairs) -> CondaEntry | PipEntry | None:
     hashes = pairs_at(holder, "hash")
     if url is None or manager is None:
         return None
-    if manager == "conda":
-        return reading.conda(url, holder.place, hashes, None, depends)
-    if manager == "pip":
-        return reading.pip(holder, url, hashes, depends)
+    readers: dict[str, Callable[[], CondaEntry | PipEntry | None]] = {
+        "conda": lambda: reading.conda(url, holder.place, hashes, None, depends),
+        "pip": lambda: reading.pip(holder, url, hashes, depends),
+    }
+    if manager in readers:
+        return readers[manager]()
     reading.wrong(holder.index["manager"][1].place, f"no manager is called {manager}: conda or pip")
     return None
 

@@ -13,8 +13,9 @@ from ..documents.source import Source
 from ..documents.tree import Node, Pairs, Scalar
 from ..documents.yaml_nodes import parse
 from ..errors import Place
+from ..target_tools.names import USER, without_credentials
 from ..text import shown
-from .packages import PackageList, spec_name, url_fault, without_credentials
+from .packages import PackageList, spec_name, url_fault
 from .reading import Reading, node_at
 from .writing import yaml_text
 
@@ -25,7 +26,6 @@ _SPEC = re.compile(
     r"(?:[^\s\[\]]+::)?[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:\s*[=<>!~ ][^\[\]]*)?(?:\[[^\[\]]*\])?"
 )
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_USER = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _spec(reading: Reading, node: Node, places: dict[str, Place]) -> list[str]:
         if fault:
             reading.wrong(node.place, f"not the URL of a conda package: {shown(text)}: {fault}")
     else:
-        found = _USER.sub("", text)
+        found = USER.sub("", text)
         if found != text:
             reading.note(node.place, f"the credentials of {shown(found)} are left out")
         text = found
@@ -114,7 +114,7 @@ def _pip(reading: Reading, node: Pairs, places: dict[str, Place]) -> list[str]:
             if not isinstance(item, Scalar):
                 reading.wrong(item.place, "each of pip must be text")
                 continue
-            text = _USER.sub("", item.text.strip())
+            text = USER.sub("", item.text.strip())
             if text != item.text.strip():
                 reading.note(item.place, f"the credentials of {shown(text)} are left out")
             places.setdefault(text, item.place)

@@ -24,8 +24,6 @@ _SUBDIR = re.compile(r"noarch|[a-z]+-[a-z0-9]+")
 # What a lock takes for one, too.
 _URL = re.compile(r"(?:https?|file)://[^\s#?'\"`$\\<>|;&\[\]]+")
 # User and password, and the token that anaconda.org puts into the path.
-_USER = re.compile(r"(?<=://)[^/\s]*@")
-_TOKEN = re.compile(r"(?<=[^:/]/)t/[A-Za-z0-9-]+/")
 
 
 @dataclass(frozen=True)
@@ -126,11 +124,6 @@ def url_fault(url: str) -> str | None:
 def _stem(filename: str) -> str | None:
     ending = next((each for each in ENDINGS if filename.endswith(each)), None)
     return filename[: -len(ending)] if ending else None
-
-
-def without_credentials(url: str) -> str:
-    """Return a URL without user, password and anaconda.org's token; a channel's name as it is."""
-    return _TOKEN.sub("", _USER.sub("", url), count=1) if "://" in url else url
 
 
 def platform_of(entries: Iterable[CondaEntry]) -> str | None:

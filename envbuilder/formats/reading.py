@@ -9,8 +9,9 @@ from typing import NoReturn
 
 from ..documents.tree import Items, Node, Pairs, Scalar
 from ..errors import DocumentError, Place, Problem
+from ..target_tools.names import without_credentials
 from ..text import shown
-from .packages import CondaEntry, PipEntry, url_fault, without_credentials
+from .packages import CondaEntry, PipEntry, url_fault
 
 _HASHES = {"sha256": re.compile(r"[0-9a-f]{64}"), "md5": re.compile(r"[0-9a-f]{32}")}
 MOST_VALUES = 2_000_000

@@ -28,6 +28,8 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
+from .names import without_credentials
+
 # Of a record, what is asked of it.
 KEYS = ("name", "version", "build", "build_number", "subdir", "md5", "sha256", "size", "depends")
 # What a solve may take: minutes are normal for channels of 500,000 records.
@@ -42,17 +44,6 @@ class RequestError(Exception):
         super().__init__(" ".join(without_credentials(word) for word in text.split(" ")))
         self.kind = kind
         self.channel = channel
-
-
-def without_credentials(url):
-    """Return a URL without user, password and token; another word stays as it is."""
-    scheme, mark, rest = url.partition("://")
-    if not mark:
-        return url
-    host, slash, path = rest.partition("/")
-    if path.startswith("t/"):
-        path = path.split("/", 2)[-1]
-    return scheme + mark + host.rpartition("@")[2] + slash + path
 
 
 def described(record):

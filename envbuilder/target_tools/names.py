@@ -1,6 +1,10 @@
-"""Names and releases of distributions, as the index and the files of packages write them."""
+"""Names and releases of packages, as indexes, channels and the files of packages write them."""
 
 import re
+
+# Of a URL, wherever it stands in a text: a password may hold an @ itself.
+USER = re.compile(r"(?<=://)[^/\s]*@")
+TOKEN = re.compile(r"(?<=[^:/]/)t/[A-Za-z0-9_-]+/")
 
 
 def normalize(name: str) -> str:
@@ -11,3 +15,8 @@ def normalize(name: str) -> str:
 def release(version):
     """Return the numbers that a version begins with, to compare releases: (0, 28, 1)."""
     return tuple(int(part) for part in re.match(r"[\d.]*\d", version).group().split("."))
+
+
+def without_credentials(url: str) -> str:
+    """Return a channel's URL without user, password and anaconda.org's token; a name as it is."""
+    return TOKEN.sub("", USER.sub("", url), count=1) if "://" in url else url

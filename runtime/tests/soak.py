@@ -26,7 +26,7 @@ SAMPLES = 10
 JOINS, SETS = 10, 25  # steps between joins, and until a set is removed and added again
 
 
-class Asked(NamedTuple):
+class Pending(NamedTuple):
     """A collective under way, and what must come of it."""
 
     handle: Any
@@ -46,35 +46,35 @@ def values(rank: int, number: int, count: int) -> Any:
     return ((np.arange(count) * 3 + rank * 5 + number) % 8).astype(dtype)
 
 
-def reduce_sum(group: Group, number: int, count: int, name: Any) -> Asked:
+def reduce_sum(group: Group, number: int, count: int, name: Any) -> Pending:
     parts = [values(rank, number, count) for rank in group.members]
     mine = values(hvd.rank(), number, count)
     handle = hvd.allreduce_async(mine, name=name, op=hvd.Sum, process_set=group.process_set)
-    return Asked(handle, sum(parts[1:], parts[0]))
+    return Pending(handle, sum(parts[1:], parts[0]))
 
 
-def reduce_max(group: Group, number: int, count: int, name: Any) -> Asked:
+def reduce_max(group: Group, number: int, count: int, name: Any) -> Pending:
     parts = [values(rank, number, count) for rank in group.members]
     mine = values(hvd.rank(), number, count)
     handle = hvd.allreduce_async(mine, name=name, op=hvd.Max, process_set=group.process_set)
-    return Asked(handle, np.maximum.reduce(parts))
+    return Pending(handle, np.maximum.reduce(parts))
 
 
-def gather(group: Group, number: int, count: int, name: Any) -> Asked:
+def gather(group: Group, number: int, count: int, name: Any) -> Pending:
     parts = [values(rank, number, (count * (rank + 1)) % 50) for rank in group.members]
     mine = values(hvd.rank(), number, (count * (hvd.rank() + 1)) % 50)
     handle = hvd.allgather_async(mine, name=name, process_set=group.process_set)
-    return Asked(handle, np.concatenate(parts))
+    return Pending(handle, np.concatenate(parts))
 
 
-def broadcast(group: Group, number: int, count: int, name: Any) -> Asked:
+def broadcast(group: Group, number: int, count: int, name: Any) -> Pending:
     root = group.members[number % len(group.members)]
     mine = values(hvd.rank(), number, count)
     handle = hvd.broadcast_async(mine, root, name=name, process_set=group.process_set)
-    return Asked(handle, values(root, number, count))
+    return Pending(handle, values(root, number, count))
 
 
-def scatter(group: Group, number: int, count: int, name: Any) -> Asked:
+def scatter(group: Group, number: int, count: int, name: Any) -> Pending:
     rows = count % 9
     parts = [values(rank, number, rows) for rank in group.members]
     size, place = len(group.members), group.members.index(hvd.rank())
@@ -82,22 +82,22 @@ def scatter(group: Group, number: int, count: int, name: Any) -> Asked:
     start = sum(shares[:place])
     mine = values(hvd.rank(), number, rows)
     handle = hvd.reducescatter_async(mine, name=name, op=hvd.Sum, process_set=group.process_set)
-    return Asked(handle, sum(parts[1:], parts[0])[start : start + shares[place]])
+    return Pending(handle, sum(parts[1:], parts[0])[start : start + shares[place]])
 
 
-def exchange(group: Group, number: int, count: int, name: Any) -> Asked:
+def exchange(group: Group, number: int, count: int, name: Any) -> Pending:
     size, place = len(group.members), group.members.index(hvd.rank())
     parts = [values(rank, number, size) for rank in group.members]
     mine = values(hvd.rank(), number, size)
     handle = hvd.alltoall_async(mine, name=name, process_set=group.process_set)
-    return Asked(handle, np.array([part[place] for part in parts]))
+    return Pending(handle, np.array([part[place] for part in parts]))
 
 
-KINDS: Tuple[Callable[[Group, int, int, Any], Asked], ...]
+KINDS: Tuple[Callable[[Group, int, int, Any], Pending], ...]
 KINDS = (reduce_sum, reduce_max, gather, broadcast, scatter, exchange, reduce_sum, reduce_sum)
 
 
-def check(asked: Asked) -> None:
+def check(asked: Pending) -> None:
     got = hvd.synchronize(asked.handle)
     got = got[0] if isinstance(got, tuple) else got
     assert got.dtype == asked.want.dtype and got.tobytes() == asked.want.tobytes(), (

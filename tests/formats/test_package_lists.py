@@ -18,6 +18,7 @@ from envbuilder.formats.packages import CondaEntry, PackageList, PipEntry, in_or
 
 DATA = Path(__file__).parent / "data"
 FORGE = "https://conda.anaconda.org/conda-forge"
+MADE_UP = "https://channel.example/tests"
 Read = Callable[[str], tuple[PackageList, tuple[str, ...]]]
 READERS: dict[str, Read] = {
     "explicit": lambda text: explicit.read(source_of(text.encode(), "list.txt")),
@@ -31,42 +32,42 @@ def test_a_file_of_conda_lock() -> None:
     source = read_source(DATA / "conda-lock.yml")
     found, notes = conda_lock.read(source, "linux-64")
     assert notes == ()
-    assert (found.platform, found.channels) == ("linux-64", ("conda-forge",))
+    assert (found.platform, found.channels) == ("linux-64", ("tests",))
     said = [(each.name, each.version, each.build, each.subdir) for each in found.conda]
     assert said == [
-        ("_libgcc_mutex", "0.1", "conda_forge", "linux-64"),
-        ("_openmp_mutex", "4.5", "2_gnu", "linux-64"),
-        ("libgomp", "13.2.0", "h807b86a_2", "linux-64"),
-        ("python", "3.12.0", "hab00c5b_0_cpython", "linux-64"),
-        ("tzdata", "2023c", "h71feb2d_0", "noarch"),
+        ("answer", "4.5", "2_gnu", "linux-64"),
+        ("base_mutex", "0.1", "only", "linux-64"),
+        ("header", "13.2.0", "h1a2b3c4_2", "linux-64"),
+        ("python", "3.12.0", "h9a8b7c6_0_cpython", "linux-64"),
+        ("zones", "2023c", "h5d6e7f8_0", "noarch"),
     ]
-    mutex = found.conda[1]
-    assert mutex.channel == FORGE
-    assert mutex.md5 == "73aaf86a425cc6e73fcf236a5a46396d"
-    assert mutex.sha256 == "fbe2c5e56a653bebb982eda4876a9178aedfc2b545f25d0ce9c4c0b508253d22"
-    assert mutex.depends == ("_libgcc_mutex 0.1", "libgomp >=7.5.0")
-    assert [(each.name, each.version) for each in found.pip] == [("certifi", "2023.7.22")]
+    answer = found.conda[0]
+    assert answer.channel == MADE_UP
+    assert answer.md5 == "d53bce463a776369402c5e7eb2d72d15"
+    assert answer.sha256 == "84871c5d3de3484754d35e5fa6646b73da6ea49a094e3353cb3c679076dc27b7"
+    assert answer.depends == ("base_mutex 0.1", "header >=7.5.0")
+    assert [(each.name, each.version) for each in found.pip] == [("pure", "2023.7.22")]
     other, _ = conda_lock.read(source, "linux-aarch64")
-    assert [each.name for each in other.conda] == ["_openmp_mutex", "libgomp", "python", "tzdata"]
+    assert [each.name for each in other.conda] == ["answer", "header", "python", "zones"]
 
 
 def test_a_file_of_pixi() -> None:
     source = read_source(DATA / "pixi.lock")
     found, notes = pixi_lock.read(source, "linux-64")
     assert notes == ()
-    assert (found.channels, found.indexes) == ((f"{FORGE}/",), ("https://pypi.org/simple",))
+    assert (found.channels, found.indexes) == ((f"{MADE_UP}/",), ("https://index.example/simple",))
     assert [each.name for each in found.conda] == [
-        "_libgcc_mutex",
-        "_openmp_mutex",
-        "annotated-types",
-        "bzip2",
-        "libgomp",
+        "answer",
+        "base_mutex",
+        "header",
+        "kinds",
+        "press",
     ]
-    assert found.conda[1].depends == ("_libgcc_mutex 0.1 conda_forge", "libgomp >=7.5.0")
-    assert found.conda[1].size == 23621
+    assert found.conda[0].depends == ("base_mutex 0.1 only", "header >=7.5.0")
+    assert found.conda[0].size == 21814
     dev, _ = pixi_lock.read(source, "linux-64", "dev")
     assert [(each.name, each.version, each.sha256) for each in dev.pip] == [
-        ("ty", "0.0.1a21", "1474d883129bb63da3b2380fc7ead824cd3baf6a9551e6aa476ffefc58057af3")
+        ("tool", "0.0.1a21", "0002e21d5be396e46a5911e34f21f1e4553eb2ae4752dd98820e8c3ba3019697")
     ]
 
 
@@ -397,9 +398,11 @@ def test_packages_of_another_category_are_named() -> None:
 def test_pixi_reads_what_is_written(tmp_path: Path) -> None:
     rattler = pytest.importorskip("rattler")
     file = tmp_path / "pixi.lock"
-    wheel = "https://files.pythonhosted.org/packages/ty-1.10-py3-none-any.whl"
+    wheel = "https://files.example/ty-1.10-py3-none-any.whl"
     pip = (PipEntry("ty", "1.10", wheel, "e" * 64),)
-    packages = PackageList("linux-64", (FORGE,), WHOLE.conda, pip, ("https://pypi.org/simple",))
+    packages = PackageList(
+        "linux-64", (FORGE,), WHOLE.conda, pip, ("https://index.example/simple",)
+    )
     file.write_text(pixi_lock.write(packages), encoding="utf-8")
     environment = rattler.LockFile.from_path(file).default_environment()
     platform = next(iter(environment.platforms()))

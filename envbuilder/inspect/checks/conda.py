@@ -7,18 +7,18 @@ from collections.abc import Iterator
 
 from ...target_tools.names import normalize
 from ..facts import CondaPackage, Distribution, Environment
-from .protocol import Found, check, seen
+from .protocol import Violation, check, seen
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
-def _damaged(environment: Environment) -> Iterator[Found]:
+def _damaged(environment: Environment) -> Iterator[Violation]:
     for path, why in sorted(environment.conda_damaged.items()):
         where = environment.short(path)
-        yield Found(f"{where}: {why}", (seen(where, "JSON", why),))
+        yield Violation(f"{where}: {why}", (seen(where, "JSON", why),))
 
 
-def _missing(environment: Environment) -> Iterator[Found]:
+def _missing(environment: Environment) -> Iterator[Violation]:
     there = {each.name for each in environment.conda}
     for each in environment.conda:
         for text in each.depends:
@@ -26,7 +26,7 @@ def _missing(environment: Environment) -> Iterator[Found]:
             name = _NAME.match(text.rpartition("::")[2].strip())
             # __glibc and its like are of the machine.
             if name and not name[0].startswith("__") and name[0] not in there:
-                yield Found(
+                yield Violation(
                     f"{each} depends on {name[0]}, which is not installed",
                     (seen(environment.short(each.path), "depends", text),),
                 )
@@ -45,9 +45,9 @@ def replaced(environment: Environment) -> Iterator[tuple[CondaPackage, Distribut
                 yield each, found[1]
 
 
-def _replaced(environment: Environment) -> Iterator[Found]:
+def _replaced(environment: Environment) -> Iterator[Violation]:
     for package, other in replaced(environment):
-        yield Found(
+        yield Violation(
             f"conda has {package}, and {other} lies over it",
             (
                 seen(environment.short(package.path), "version", package.version),

@@ -17,7 +17,7 @@ from ...target_tools.files import CHUNK, open_regular
 from ...text import counted
 from ..facts import Distribution, Environment, Installed, RecordedFile
 from .conda import replaced
-from .protocol import Check, Found, check, seen
+from .protocol import Check, Violation, check, seen
 
 _RECORD = "https://packaging.python.org/en/latest/specifications/recording-installed-packages/"
 # What a file system, or the order of writing, puts between a file and the RECORD written after it.
@@ -43,28 +43,28 @@ def _disputed(environment: Environment) -> dict[str, tuple[Installed, Installed]
     return found
 
 
-def _overwritten(environment: Environment) -> Iterator[Found]:
+def _overwritten(environment: Environment) -> Iterator[Violation]:
     shared: dict[tuple[Installed, Installed], list[str]] = defaultdict(list)
     for path, owners in _disputed(environment).items():
         shared[owners].append(path)
     for (one, other), paths in shared.items():
-        yield Found(
+        yield Violation(
             f"{one} and {other} both installed {counted(len(paths), 'file')} with other content",
             tuple(seen(environment.short(path), "RECORD", "twice") for path in sorted(paths)),
         )
 
 
-def _gone(environment: Environment) -> Iterator[Found]:
+def _gone(environment: Environment) -> Iterator[Violation]:
     for each in _owners(environment):
         gone = [file.path for file in each.files if environment.states[file.path] is None]
         if gone:
-            yield Found(
+            yield Violation(
                 f"{each} lacks {counted(len(gone), 'file')} that it installed",
                 tuple(seen(environment.short(path), "RECORD", "missing") for path in gone),
             )
 
 
-def _changed(environment: Environment, hashes: bool) -> Iterator[Found]:
+def _changed(environment: Environment, hashes: bool) -> Iterator[Violation]:
     disputed = _disputed(environment)
     for each in _owners(environment):
         written = _written(each)
@@ -76,7 +76,7 @@ def _changed(environment: Environment, hashes: bool) -> Iterator[Found]:
                 if why is not None:
                     evidence.append(seen(environment.short(file.path), *why))
         if evidence:
-            yield Found(
+            yield Violation(
                 f"{each} has {counted(len(evidence), 'file')} not as installed", tuple(evidence)
             )
 
@@ -120,7 +120,7 @@ def _hash(path: str, algorithm: str) -> str | None:
     return base64.urlsafe_b64encode(whole.digest()).decode().rstrip("=")
 
 
-def _published(environment: Environment, hashes: bool) -> Iterator[Found]:
+def _published(environment: Environment, hashes: bool) -> Iterator[Violation]:
     """Compare a prefix of a root with the manifest that was recorded when it was published."""
     path = Path(f"{environment.prefix}.evidence", "manifest.json")
     if not is_file(path):
@@ -129,17 +129,19 @@ def _published(environment: Environment, hashes: bool) -> Iterator[Found]:
         recorded = manifest.read(path)
         lines = manifest.compare(environment.prefix, recorded, hashes, run_python=False)
     except (OSError, ValueError) as error:
-        yield Found(f"its manifest cannot be compared: {error}", (seen(path, "manifest", error),))
+        yield Violation(
+            f"its manifest cannot be compared: {error}", (seen(path, "manifest", error),)
+        )
         return
     if lines:
         parts = (line.rpartition(": ") for line in lines)
-        yield Found(
+        yield Violation(
             f"{counted(len(lines), 'file')} not as published",
             tuple(seen(name, "manifest", what) for name, _, what in parts),
         )
 
 
-def _twice(environment: Environment) -> Iterator[Found]:
+def _twice(environment: Environment) -> Iterator[Violation]:
     for folder in environment.folders:
         if folder.kind != "own":
             continue
@@ -149,17 +151,17 @@ def _twice(environment: Environment) -> Iterator[Found]:
         for those in named.values():
             if len(those) > 1:
                 versions = " and ".join(each.version for each in those)
-                yield Found(
+                yield Violation(
                     f"{those[0].name} is installed as {versions}",
                     tuple(seen(environment.short(d.path), "Version", d.version) for d in those),
                 )
 
 
-def _damaged(environment: Environment) -> Iterator[Found]:
+def _damaged(environment: Environment) -> Iterator[Violation]:
     for each in environment.distributions:
         if each.problem:
             where = environment.short(each.path)
-            yield Found(f"{each}: {each.problem}", (seen(where, "metadata", each.problem),))
+            yield Violation(f"{each}: {each.problem}", (seen(where, "metadata", each.problem),))
 
 
 CHECKS = (

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from ...host import glibc_version
 from ...target_tools.elf import machine_words
 from ..facts import Environment, NativeLibrary
-from .protocol import Found, check, seen
+from .protocol import Violation, check, seen
 
 # The driver's libraries are on machines with a GPU alone; login nodes have none.
 _DRIVER = re.compile(r"lib(cuda|nvidia-ml|nvcuvid|nvidia-encode)\.so\b")
 _LD_SO = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
 
 
-def _missing(environment: Environment) -> Iterator[Found]:
+def _missing(environment: Environment) -> Iterator[Violation]:
     if not environment.native:
         return
     for each in environment.libraries:
@@ -26,7 +26,7 @@ def _missing(environment: Environment) -> Iterator[Found]:
         where = environment.short(each.path)
         for name in lacking:
             direct = name in each.library.needed
-            yield Found(
+            yield Violation(
                 f"{environment.name(each.path)} needs {name}"
                 + ("" if direct else " (through another library)"),
                 (seen(where, "NEEDED" if direct else "NEEDED of what it needs", name),),
@@ -35,7 +35,7 @@ def _missing(environment: Environment) -> Iterator[Found]:
             )
 
 
-def _other_machine(environment: Environment) -> Iterator[Found]:
+def _other_machine(environment: Environment) -> Iterator[Violation]:
     machine = environment.interpreter.machine
     if machine is None:
         return
@@ -43,28 +43,28 @@ def _other_machine(environment: Environment) -> Iterator[Found]:
         if each.module and each.library.machine != machine:
             what, where = environment.name(each.path), environment.short(each.path)
             words = machine_words(each.library.machine)
-            yield Found(
+            yield Violation(
                 f"{what} is for {words}, its Python for {machine_words(machine)}",
                 (seen(where, "e_machine", words),),
             )
 
 
-def _damaged(environment: Environment) -> Iterator[Found]:
+def _damaged(environment: Environment) -> Iterator[Violation]:
     for path, why in sorted(environment.damaged.items()):
         where = environment.short(path)
-        yield Found(
+        yield Violation(
             f"{environment.name(path)} is no library: {why}", (seen(where, "ELF header", why),)
         )
 
 
-def _newer_glibc(environment: Environment) -> Iterator[Found]:
+def _newer_glibc(environment: Environment) -> Iterator[Violation]:
     here = _release(glibc_version() or "") if environment.native else None
     for each in environment.libraries if here else ():
         wanted = _glibc_of(each)
         if wanted is not None and here is not None and wanted > here:
             what, where = environment.name(each.path), environment.short(each.path)
             text, has = (".".join(map(str, each)) for each in (wanted, here))
-            yield Found(
+            yield Violation(
                 f"{what} needs glibc {text}, this machine has {has}",
                 (seen(where, "version needed", f"GLIBC_{text}"),),
             )

@@ -11,7 +11,7 @@ from ...host import Host
 from ...target_tools.files import is_below
 from ..facts import Environment
 from ..mpi import MPI_LIBRARY, MpiFile, launcher_of, mpi_of
-from .protocol import Found, check, seen
+from .protocol import Violation, check, seen
 from .together import Loaded, loaded, two
 
 LAUNCHERS = ("mpiexec", "mpirun")
@@ -57,11 +57,11 @@ def _chosen(those: list[LoadedMpi], environment: Environment) -> list[LoadedMpi]
     return inside or fitting or those
 
 
-def _two_in_process(environment: Environment) -> Iterator[Found]:
+def _two_in_process(environment: Environment) -> Iterator[Violation]:
     yield from two(environment, loaded_mpis(environment))
 
 
-def _other_launcher(environment: Environment) -> Iterator[Found]:
+def _other_launcher(environment: Environment) -> Iterator[Violation]:
     launcher = first_launcher(environment)
     if launcher is None:
         return
@@ -69,7 +69,7 @@ def _other_launcher(environment: Environment) -> Iterator[Found]:
         if launcher.kin not in {each.mpi.kin for each in those}:
             one = those[0]
             what, where = environment.name(one.native.path), environment.short(launcher.path)
-            yield Found(
+            yield Violation(
                 f"{what} loads {one.mpi}, {where} starts ranks of {launcher}",
                 (one.evidence(environment), seen(where, "belongs to", launcher)),
                 confidence="likely",

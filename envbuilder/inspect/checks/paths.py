@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..facts import Distribution, Environment, PackageFolder
-from .protocol import Found, check, seen
+from .protocol import Violation, check, seen
 
 _SITE = "https://docs.python.org/3/library/site.html"
 
 
-def _hidden_by(environment: Environment, kind: str) -> Iterator[Found]:
+def _hidden_by(environment: Environment, kind: str) -> Iterator[Violation]:
     """Yield the distributions that one outside hides: another folder is searched before theirs."""
     for key, (folder, first) in environment.found.items():
         if folder.kind == kind:
             for other, hidden in _others(environment, folder, key):
                 same = "the same release" if hidden.version == first.version else hidden.version
-                yield Found(
+                yield Violation(
                     f"{first} of {folder.path} is used, not {same} of {other.path}",
                     (seen(first.path, "Version", first.version), seen(hidden.path)),
                     severity="info" if hidden.version == first.version else None,
@@ -34,11 +34,11 @@ def _others(
                     yield folder, each
 
 
-def _user_site(environment: Environment) -> Iterator[Found]:
+def _user_site(environment: Environment) -> Iterator[Violation]:
     yield from _hidden_by(environment, "user")
 
 
-def _pythonpath(environment: Environment) -> Iterator[Found]:
+def _pythonpath(environment: Environment) -> Iterator[Violation]:
     yield from _hidden_by(environment, "pythonpath")
 
 

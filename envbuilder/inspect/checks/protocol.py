@@ -17,7 +17,7 @@ from ..facts import Environment
 MOST_EVIDENCE = 8
 
 
-class Found(NamedTuple):
+class Violation(NamedTuple):
     """One thing that a check found. Where None is given it is as the check has it."""
 
     summary: str
@@ -32,11 +32,11 @@ class Check:
     """A kind of finding, and the function that looks for it. It may want files hashed."""
 
     info: CheckInfo
-    look: Callable[[Environment, bool], Iterator[Found]]
+    look: Callable[[Environment, bool], Iterator[Violation]]
 
 
 def check(
-    look: Callable[[Environment], Iterator[Found]],
+    look: Callable[[Environment], Iterator[Violation]],
     *,
     id: str,  # noqa: A002 - it is what everything calls it
     severity: Severity,
@@ -65,7 +65,7 @@ def _line(text: str) -> str:
     return shown(safe, LINE_LENGTH - 100)[:LINE_LENGTH] or "-"
 
 
-def finding(check: Check, found: Found) -> Finding:
+def finding(check: Check, found: Violation) -> Finding:
     """Return what is told of one thing that was found."""
     info = check.info
     evidence = found.evidence[:MOST_EVIDENCE]

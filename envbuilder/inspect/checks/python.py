@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterator
 
 from ..facts import Environment
-from .protocol import Found, check, seen
+from .protocol import Violation, check, seen
 
 _VENV = "https://docs.python.org/3/library/venv.html"
 
 
-def _missing(environment: Environment) -> Iterator[Found]:
+def _missing(environment: Environment) -> Iterator[Violation]:
     python = environment.interpreter
     if python.real is not None:
         return
@@ -19,18 +19,18 @@ def _missing(environment: Environment) -> Iterator[Found]:
     try:
         target = os.readlink(python.path)  # noqa: PTH115 - text, as it is written
     except OSError:
-        yield Found(f"{where} is missing", (seen(where, "file", "missing"),))
+        yield Violation(f"{where} is missing", (seen(where, "file", "missing"),))
         return
-    yield Found(f"{where} leads nowhere: {target}", (seen(where, "link", target),))
+    yield Violation(f"{where} leads nowhere: {target}", (seen(where, "link", target),))
 
 
-def _other_version(environment: Environment) -> Iterator[Found]:
+def _other_version(environment: Environment) -> Iterator[Violation]:
     python = environment.interpreter
     if not (python.real and python.series and python.real_series):
         return
     if python.series != python.real_series:
         where = environment.short(python.path)
-        yield Found(
+        yield Violation(
             f"its packages are for Python {python.series}, {where} is Python {python.real_series}",
             (seen(where, "link", python.real), seen(f"lib/python{python.series}", "folder")),
         )

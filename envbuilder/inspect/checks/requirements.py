@@ -15,7 +15,7 @@ from packaging.version import Version
 
 from ...target_tools.names import normalize
 from ..facts import Distribution, Environment, arch_of
-from .protocol import Found, check, seen
+from .protocol import Violation, check, seen
 
 _DEPENDENCIES = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
 _TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
@@ -130,23 +130,23 @@ def _metadata(environment: Environment, each: Distribution) -> str:
     return f"{environment.short(each.path)}/METADATA"
 
 
-def _missing(environment: Environment) -> Iterator[Found]:
+def _missing(environment: Environment) -> Iterator[Violation]:
     for each, requirement, version in unmet(environment):
         if version is None:
             wanted = f"{requirement.name}{requirement.specifier}"
             where = _metadata(environment, each)
-            yield Found(
+            yield Violation(
                 f"{each} requires {wanted}, which is not installed",
                 (seen(where, "Requires-Dist", requirement),),
                 fix=f"pip install {shlex.quote(wanted)}",
             )
 
 
-def _other_version(environment: Environment) -> Iterator[Found]:
+def _other_version(environment: Environment) -> Iterator[Violation]:
     for each, requirement, version in unmet(environment):
         if version is not None:
             found = environment.found[normalize(requirement.name)][1]
-            yield Found(
+            yield Violation(
                 f"{each} requires {requirement.name}{requirement.specifier}, {version} is there",
                 (
                     seen(_metadata(environment, each), "Requires-Dist", requirement),
@@ -155,7 +155,7 @@ def _other_version(environment: Environment) -> Iterator[Found]:
             )
 
 
-def _other_python(environment: Environment) -> Iterator[Found]:
+def _other_python(environment: Environment) -> Iterator[Violation]:
     python = environment.interpreter.version or environment.interpreter.series
     if python is None:
         return
@@ -166,20 +166,20 @@ def _other_python(environment: Environment) -> Iterator[Found]:
             continue
         # 3.11 alone says nothing of >=3.11.4.
         if not fits and (environment.interpreter.version or python.count(".") > 1):
-            yield Found(
+            yield Violation(
                 f"{each} requires Python {each.requires_python}, this is {python}",
                 (seen(_metadata(environment, each), "Requires-Python", each.requires_python),),
             )
 
 
-def _other_abi(environment: Environment) -> Iterator[Found]:
+def _other_abi(environment: Environment) -> Iterator[Violation]:
     series = environment.interpreter.series
     if series is None:
         return
     number = series.replace(".", "")
     for each in environment.distributions:
         if each.tags and not any(_tag_fits(tag, number) for tag in each.tags):
-            yield Found(
+            yield Violation(
                 f"{each} is of a wheel for {each.tags[0]}, this is Python {series}",
                 (seen(f"{environment.short(each.path)}/WHEEL", "Tag", ", ".join(each.tags)),),
             )

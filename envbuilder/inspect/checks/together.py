@@ -10,7 +10,7 @@ from itertools import combinations
 
 from ...model.validation import Observation
 from ..facts import Environment, NativeLibrary
-from .protocol import Found, check, seen
+from .protocol import Violation, check, seen
 
 _NCCL = re.compile(r"libnccl\.so\b")
 # LLVM's OpenMP and Intel's, which is made of it; wheels put a hash behind the name of theirs. GNU's
@@ -53,13 +53,13 @@ def loaded(environment: Environment, pattern: re.Pattern[str]) -> dict[str, list
     return found
 
 
-def two(environment: Environment, modules: Mapping[str, Sequence[Loaded]]) -> Iterator[Found]:
+def two(environment: Environment, modules: Mapping[str, Sequence[Loaded]]) -> Iterator[Violation]:
     """Yield the first two libraries that come together: in one module, or in two."""
     for those in modules.values():
         for one, other in combinations(those, 2):
             if one.native is other.native and one.real != other.real:
                 name = environment.name(one.native.path)
-                yield Found(
+                yield Violation(
                     f"{name} alone loads {one.words} and {other.words}",
                     (one.evidence(environment), other.evidence(environment)),
                 )
@@ -71,22 +71,22 @@ def two(environment: Environment, modules: Mapping[str, Sequence[Loaded]]) -> It
             return
 
 
-def _of_two_modules(environment: Environment, one: Loaded, other: Loaded) -> Iterator[Found]:
+def _of_two_modules(environment: Environment, one: Loaded, other: Loaded) -> Iterator[Violation]:
     names = (environment.name(each.native.path) for each in (one, other))
     same = one.words == other.words
     parts = [f"{name} loads {each.words}" for name, each in zip(names, (one, other), strict=True)]
-    yield Found(
+    yield Violation(
         ", ".join(parts) + (" of another place" if same else ""),
         (one.evidence(environment), other.evidence(environment)),
         confidence="likely",
     )
 
 
-def _two_nccls(environment: Environment) -> Iterator[Found]:
+def _two_nccls(environment: Environment) -> Iterator[Violation]:
     yield from two(environment, loaded(environment, _NCCL))
 
 
-def _two_openmps(environment: Environment) -> Iterator[Found]:
+def _two_openmps(environment: Environment) -> Iterator[Violation]:
     yield from two(environment, loaded(environment, _LLVM_OPENMP))
 
 
