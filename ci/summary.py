@@ -108,8 +108,14 @@ def _end(text: str, lines: int) -> list[str]:
 
 
 def lines(lanes: Sequence[Lane]) -> Iterator[str]:
-    """Yield the summary: what failed in full, what was skipped, the lanes, the names."""
+    """Yield the summary: what was skipped, what failed in full, the lanes, the names."""
     failed = [(lane, failure) for lane in lanes for failure in lane.failures]
+    reasons = sum((lane.skipped for lane in lanes), Counter[str]())
+    if reasons:
+        yield "== skipped"
+    for reason, count in reasons.most_common():
+        where = [lane.name for lane in lanes if lane.skipped[reason]]
+        yield f"{count:5} {reason} ({'; '.join(where)})"
     for lane, failure in failed[:TOLD]:
         yield f"== {lane.name}: {failure.test}"
         yield failure.text
@@ -117,12 +123,6 @@ def lines(lanes: Sequence[Lane]) -> Iterator[str]:
         if not lane.good and not lane.failures:
             yield f"== {lane.name}: its last lines"
             yield from _end(lane.log, LINES)
-    reasons = sum((lane.skipped for lane in lanes), Counter[str]())
-    if reasons:
-        yield "== skipped"
-    for reason, count in reasons.most_common():
-        where = [lane.name for lane in lanes if lane.skipped[reason]]
-        yield f"{count:5} {reason} ({'; '.join(where)})"
     if lanes:
         yield "== lanes"
     for lane in lanes:

@@ -107,7 +107,8 @@ class Joining:
         """Return the ranks that have left no file; empty if other nodes may have them."""
         try:
             names = os.listdir(self._folder)
-            there = {int(name) for name in names if _is_alive(os.path.join(self._folder, name))}
+            noted = [name for name in names if name.isdigit()]
+            there = {int(name) for name in noted if _is_alive(os.path.join(self._folder, name))}
             every = range(int(_first(self._environ, _SIZES)))
         except (OSError, ValueError):
             return []
@@ -125,8 +126,11 @@ class Joining:
         path = os.path.join(self._folder, rank)
         try:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
-            with open(path, "w") as stream:
-                stream.write(str(os.getpid()))
+            if os.lstat(self._folder).st_uid != os.getuid():
+                return  # somebody else's: what we wrote there could go anywhere
+            with open(path + ".new", "w") as stream:
+                stream.write(_process(os.getpid()))
+            os.rename(path + ".new", path)  # so that none is read before it is whole
         except OSError:
             return  # it would only have helped others to name this rank
         atexit.register(_remove, path)
@@ -143,19 +147,33 @@ def _first(environ: Mapping[str, str], names: "tuple[str, ...]") -> str:
     return next((environ[name] for name in names if name in environ), "?")
 
 
+def _process(pid: int) -> str:
+    """Return what is one process's alone: its number is given again once it has ended.
+
+    Raises OSError if it is gone.
+    """
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            started = stream.read().rpartition(b") ")[2].split()[19]  # starttime of proc(5)
+    except OSError:
+        if os.path.exists("/proc/self/stat"):
+            raise
+        return str(pid)  # a system without it: the number has to do
+    return f"{pid} {started.decode('ascii')}"
+
+
 def _is_alive(path: str) -> bool:
     """Tell whether the rank that has left this file lives: a killed one cannot take it away.
 
-    A shell that starts ranks without a launcher starts those of the next job as well.
+    A shell that starts ranks without a launcher starts those of the next job as well, and a
+    launcher may get the number of an earlier one, its ranks those of the earlier one's ranks.
     """
     try:
         with open(path) as stream:
-            process = stream.read()
-        if process:  # else it is just being written
-            os.kill(int(process), 0)
-    except (FileNotFoundError, ProcessLookupError):
+            noted = stream.read()
+        return _process(int(noted.split()[0])) == noted
+    except (OSError, ValueError, IndexError):
         return False
-    return True
 
 
 def _remove(path: str) -> None:
