@@ -85,6 +85,7 @@ def _listed(
         tier=tiers[-1] if tiers else None,
         proved=passed[-1].time if passed else None,
         execution=passed[-1].execution if passed else None,
+        stand_ins=passed[-1].stand_ins if passed else (),
         last_failed=bool(proofs) and proofs[-1].result.verdict == "failed",
         waived=tuple(each.id for each in plan.waived) if plan else (),
         warnings=sum(each.status in ("warning", "unknown") for each in plan.findings)

@@ -78,6 +78,7 @@ def proving_of(
             "site": plan.site,
             "arch": plan.arch,
             "findings": [{"id": each.id, "status": each.status} for each in plan.findings],
+            **({"stand-ins": list(lock.stand_ins)} if lock.stand_ins else {}),
         },
         "components": sorted({each.component for each in (*plan.builds, *plan.verified)}),
         "timeout": plan.smoke.timeout,

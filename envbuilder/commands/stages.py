@@ -382,6 +382,13 @@ def _tell_new_findings(
 
 
 def _check_tier(required: str | None, proved: Sequence[Evidence]) -> None:
+    stand_ins = proved[-1].stand_ins
+    if required is not None and stand_ins:
+        raise BuildError(
+            f"what was proved is no proof of the recipe, and {required} is required: it holds the "
+            f"stand-ins {', '.join(stand_ins)}",
+            "nothing was published; without --require-tier it is, and every list says so",
+        )
     lowest = min((each.result.tier for each in proved), key=TIERS.index)
     if required is not None and TIERS.index(lowest) < TIERS.index(required):
         raise BuildError(

@@ -48,6 +48,11 @@ BuildString = Annotated[str, spelt(r"^[A-Za-z0-9._+]+$", "a build string such as
 Subdir = Annotated[str, spelt(r"^(noarch|linux-[a-z0-9]+)$", "a subdir such as linux-64 or noarch")]
 
 
+STAND_IN = "envbuild-stand-in"
+"""The package that a stand-in depends on: one with the name, version and dependencies of a package
+that cannot be had, and not its content. Locks and conda's own records keep what a package needs."""
+
+
 class CondaArchive(Document):
     """A package of a conda channel, which is unpacked as it is."""
 
@@ -71,6 +76,11 @@ class CondaArchive(Document):
     def filename(self) -> str:
         """Its name in a channel's folder."""
         return file_name(self.url)
+
+    @property
+    def stands_in(self) -> bool:
+        """Whether it says that it only stands in for the package of its name."""
+        return any(each.split(" ")[0] == STAND_IN for each in self.depends)
 
 
 class GitRevision(Document):

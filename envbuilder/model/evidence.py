@@ -203,6 +203,10 @@ class Evidence(Document):
     findings: tuple[FindingNote, ...] = Field(
         default=(), description="Those of the plan; the lock has them in full."
     )
+    stand_ins: tuple[Line, ...] = Field(
+        default=(),
+        description="Packages that stood in for what cannot be had: no proof of the recipe itself.",
+    )
     build_facts: tuple[BuildFact, ...] = Field(
         default=(), description="What the step verify found in the libraries of the environment."
     )

@@ -84,6 +84,9 @@ class EnvironmentEntry(Document):
     execution: Literal["native", "emulated"] | None = Field(
         default=None, description="How what was proved last ran; None: no proof left."
     )
+    stand_ins: tuple[str, ...] = Field(
+        default=(), description="What stood in for packages: it is no proof of the recipe itself."
+    )
     last_failed: bool = Field(description="Whether the newest smoke test failed.")
     waived: tuple[AdvisoryId, ...] = Field(default=(), description="Risks that were taken.")
     warnings: int = Field(default=0, description="Known problems, and those not ruled out.")

@@ -263,6 +263,13 @@ class Lock(Document):
         return tuple(each for each in self.artifacts if isinstance(each, CondaArchive))
 
     @property
+    def stand_ins(self) -> tuple[str, ...]:
+        """The conda packages that only stand in for what cannot be had: NAME VERSION of each."""
+        return tuple(
+            f"{each.name} {each.version}" for each in self.conda_packages if each.stands_in
+        )
+
+    @property
     def git_trees(self) -> tuple[GitTree, ...]:
         """What is fetched by git."""
         return tuple(each for each in self.artifacts if isinstance(each, GitTree))

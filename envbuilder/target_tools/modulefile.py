@@ -43,7 +43,8 @@ def filled(text: str, number: int, evidence: "dict | None", dialect: str) -> str
         lines += [line.replace(quote(PROVED), quote(told)) for told in each]
     summary = "rendered, nothing was run"
     if evidence:
-        summary = f"{evidence['result']['tier']}, {evidence['time']}"
+        how = ", with stand-ins" if evidence.get("stand-ins") else ""
+        summary = f"{evidence['result']['tier']}{how}, {evidence['time']}"
     return "\n".join(lines).replace(SUMMARY, quote(summary)[1:-1])
 
 
@@ -54,9 +55,11 @@ def proved_lines(evidence):
     result = evidence["result"]
     nodes = ", ".join(result["nodes"]) or "unknown"
     total = Counter(check["name"] for check in result["checks"])
+    stand_ins = ", ".join(evidence.get("stand-ins", ()))
     passed = Counter(check["name"] for check in result["checks"] if check["passed"])
     return [
         "Proved: {}, {}, {}".format(result["tier"], evidence["execution"], evidence["time"]),
+        *(["  no proof of the recipe: stand-ins " + stand_ins] if stand_ins else []),
         f"  smoke test {result['verdict']}: {result['ranks']} ranks in {result['seconds']:.1f} s",
         f"  site {evidence['site']}, {evidence['arch']}, nodes: {nodes}",
         f"  MPI: {result['mpi'] or 'unknown'}",

@@ -18,13 +18,18 @@ def created(value: CreateResult) -> Iterator[str]:
         done = each.result
         over = f" over {done.transport}" if done.transport else ""
         checks = f"{len(done.checks)} checks passed"
-        yield f"proved: {done.api}{over}: {done.tier} on {each.arch}{how(each.execution)}; {checks}"
+        marks = how(each.execution, each.stand_ins)
+        yield f"proved: {done.api}{over}: {done.tier} on {each.arch}{marks}; {checks}"
     if timings := value.evidence.result.timings:
         latency = f"{timings[0].latency_us:.0f} us latency at {size(timings[0].bytes)}"
         bandwidth = f"{timings[-1].bus_bandwidth:.2f} GB/s at {size(timings[-1].bytes)}"
         yield f"speed: {latency}, {bandwidth}"
     if how(value.evidence.execution):
         yield f"on {value.evidence.arch} it runs as it was proved; its speed there is not known"
+    if value.evidence.stand_ins:
+        yield from filled(
+            "! no proof of the recipe, stand-ins: ", ", ".join(value.evidence.stand_ins)
+        )
     waived = [each.id for each in value.evidence.findings if each.status == "waived"]
     if waived:
         yield from filled("waived advisories: ", ", ".join(waived))

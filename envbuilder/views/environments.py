@@ -25,7 +25,7 @@ def listing(value: Listing) -> Iterator[str]:
             notes[f"of site {item.site}"] = True
         note = " ".join(each for each, holds in notes.items() if holds)
         name = f"{item.environment}/{item.number}"
-        proved = (item.tier or "-") + how(item.execution)
+        proved = (item.tier or "-") + how(item.execution, item.stand_ins)
         rows.append((name, proved, moment(item.proved), note))
     head, *lines = columns(rows).split("\n")
     yield head if lines else "  no environment is published here yet"
@@ -42,6 +42,8 @@ def listing(value: Listing) -> Iterator[str]:
 def _known(item: EnvironmentEntry) -> list[str]:
     """Return the mark of an environment of which something is known, waived risks by their ids."""
     marks = [f"waived: {', '.join(item.waived)}"] if item.waived else []
+    if item.stand_ins:
+        marks.append(f"no proof of the recipe: {counted(len(item.stand_ins), 'stand-in')}")
     if item.warnings:
         marks.append(f"{counted(item.warnings, 'warning')}: envbuild info tells")
     marks += [line for each in item.damaged for line in each.splitlines()]
@@ -122,7 +124,10 @@ def _proof(evidence: Evidence) -> Iterator[str]:
     result = evidence.result
     where = ", ".join(result.nodes) or "no node"
     ranks = f"{result.ranks} ranks on {where} in {result.seconds:.1f} s"
-    yield f"{result.verdict}: {result.tier}{how(evidence.execution)}, {ranks}"
+    yield f"{result.verdict}: {result.tier}{how(evidence.execution, evidence.stand_ins)}, {ranks}"
+    if evidence.stand_ins:
+        said = f"no proof of the recipe: {', '.join(evidence.stand_ins)} stood in for packages"
+        yield from filled("! ", said)
     yield f"launched by: {result.launch}"
     yield f"talked through: {result.api}" + (f" ({result.framework})" if result.framework else "")
     for carried in result.carried:

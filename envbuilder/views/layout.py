@@ -33,9 +33,13 @@ def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
     return "\n".join(lines)
 
 
-def how(execution: str | None) -> str:
-    """Return what is put behind a tier that was not proved on such a machine itself."""
-    return f", {execution}" if execution not in (None, "native") else ""
+def how(execution: str | None, stand_ins: Sequence[str] = ()) -> str:
+    """Return what is put behind a tier that was not proved on such a machine, or of other things.
+
+    *stand_ins*: what stood in for packages of the recipe.
+    """
+    emulated = f", {execution}" if execution not in (None, "native") else ""
+    return f"{emulated}, with stand-ins" if stand_ins else emulated
 
 
 def moment(time: str | None) -> str:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from envbuilder.model.evidence import BuildFact, FindingNote
+import pytest
+
+from envbuilder.commands.stages import _check_tier
+from envbuilder.errors import BuildError
+from envbuilder.model.evidence import BuildFact, FindingNote, SmokeReport
 from envbuilder.model.outcome import (
     BundleResult,
     CreateResult,
@@ -14,6 +18,7 @@ from envbuilder.model.outcome import (
     Listing,
     LockCheck,
 )
+from envbuilder.target_tools.modulefile import SUMMARY, filled, proved_lines
 from envbuilder.views import building, environments
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "render"))
@@ -134,6 +139,37 @@ def test_create_ends_with_the_risks_that_were_taken() -> None:
     assert "\nwaived advisories: OMPI-001\n" in building.created(created)
     calm = created.model_copy(update={"evidence": make_evidence(LOCK)})
     assert "risks" not in building.created(calm)
+
+
+def test_a_proof_with_stand_ins_says_so_wherever_it_is_looked_at() -> None:
+    both = ("tensorflow 2.1.0", "nccl 2.5.6")
+    told = lines(listed(1, stand_ins=both), listed(2))
+    assert told[2].startswith("  horovod-nccl/1  several ranks, with stand-ins  ")
+    assert told[3] == "    ! no proof of the recipe: 2 stand-ins"
+    assert told[4].startswith("  horovod-nccl/2  several ranks  ")
+    evidence = make_evidence(LOCK).model_copy(update={"stand_ins": both})
+    shown = environments.smoke(SmokeReport(evidence=(evidence,)))
+    assert shown.startswith("passed: several ranks, with stand-ins, ")
+    said = "! no proof of the recipe: tensorflow 2.1.0, nccl 2.5.6 stood in for packages"
+    assert said in shown.splitlines()
+    help_text = proved_lines(evidence.plain())
+    assert "  no proof of the recipe: stand-ins tensorflow 2.1.0, nccl 2.5.6" in help_text
+    assert proved_lines(make_evidence(LOCK).plain()) == [
+        each for each in help_text if "stand-ins" not in each
+    ]
+    text = filled(f"help({SUMMARY})", 1, evidence.plain(), "lua")
+    assert text.startswith("help(several ranks, with stand-ins, ")
+
+
+def test_a_required_tier_is_not_reached_by_stand_ins() -> None:
+    evidence = make_evidence(LOCK)
+    _check_tier("several ranks", (evidence,))
+    with pytest.raises(BuildError) as caught:
+        _check_tier("several ranks", (evidence.model_copy(update={"stand_ins": ("nccl 2.5.6",)}),))
+    assert str(caught.value) == (
+        "what was proved is no proof of the recipe, and several ranks is required: it holds the "
+        "stand-ins nccl 2.5.6"
+    )
 
 
 def test_lock_check() -> None:

@@ -83,3 +83,10 @@ def test_a_whole_lock_is_without_fault() -> None:
 )
 def test_what_cannot_be_is_named(packages: tuple[CondaArchive, ...], line: str) -> None:
     assert line in said(*packages)
+
+
+def test_a_package_that_depends_on_the_mark_stands_in_for_the_one_of_its_name() -> None:
+    nccl = package("nccl", "2.5.6", "cudatoolkit", "envbuild-stand-in 1.*")
+    other = package("envbuild-stand-in-list", "1", "envbuild-stand-in-lister")
+    assert lock(PYTHON, nccl, other).stand_ins == ("nccl 2.5.6",)
+    assert lock(PYTHON, other).stand_ins == ()
