@@ -161,6 +161,10 @@ def smoke(
     ranks: Annotated[
         int | None, typer.Option(min=1, max=4096, help="Ranks to start. Else the recipe's.")
     ] = None,
+    emulate: Annotated[
+        bool,
+        typer.Option("--emulate", help="Prove one of another architecture here, by qemu-user."),
+    ] = False,
     *,
     where: RootOptions,
 ) -> None:
@@ -168,7 +172,8 @@ def smoke(
     from ..commands.environments import smoke as run
     from ..views import environments as views
 
-    value = run(_root(session, where), environment, ranks, session.context, where.site)
+    root = _root(session, where)
+    value = run(root, environment, ranks, session.context, where.site, emulate=emulate)
     session.report.show(value, views.smoke(value))
 
 

@@ -1,17 +1,31 @@
-"""The emulated system of another architecture, as ``create`` uses it; see ``targets.emulation``."""
+"""Another architecture's system on this machine, as ``create`` and ``smoke`` use it."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import platform
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from ..emulation import SystemRequest, can_be_found, find_system, install, systems_folder
+from .. import data, sources
+from .. import emulation as emulated
+from ..emulation import Entry, SystemRequest, can_be_found, find_system, systems_folder
 from ..errors import UsageError
 from ..host import Host
-from ..model.plan import Lock, Step
-from ..target_tools.root.layout import Home
+from ..model.backend import Script
+from ..model.evidence import Evidence
+from ..model.plan import Lock, Plan, Step
+from ..model.progress import Listener
+from ..model.site import Site
+from ..render.build import render_text
+from ..target_tools.files import canonical_json
+from ..target_tools.root.layout import Home, Version
 from .context import Context
+from .launch_requests import facts_there, site_of
 from .load import PlanInputs
+from .prove import proving_in, script_starts
 
 OFFER = "--emulate builds and proves it on this machine, its programs run by qemu"
 
@@ -19,7 +33,7 @@ OFFER = "--emulate builds and proves it on this machine, its programs run by qem
 def can_emulate(plan_inputs: PlanInputs, context: Context) -> bool:
     """Return whether ``create --emulate`` has, or can make, a system for what is planned."""
     other = plan_inputs.arch != platform.machine()
-    return other and can_be_found(_request(plan_inputs, context))
+    return other and can_be_found(_to_build(plan_inputs, context))
 
 
 def emulated_system(plan_inputs: PlanInputs, home: Home, shared: bool, context: Context) -> Path:
@@ -27,29 +41,113 @@ def emulated_system(plan_inputs: PlanInputs, home: Home, shared: bool, context: 
 
     Raises MissingToolError, UsageError or BuildError where there is none.
     """
-    if shared or home.group is not None:
-        raise UsageError(
-            "an emulated environment cannot be made in a shared root: the group is not one of "
-            "the emulated system",
-            "make it in a root of your own",
-        )
-    return find_system(_request(plan_inputs, context), context.reporter.say)
+    _check_not_shared(shared or home.group is not None, "made", "make it in a root of your own")
+    return find_system(_to_build(plan_inputs, context), context.reporter.say)
 
 
 def install_emulated(lock: Lock, bundle: Path, home: Home, system: Path, context: Context) -> Path:
     """Run a bundle's installer in a system; return its log. Raises BuildError or SmokeError."""
     log = systems_folder(Host(context.environ)) / f"{home.name}-{lock.id()}.log"
-    step = Step(id="emulated", title=f"build and prove for {lock.plan.arch}, emulated")
-    with context.reporter.steps((step,)) as listener:
-        listener.step_begins(step)
-        done = False
-        try:
-            install(bundle, home.root, system, context.environ, log, listener)
-            done = True
-        finally:
-            listener.step_ends(step, done=done)
+    with _step(f"build and prove for {lock.plan.arch}, emulated", context) as listener:
+        emulated.install(Entry(bundle, home.root, system, context.environ, log, listener))
     return log
 
 
-def _request(plan_inputs: PlanInputs, context: Context) -> SystemRequest:
+def check_emulates(
+    plan: Plan, home: Home, version: Version, emulate: bool, context: Context
+) -> None:
+    """Raise UsageError where ``smoke`` is asked for emulation and needs none, or the reverse."""
+    machine, name = platform.machine(), f"{home.name}/{version.number}"
+    if plan.arch == machine:
+        if emulate:
+            raise UsageError(
+                f"{name} is for {machine}, as this machine is: there is nothing to emulate",
+                "leave --emulate out",
+            )
+        return
+    if emulate:
+        shared = home.group is not None
+        _check_not_shared(shared, "proved", "prove it on a machine of its architecture")
+        return
+    hints = [_on_its_own(home, version)]
+    try:
+        site = site_of(plan, None, None, context).site
+        if can_be_found(_to_prove(plan, site, home, version, context)):
+            hints.insert(0, "--emulate proves it on this machine, its programs run by qemu")
+    except UsageError:
+        pass  # its site is not known here: nothing says what a system for it is made of
+    raise UsageError(f"{name} is for {plan.arch}, and this machine is {machine}", *hints)
+
+
+def prove_emulated(
+    lock: Lock,
+    home: Home,
+    version: Version,
+    site: str | None,
+    ranks: int | None,
+    context: Context,
+) -> tuple[Evidence, ...]:
+    """Run every smoke test of a published number in a system, and keep each one's record.
+
+    Raises DriftError, and MissingToolError, UsageError or BuildError where there is no system.
+    """
+    plan, chosen = lock.plan, site_of(lock.plan, site, None, context)
+    request = _to_prove(plan, chosen.site, home, version, context)
+    system = find_system(request, context.reporter.say)
+    facts = facts_there(plan, chosen, context)
+    proving = proving_in(lock, script_starts(facts, ranks), home, version.id, facts)
+    values = {"name": home.name, "python": plan.python or "python3"}
+    texts = {
+        "environment.sh": proving["proofs"][0]["files"]["environment.sh"],
+        "prove.sh": render_text(Script("bundle/prove.sh.j2", values)),
+        "proving.json": canonical_json(proving),
+    }
+    log = systems_folder(request.host) / f"{home.name}-{version.id}.smoke.log"
+    with tempfile.TemporaryDirectory(prefix="envbuild-smoke-") as scratch:
+        given = Path(scratch)
+        for name, text in texts.items():
+            (given / name).write_text(text, encoding="utf-8")
+        sources.copy(data.TARGET_TOOLS, given / data.TARGET_TOOLS.name)
+        with _step(f"smoke test for {plan.arch}, emulated", context) as listener:
+            entry = Entry(given, home.root, system, context.environ, log, listener)
+            emulated.prove_again(entry, home.name, version.number)
+        proved = json.loads((given / "proved.json").read_text(encoding="utf-8"))
+    return tuple(Evidence.model_validate(each) for each in proved)
+
+
+@contextlib.contextmanager
+def _step(title: str, context: Context) -> Iterator[Listener]:
+    """Report one step: that it began, what it says, how it ended."""
+    step, done = Step(id="emulated", title=title), False
+    with context.reporter.steps((step,)) as listener:
+        listener.step_begins(step)
+        try:
+            yield listener
+            done = True
+        finally:
+            listener.step_ends(step, done=done)
+
+
+def _check_not_shared(shared: bool, what: str, hint: str) -> None:
+    if shared:
+        raise UsageError(
+            f"an emulated environment cannot be {what} in a shared root: the group is not one of "
+            "the emulated system",
+            hint,
+        )
+
+
+def _to_build(plan_inputs: PlanInputs, context: Context) -> SystemRequest:
     return SystemRequest(plan_inputs.arch, plan_inputs.site, Host(context.environ), context.cwd)
+
+
+def _to_prove(
+    plan: Plan, site: Site, home: Home, version: Version, context: Context
+) -> SystemRequest:
+    instead = _on_its_own(home, version)
+    return SystemRequest(plan.arch, site, Host(context.environ), context.cwd, instead)
+
+
+def _on_its_own(home: Home, version: Version) -> str:
+    name = f"{home.name}/{version.number}"
+    return f"on such a machine: envbuild smoke {name} --root {home.root}"

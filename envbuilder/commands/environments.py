@@ -102,6 +102,10 @@ def _misfits(root: stamp.Root, *homes: layout.Home) -> tuple[str, ...]:
 def info(root: stamp.Root, environment: str, *, verify: bool = False) -> Info:
     """Return all that is known of one environment; reads only. *verify*: every file of it too."""
     home, version = find(root, environment)
+    lock = read_lock(home, version)
+    changed = None
+    if verify:
+        changed = manifests.changes(home, version, hashes=True, runs_here=_runs_here(lock.plan))
     records = read_all(home.evidence(version.id))
     return Info(
         environment=home.name,
@@ -112,12 +116,16 @@ def info(root: stamp.Root, environment: str, *, verify: bool = False) -> Info:
         misfits=_misfits(root, home),
         prefix=str(home.prefix(version.id)),
         modulefile=str(home.modulefile(version)),
-        lock=read_lock(home, version),
+        lock=lock,
         evidence=records.evidence,
         damaged=records.damaged,
         manifest=manifests.recorded(home, version),
-        changed=manifests.changes(home, version, hashes=True) if verify else None,
+        changed=changed,
     )
+
+
+def _runs_here(plan: Plan) -> bool:
+    return plan.arch == platform.machine()
 
 
 def smoke(
@@ -126,27 +134,30 @@ def smoke(
     ranks: int | None,
     context: Context,
     site: str | None = None,
+    *,
+    emulate: bool = False,
 ) -> SmokeReport:
     """Prove a published environment again and append the evidence.
 
-    Raises DriftError for one whose files are not those that were published, SmokeError.
+    *emulate*: in a system of its architecture on this machine, which is another. Raises DriftError
+    for one whose files are not those that were published, SmokeError; and where that system cannot
+    be had UsageError, MissingToolError or BuildError.
     """
-    # lazy import: 25 ms, which those who only look need not wait for
+    # lazy imports: 25 ms, which those who only look need not wait for
+    from .emulate import check_emulates, prove_emulated
     from .prove import prove
 
     home, version = find(root, environment)
     store.check_writable(root)
     lock = read_lock(home, version)
-    if lock.plan.arch != platform.machine():
-        raise UsageError(
-            f"{home.name}/{version.number} is for {lock.plan.arch}, and this machine is "
-            f"{platform.machine()}",
-            f"on such a machine: envbuild smoke {home.name}/{version.number} --root {root.path}",
-        )
-    manifests.check_unchanged(home, version)
-    facts = _facts(lock.plan, site, context)
-    with sharing.readable(home.group):
-        proved = prove(lock, home, version.id, facts, context, ranks)
+    check_emulates(lock.plan, home, version, emulate, context)
+    manifests.check_unchanged(home, version, runs_here=not emulate)
+    if emulate:
+        proved = prove_emulated(lock, home, version, site, ranks, context)
+    else:
+        facts = _facts(lock.plan, site, context)
+        with sharing.readable(home.group):
+            proved = prove(lock, home, version.id, facts, context, ranks)
     evidence = proved[-1]
     if evidence.result.verdict != "passed":
         raise SmokeError(

@@ -126,7 +126,12 @@ def partition_of_job(chosen: ChosenSite, context: Context) -> str | None:
 
 
 def facts_at(plan: Plan, asked: str | None, partition: str | None, context: Context) -> LaunchFacts:
-    """Return what every launch line of an environment is made from.
+    """Return what every launch line of an environment is made from; see ``site_of``."""
+    return facts_there(plan, site_of(plan, asked, partition, context), context)
+
+
+def site_of(plan: Plan, asked: str | None, partition: str | None, context: Context) -> ChosenSite:
+    """Return the site of an environment.
 
     Its partition is the one that was said, or that the job is in. Raises UsageError where another
     site is asked for, and where its own cannot be found.
@@ -140,7 +145,11 @@ def facts_at(plan: Plan, asked: str | None, partition: str | None, context: Cont
                 f"use --site {plan.site}, or the file of that name",
             )
         chosen = choose_site(plan.site, search)
-    chosen = with_partition(chosen, partition or partition_of_job(chosen, context))
+    return with_partition(chosen, partition or partition_of_job(chosen, context))
+
+
+def facts_there(plan: Plan, chosen: ChosenSite, context: Context) -> LaunchFacts:
+    """Return what every launch line of an environment is made from at its site."""
 
     def snapshot(component: str) -> Snapshot:
         return snapshot_of(chosen, context, frozenset({component}))[0]

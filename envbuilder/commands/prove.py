@@ -19,10 +19,11 @@ from .context import Context
 from .hosts import find_smoke_hosts
 from .launch_requests import LaunchFacts, record, smoke_request, start_command
 
+Starts = list[tuple[Proof, LaunchRequest]]
+"""Every smoke test with what starts its ranks."""
 
-def smoke_starts(
-    facts: LaunchFacts, context: Context, ranks: int | None = None
-) -> list[tuple[Proof, LaunchRequest]]:
+
+def smoke_starts(facts: LaunchFacts, context: Context, ranks: int | None = None) -> Starts:
     """Return what starts the ranks of every smoke test, in the job that the shell is in.
 
     Raises UsageError where nothing can: before an environment is built, not after.
@@ -49,11 +50,7 @@ def prove(
     *identity*: what the folders of the environment are called by. *ranks*: None for the recipe's.
     """
     starts = smoke_starts(facts, context, ranks)
-    parts = prefix_parts(lock.plan, facts.components)
-    proving = proving_of(lock, starts, identity)
-    for described, (proof, request) in zip(proving["proofs"], starts, strict=True):
-        places, command = places_of(home, identity), start_command(request)
-        described["files"] = render_smoke(lock, places, parts, command, proof)
+    proving = proving_in(lock, starts, home, identity, facts)
 
     def clock() -> struct_time:
         return context.clock().utctimetuple()
@@ -64,9 +61,18 @@ def prove(
     return tuple(Evidence.model_validate(each) for each in proved)
 
 
-def proving_of(
-    lock: Lock, starts: list[tuple[Proof, LaunchRequest]], identity: str
+def proving_in(
+    lock: Lock, starts: Starts, home: Home, identity: str, facts: LaunchFacts
 ) -> dict[str, Any]:
+    """Return what is to be proved of what is in a root, as JSON, with the scripts of each proof."""
+    parts, places = prefix_parts(lock.plan, facts.components), places_of(home, identity)
+    proving = proving_of(lock, starts, identity)
+    for described, (proof, request) in zip(proving["proofs"], starts, strict=True):
+        described["files"] = render_smoke(lock, places, parts, start_command(request), proof)
+    return proving
+
+
+def proving_of(lock: Lock, starts: Starts, identity: str) -> dict[str, Any]:
     """Return what is to be proved, as JSON, for ``target_tools``; the scripts are still to come."""
     plan = lock.plan
     return {
@@ -98,6 +104,10 @@ def proving_of(
 
 def script_proofs(lock: Lock, facts: LaunchFacts) -> dict[str, Any]:
     """Return what the scripts of a bundle prove: as many ranks as the plan says, on one node."""
-    ranks, proofs = lock.plan.smoke.ranks, proofs_of(lock.plan)
-    starts = [(proof, smoke_request(facts, proof, ranks)) for proof in proofs]
-    return proving_of(lock, starts, lock.id())
+    return proving_of(lock, script_starts(facts), lock.id())
+
+
+def script_starts(facts: LaunchFacts, ranks: int | None = None) -> Starts:
+    """Return what starts the ranks of every smoke test where it is not known yet: on one node."""
+    ranks = ranks or facts.plan.smoke.ranks
+    return [(proof, smoke_request(facts, proof, ranks)) for proof in proofs_of(facts.plan)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -157,7 +158,8 @@ class CreateStages:
         if version is None:
             return None
         self.context.reporter.say(f"{home.name}/{version.number} holds exactly this already")
-        manifests.check_unchanged(home, version)
+        here = lock.plan.arch == platform.machine()
+        manifests.check_unchanged(home, version, runs_here=here)
         _heal_lock(home, version, lock, self.context)
         _tell_new_findings(home, version, lock, self.context)
         return version.number

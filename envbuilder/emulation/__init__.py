@@ -1,11 +1,20 @@
 """Another architecture's Debian on this machine, its programs run by qemu-user.
 
-``system`` finds or makes one, ``enter`` runs a bundle's installer in it.
+``system`` finds or makes one, ``enter`` runs a bundle's installer or a smoke test in it.
 """
 
 from __future__ import annotations
 
-from .enter import install
+from .enter import Entry, install, prove_again
 from .system import NAMED, SystemRequest, can_be_found, find_system, systems_folder
 
-__all__ = ["NAMED", "SystemRequest", "can_be_found", "find_system", "install", "systems_folder"]
+__all__ = [
+    "NAMED",
+    "Entry",
+    "SystemRequest",
+    "can_be_found",
+    "find_system",
+    "install",
+    "prove_again",
+    "systems_folder",
+]

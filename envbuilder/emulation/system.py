@@ -34,17 +34,20 @@ _MARK = Path("usr/bin/env")
 _DEBIAN = {"ppc64le": "ppc64el", "aarch64": "arm64", "x86_64": "amd64"}
 # Seconds: minutes where programs are emulated and packages come from far away.
 _MAKING_SECONDS = 2 * 3600.0
-_WITHOUT = "without --emulate, a bundle is made, which is built on such a machine"
 
 
 @dataclass(frozen=True)
 class SystemRequest:
-    """What is wanted of a system: for which architecture, as machines of which site have it."""
+    """What is wanted of a system: for which architecture, as machines of which site have it.
+
+    ``instead``: what else can be done, for who lacks what an emulation needs.
+    """
 
     arch: str
     site: Site
     host: Host
     cwd: Path
+    instead: str = "without --emulate, a bundle is made, which is built on such a machine"
 
 
 def find_system(request: SystemRequest, say: Say) -> Path:
@@ -98,7 +101,7 @@ def _debian(request: SystemRequest) -> DebianSystem:
             f"site {request.site.name} does not say of what Debian a system like its own is made",
             f"{NAMED}=FOLDER names a system for {request.arch} that is there already",
             "a site file says it: debian: {suite: bookworm, packages: [python3-venv, ...]}",
-            _WITHOUT,
+            request.instead,
         )
     return debian
 
@@ -115,7 +118,7 @@ def _check_emulator(request: SystemRequest) -> None:
             "in a container or virtual machine without systemd, as root: mount -t binfmt_misc "
             f"binfmt_misc /proc/sys/fs/binfmt_misc; update-binfmts --enable qemu-{request.arch}"
         ),
-        _WITHOUT,
+        request.instead,
     )
     if entry is None:
         raise MissingToolError(
@@ -138,7 +141,7 @@ def _check_namespaces(request: SystemRequest) -> None:
             f"a root of its own cannot be entered here: {done.stderr.strip() or 'unshare failed'}",
             "run this as root, or where users may make namespaces "
             "(sysctl kernel.unprivileged_userns_clone=1)",
-            _WITHOUT,
+            request.instead,
         )
 
 
@@ -186,7 +189,7 @@ def _make(system: Path, request: SystemRequest, debian: DebianSystem) -> None:
             "mmdebstrap is not here, which makes the system",
             "on Debian, as root: apt-get install mmdebstrap",
             f"or {NAMED}=FOLDER names a system for {request.arch} that is there already",
-            _WITHOUT,
+            request.instead,
         )
     unfinished = system.with_name(f".{system.name}.unfinished")
     files.remove_tree(unfinished)

@@ -158,6 +158,7 @@ def _function(lock: Renderable, step: str, prefix: PrefixParts) -> str:
         environment=prefix.environment,
         prefix_steps=[*prefix.scripts],
         package=plan.runtime.package,
+        python=plan.python,
         trees=any(each.tree for each in plan.builds),
         runtime=import_name(plan.runtime),
     )

@@ -21,12 +21,14 @@ TOOLS = {
     "verify": "check what was built from its sources by its libraries",
     "load-libraries": "load native libraries and print what they say as JSON",
     "manifest": "record the files of a prefix, or compare them with what was recorded",
+    "unchanged": "compare the files of a published prefix with its manifest",
     "install-bundle": "build, prove and publish a bundle in a root",
     "prove": "prove what the smoke.sh of a build folder starts",
+    "prove-again": "prove a published environment where its programs run",
     "smoke": "prove, as one of several ranks, that the ranks can talk",
 }
 # These run from folders in which nothing else may be left.
-LEAVING_NOTHING = ("install-pip", "manifest", "prove", "smoke")
+LEAVING_NOTHING = ("install-pip", "manifest", "prove", "prove-again", "smoke", "unchanged")
 
 
 def usage():

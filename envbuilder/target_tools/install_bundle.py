@@ -10,29 +10,21 @@ not be built, 6: the ranks did not prove that they can talk. Then nothing is pub
 
 import argparse
 import contextlib
-import os
-import signal
-import sys
 from pathlib import Path
 
-from . import sharing
+from . import in_root, sharing
 from .bundle import SUMS, facts_of
-from .errors import BuildError, EnvbuildError, SmokeError
+from .errors import BuildError, SmokeError
 from .files import copy_texts, sha256_of, write_atomically
+from .in_root import say
 from .modulefile import filled
-from .processes import ASKING_FOR_THE_END, Running, popen, signals_held_back
+from .processes import Running, popen, signals_held_back
 from .proving.evidence import prove
 from .root import locks, manifests, publish
 from .root.layout import BUNDLED
 from .root.registry import heal_registry
 from .root.store import open_home, open_root
 from .steps import MORE_TIME, ending, limit_of, stated_limit
-
-
-def say(text):
-    """Print a line on stderr."""
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
 
 
 def copy(bundle, facts, home):
@@ -150,9 +142,20 @@ def make(bundle, facts, home, environ, skip_smoke):
     return version
 
 
-def end(number, _):
-    """Let what is running be ended on the way out."""
-    sys.exit(128 + number)
+def install_below(options, environ):
+    """Install in a new or known root, and say what is there now."""
+    facts, root = facts_of(options.bundle), options.root
+    # Bundles of several sites may share a root: each lock says whose it is.
+    opened = open_root(root, facts["site"], facts["arch"], options.shared, others=True)
+    version = install(options.bundle, facts, opened, environ, options.skip_smoke)
+    if version is None:
+        say("built, and nothing is published: run this again where ranks can be started")
+    else:
+        name = f"{facts['name']}/{version.number}"
+        say(f"installed: module use {root / 'modulefiles'}; module load {name}")
+    if facts["job"]:
+        folder = root / facts["name"] / f"{facts['id']}.build"
+        say(f"a job to begin with: {facts['submit']} {folder / facts['job']}")
 
 
 def main(arguments):
@@ -163,31 +166,4 @@ def main(arguments):
     parser.add_argument("bundle", type=Path)
     parser.add_argument("root", type=Path)
     options = parser.parse_args(arguments)
-    pairs = (each.partition(b"=") for each in sys.stdin.buffer.read().split(b"\0") if each)
-    environ = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
-    # Nobody else may have written what chooses the code that runs: see trust.
-    os.umask(os.umask(0o022) | 0o022)
-    for number in ASKING_FOR_THE_END:
-        signal.signal(number, end)
-    try:
-        facts = facts_of(options.bundle)
-        # Bundles of several sites may share a root: each lock says whose it is.
-        where = options.root, facts["site"], facts["arch"]
-        root = open_root(*where, options.shared, others=True)
-        version = install(options.bundle, facts, root, environ, options.skip_smoke)
-    except EnvbuildError as error:
-        for problem in error.problems:
-            say("\n".join([f"error: {problem.message}", *(f"hint: {h}" for h in problem.hints)]))
-        return int(error.code)
-    except OSError as error:
-        say(f"error: {error}\nhint: nothing was published")
-        return int(BuildError.code)
-    if version is None:
-        say("built, and nothing is published: run this again where ranks can be started")
-    else:
-        trees = options.root / "modulefiles"
-        say(f"installed: module use {trees}; module load {facts['name']}/{version.number}")
-    if facts["job"]:
-        folder = options.root / facts["name"] / f"{facts['id']}.build"
-        say(f"a job to begin with: {facts['submit']} {folder / facts['job']}")
-    return 0
+    return in_root.run(lambda environ: install_below(options, environ), "nothing was published")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
-from envbuilder.target_tools.root.layout import Home
+from envbuilder.target_tools.root.layout import Home, Version
 from tests.cli.published import planned, publish_plan
 
 # Nothing in it depends on the Python.
@@ -61,6 +62,35 @@ def test_a_file_that_was_changed_is_drift_and_is_not_run(home: Home) -> None:
     assert "the files of allreduce/1 are not those that were published" in smoked.stderr
     assert "\n  lib/module.py: other content\n" in smoked.stderr
     assert [each.name for each in home.folder.glob("*.evidence/*")] == ["manifest.json"]
+
+
+def test_the_step_check_of_a_build_folder_names_it_before_anything_of_it_runs(
+    home: Home, tmp_path: Path
+) -> None:
+    [lock], folder = home.folder.glob("*.build/lock.json"), tmp_path / "folder"
+    place = ("--root", str(home.root), "--output", str(folder))
+    told = run("render", "allreduce", "--locked", str(lock), *place)
+    assert told.exit_code == 0, told.stderr
+
+    def check() -> subprocess.CompletedProcess[str]:
+        words = ["bash", folder / "build.sh", "check"]
+        return subprocess.run(words, check=False, capture_output=True, text=True)
+
+    program = prefix(home) / "bin" / "python"
+    prefix(home).chmod(0o755)
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ntouch '{tmp_path / 'ran'}'\n", encoding="utf-8")
+    program.chmod(0o755)
+    done = check()
+    assert done.returncode == 8, done.stderr
+    assert "the files of allreduce/1 are not those that were published" in done.stderr
+    assert "\n  bin/python: was not there\n" in done.stderr
+    assert "error: step check failed with exit code 8\n" in done.stderr
+    assert not (tmp_path / "ran").exists()
+    # Of what is not published nothing is recorded, and its Python is asked.
+    home.modulefile(Version(1, lock.parent.name.partition(".")[0], "lua")).unlink()
+    assert check().returncode == 0
+    assert (tmp_path / "ran").exists()
 
 
 def test_a_prefix_from_before_there_were_manifests_is_said_to_have_none(home: Home) -> None:

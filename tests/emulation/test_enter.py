@@ -1,4 +1,4 @@
-"""What is made of how an installer ends; what runs there for real is tests/integration's."""
+"""What is made of how a script ends; what runs there for real is tests/integration's."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.emulation import install
-from envbuilder.errors import BuildError, EnvbuildError, SmokeError, UsageError
+from envbuilder.emulation import Entry, install, prove_again
+from envbuilder.errors import BuildError, DriftError, EnvbuildError, SmokeError, UsageError
 from envbuilder.model.plan import Step
 
 
@@ -25,25 +25,26 @@ class Lines:
     def step_ends(self, step: Step, *, done: bool) -> None: ...
 
 
-def run(folder: Path, code: int, **environ: str) -> tuple[Lines, str]:
-    """Run an installer that says what it is given and ends with a code; return what was said."""
+def entry(folder: Path, code: int, **environ: str) -> Entry:
+    """Return what runs a script that says what it is given and ends with a code."""
     (folder / "bin").mkdir()
     tool = folder / "bin" / "unshare"
     tool.write_text(f'#!/bin/sh\necho "$@"\necho "error: as it is"\nexit {code}\n')
     tool.chmod(0o755)
     (folder / "root").mkdir()
-    places = (folder / "bundle", folder / "root", folder / "system")
-    listener, log = Lines(), folder / "log"
     environ = {"PATH": f"{folder / 'bin'}:/usr/bin:/bin", **environ}
-    install(*places, environ, log, listener)
-    return listener, log.read_text()
+    places = (folder / "given", folder / "root", folder / "system")
+    return Entry(*places, environ, folder / "log", Lines())
 
 
 def test_it_has_an_environment_of_its_own_and_the_users_time_limit(tmp_path: Path) -> None:
-    listener, log = run(tmp_path, 0, ENVBUILD_STEP_SECONDS="7200", SECRET="of the user")
-    assert "\n".join([*listener.said, ""]) == log
+    entered = entry(tmp_path, 0, ENVBUILD_STEP_SECONDS="7200", SECRET="of the user")
+    install(entered)
+    log = entered.log.read_text()
+    assert isinstance(entered.listener, Lines)
+    assert "\n".join([*entered.listener.said, ""]) == log
     assert " HOME=/tmp/home " in log
-    assert " ENVBUILD_STEP_SECONDS=7200\n" in log
+    assert f" ENVBUILD_STEP_SECONDS=7200 bash /given/install.sh {tmp_path / 'root'}\n" in log
     assert "of the user" not in log
     # No network.
     assert " --net " in log
@@ -56,6 +57,14 @@ def test_how_it_ends_is_how_create_ends(
     tmp_path: Path, code: int, error: type[EnvbuildError]
 ) -> None:
     with pytest.raises(error, match=r"  \| error: as it is") as raised:
-        run(tmp_path, code)
+        install(entry(tmp_path, code))
     assert f"ended with exit code {code}" in str(raised.value)
     assert str(tmp_path / "log") in raised.value.problems[0].hints[0]
+
+
+def test_a_smoke_test_is_of_one_number_and_names_what_was_changed(tmp_path: Path) -> None:
+    entered = entry(tmp_path, 8)
+    with pytest.raises(DriftError, match=r"prove.sh, emulated, ended with exit code 8"):
+        prove_again(entered, "allreduce", 3)
+    words = f" bash /given/prove.sh {tmp_path / 'root'} allreduce 3\n"
+    assert words in entered.log.read_text()

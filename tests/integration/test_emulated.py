@@ -1,4 +1,4 @@
-"""``create --emulate``: allreduce for ppc64le, built, proved and published on this machine.
+"""``create --emulate`` and ``smoke --emulate``: allreduce for ppc64le, all on this machine.
 
 Every program there is one for ppc64le, run by qemu; Open MPI, mpi4py and NumPy are Debian's. It
 takes minutes, so it runs when asked for: ``bash ci/test.sh -m long``. ENVBUILD_PPC64EL_ROOT names a
@@ -91,10 +91,7 @@ def test_create_ends_with_a_proved_allreduce_and_a_module(
     line = envbuild("launch", "allreduce", "--root", root, "--", "python", "x.py")
     assert "mpiexec -n 2" in line.out, line.text
     assert "proved emulated: the line is for a machine of ppc64le" in line.err
-    smoke = envbuild("smoke", "allreduce", "--root", root)
-    assert smoke.code == 2, smoke.text
-    assert "allreduce/1 is for ppc64le, and this machine is" in smoke.err
-
+    proved_again(envbuild, root, env)
     said = emulated(
         f"source /usr/share/lmod/lmod/init/bash; module use '{root}/modulefiles'; "
         "module load allreduce; module help allreduce 2>&1; which python; uname -m"
@@ -103,6 +100,36 @@ def test_create_ends_with_a_proved_allreduce_and_a_module(
     [prefix] = root.glob("allreduce/????????????")
     assert said.out.endswith(f"{prefix}/bin/python\nppc64le\n")
     remove_tree(root)
+
+
+def proved_again(envbuild: Envbuild, root: Path, env: dict[str, str]) -> None:
+    """Prove allreduce/1 once more, by itself refused; then with a file of it changed."""
+    before = len(records(root))
+    words = ("smoke", "allreduce/1", "--root", root)
+    smoke = envbuild(*words, env=env)
+    assert smoke.code == 2, smoke.text
+    assert "allreduce/1 is for ppc64le, and this machine is" in smoke.err
+    assert "--emulate proves it on this machine, its programs run by qemu" in smoke.err
+    smoke = envbuild(*words, "--emulate", env=env, timeout=SECONDS)
+    assert smoke.code == 0, smoke.text
+    assert smoke.out.startswith("passed: several ranks, emulated, 2 ranks on ")
+    assert "mpi library: /usr/lib/powerpc64le-linux-gnu/libmpi.so" in smoke.out
+    assert "GB/s" not in smoke.out
+    record = records(root)[-1]
+    assert (record["execution"], record["arch"]) == ("emulated", "ppc64le")
+    assert (record["result"]["tier"], record["result"]["timings"]) == ("several ranks", [])
+    assert len(records(root)) == before + 1
+
+    [config] = (each for each in root.glob("allreduce/*/pyvenv.cfg"))
+    text, mode = config.read_text(), config.stat().st_mode
+    config.chmod(0o644)
+    config.write_text(f"{text}prompt = mine\n")
+    smoke = envbuild(*words, "--emulate", env=env)
+    assert smoke.code == 8, smoke.text
+    assert "\n  pyvenv.cfg: " in smoke.err
+    assert len(records(root)) == before + 1
+    config.write_text(text)
+    config.chmod(mode)
 
 
 def bundle(envbuild: Envbuild, emulated: Emulated, summary: str) -> Path:
@@ -187,10 +214,12 @@ def test_two_bundles_there_and_what_a_launcher_only_says(
         done = judged_again(emulated, root, number)
         assert done.code == 6, done.text
         assert done.out.startswith("failed: ")
-    smoke = envbuild("smoke", "allreduce/1", "--root", root)
-    assert smoke.code == 2, smoke.text
-    assert "allreduce/1 is for ppc64le, and this machine is" in smoke.err
-    assert len(records(root)) == 4
+    # What a bundle published is proved like what create made. There no launcher is in front.
+    env = {NAMED: str(ppc64el), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    smoke = envbuild("smoke", "allreduce/2", "--root", root, "--emulate", env=env, timeout=SECONDS)
+    assert smoke.code == 0, smoke.text
+    assert smoke.out.startswith("passed: several ranks, emulated, 2 ranks on ")
+    assert len(records(root)) == 5
 
     back = envbuild("rollback", "allreduce", "--root", root)
     assert back.code == 0, back.text

@@ -21,18 +21,23 @@ def recorded(home: Home, version: Version) -> "str | None":
     return found and found["recorded"]
 
 
-def changes(home: Home, version: Version, hashes: bool) -> "tuple[str, ...]":
+def changes(
+    home: Home, version: Version, hashes: bool, runs_here: bool = True
+) -> "tuple[str, ...]":
     """Return the files that are not as recorded, a line each; nothing without a manifest.
 
-    *hashes*: read every file, also those whose size and times are as they were.
+    *hashes*: read every file, also those whose size and times are as they were. *runs_here*:
+    whether its programs run on this machine; see ``manifest.compare``.
     """
     found = read(home, version)
-    return tuple(manifest.compare(home.prefix(version.id), found, hashes)) if found else ()
+    if not found:
+        return ()
+    return tuple(manifest.compare(home.prefix(version.id), found, hashes, runs_here))
 
 
-def check_unchanged(home: Home, version: Version) -> None:
+def check_unchanged(home: Home, version: Version, runs_here: bool = True) -> None:
     """Raise DriftError if a published prefix is not as it was recorded."""
-    lines = changes(home, version, hashes=False)
+    lines = changes(home, version, hashes=False, runs_here=runs_here)
     if lines:
         name = f"{home.name}/{version.number}"
         said = [f"the files of {name} are not those that were published: {home.prefix(version.id)}"]

@@ -188,6 +188,8 @@ step_runtime() {
 }
 
 step_check() {
+  # By a Python outside of the prefix, and before anything in it runs.
+  /apps/Python/3.11.3/bin/python3 -I -B target_tools unchanged "$PREFIX"
   # What verify has just imported, in a process of its own as well, is not imported twice.
   check_pins --imported imported.json
 }

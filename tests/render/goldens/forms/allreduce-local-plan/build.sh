@@ -184,6 +184,8 @@ step_runtime() {
 }
 
 step_check() {
+  # By a Python outside of the prefix, and before anything in it runs.
+  /usr/bin/python3.11 -I -B target_tools unchanged "$PREFIX"
   # What verify has just imported, in a process of its own as well, is not imported twice.
   check_pins --imported imported.json
 }

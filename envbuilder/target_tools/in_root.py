@@ -1,0 +1,50 @@
+"""What tools have in common that a script starts to work in a root."""
+
+import os
+import signal
+import sys
+
+from .errors import BuildError, EnvbuildError
+from .processes import ASKING_FOR_THE_END
+
+
+def say(text):
+    """Print a line on stderr."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def run(work, nothing):
+    """Return the exit code of ``work(environ)``; see ``exit_code``.
+
+    *environ*: the variables on standard input, each with a NUL byte behind it.
+    """
+    pairs = (each.partition(b"=") for each in sys.stdin.buffer.read().split(b"\0") if each)
+    environ = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
+    # Nobody else may have written what chooses the code that runs: see trust.
+    os.umask(os.umask(0o022) | 0o022)
+    for number in ASKING_FOR_THE_END:
+        signal.signal(number, end)
+    return exit_code(lambda: work(environ), nothing)
+
+
+def exit_code(work, nothing):
+    """Return the exit code of some work, once its errors are said.
+
+    *nothing*: what was not done where a file cannot be read or written.
+    """
+    try:
+        work()
+    except EnvbuildError as error:
+        for problem in error.problems:
+            say("\n".join([f"error: {problem.message}", *(f"hint: {h}" for h in problem.hints)]))
+        return int(error.code)
+    except OSError as error:
+        say(f"error: {error}\nhint: {nothing}")
+        return int(BuildError.code)
+    return 0
+
+
+def end(number, _):
+    """Let what is running be ended on the way out."""
+    sys.exit(128 + number)
