@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from pathlib import Path
 from threading import Thread
 
 import clingo
@@ -35,6 +36,16 @@ _LOADING = Assumption("law", "loading")
 _SLICE = 0.1
 
 
+def _megabytes() -> float:
+    """Return the memory of this process (MB).
+
+    Not ``ru_maxrss``: a child begins with that of the process which started it, such as a notebook
+    of some gigabytes.
+    """
+    _, pages, *_ = Path("/proc/self/statm").read_text(encoding="ascii").split()
+    return int(pages) * resource.getpagesize() / 2**20
+
+
 class LimitError(Exception):
     """The solver takes more time or memory than it was given."""
 
@@ -51,7 +62,7 @@ class Limits:
         """Raise LimitError where one of them is passed."""
         if time.monotonic() - self.start > self.seconds:
             raise LimitError(f"no answer after {self.seconds:g} s")
-        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 > self.megabytes:
+        if _megabytes() > self.megabytes:
             raise LimitError(f"no answer within {self.megabytes:g} MB")
 
 

@@ -6,6 +6,8 @@ many more as hypothesis draws, which makes a failing one small.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -306,6 +308,25 @@ def test_grounding_ends_at_the_limit() -> None:
         # Without an end it would take some seconds.
         program.add("p(1..500). q :- p(X), p(Y), p(Z), X * Y * Z < 0.")
     assert monotonic() - start < 2
+
+
+# Holds some memory and starts another Python, which would begin with its ru_maxrss.
+FAT = """
+import subprocess, sys
+held = b"x" * (400 * 2**20)
+words = [sys.executable, "-c", sys.argv[1]]
+sys.exit(subprocess.run(words).returncode)
+"""
+
+
+@pytest.mark.parametrize(("megabytes", "code"), [(200, 0), (2, 1)])
+def test_memory_of_the_process_that_started_this_one_does_not_count(
+    megabytes: int, code: int
+) -> None:
+    check = f"from envbuilder.resolve.engine import Limits; Limits(megabytes={megabytes}).check()"
+    done = subprocess.run([sys.executable, "-c", FAT, check], capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    assert ("no answer within 2 MB" in done.stderr) == (code == 1)
 
 
 # --- The oracle itself ---------------------------------------------------------------------------
