@@ -1,6 +1,7 @@
 """Start ranks for tests: by mpiexec or without, limit the time, leave no process behind."""
 
 import functools
+import json
 import os
 import shutil
 import signal
@@ -10,7 +11,7 @@ import sys
 import tempfile
 import time
 import uuid
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import distributed_dl_training
 
@@ -64,6 +65,8 @@ def why_not(engine: str = "mpi", framework: str = "numpy") -> Optional[str]:
 
     Where there is a GPU the engine nccl is taken to run: what hinders it is for tests to show.
     """
+    if (engine, framework) == ("gloo", "numpy"):
+        return why_not("gloo", "torch")  # which it comes with
     if needs_gpu(engine, framework):
         count, reason = gpus()
         if not count:
@@ -105,12 +108,12 @@ def job(
     *arguments: str,
     limit: float = 60.0,
     environ: Optional[Dict[str, str]] = None,
-    meanwhile: Optional[Callable[[], None]] = None,
+    modules: str = "torch",
 ) -> Outcome:
     """Run ``program``, a file beside this one, on ``ranks`` ranks; kill it after ``limit`` s.
 
     environ: variables to add.
-    meanwhile: is called once the ranks have been started.
+    modules: what is loaded once for all ranks of gloo, see ``forked``; names with commas.
     With gloo and nccl there is no launcher: each rank ends by itself, and the code is the first
     one, by rank, that is not 0.  A rank that is stopped is killed when the others have ended.
     """
@@ -119,28 +122,28 @@ def job(
     if engine == "mpi":
         mpiexec = find_mpiexec()
         assert mpiexec is not None
-        return _run(
-            [[mpiexec, "-n", str(ranks)] + _options(mpiexec) + command], [more], limit, meanwhile
-        )
+        return _run([[mpiexec, "-n", str(ranks)] + _options(mpiexec) + command], [more], limit)
     port = _free_port()
-    each = [dict(_rendezvous(rank, ranks, port), **more) for rank in range(ranks)]
+    each = [_rendezvous(rank, ranks, port) for rank in range(ranks)]
+    if engine == "gloo":
+        forked = [os.path.join(HERE, "forked.py"), json.dumps(each), modules]
+        return _run([command[:1] + forked + command[1:]], [more], limit)
     if engine == "nccl" and ranks > gpus()[0]:
         each = [dict(_as_host(rank), **one) for rank, one in enumerate(each)]
-    return _run([command] * ranks, each, limit, meanwhile)
+    return _run([command] * ranks, [dict(one, **more) for one in each], limit)
 
 
 def command_job(
     command: Sequence[str], limit: float = 60.0, environ: Optional[Dict[str, str]] = None
 ) -> Outcome:
     """Run a command that starts ranks; kill it and them after ``limit`` s."""
-    return _run([list(command)], [environ or {}], limit, None)
+    return _run([list(command)], [environ or {}], limit)
 
 
 def _run(
     commands: Sequence[List[str]],
     environs: Sequence[Dict[str, str]],
     limit: float,
-    meanwhile: Optional[Callable[[], None]],
 ) -> Outcome:
     token = uuid.uuid4().hex
     started = time.monotonic()
@@ -151,8 +154,6 @@ def _run(
         ]
         code: Optional[int] = None
         try:
-            if meanwhile is not None:
-                meanwhile()
             code = _wait(processes, started + limit)
         finally:
             orphans = [] if code is None else _still_there(token, grace=15.0)

@@ -89,11 +89,12 @@ SETTINGS: List[Dict[str, str]] = [
     {"HOROVOD_CACHE_CAPACITY": "2", "DDLT_CACHE_CAPACITY": "", "DDLT_FUSION_THRESHOLD": "1000"},
     {"DDLT_CACHE_CAPACITY": "70"},
 ]
+CAPACITIES = ["capacity-0", "capacity-1", "capacity-2", "capacity-70"]
 ORDER = ("case_any_order", "case_groups", "case_unnamed", "case_join", "case_process_sets")
 ORDER += ("case_mismatch_of_several", "case_mismatch", "case_float16")
 
 
-@pytest.mark.parametrize("environ", SETTINGS, ids=lambda one: ",".join(one.values()))
+@pytest.mark.parametrize("environ", SETTINGS, ids=CAPACITIES)
 @pytest.mark.parametrize("engine", ["mpi", "gloo"])
 def test_settings_by_variable(engine: str, environ: Dict[str, str]) -> None:
     """Whatever is remembered and packed, the results are the same."""

@@ -32,7 +32,15 @@ def ours(engine: str, ranks: int) -> Tuple[str, List[Dict[str, Any]]]:
     with tempfile.TemporaryDirectory() as folder:
         path = [os.path.dirname(os.path.dirname(ALIAS)), ALIAS, os.environ.get("PYTHONPATH", "")]
         environ = {"PYTHONPATH": os.pathsep.join(filter(None, path))}
-        outcome = job(engine, ranks, "horovod_program.py", folder, limit=180, environ=environ)
+        outcome = job(
+            engine,
+            ranks,
+            "horovod_program.py",
+            folder,
+            limit=180,
+            environ=environ,
+            modules="torch,torch._dynamo",
+        )
         return outcome.output, _read(folder)
 
 

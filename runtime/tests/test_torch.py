@@ -24,6 +24,8 @@ WITH_GPU = pytest.mark.skipif(NO_GPU is not None, reason=str(NO_GPU))
 
 # Unbuffered, print writes a line in pieces, which those of other ranks may come between.
 BUFFERED = {"PYTHONUNBUFFERED": ""}
+# Optimizers of PyTorch import the second when they are first used.
+TRAINING = "torch,torch._dynamo"
 ENGINES = [
     pytest.param("mpi", marks=WITH_MPI),
     "gloo",
@@ -77,7 +79,15 @@ def contract_run(engine: str, device: str, ranks: int) -> Tuple[Outcome, List[Li
     """Run the whole contract once; return also the cases that each rank has passed."""
     environ = {"DDLT_TEST_DEVICE": device}
     with tempfile.TemporaryDirectory() as directory:
-        outcome = job(engine, ranks, "torch_contract.py", directory, limit=180, environ=environ)
+        outcome = job(
+            engine,
+            ranks,
+            "torch_contract.py",
+            directory,
+            limit=180,
+            environ=environ,
+            modules=TRAINING,
+        )
         passed: List[List[str]] = []
         for rank in range(ranks):
             path = os.path.join(directory, str(rank))
@@ -120,10 +130,10 @@ def test_splits_of_mpi4py() -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_training_in_six_steps(engine: str, tmp_path: "os.PathLike[str]") -> None:
-    outcome = job(engine, 2, "torch_documents.py", "training", str(tmp_path))
+    outcome = job(engine, 2, "torch_documents.py", "training", str(tmp_path), modules=TRAINING)
     assert outcome.code == 0, outcome.output
     # Another number of ranks goes on from the first one's checkpoint.
-    outcome = job(engine, 3, "torch_documents.py", "training", str(tmp_path))
+    outcome = job(engine, 3, "torch_documents.py", "training", str(tmp_path), modules=TRAINING)
     assert outcome.code == 0, outcome.output
     found = re.findall(r"epoch (\d): accuracy ([\d.]+)", outcome.output)
     assert len(found) == 1 and found[0][0] == "5" and float(found[0][1]) > 0.9, outcome.output
@@ -134,7 +144,7 @@ def test_torchrun() -> None:
     words = [*command, os.path.join(HERE, "torch_documents.py"), "hello"]
     outcome = command_job(words, environ=BUFFERED)
     assert outcome.code == 0, outcome.output
-    assert sorted(re.findall(r"Hello from: (\d)", outcome.output)) == ["0", "1"]
+    assert sorted(re.findall(r"Hello from: (\d)", outcome.output)) == ["0", "1"], outcome.output
 
 
 @pytest.mark.parametrize(
