@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from .. import __version__, files
 from ..model.base import sha256_text
-from ..model.channels import CondaPackage
+from ..model.channels import CondaPackage, VirtualPackage
 from ..model.recipe import Arch
 from ..target_tools.files import make_folder
 from ..target_tools.trust import distrust
@@ -55,9 +55,16 @@ class ChannelCache:
     folder: Path
     now: datetime
 
-    def file(self, urls: Mapping[str, str], arch: Arch, names: Mapping[str, object]) -> Path:
+    def file(
+        self,
+        urls: Mapping[str, str],
+        arch: Arch,
+        names: Mapping[str, object],
+        virtual: Sequence[VirtualPackage],
+    ) -> Path:
         """Return where the rows of these channels are kept. *names*: what was asked for in each."""
-        request = json.dumps([__version__, [*urls.items()], arch, names], sort_keys=True)
+        asked = [__version__, [*urls.items()], arch, names, [*virtual]]
+        request = json.dumps(asked, sort_keys=True)
         return self.folder / f"channels-{sha256_text(request)}.json"
 
     def find(self, file: Path) -> CachedRows | None:

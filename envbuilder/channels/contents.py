@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import BuildError
 from ..model.base import fits
-from ..model.channels import NOARCH, SUBDIRS, Channel, CondaPackage
+from ..model.channels import NOARCH, SUBDIRS, Channel, CondaPackage, VirtualPackage
 from ..model.knowledge import Component
 from ..model.recipe import Arch
 from ..model.site import PlainVersion
@@ -34,26 +34,29 @@ def read_channels(
     components: Mapping[str, Component],
     engine: Engine,
     cached: Cached | None = None,
+    virtual: Sequence[VirtualPackage] = (),
 ) -> dict[str, Channel]:
     """Return the channels with what they hold, in the order in which they are given.
 
     *channels*: by name, each with the URL to read it at. What packages are called that have another
     name there than elsewhere is taken from what is recorded. *cached*: what was read before is
     taken while it is young, but of channels that are folders, and whatever its age where one cannot
-    be read. Raises BuildError for a channel that cannot be read and never was, MissingToolError
-    without py-rattler.
+    be read. *virtual*: what the target has; builds that need what it lacks are left out, unless
+    that leaves none of the package. Raises BuildError for a channel that cannot be read and never
+    was, MissingToolError without py-rattler.
     """
     names = {name: _names(each, components) for name, each in channels.items()}
     if cached is None:
-        return _with(channels, _read(channels, names, arch, engine))
-    file = cached.cache.file({name: each.url for name, each in channels.items()}, arch, names)
+        return _with(channels, _read(channels, names, arch, engine, virtual))
+    urls = {name: each.url for name, each in channels.items()}
+    file = cached.cache.file(urls, arch, names, virtual)
     kept, which = cached.cache.find(file), ", ".join(channels)
     in_network = all(not each.url.startswith("file:") for each in channels.values())
     if kept and kept.young and in_network and not cached.anew:
         cached.say(f"the conda channels {which} are as they were read {kept.age_text()}")
         return _with(channels, kept.rows)
     try:
-        rows = _read(channels, names, arch, engine)
+        rows = _read(channels, names, arch, engine, virtual)
     except BuildError as error:
         if kept is None:
             raise
@@ -75,12 +78,14 @@ def _read(
     names: Mapping[str, Mapping[str, list[str]]],
     arch: Arch,
     engine: Engine,
+    virtual: Sequence[VirtualPackage],
 ) -> Rows:
     request = {
         "do": "read",
         "channels": [each.url for each in channels.values()],
         "platforms": [SUBDIRS[arch], NOARCH],
         "names": sorted({name for each in names.values() for name in each}),
+        "virtual": [list(each) for each in virtual],
     }
     try:
         records = engine.records(request)
@@ -115,7 +120,7 @@ def _rows(
 ) -> dict[str, tuple[CondaPackage, ...]]:
     """Return a row for each version of each component; builds differ in what they are for."""
     found: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
-    for each in records:
+    for each in _for_the_target(records):
         # Versions that are no plain ones (1!2.0, r34) nothing of ours could ask for.
         if each["name"] in names and fits(PlainVersion, each["version"]):
             for component in names[each["name"]]:
@@ -131,6 +136,18 @@ def _rows(
         )
         rows.setdefault(component, []).append(row)
     return {component: tuple(each) for component, each in rows.items()}
+
+
+def _for_the_target(records: Records) -> Iterator[Mapping[str, Any]]:
+    """Yield the builds whose needs of virtual packages are met; all of a name that has none such.
+
+    Those the solver refuses, and says what the target lacks.
+    """
+    by_name: dict[str, list[Mapping[str, Any]]] = {}
+    for each in records:
+        by_name.setdefault(each["name"], []).append(each)
+    for builds in by_name.values():
+        yield from [each for each in builds if not each.get("unmet")] or builds
 
 
 def _pythons(builds: Records) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import BuildError, NoSolutionError
 from ..model.artifact import CondaArchive
-from ..model.channels import CHANNEL_ORIGINS, NOARCH, SUBDIRS, package_name
+from ..model.channels import CHANNEL_ORIGINS, NOARCH, SUBDIRS, VirtualPackage, package_name
 from ..model.knowledge import Component
 from ..model.plan import Pin, Plan
 from ..target_tools.names import normalize
@@ -15,9 +15,6 @@ from .engine import Engine, EngineError
 
 # What an environment needs beside the plan's own: pip installs the rest.
 WITH_EVERY_PYTHON = ("pip",)
-
-VirtualPackage = tuple[str, str, str]
-"""Name, version and build of what the target has: ``__glibc``, ``2.28``, ``0``."""
 
 
 class ChannelRefusal(Exception):  # noqa: N818 - an answer that the resolver works with

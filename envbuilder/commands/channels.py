@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 from ..channels.cache import ChannelCache
 from ..channels.contents import Cached, read_channels
 from ..channels.engine import Engine
-from ..channels.solve import VirtualPackage, conda_pins, solve
+from ..channels.solve import conda_pins, solve
 from ..host import Host, cache_folder
 from ..locking.target import OLDEST_GLIBC
 from ..model.artifact import CondaArchive
-from ..model.channels import Channel
+from ..model.channels import Channel, VirtualPackage
 from ..model.knowledge import Knowledge
 from ..model.plan import Plan
 from ..model.site import glibc_of
@@ -50,8 +50,14 @@ def with_channels(inputs: PlanInputs, context: Context, reading: Reading) -> Kno
     cache, reporter = ChannelCache(_folder(context), context.clock()), context.reporter
     cached = Cached(cache, reporter.say, reporter.warn, anew=reading == "to lock anew")
     with reporter.working(f"read the conda channels {', '.join(to_read)}"):
-        components = knowledge.components
-        read = read_channels(to_read, inputs.arch, components, engine(context), cached)
+        read = read_channels(
+            to_read,
+            inputs.arch,
+            knowledge.components,
+            engine(context),
+            cached,
+            virtual_packages(inputs),
+        )
     return knowledge.model_copy(update={"channels": {**knowledge.channels, **read}})
 
 
@@ -64,10 +70,10 @@ def solved(planned: Plan, inputs: PlanInputs, context: Context) -> tuple[CondaAr
     if not conda_pins(planned):
         return ()
     components = inputs.knowledge.value.components
-    return solve(planned, virtual_packages(planned, inputs), components, engine(context))
+    return solve(planned, virtual_packages(inputs), components, engine(context))
 
 
-def virtual_packages(planned: Plan, inputs: PlanInputs) -> tuple[VirtualPackage, ...]:
+def virtual_packages(inputs: PlanInputs) -> tuple[VirtualPackage, ...]:
     """Return what the target has, as packages ask for it: as the site states it."""
     own, site = inputs.chosen.facts, inputs.site.facts
     cuda = own.driver_cuda or site.driver_cuda
@@ -75,7 +81,7 @@ def virtual_packages(planned: Plan, inputs: PlanInputs) -> tuple[VirtualPackage,
         ("__unix", "0", "0"),
         ("__linux", own.kernel or site.kernel or "0", "0"),
         ("__glibc", glibc_of(inputs.site, own, inputs.snapshot) or OLDEST_GLIBC, "0"),
-        ("__archspec", "1", planned.arch),
+        ("__archspec", "1", inputs.arch),
         *([("__cuda", cuda, "0")] if cuda else []),
     )
 

@@ -17,6 +17,9 @@ SUBDIRS: Mapping[Arch, str] = {
 
 NOARCH = "noarch"
 
+VirtualPackage = tuple[str, str, str]
+"""Name, version and build of what the target has: ``__glibc``, ``2.28``, ``0``."""
+
 CHANNEL_ORIGINS: frozenset[Origin] = frozenset({"conda"})
 """What comes from a conda channel: its versions are in conda's order, it lies in the prefix."""
 

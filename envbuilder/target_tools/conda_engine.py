@@ -5,11 +5,13 @@
     python -I target_tools conda-engine here
 
 answer: REQUEST is a file with a JSON object: what to ``do``, *channels* (URLs, the first one
-first), *platforms* (subdirs), *names* of packages, and *cache*, a folder.
+first), *platforms* (subdirs), *names* of packages, *virtual*, [name, version, build] of each
+virtual package of the target, and *cache*, a folder.
   read: which packages of these names are there? Of each also *pythons*: the series of Python there
-      that it admits; without that key it asks for none.
+      that it admits; without that key it asks for none. *unmet*: its needs that the target's
+      virtual packages do not meet; without that key there are none.
   solve: which packages fit together? *constraints* (MatchSpecs) hold for the names and for what
-      they need; *virtual* has [name, version, build] of each virtual package of the target.
+      they need.
 ANSWER then holds ``records``, or ``error``: its ``kind``, ``text`` and, where it is known, the
 number of its ``channel``.
 
@@ -94,8 +96,34 @@ async def read(request):
             raise RequestError("channel", one_line(error), number) from error
         found.extend(record for records in answer for record in records)
     pythons = [each for each in found if each.name.normalized == "python"]
-    admitted = {}
-    return [with_pythons(each, pythons, admitted) for each in found]
+    admitted, met = {}, {}
+    answer = [with_pythons(each, pythons, admitted) for each in found]
+    for said in answer:
+        needs = [each for each in said.get("depends", ()) if each.startswith("__")]
+        unmet = [each for each in needs if not is_met(each, request["virtual"], met)]
+        if unmet:
+            said["unmet"] = unmet
+    return answer
+
+
+def is_met(spec, virtual, met):
+    """Return whether a MatchSpec of a virtual package is met. *met*: by MatchSpec."""
+    from rattler import MatchSpec
+
+    if spec not in met:
+        matched = MatchSpec(spec)
+        met[spec] = any(matched.matches(as_record(*each)) for each in virtual)
+    return met[spec]
+
+
+def as_record(name, version, build):
+    """Return a virtual package as a channel would have it."""
+    from rattler import PackageRecord
+    from rattler.package import BuildString
+
+    return PackageRecord(
+        name=name, version=version, build=BuildString(build), build_number=0, subdir="noarch"
+    )
 
 
 def with_pythons(record, pythons, admitted):

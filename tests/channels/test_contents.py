@@ -16,7 +16,7 @@ from channel_tools import engine, package, pip, python
 from envbuilder.channels.cache import ChannelCache
 from envbuilder.channels.contents import Cached, read_channels
 from envbuilder.errors import BuildError
-from envbuilder.model.channels import Channel, CondaPackage
+from envbuilder.model.channels import Channel, CondaPackage, VirtualPackage
 from envbuilder.model.knowledge import Component
 from tests.conda_channel import write_channel
 from tests.serving import serving_by
@@ -122,6 +122,33 @@ def test_a_name_that_only_this_channel_uses_is_taken_from_what_is_recorded(
     read = read_channels(asked, "x86_64", KNOWN, engine(tmp_path))
     assert rows(read["mine"], "cuda") == [("10.2.89", ("x86_64",), ())]
     assert rows(read["other"], "cuda") == []
+
+
+def test_builds_that_need_what_the_target_lacks_are_no_candidates(tmp_path: Path) -> None:
+    cuda12, cuda11 = (f"__cuda >={each}" for each in (12, 11))
+    folder = write_channel(
+        tmp_path / "channel",
+        [
+            package("numpy", "1.0"),
+            package("numpy", "2.0", cuda12),
+            package("numpy", "3.0", cuda12, build="gpu"),
+            package("numpy", "3.0", "__glibc >=2.17", build="cpu"),
+            package("numpy", "4.0", "__glibc >=2.28,<3"),
+            # Of this one there is no other: it is the solver that says what is missing.
+            package("six", "1.0", cuda11),
+        ],
+    )
+
+    def versions(*virtual: VirtualPackage) -> tuple[list[str], list[str]]:
+        asked = {"mine": channel(folder.as_uri())}
+        read = read_channels(asked, "x86_64", KNOWN, engine(tmp_path), None, virtual)["mine"]
+        numpy, six = (rows(read, each) for each in ("numpy", "six"))
+        return [each[0] for each in numpy], [each[0] for each in six]
+
+    old, new = ("__glibc", "2.17", "0"), ("__glibc", "2.36", "0")
+    assert versions(old) == (["1.0", "3.0"], ["1.0"])
+    assert versions(new, ("__cuda", "11.8", "0")) == (["1.0", "3.0", "4.0"], ["1.0"])
+    assert versions(old, ("__cuda", "12.2", "0")) == (["1.0", "2.0", "3.0"], ["1.0"])
 
 
 @pytest.mark.parametrize("what", ["folder", "server"])
