@@ -1,12 +1,13 @@
 """CPU time of ``envbuild list`` over a root of many environments; median and least of the runs.
 
-The first run judges every record of a smoke test; what it finds is cached for those that follow.
+The first run reads every lock and judges every record of a smoke test; its rows are cached for
+those that follow.
 
     python benchmarks/listing.py [RUNS [ENVIRONMENTS]]
 
 Run it in a checkout. The environments are made up: a tenth as many recipes, ten numbers each, with
 locks, modulefiles and the records of two ranks with 38 checks as ``create`` writes them. The bound
-that the project holds itself to is 0.5 s for 500, once they were judged.
+that the project holds itself to is 0.5 s for 500, once they were read.
 """
 
 from __future__ import annotations

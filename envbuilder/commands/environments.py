@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
@@ -17,9 +18,9 @@ from ..model.outcome import (
     UnfinishedBuild,
 )
 from ..model.plan import Plan
-from ..record import Records, judged, read_all
+from ..record import read_all, rows
 from ..root import removal
-from ..root.environment_lock import read_lock
+from ..root.environment_lock import lock_file, read_lock
 from ..root.environments import find, number_before_default
 from ..target_tools import sharing
 from ..target_tools.root import layout, locks, manifests, publish, registry, stamp, store
@@ -30,29 +31,32 @@ if TYPE_CHECKING:
 
 
 def list_all(root: stamp.Root, context: Context) -> Listing:
-    """Return every environment of a root. Writes nothing but the cache of what was judged."""
-    cache = judged.cache_file(root.path, context.environ)
-    known = judged.load(cache)
-    agreed: set[str] = set()
+    """Return every environment of a root. Writes nothing but the cache of these rows."""
+    cache = rows.cache_file(root.path, context.environ)
+    known, kept = rows.load(cache), dict[str, EnvironmentEntry]()
     listed: list[EnvironmentEntry] = []
     unfinished: list[UnfinishedBuild] = []
     damaged: list[str] = []
-    homes = root.homes()
+    homes, now = root.homes(), time.time_ns()
     for home in homes:
         default, problem = registry.default_number(home), registry.registry_problem(home)
         versions = publish.published(home)
         for version in versions:
-            records = read_all(home.evidence(version.id), known)
-            agreed |= records.judged
-            listed.append(_listed(home, version, default, records))
+            # Before they are read: what is put in their place meanwhile has another one.
+            state = rows.state_of(home.evidence(version.id), lock_file(home, version), now)
+            row = known.get(state or "") or _listed(home, version)
+            if state and not row.damaged:
+                kept[state] = row
+            more = {"number": version.number, "default": version.number == default}
+            listed.append(row.model_copy(update=more))
         unfinished += [
             UnfinishedBuild(environment=home.name, id=identity)
             for identity in publish.unpublished(home, versions)
         ]
         if problem:
             damaged.append(f"{home.name}: {problem}")
-    if agreed != known:
-        judged.store(cache, agreed)
+    if kept.keys() != known.keys():
+        rows.store(cache, kept)
     return Listing(
         root=str(root.path),
         site=root.site,
@@ -65,10 +69,9 @@ def list_all(root: stamp.Root, context: Context) -> Listing:
     )
 
 
-def _listed(
-    home: layout.Home, version: layout.Version, default: int | None, records: Records
-) -> EnvironmentEntry:
-    proofs, damaged = records.evidence, records.damaged
+def _listed(home: layout.Home, version: layout.Version) -> EnvironmentEntry:
+    """Return the row of an environment; whether it is the default is still to be said."""
+    proofs, damaged = read_all(home.evidence(version.id))
     passed = [proof for proof in proofs if proof.result.verdict == "passed"]
     try:
         plan = read_lock(home, version).plan
@@ -78,7 +81,7 @@ def _listed(
     return EnvironmentEntry(
         environment=home.name,
         number=version.number,
-        default=version.number == default,
+        default=False,
         id=version.id,
         summary=plan.summary if plan else "",
         site=plan.site if plan else None,

@@ -107,9 +107,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _file(cache: Path, hashes: Mapping[Path, str]) -> Path:
-    code = [path for folder in _CODE for path in sorted(folder.glob("*.py"))]
-    state = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in code]
-    key = sha256_text(canonical_json([__version__, state, _by_name(hashes)]))
+    key = sha256_text(canonical_json([__version__, files.code_state(*_CODE), _by_name(hashes)]))
     return cache / f"knowledge-{key}.json"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,35 +10,29 @@ from pydantic import ValidationError
 from ..model.evidence import Evidence, SmokeResult
 from ..target_tools.proving.evidence import RECORD
 from ..target_tools.proving.recheck import refuted
-from .judged import state_of
 
 
 class Records(NamedTuple):
-    """What was recorded of an environment, oldest first; ``damaged``: records that count for
-    nothing, a line each. ``judged``: the states of the runs that the judge agrees with.
+    """What was recorded of an environment, oldest first.
+
+    ``damaged``: records that count for nothing, a line each.
     """
 
     evidence: tuple[Evidence, ...]
     damaged: tuple[str, ...]
-    judged: frozenset[str]
 
 
-def read_all(folder: Path, judged: Set[str] = frozenset()) -> Records:
+def read_all(folder: Path) -> Records:
     """Return every record of an environment. A damaged one is told and takes no other along.
 
     Where the ranks' own records are kept, the judge looks at them once more, which takes some
-    milliseconds: what it says of them counts. *judged*: the states of runs that are known to be as
-    it says.
+    milliseconds: what it says of them counts.
     """
-    agreed: set[str] = set()
-    now = time.time_ns()
     evidence, damaged = [], []
     runs = [name for name in _names(folder) if name.isascii() and name.isdecimal()]
     # By number: as text 10000 comes before 9999.
     for name in sorted(runs, key=int):
         path = folder / name / RECORD
-        # Before it is read: what is put in its place meanwhile has another one.
-        state = state_of(path.parent, now)
         try:
             one = Evidence.model_validate_json(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -53,12 +45,11 @@ def read_all(folder: Path, judged: Set[str] = frozenset()) -> Records:
             continue
         if fault := _fault(one.result):
             damaged.append(f"{path} contradicts itself: {fault}")
-        elif state not in judged and (fault := _ranks_fault(path.parent, one)):
+        elif fault := _ranks_fault(path.parent, one):
             damaged.append(f"{path} is not what its ranks recorded: {fault}")
         else:
             evidence.append(one)
-            agreed |= {state} if state else set()
-    return Records(tuple(evidence), tuple(damaged), frozenset(agreed))
+    return Records(tuple(evidence), tuple(damaged))
 
 
 def _names(folder: Path) -> list[str]:

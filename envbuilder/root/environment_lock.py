@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ..errors import BuildError
 from ..model.decisions import earlier_sha256
 from ..model.lock_check import contradictions
@@ -12,12 +14,17 @@ from ..target_tools.root.publish import published
 LOCK = "lock.json"
 
 
+def lock_file(home: Home, version: Version) -> Path:
+    """Return where the lock of a published environment lies."""
+    return home.build(version.id) / LOCK
+
+
 def read_lock(home: Home, version: Version) -> Lock:
     """Return the lock a published environment was built from, checked.
 
     Raises BuildError where there is none, it contradicts itself, or is not that of the folder.
     """
-    path = home.build(version.id) / LOCK
+    path = lock_file(home, version)
     said = f"the lock of {home.name}/{version.number} is missing or damaged: {path}"
     hint = "the environment itself may still work; create it anew to have a record of it"
     try:

@@ -133,4 +133,4 @@ def test_a_record_that_cannot_be_written_whole_is_not_there(
         evidence.prove({**facts, "proofs": [proof]}, home, "a" * 12, {})
     [run] = home.evidence("a" * 12).iterdir()
     assert [each.name for each in run.iterdir()] == ["target_tools"]
-    assert read_all(home.evidence("a" * 12)) == ((), (), frozenset())
+    assert read_all(home.evidence("a" * 12)) == ((), ())

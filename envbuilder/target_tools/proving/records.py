@@ -9,11 +9,13 @@ import json
 import re
 
 RECORD_FILES = "rank-*.jsonl"
+# Of a surrogate pair.
+HALF = re.compile("[\ud800-\udfff]")
 
 
 def is_text(value):
     """Return whether a value is a text that can be written again: no half of a surrogate pair."""
-    return isinstance(value, str) and not any("\ud800" <= char <= "\udfff" for char in value)
+    return isinstance(value, str) and HALF.search(value) is None
 
 
 def is_integer(value):
