@@ -8,6 +8,7 @@ from itertools import islice
 
 from ..errors import KnownBadError, NoSolutionError, Place, Problem
 from ..model import matching
+from ..model.conda_order import conda_matches
 from ..model.knowledge import Advisory, Row
 from ..model.module_variants import loaded_as
 from ..model.ranges import ANY_VERSION
@@ -21,6 +22,7 @@ from .problem import (
 )
 from .problem import Problem as StackProblem
 from .problem_builder import ProblemInputs, problem_inputs
+from .providers import channel_packages
 from .request import Request
 from .runtime import wanted_as
 
@@ -244,10 +246,27 @@ def _nothing_there(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator
             yield f"of {want.component} there is {listing}{more}"
         elif len(members) > 1:
             yield f"nothing provides {want.component} there at all"
+        yield from _hidden(inputs.request, want.component, constraint)
         for name, refused in sorted(inputs.request.refused):
             if name == want.component:
                 who = "channels do" if inputs.request.backend.channels else "package index does"
                 yield f"the {who} not offer {name} {refused}"
+
+
+def _hidden(request: Request, component: str, constraint: str) -> Iterator[str]:
+    """Say which packages would do, were it not for an earlier channel with others of the name."""
+    if names_module(constraint):
+        return
+    versions: dict[tuple[str, str], list[str]] = {}
+    for each in channel_packages(request, component):
+        if each.hidden_by and conda_matches(each.package.version, constraint):
+            versions.setdefault((each.locator, each.hidden_by), []).append(each.package.version)
+    for (locator, by), those in versions.items():
+        channel, _, name = locator.partition("/")
+        yield (
+            f"channel {channel} has {name} {', '.join(those[:3])}, which channel {by} hides: it "
+            f"comes first and has {name} as well"
+        )
 
 
 def _without_candidates(inputs: ProblemInputs) -> dict[Assumption, Want]:

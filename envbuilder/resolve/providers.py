@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from ..model.channels import CHANNEL_ORIGINS
+from ..model.channels import CHANNEL_ORIGINS, CondaPackage
 from ..model.conda_order import conda_key
 from ..model.knowledge import Component
 from ..model.module_names import key
@@ -171,29 +172,43 @@ def _of_index(
 def _of_channels(
     request: Request, component: str, pythons: list[Candidate] | None
 ) -> Iterator[Candidate]:
-    """Yield what the recipe's channels hold of a component; of several the first that has it.
+    """Yield what the recipe's channels hold of a component; of several the first that has it."""
+    for found in channel_packages(request, component):
+        if found.hidden_by:
+            continue
+        fitting = None
+        if pythons is not None and found.package.pythons:
+            fitting = frozenset(
+                p.id for p in pythons if ".".join(p.version.split(".")[:2]) in found.package.pythons
+            )
+        version = found.package.version
+        yield _outside(request, component, version, "conda", found.locator, fitting)
+
+
+class ChannelPackage(NamedTuple):
+    """A package of a channel of the recipe. ``locator``: CHANNEL/NAME."""
+
+    package: CondaPackage
+    locator: str
+    hidden_by: str | None
+
+
+def channel_packages(request: Request, component: str) -> Iterator[ChannelPackage]:
+    """Yield what the recipe's channels hold of a component for its architecture.
 
     conda's strict priority: a channel hides what those behind it have of the same name.
     """
     if not request.backend.channels or component == request.recipe.runtime.package:
         return
     known = request.knowledge.components.get(component)
-    hidden: set[str] = set()
+    first: dict[str, str] = {}
     for channel in request.recipe.channels:
         held = request.knowledge.channels[channel].packages.get(component, ())
         names = {each: each.name or (known.conda if known else None) for each in held}
         for each, name in names.items():
-            right_arch = not each.arch or request.arch in each.arch
-            if name is None or name in hidden or not right_arch:
-                continue
-            fitting = None
-            if pythons is not None and each.pythons:
-                fitting = frozenset(
-                    p.id for p in pythons if ".".join(p.version.split(".")[:2]) in each.pythons
-                )
-            locator = f"{channel}/{name}"
-            yield _outside(request, component, each.version, "conda", locator, fitting)
-        hidden |= {name for name in names.values() if name}
+            if name is not None and (not each.arch or request.arch in each.arch):
+                yield ChannelPackage(each, f"{channel}/{name}", first.get(name))
+        first |= {name: channel for name in names.values() if name and name not in first}
 
 
 def _of_trees(request: Request, component: str) -> Iterator[Candidate]:

@@ -210,18 +210,22 @@ async def link(prefix, cache, packages, folder, named):
 ACTIONS = {"read": read, "solve": solve}
 
 
-def answer(options):
-    """Write the answer to a request; return the exit code."""
+def answer_to(request):
+    """Return the answer to a request, as JSON."""
     import asyncio
 
-    request = json.loads(options.request.read_text(encoding="utf-8"))
     try:
-        said = {"records": asyncio.run(ACTIONS[request["do"]](request))}
+        return {"records": asyncio.run(ACTIONS[request["do"]](request))}
     except RequestError as error:
-        said = {"error": {"kind": error.kind, "text": str(error), "channel": error.channel}}
+        return {"error": {"kind": error.kind, "text": str(error), "channel": error.channel}}
     except ImportError as error:
-        said = {"error": {"kind": "missing", "text": str(error)}}
-    options.answer.write_text(json.dumps(said), encoding="utf-8")
+        return {"error": {"kind": "missing", "text": str(error)}}
+
+
+def answer(options):
+    """Write the answer to a request; return the exit code."""
+    request = json.loads(options.request.read_text(encoding="utf-8"))
+    options.answer.write_text(json.dumps(answer_to(request)), encoding="utf-8")
     return 0
 
 

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
+import io
+import json
 import os
-from collections.abc import Sequence
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from render_cases import make_plan
 
 from envbuilder.channels.engine import Engine
+from envbuilder.commands.context import Context
+from envbuilder.commands.load import load
+from envbuilder.commands.options import PlanOptions
 from envbuilder.model.plan import Pin, Plan, PlanChannel
+from envbuilder.report import Report
 from tests.conda_channel import File, Package
 
 GLIBC = (("__unix", "0", "0"), ("__glibc", "2.28", "0"))
@@ -37,7 +49,43 @@ def pip() -> Package:
 
 
 def engine(folder: Path) -> Engine:
-    return Engine(dict(os.environ), folder / "cache")
+    """Return an engine for many requests: starting one each time takes most of their time."""
+    return LiveEngine(dict(os.environ), folder / "cache")
+
+
+class LiveEngine(Engine):
+    """Asks one process, which all tests share; it ends with that of the tests."""
+
+    def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        child = _child()
+        assert child.stdin
+        assert child.stdout
+        child.stdin.write(json.dumps(request) + "\n")
+        child.stdin.flush()
+        answer: dict[str, Any] = json.loads(child.stdout.readline())
+        return answer
+
+
+# As the engine itself, it ends without the clean-up in which rattler may crash.
+_ANSWERS = """
+import json, os, sys
+from envbuilder.target_tools.conda_engine import answer_to
+for line in sys.stdin:
+    print(json.dumps(answer_to(json.loads(line))), flush=True)
+os._exit(0)
+"""
+
+
+@cache
+def _child() -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    child = subprocess.Popen([sys.executable, "-c", _ANSWERS], stdin=pipe, stdout=pipe, text=True)
+
+    def end() -> None:
+        child.communicate()
+
+    atexit.register(end)
+    return child
 
 
 def plan(channels: Sequence[Path | str], **pins: str) -> Plan:
@@ -55,3 +103,20 @@ def plan(channels: Sequence[Path | str], **pins: str) -> Plan:
             for name, version in pins.items()
         ),
     )
+
+
+def planned(folder: Path, channels: Mapping[str, Path], **stack: str) -> Plan:
+    """Return the plan of a recipe of these channels, by name, and this stack beside Python."""
+    (folder / "knowledge").mkdir(exist_ok=True)
+    about = {"recorded": "2026-11-01", "sources": ["a test"], "packages": {}}
+    known = {name: {**about, "url": path.as_uri()} for name, path in channels.items()}
+    said = {"schema": 1, "recorded": "2026-11-01", "source": "a test", "channels": known}
+    (folder / "knowledge" / "versions.yaml").write_text(json.dumps(said), encoding="utf-8")
+    recipe = {"schema": 1, "name": "small", "summary": "A test", "arch": ["x86_64"]}
+    recipe |= {"backend": "conda", "channels": [*channels], "stack": {"python": "*", **stack}}
+    (folder / "small.yaml").write_text(json.dumps(recipe), encoding="utf-8")
+    environ = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    said_to = io.StringIO()
+    report = Report(said_to, said_to, as_json=False)
+    context = Context(environ, folder, lambda: datetime.now(timezone.utc), report, (folder,))
+    return load(PlanOptions("small", site="local"), context).planned
