@@ -133,16 +133,23 @@ def write_channel(folder: Path, packages: Sequence[Package]) -> Path:
     return folder
 
 
-def from_wheel(wheel: Path, *, depends: Sequence[str], name: str, noarch: bool = False) -> Package:
+def from_wheel(
+    wheel: Path,
+    *,
+    depends: Sequence[str],
+    name: str,
+    noarch: bool = False,
+    series: str = SERIES,
+) -> Package:
     """Return a package of what a wheel holds, as conda-build makes it of one."""
     version = wheel.name.split("-")[1]
-    site = "site-packages" if noarch else f"lib/python{SERIES}/site-packages"
+    site = "site-packages" if noarch else f"lib/python{series}/site-packages"
     return Package(
         name=name,
         version=version,
         files=dict(_of_wheel(wheel, site)),
         depends=depends,
-        build="pyh0" if noarch else f"py{SERIES.replace('.', '')}_0",
+        build="pyh0" if noarch else f"py{series.replace('.', '')}_0",
         subdir="noarch" if noarch else "linux-64",
         noarch="python" if noarch else None,
         info={"link.json": json.dumps(_link(wheel))} if noarch else {},
@@ -168,26 +175,27 @@ def _of_wheel(wheel: Path, site: str) -> Iterator[tuple[str, File]]:
             yield target, File(archive.read(info), executable)
 
 
-def movable_python() -> Package:
-    """Return a package of the Python that the tests run on.
+def movable_python(base: Path = Path(sys.base_prefix)) -> Package:
+    """Return a package of a Python, that of the tests unless another is named.
 
     It finds its library beside itself, as conda's does, and its files name the prefix where they
-    named the folder that it was built for.
+    named the folder that it was built for. Another one has its headers too, to compile for it.
     """
-    return Package(
-        name="python",
-        version=".".join(map(str, sys.version_info[:3])),
-        files=dict(_of_python(Path(sys.base_prefix))),
-        build="h0_0_cpython",
-        info={},
-    )
+    asks = "import platform; print(platform.python_version())"
+    done = subprocess.run([base / "bin" / "python3", "-c", asks], capture_output=True, check=True)
+    version = done.stdout.decode().strip()
+    files = dict(_of_python(base, version.rpartition(".")[0]))
+    if base != Path(sys.base_prefix):
+        headers = (path for path in sorted((base / "include").rglob("*")) if path.is_file())
+        files |= {str(each.relative_to(base)): File(each.read_bytes()) for each in headers}
+    return Package(name="python", version=version, files=files, build="h0_0_cpython")
 
 
-def _of_python(base: Path) -> Iterator[tuple[str, File]]:
-    program, library = base / "bin" / f"python{SERIES}", base / "lib" / f"python{SERIES}"
-    yield f"bin/python{SERIES}", _moved(program, base)
+def _of_python(base: Path, series: str) -> Iterator[tuple[str, File]]:
+    program, library = base / "bin" / f"python{series}", base / "lib" / f"python{series}"
+    yield f"bin/python{series}", _moved(program, base)
     for name in ("python", "python3"):
-        yield f"bin/{name}", File(b"", link=f"python{SERIES}")
+        yield f"bin/{name}", File(b"", link=f"python{series}")
     for path in sorted((base / "lib").glob("libpython*.so*")):
         if path.is_symlink():
             yield f"lib/{path.name}", File(b"", link=str(path.readlink()))
