@@ -11,7 +11,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-import yaml
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
@@ -27,6 +26,7 @@ from envbuilder.model.knowledge import Knowledge, Ranges, Selection, Selector
 from envbuilder.model.plan import Pin
 from envbuilder.model.proofs import is_mpi
 from envbuilder.model.ranges import version
+from tests.shipped import plain_yaml
 
 from .hostile import RECIPE, SITE
 
@@ -89,7 +89,7 @@ def test_shipped_document(path: Path, known: Knowledge) -> None:
     named = first.removeprefix("# yaml-language-server: $schema=")
     schema = (path.parent / named).resolve()
     assert schema == data.SCHEMAS / f"{kind}.json"
-    jsonschema.validate(yaml.safe_load(path.read_text()), json.loads(schema.read_text()))
+    jsonschema.validate(plain_yaml(path.read_text()), json.loads(schema.read_text()))
     assert loads(path, kind, known) is not None
 
 
@@ -103,7 +103,7 @@ def test_example(name: str, known: Knowledge, tmp_path: Path) -> None:
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(EXAMPLES[name])
-    jsonschema.validate(yaml.safe_load(path.read_text()), json.loads(schemas(entries())[kind]))
+    jsonschema.validate(plain_yaml(path.read_text()), json.loads(schemas(entries())[kind]))
     assert loads(path, kind, known) is not None
 
 
@@ -125,7 +125,7 @@ def test_the_documentation_names_every_key(kind: str) -> None:
 )
 def test_schema_refuses_what_the_model_refuses(kind: str, text: str) -> None:
     validator = jsonschema.Draft202012Validator(json.loads(schemas(entries())[kind]))
-    right = yaml.safe_load(text)
+    right = plain_yaml(text)
     assert validator.is_valid(right)
     assert not validator.is_valid({**right, "unknown": 1})
     assert not validator.is_valid({**right, "name": "../x"})
@@ -135,7 +135,7 @@ def test_schema_refuses_what_the_model_refuses(kind: str, text: str) -> None:
 
 def test_schema_refuses_bad_component_names() -> None:
     validator = jsonschema.Draft202012Validator(json.loads(schemas(entries())["recipe"]))
-    right = yaml.safe_load(RECIPE)
+    right = plain_yaml(RECIPE)
     assert not validator.is_valid({**right, "stack": {**right["stack"], "Num Py": "*"}})
 
 

@@ -75,23 +75,46 @@ def copied(bundles: Bundles, tmp_path: Path) -> Iterator[Path]:
     remove_tree(tmp_path)
 
 
+@dataclass(frozen=True)
+class Site:
+    """A root in which the first bundle is installed and the second one built, and what was said."""
+
+    root: Path
+    ended: Done
+    left: list[int]
+    both: tuple[Done, Done]
+    published: list[str]
+    built: Done
+
+
 @pytest.fixture(scope="module")
-def built(bundles: Bundles, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a root in which the first bundle was built, and not proved."""
-    root = tmp_path_factory.mktemp("built") / "root"
-    done = bundles.install(bundles.first, root, "--skip-smoke")
-    assert done.code == 0, done.text
-    assert "nothing is published" in done.err
-    return root
+def site(bundles: Bundles, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """Install the first bundle, which is ended once; then build the second, and do not prove it."""
+    root = tmp_path_factory.mktemp("site") / "root"
+    words = ["bash", bundles.first / "install.sh", root]
+    mark = f"{MARK}={root}".encode()
+    running = start([*words, "--skip-smoke"], env={MARK: str(root)})
+    read_until("== tools", running)
+    running.send_signal(signal.SIGTERM)
+    ended = finish(running)
+    left = [pid for pid in proc.pids() if mark in proc.read_words(pid, "environ")]
+    assert not (root / NAME / "in-use.lock").exists()
+    # Two at once: one waits for the other, and finds what that has published.
+    first, second = start(words), start(words)
+    both = (finish(first), finish(second))
+    there = [path.name for path in published(root)]
+    return Site(
+        root, ended, left, both, there, bundles.install(bundles.second, root, "--skip-smoke")
+    )
 
 
-def evidence(root: Path) -> list[dict[str, Any]]:
-    paths = sorted(root.glob(f"{NAME}/*.evidence/*/evidence.json"))
+def evidence(prefix: Path) -> list[dict[str, Any]]:
+    paths = sorted(prefix.with_name(f"{prefix.name}.evidence").glob("*/evidence.json"))
     return [json.loads(path.read_text()) for path in paths]
 
 
 def published(root: Path) -> list[Path]:
-    return list((root / "modulefiles").glob("*/*"))
+    return sorted((root / "modulefiles").glob("*/*"))
 
 
 def change_a_wheel(bundle: Path) -> str:
@@ -144,9 +167,8 @@ def test_both_are_as_they_were_packed(bundles: Bundles, envbuild: Envbuild) -> N
         assert "files are as they were packed; nothing was unpacked or run\n" in done.out
 
 
-def prove(built: Path, records: Path) -> Done:
+def prove(prefix: Path, records: Path) -> Done:
     """Run the judge by hand on what was built, as the test of an image does."""
-    [prefix] = built.glob(f"{NAME}/????????????")
     build = prefix.with_name(f"{prefix.name}.build")
     shutil.copyfile(build / "smoke-1.sh", build / "smoke.sh")
     options = ["--prefix", prefix, "--ranks", "2", "--max-bytes", "65536", "--mpi-from", "prefix"]
@@ -154,32 +176,61 @@ def prove(built: Path, records: Path) -> Done:
     return run([prefix / "bin" / "python", "-I", "-B", build / "target_tools", "prove", *options])
 
 
-def test_a_launcher_that_starts_nothing_publishes_nothing(
-    bundles: Bundles, built: Path, tmp_path: Path
-) -> None:
-    good = prove(built, tmp_path / "good")
-    assert (good.code, good.out.splitlines()[0]) == (0, "passed: several ranks, native"), good.text
-    assert len(list((tmp_path / "good" / "ranks").glob("rank-*.jsonl"))) == 2
-    [launcher] = built.glob(f"{NAME}/????????????/bin/mpiexec")
-    launcher.unlink()
+def test_what_is_ended_leaves_nothing_running_and_goes_on_when_run_again(site: Site) -> None:
+    assert site.ended.code == 128 + signal.SIGTERM, site.ended.text
+    assert site.left == []
+    assert [each.code for each in site.both] == [0, 0], site.both
+    told = site.both[0].err + site.both[1].err
+    assert "== install: done before" in told
+    assert "which is building the same environment" in told
+    assert f"{NAME}/1 holds exactly this already" in told
+    assert [name for name in site.published if name[0] != "."] == ["1.lua"]
+
+
+@pytest.fixture(scope="module")
+def refused(site: Site, bundles: Bundles, tmp_path_factory: pytest.TempPathFactory) -> list[Done]:
+    """Prove what was built, by hand and by the bundle, with a launcher that starts nothing.
+
+    Before that with its own one, which is there again afterwards.
+    """
+    assert site.built.code == 0, site.built.text
+    records = tmp_path_factory.mktemp("records")
+    [prefix] = {path.with_suffix("") for path in site.root.glob(f"{NAME}/*.build")} - {
+        path.with_suffix("") for path in site.root.glob(f"{NAME}/*.evidence")
+    }
+    good = prove(prefix, records / "good")
+    launcher = prefix / "bin" / "mpiexec"
+    launcher.rename(launcher.with_name("kept"))
     launcher.write_text("#!/bin/sh\nexit 0\n")
     launcher.chmod(0o755)
-    bad = prove(built, tmp_path / "bad")
+    bad = prove(prefix, records / "bad")
+    done = bundles.install(bundles.second, site.root)
+    launcher.with_name("kept").rename(launcher)
+    assert len(list((records / "good" / "ranks").glob("rank-*.jsonl"))) == 2
+    assert published(site.root) == [
+        site.root / "modulefiles" / NAME / name for name in site.published
+    ]
+    (failed,) = evidence(prefix)
+    assert failed["result"]["verdict"] == "failed"
+    return [good, bad, done]
+
+
+def test_a_launcher_that_starts_nothing_publishes_nothing(site: Site, refused: list[Done]) -> None:
+    assert "nothing is published" in site.built.err
+    good, bad, done = refused
+    assert (good.code, good.out.splitlines()[0]) == (0, "passed: several ranks, native"), good.text
     assert bad.code == 6, bad.text
-    done = bundles.install(bundles.first, built)
     assert done.code == 6, done.text
     assert "mpiexec ended with exit code 0 but started no rank: none of 2 reported" in done.err
-    assert published(built) == []
-    assert evidence(built)[-1]["result"]["verdict"] == "failed"
 
 
+@pytest.mark.usefixtures("refused")
 def test_two_versions_in_one_root_are_environments_like_any_other(
-    bundles: Bundles, envbuild: Envbuild, tmp_path: Path
+    bundles: Bundles, site: Site, envbuild: Envbuild
 ) -> None:
-    root = tmp_path / "root"
-    for bundle in (bundles.first, bundles.second):
-        done = bundles.install(bundle, root)
-        assert done.code == 0, done.text
+    root = site.root
+    done = bundles.install(bundles.second, root)
+    assert done.code == 0, done.text
     again = bundles.install(bundles.first, root)
     assert again.code == 0, again.text
     assert f"{NAME}/1 holds exactly this already" in again.err
@@ -191,11 +242,11 @@ def test_two_versions_in_one_root_are_environments_like_any_other(
     ]
     # What was installed last is what is meant, be it there already.
     assert [each["default"] for each in told["environments"]] == [True, False]
-    info = json.loads(envbuild("info", f"{NAME}/2", "--root", root, "--json").out)
+    info = json.loads(envbuild("info", f"{NAME}/1", "--root", root, "--json").out)
     [proof] = info["evidence"]
     assert (proof["execution"], proof["result"]["verdict"]) == ("native", "passed")
-    text = (root / "modulefiles" / NAME / "2.lua").read_text()
-    assert f'"{NAME}/2: ' in text
+    text = (root / "modulefiles" / NAME / "1.lua").read_text()
+    assert f'"{NAME}/1: ' in text
     assert f"Proved: several ranks, native, {proof['time']}" in text
     assert "@NUMBER@" not in text + done.text
 
@@ -210,27 +261,3 @@ def test_two_versions_in_one_root_are_environments_like_any_other(
     assert removed.code == 0, removed.text
     told = json.loads(envbuild("list", "--root", root, "--json").out)
     assert [(each["number"], each["default"]) for each in told["environments"]] == [(2, True)]
-
-
-def test_what_is_ended_leaves_nothing_running_and_goes_on_when_run_again(
-    bundles: Bundles, tmp_path: Path
-) -> None:
-    root = tmp_path / "root"
-    words = ["bash", bundles.first / "install.sh", root]
-    mark = f"{MARK}={tmp_path}".encode()
-    running = start([*words, "--skip-smoke"], env={MARK: str(tmp_path)})
-    read_until("== tools", running)
-    running.send_signal(signal.SIGTERM)
-    done = finish(running)
-    assert done.code == 128 + signal.SIGTERM, done.text
-    assert [pid for pid in proc.pids() if mark in proc.read_words(pid, "environ")] == []
-    assert not (root / NAME / "in-use.lock").exists()
-    # Two at once: one waits for the other, and finds what that has published.
-    both = [start(words), start(words)]
-    ended = [finish(each) for each in both]
-    assert [each.code for each in ended] == [0, 0], ended
-    told = ended[0].err + ended[1].err
-    assert "== install: done before" in told
-    assert "which is building the same environment" in told
-    assert f"{NAME}/1 holds exactly this already" in told
-    assert [path.name for path in published(root) if path.name[0] != "."] == ["1.lua"]

@@ -7,6 +7,7 @@ no lock, and does not touch what is published.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import uuid
@@ -42,7 +43,7 @@ from envbuilder.model.plan import Lock
 
 @dataclass(frozen=True)
 class Shop:
-    """A root in which demo/1 is published, and a folder for the recipes of what fails beside it."""
+    """A root with allreduce/1, and a folder for the recipes of what fails beside it."""
 
     root: Path
     folder: Path
@@ -60,13 +61,13 @@ class Shop:
         return small_lock(self.built_root, name)
 
     def create(self, recipe: Path, **how: object) -> Done:
-        """Try; afterwards demo/1 is as it was, and of the recipe nothing is published."""
+        """Try; afterwards allreduce/1 is as it was, and of the recipe nothing is published."""
         done = self.envbuild("create", recipe, "--root", self.root, **how)  # type: ignore[arg-type]
         self.check(recipe.stem)
         return done
 
     def check(self, failed: str) -> None:
-        assert published_state(self.root, "demo") == self.state
+        assert published_state(self.root, "allreduce") == self.state
         left = {each.name for each in (self.root / "modulefiles" / failed).glob("*")}
         # The number that it would have had is given to nothing else.
         assert left <= {".last-number"}
@@ -76,10 +77,10 @@ class Shop:
 @pytest.fixture(scope="module")
 def shop(envbuild: Envbuild, built_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     folder = tmp_path_factory.mktemp("shop")
-    root = seed(folder / "root", built_root, small_lock(built_root, "demo"))
-    done = envbuild("create", small_recipe(folder, "demo"), "--root", root)
-    assert done.code == 0, done.text
-    return Shop(root, folder, built_root, envbuild, published_state(root, "demo"))
+    root = folder / "root"
+    # Whose files have other paths than those it was built in: here they are looked at, no more.
+    shutil.copytree(built_root, root, symlinks=True)
+    return Shop(root, folder, built_root, envbuild, published_state(root, "allreduce"))
 
 
 # Nothing that pip has at hand on this machine: neither folders of files nor what it fetched before.
@@ -106,7 +107,7 @@ def test_a_root_that_is_full_from_the_start(envbuild: Envbuild, tmp_path: Path) 
 def test_a_root_that_fills_up_while_packages_are_installed(shop: Shop, tmp_path: Path) -> None:
     """What is published in it can still be loaded then."""
     recipe = shop.recipe("full")
-    prefix = shop.root / "demo" / small_lock(shop.built_root, "demo").id()
+    [prefix] = (shop.root / "allreduce").glob("?" * 12)
     find = f"find {shop.root}/modulefiles {prefix} -type f -printf '%p %m %s %T@\\n' | sort"
     before, after = tmp_path / "before", tmp_path / "after"
     assert os.system(f"{find} >{before}") == 0
@@ -129,7 +130,7 @@ def test_a_root_that_is_read_only(shop: Shop) -> None:
     expect(done, 5, f"error: Read-only file system: {shop.root}\n", hint)
     looked = shop.envbuild("list", "--root", shop.root, through=read_only(shop.root))
     assert looked.code == 0, looked.text
-    assert "demo/1" in looked.out
+    assert "allreduce/1" in looked.out
 
 
 def test_a_root_that_one_may_not_write_to(envbuild: Envbuild, tmp_path: Path) -> None:
@@ -158,12 +159,12 @@ def test_no_network_to_ask_the_index(shop: Shop) -> None:
     expect(done, 5, "error: the package index cannot be reached, so the files to install cannot be")
     expect(done, 5, "hint: on a node without network create it where there is one, or set pip-inde")
     again = shop.envbuild(
-        *("create", shop.folder / "demo.yaml", "--root", shop.root),
+        *("create", "allreduce", "--root", shop.root),
         env=NOTHING_AT_HAND,
         through=through,
     )
     assert again.code == 0, again.text
-    assert "demo/1 holds exactly this already" in again.err
+    assert "allreduce/1 holds exactly this already" in again.err
 
 
 def test_no_network_to_fetch_what_is_locked(shop: Shop) -> None:

@@ -119,6 +119,7 @@ def test_the_module_loads_and_its_ranks_talk(place: Place) -> None:
     assert all(str(place.root) in line for line in ranks)
 
 
+# Variable and the attribute of the place that it is set to, with what follows; None: not set.
 HOSTILE = {
     "an older numpy": ("PYTHONPATH", "old"),
     "a poisoned home": ("HOME", "home"),
@@ -126,18 +127,27 @@ HOSTILE = {
     "no HOME": ("HOME", None),
     "no TMPDIR there": ("TMPDIR", "root/nowhere"),
 }
+AT_ONCE = (
+    ("an older numpy", "a poisoned home", "spaces in TMPDIR"),
+    ("no HOME", "no TMPDIR there"),
+)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_ranks_are_proved_with_one_thing_against_them(
-    name: str, place: Place, envbuild: Envbuild
+@pytest.mark.parametrize(
+    "names",
+    [
+        *(pytest.param(names, id=", ".join(names)) for names in AT_ONCE),
+        *(pytest.param((name,), id=f"{name} alone", marks=pytest.mark.long) for name in HOSTILE),
+    ],
+)
+def test_ranks_are_proved_with_this_against_them(
+    names: tuple[str, ...], place: Place, envbuild: Envbuild
 ) -> None:
-    variable, attribute = HOSTILE[name]
-    value: str | None = None
-    if attribute:
-        first, _, rest = attribute.partition("/")
-        value = str(getattr(place, first) / rest) if rest else str(getattr(place, first))
-    done = envbuild("smoke", "demo", "--root", place.root, env={variable: value})
+    env: dict[str, str | None] = {}
+    for variable, attribute in (HOSTILE[name] for name in names):
+        first, _, rest = (attribute or "").partition("/")
+        env[variable] = str(getattr(place, first) / rest) if first else None
+    done = envbuild("smoke", "demo", "--root", place.root, env=env)
     assert done.code == 0, done.text
     assert "38 checks passed" in done.out
     assert "poison" not in done.text

@@ -55,7 +55,7 @@ class Case:
     def lock_file(self) -> Path:
         return self.root / self.lock.plan.recipe / "in-use.lock"
 
-    def kill_at(self, moment: str, how: str) -> None:
+    def kill_at(self, moment: str, how: str) -> Done:
         """Create and kill at that moment; what was killed is certain to have gone."""
         env = {MARK: self.mark}
         if moment in LAST_MOMENTS:
@@ -72,6 +72,7 @@ class Case:
         done = finish(running)
         assert done.code == -signal.SIGKILL, done
         assert self.lock_file.is_file(), "nothing can have given the lock back"
+        return done
 
     def repeat(self) -> Done:
         """Create again; nothing of the killed one is left, nor of this one."""
@@ -104,29 +105,19 @@ def imports_from_prefix(prefix: Path) -> bool:
 KINDS = ("lock", "install", "publish", "set_default")
 
 
-@pytest.mark.parametrize(
-    "moments",
-    [
-        pytest.param(KINDS, id="of each kind"),
-        pytest.param(
-            tuple(each for each in MOMENTS if each not in KINDS),
-            id="the others",
-            marks=pytest.mark.long,
-        ),
-    ],
-)
+@pytest.mark.long
 def test_killed_at_a_moment_then_repeated(
-    moments: tuple[str, ...], envbuild: Envbuild, built_root: Path, tmp_path: Path
+    envbuild: Envbuild, built_root: Path, tmp_path: Path
 ) -> None:
     """Each of them in an environment of its own, two at a time, beside one that is published."""
     root = tmp_path / "root"
     cases = {}
-    for moment in moments:
+    for moment in MOMENTS:
         name = f"at-{moment.replace('_', '-')}"
         lock = small_lock(built_root, name)
         cases[moment] = Case(root, small_recipe(tmp_path, name), lock)
     # The one killed while it asks pip has to ask again.
-    seed(root, built_root, *(cases[moment].lock for moment in moments if moment != "lock"))
+    seed(root, built_root, *(cases[moment].lock for moment in MOMENTS if moment != "lock"))
 
     def kill_and_repeat(moment: str) -> Done:
         how = ALONE if MOMENTS.index(moment) % 2 else WITH_CHILDREN
@@ -134,7 +125,7 @@ def test_killed_at_a_moment_then_repeated(
         return cases[moment].repeat()
 
     with ThreadPoolExecutor(2) as pool:
-        results = dict(zip(moments, pool.map(kill_and_repeat, moments), strict=True))
+        results = dict(zip(MOMENTS, pool.map(kill_and_repeat, MOMENTS), strict=True))
     assert listed(envbuild, root) == {f"{case.lock.plan.recipe}/1": True for case in cases.values()}
     for case in cases.values():
         assert imports_from_prefix(root / case.lock.plan.recipe / case.lock.id())
@@ -151,26 +142,42 @@ def test_killed_at_a_moment_then_repeated(
         pytest.param(MOMENTS, id="all", marks=pytest.mark.long),
     ],
 )
-def test_killed_again_and_again_then_resumed(
+def test_killed_again_and_again(
     moments: tuple[str, ...], envbuild: Envbuild, built_root: Path, tmp_path: Path
 ) -> None:
-    """One environment, number 1 published; each next try goes on where the last was killed."""
-    first, second = (small_lock(built_root, "demo", summary) for summary in ("first", "second"))
-    root = seed(tmp_path / "root", built_root, first)
-    recipe = small_recipe(tmp_path, "demo", summary="first")
-    assert envbuild("create", recipe, "--root", root).code == 0
-    before = published_state(root, "demo")
+    """One environment: each try starts over, and what is killed last has published number 1.
 
+    For number 2 each goes on where the one before was killed, and number 1 stays as it is.
+    """
+    first, second = (small_lock(built_root, "demo", summary) for summary in ("first", "second"))
+    root = seed(tmp_path / "root", built_root)
+    recipe = small_recipe(tmp_path, "demo", summary="first")
+    case = Case(root, recipe, first)
+    modulefile = root / "modulefiles" / "demo" / "1.lua"
+    for n, moment in enumerate(moments):
+        killed = case.kill_at(moment, WITH_CHILDREN if n % 2 else ALONE)
+        assert ("taking over from process" in killed.err) == (n > 0), f"killed at {moment}"
+        assert ("make the virtualenv" in killed.err) == (moment != "lock"), f"killed at {moment}"
+        assert modulefile.is_file() == (moment == "set_default"), f"killed at {moment}"
+    done = case.repeat()
+    # Once its modulefile is written an environment is there.
+    assert "demo/1 holds exactly this already" in done.err
+    assert listed(envbuild, root) == {"demo/1": True}
+    assert imports_from_prefix(root / "demo" / first.id())
+
+    before = published_state(root, "demo")
     small_recipe(tmp_path, "demo", summary="second")
     case = Case(root, recipe, second, options=("--resume",))
-    for moment in moments:
-        case.kill_at(moment, WITH_CHILDREN if MOMENTS.index(moment) % 2 else ALONE)
+    for n, moment in enumerate(moments):
+        killed = case.kill_at(moment, ALONE if n % 2 else WITH_CHILDREN)
+        # What was done before packages were installed is not done again.
+        if n > moments.index("install"):
+            assert "make the virtualenv" not in killed.err, f"killed at {moment}"
         now = published_state(root, "demo")
         assert {path: now.get(path) for path in before} == before, f"killed at {moment}"
         assert imports_from_prefix(root / "demo" / first.id()), f"killed at {moment}"
     done = case.repeat()
     assert "demo/2 holds exactly this already" in done.err
-    assert "make the virtualenv" not in done.err
     assert listed(envbuild, root) == {"demo/1": False, "demo/2": True}
     now = published_state(root, "demo")
     kept = {path: about for path, about in before.items() if not path.endswith("/.modulerc.lua")}

@@ -31,13 +31,13 @@ from envbuilder.errors import NoSolutionError
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.resolution import Resolution
-from envbuilder.model.site import Snapshot
+from envbuilder.model.site import Site, Snapshot
 from envbuilder.module_system.merge import merged
 from envbuilder.resolve.engine import conflict
 from envbuilder.resolve.problem_builder import problem_inputs
 from envbuilder.resolve.request import Request
 from envbuilder.resolve.resolver import resolve
-from tests.shipped import read_shipped
+from tests.shipped import plain_yaml, read_shipped
 
 FOLDER = Path(__file__).parent / "cases"
 # Many solves, the same on every Python.
@@ -54,8 +54,29 @@ def knowledge() -> Any:
     return read_shipped()
 
 
+# What ships is read once for all cases, and changed by none.
+load_snapshot_once = cache(load_snapshot)
+
+
+@cache
+def load_recipe_once(path: Path) -> LoadedDocument[Recipe]:
+    return load_recipe(path, knowledge().value, entries())
+
+
+@cache
+def load_site_once(path: Path) -> tuple[LoadedDocument[Site], Snapshot]:
+    """Return a site, and its snapshot with what the site states."""
+    site = load_site(path, knowledge().value, entries())
+    snapshot = Snapshot()
+    if site.value.snapshot:
+        snapshot = load_snapshot_once(data.RECIPES / "sites" / site.value.snapshot)
+    modules, _ = merged(site.value, snapshot)
+    return site, snapshot.model_copy(update={"modules": modules})
+
+
+@cache
 def read(path: Path) -> dict[str, Any]:
-    case = yaml.safe_load(path.read_text())
+    case: dict[str, Any] = plain_yaml(path.read_text())
     assert set(case) <= KEYS, f"unknown keys in {path.name}: {set(case) - KEYS}"
     assert "about" in case
     assert ("expect" in case) != ("refuse" in case)
@@ -81,7 +102,7 @@ def document(what: Any, folder: str, change: Any, target: Path) -> Path:
         shipped = data.RECIPES / folder / f"{what}.yaml"
         if not change:
             return shipped
-        what = yaml.safe_load(shipped.read_text())
+        what = plain_yaml(shipped.read_text())
     plain = changed({"schema": 1, "summary": "a case", **what}, change or {})
     target = target / f"{plain['name']}.yaml"
     target.write_text(yaml.safe_dump(plain, sort_keys=False, width=100))
@@ -89,15 +110,10 @@ def document(what: Any, folder: str, change: Any, target: Path) -> Path:
 
 
 def asked(case: dict[str, Any], folder: Path, known: Any) -> Request:
-    recipe: LoadedDocument[Recipe] = load_recipe(
-        document(case["recipe"], ".", case.get("change"), folder), known.value, entries()
-    )
+    """Return what a case asks; *folder* is the case's own, in which its documents are written."""
+    recipe = load_recipe_once(document(case["recipe"], ".", case.get("change"), folder))
     path = document(case["site"], "sites", case.get("site-change"), folder)
-    site = load_site(path, known.value, entries())
-    snapshot = Snapshot()
-    if site.value.snapshot:
-        snapshot = load_snapshot(data.RECIPES / "sites" / site.value.snapshot)
-    modules, _ = merged(site.value, snapshot)
+    site, snapshot = load_site_once(path)
     name = case.get("partition")
     chosen = ChosenSite(
         site.value,
@@ -112,7 +128,7 @@ def asked(case: dict[str, Any], folder: Path, known: Any) -> Request:
         chosen=chosen,
         arch=case.get("arch", recipe.value.arch[0]),
         knowledge=known,
-        snapshot=snapshot.model_copy(update={"modules": modules}),
+        snapshot=snapshot,
         snapshot_sha256="0" * 64,
         runtime_source=data.RUNTIME,
     )

@@ -6,13 +6,13 @@ The rows are evaluated by ``model.matching``, which shares nothing with the reso
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +27,7 @@ from envbuilder.errors import NoSolutionError, Place
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.resolution import Resolution
 from envbuilder.module_system.merge import merged
+from envbuilder.resolve import explain
 from envbuilder.resolve.engine import solve
 from envbuilder.resolve.problem import Stack
 from envbuilder.resolve.problem_builder import ProblemInputs, problem_inputs
@@ -55,6 +56,14 @@ FLAGS = {
     "HOROVOD_WITHOUT_GLOO": ["1"],
     "HOROVOD_NCCL_LINK": ["SHARED", "STATIC"],
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def refusals_are_short() -> Iterator[None]:
+    """What would plan instead takes as long again to find, and is not looked at here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(explain, "CLOSEST", 0)
+        yield
 
 
 @cache
@@ -95,7 +104,7 @@ def recipes(draw: st.DrawFn) -> dict[str, Any]:
 
 def asked(plain: dict[str, Any], site_name: str) -> Request:
     site, snapshot, _ = place(site_name)
-    recipe = Recipe.model_validate(yaml.safe_load(yaml.safe_dump(plain)))
+    recipe = Recipe.model_validate(plain)
     path = Path("demo.yaml")
     loaded = LoadedDocument(recipe, path, "0" * 64, Pairs(Place(str(path)), ()))
     plan_inputs = PlanInputs(
@@ -130,7 +139,7 @@ def stack_of(inputs: ProblemInputs, stack: Stack) -> StackFacts:
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(plain=recipes(), site=st.sampled_from(SITES))
 def test_no_error_row_holds_for_a_plan(plain: dict[str, Any], site: str) -> None:
     request_ = asked(plain, site)

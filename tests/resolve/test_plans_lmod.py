@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from test_cases import CASES, asked, knowledge, read
@@ -22,6 +24,7 @@ TREES = Path(__file__).parents[1] / "integration/trees"
 pytestmark = pytest.mark.integration
 
 
+@cache
 def lmod_init() -> str:
     """Return the file with which bash gets Lmod's module command; skip if there is none."""
     site = local_site(dict(os.environ))
@@ -43,6 +46,14 @@ def loadable() -> list[Path]:
         for path, case in cases.items()
         if "expect" in case and tree_of(case["site"]) and not case.get("site-change")
     ]
+
+
+@cache
+def planned(path: Path) -> Modules:
+    """Return the modules of a case's plan, for both tests of it."""
+    with TemporaryDirectory() as folder:
+        found = resolve(asked(read(path), Path(folder), knowledge()))
+    return Modules(loads=found.loads, final=found.final, replaced=found.replaced)
 
 
 def loaded(modules: Modules, tree: Path, autoswap: bool, folder: Path) -> list[str]:
@@ -67,12 +78,10 @@ def loaded(modules: Modules, tree: Path, autoswap: bool, folder: Path) -> list[s
 @pytest.mark.parametrize("autoswap", [True, False], ids=["autoswap", "no-autoswap"])
 @pytest.mark.parametrize("path", loadable(), ids=lambda path: path.stem)
 def test_the_plan_loads_as_planned(path: Path, autoswap: bool, tmp_path: Path) -> None:
-    case = read(path)
-    found = resolve(asked(case, tmp_path, knowledge()))
-    modules = Modules(loads=found.loads, final=found.final, replaced=found.replaced)
-    tree = tree_of(case["site"])
+    modules = planned(path)
+    tree = tree_of(read(path)["site"])
     assert tree is not None
-    assert loaded(modules, tree, autoswap, tmp_path) == sorted(found.final)
+    assert loaded(modules, tree, autoswap, tmp_path) == sorted(modules.final)
 
 
 def test_enough_plans_are_loaded() -> None:

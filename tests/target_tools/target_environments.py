@@ -233,6 +233,20 @@ def make_prefix(path: Path, mpi: Path | None = None, python: str = sys.executabl
     return made
 
 
+def as_built(folder: Path) -> Path:
+    """Put a folder back as it was when this was asked first; return it.
+
+    What is compiled names its place: a copy elsewhere would be none.
+    """
+    copy = folder.with_name(f"{folder.name}, as built")
+    if copy.is_dir():
+        shutil.rmtree(folder)
+        shutil.copytree(copy, folder, symlinks=True)
+    else:
+        shutil.copytree(folder, copy, symlinks=True)
+    return folder
+
+
 def write_mpicxx(mpi: Path) -> None:
     """Write a compiler wrapper that answers as Open MPI's."""
     path = mpi / "bin" / "mpicxx"

@@ -15,6 +15,8 @@ from target_environments import (
     NCCL_CLASS,
     Ended,
     Prefix,
+    a_build,
+    as_built,
     compile_library,
     elftools_folder,
     horovod_source,
@@ -24,12 +26,19 @@ from target_environments import (
 )
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a prefix and the MPI of a site, made once for all tests."""
+    folder = tmp_path_factory.mktemp("verified") / "built"
+    make_prefix(folder / "env", make_mpi(folder / "site")).build_horovod()
+    return folder
+
+
 @pytest.fixture
-def prefix(tmp_path: Path) -> Prefix:
+def prefix(built: Path) -> Prefix:
     """Return a prefix with a Horovod that is as planned, on a site's MPI."""
-    made = make_prefix(tmp_path / "env", make_mpi(tmp_path / "site"))
-    made.build_horovod()
-    return made
+    folder = as_built(built)
+    return Prefix(folder / "env", folder / "site", a_build("module"))
 
 
 def problems(ended: Ended) -> list[str]:

@@ -14,6 +14,8 @@ import pytest
 from target_environments import (
     FLAGS,
     Prefix,
+    a_build,
+    as_built,
     compile_library,
     install,
     make_mpi,
@@ -28,12 +30,30 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path / "wheels"
 
 
-@pytest.fixture
-def first(tmp_path: Path) -> Prefix:
-    """Return a prefix with an MPI of its own and a Horovod that was built in it."""
-    made = make_prefix(tmp_path / "root" / "one" / ("a" * 12))
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return what is built once for all tests: a root with a prefix, and a cache with its wheel."""
+    folder = tmp_path_factory.mktemp("built")
+    made = make_prefix(folder / "root" / "one" / ("a" * 12))
     made.build_horovod()
-    return made
+    as_built(folder / "root")
+    stored(made, folder / "wheels", folder / "made")
+    return folder
+
+
+@pytest.fixture
+def first(built: Path) -> Prefix:
+    """Return a prefix with an MPI of its own and a Horovod that was built in it."""
+    path = as_built(built / "root") / "one" / ("a" * 12)
+    return Prefix(path, path, a_build("pip"))
+
+
+@pytest.fixture
+def wheel(built: Path, cache: Path) -> Path:
+    """Return the wheel of ``first`` in a cache that holds nothing else."""
+    shutil.copytree(built / "wheels", cache)
+    [wheel] = cache.glob("*/*.whl")
+    return wheel
 
 
 def stored(prefix: Prefix, cache: Path, folder: Path) -> Path:
@@ -69,9 +89,10 @@ def test_an_empty_cache(first: Prefix, cache: Path) -> None:
     assert not cache.exists()
 
 
-def test_the_same_recipe_in_another_prefix(first: Prefix, cache: Path, tmp_path: Path) -> None:
+def test_the_same_recipe_in_another_prefix(
+    first: Prefix, cache: Path, wheel: Path, tmp_path: Path
+) -> None:
     assert str(first.path) in runpath(first.library)
-    wheel = stored(first, cache, tmp_path / "built")
     second = another(first, tmp_path / "b")
     found = second.cache("find", cache, "--explain")
     assert (found.out, found.err) == (f"{wheel}\n", "")
@@ -86,8 +107,7 @@ def test_the_same_recipe_in_another_prefix(first: Prefix, cache: Path, tmp_path:
     assert "the wheel says it was made with these flags, patches and options" in done.out
 
 
-def test_what_an_entry_holds(first: Prefix, cache: Path, tmp_path: Path) -> None:
-    wheel = stored(first, cache, tmp_path / "built")
+def test_what_an_entry_holds(first: Prefix, cache: Path, wheel: Path) -> None:
     assert sorted(path.name for path in wheel.parent.iterdir()) == [wheel.name, "record.json"]
     assert [path.name for path in cache.iterdir()] == [wheel.parent.name]
     record = json.loads((wheel.parent / "record.json").read_text())
@@ -102,8 +122,9 @@ def test_what_an_entry_holds(first: Prefix, cache: Path, tmp_path: Path) -> None
     assert str(first.path) not in json.dumps(facts)
 
 
-def test_pip_installs_what_is_stored(first: Prefix, cache: Path, tmp_path: Path) -> None:
-    wheel = stored(first, cache, tmp_path / "built")
+def test_pip_installs_what_is_stored(
+    first: Prefix, cache: Path, wheel: Path, tmp_path: Path
+) -> None:
     words = ["--no-index", "--no-deps", "--no-compile", "--target", str(tmp_path / "target")]
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", *words, wheel], check=True)
     info = tmp_path / "target" / "horovod-0.28.1.dist-info"
@@ -186,8 +207,7 @@ CHANGES: dict[str, tuple[Callable[[Prefix], None], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("line", CHANGES)
-def test_what_makes_another_key(line: str, first: Prefix, cache: Path, tmp_path: Path) -> None:
-    wheel = stored(first, cache, tmp_path / "built")
+def test_what_makes_another_key(line: str, first: Prefix, cache: Path, wheel: Path) -> None:
     change, env = CHANGES[line]
     change(first)
     done = first.cache("find", cache, "--explain", env=env)
@@ -196,14 +216,12 @@ def test_what_makes_another_key(line: str, first: Prefix, cache: Path, tmp_path:
     assert any(each.startswith("  " + line) for each in done.err.splitlines()), done.err
 
 
-def test_sources_of_another_archive(first: Prefix, cache: Path, tmp_path: Path) -> None:
-    stored(first, cache, tmp_path / "built")
+def test_sources_of_another_archive(first: Prefix, cache: Path, wheel: Path) -> None:
     done = first.cache("find", cache, "--explain", "--source", "9" * 64)
     assert f"  sdist: {'5' * 64} there, {'9' * 64} here" in done.err
 
 
-def test_jobs_make_no_other_key(first: Prefix, cache: Path, tmp_path: Path) -> None:
-    wheel = stored(first, cache, tmp_path / "built")
+def test_jobs_make_no_other_key(first: Prefix, cache: Path, wheel: Path) -> None:
     first.build["environment"] = {"MAKEFLAGS": "-j7"}
     # A CI's own names are not read by builds, and change with each of its jobs.
     other = {"BUILD_NUMBER": "7", "PYENV_ROOT": "/home/somebody/.pyenv"}
@@ -222,16 +240,13 @@ def refused(prefix: Prefix, cache: Path, entry: Path, why: str) -> None:
     assert why in done.err
 
 
-def test_what_others_may_have_written_is_not_taken(
-    first: Prefix, cache: Path, tmp_path: Path
-) -> None:
-    entry = stored(first, cache, tmp_path / "built").parent
+def test_what_others_may_have_written_is_not_taken(first: Prefix, cache: Path, wheel: Path) -> None:
+    entry = wheel.parent
     cache.chmod(0o777)
     refused(first, cache, entry, f"it is not to be trusted: everybody may write {cache}")
 
 
-def test_a_damaged_wheel(first: Prefix, cache: Path, tmp_path: Path) -> None:
-    wheel = stored(first, cache, tmp_path / "built")
+def test_a_damaged_wheel(first: Prefix, cache: Path, wheel: Path) -> None:
     data = bytearray(wheel.read_bytes())
     data[len(data) // 2] ^= 1
     wheel.write_bytes(data)
@@ -254,48 +269,50 @@ def test_a_damaged_wheel(first: Prefix, cache: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_record(
-    text: str | None, why: str, first: Prefix, cache: Path, tmp_path: Path
+    text: str | None, why: str, first: Prefix, cache: Path, wheel: Path
 ) -> None:
-    record = stored(first, cache, tmp_path / "built").with_name("record.json")
+    record = wheel.with_name("record.json")
     record.unlink() if text is None else record.write_text(text)
     refused(first, cache, record.parent, why)
 
 
-def with_other_flags(first: Prefix, cache: Path, tmp_path: Path) -> tuple[Path, Path]:
-    """Store two builds that differ in a flag; return the wheels: the plan's, the other."""
-    planned = stored(first, cache, tmp_path / "built")
+def store_other_flags(first: Prefix, cache: Path, planned: Path, tmp_path: Path) -> Path:
+    """Store a build that differs in a flag beside the planned one; return its wheel."""
     first.build["flags"]["HOROVOD_CPU_OPERATIONS"] = "GLOO"
     first.build_horovod(cpu=2)
     other = stored(first, cache, tmp_path / "other")
     first.build["flags"]["HOROVOD_CPU_OPERATIONS"] = "MPI"
     assert planned.parent != other.parent
-    return planned, other
+    return other
 
 
 WRONG = "flags.HOROVOD_CPU_OPERATIONS: GLOO there, MPI here"
 
 
-def test_an_entry_in_the_place_of_another(first: Prefix, cache: Path, tmp_path: Path) -> None:
-    planned, other = with_other_flags(first, cache, tmp_path)
+def test_an_entry_in_the_place_of_another(
+    first: Prefix, cache: Path, wheel: Path, tmp_path: Path
+) -> None:
+    other = store_other_flags(first, cache, wheel, tmp_path)
     for path in other.parent.iterdir():
-        shutil.copy(path, planned.parent)
-    refused(first, cache, planned.parent, f"its facts are not those of its key: {WRONG}")
+        shutil.copy(path, wheel.parent)
+    refused(first, cache, wheel.parent, f"its facts are not those of its key: {WRONG}")
 
 
-def test_a_swapped_wheel(first: Prefix, cache: Path, tmp_path: Path) -> None:
-    planned, other = with_other_flags(first, cache, tmp_path)
-    shutil.copy(other, planned)
-    refused(first, cache, planned.parent, f"{planned.name} has sha256 ")
+def test_a_swapped_wheel(first: Prefix, cache: Path, wheel: Path, tmp_path: Path) -> None:
+    other = store_other_flags(first, cache, wheel, tmp_path)
+    shutil.copy(other, wheel)
+    refused(first, cache, wheel.parent, f"{wheel.name} has sha256 ")
     # Even with a record that was made to fit it.
-    record = planned.with_name("record.json")
+    record = wheel.with_name("record.json")
     facts = json.loads(record.read_text())
     sha256 = json.loads(other.with_name("record.json").read_text())["sha256"]
     record.write_text(json.dumps({**facts, "sha256": sha256}))
-    refused(first, cache, planned.parent, f"{planned.name} was built with other facts: {WRONG}")
+    refused(first, cache, wheel.parent, f"{wheel.name} was built with other facts: {WRONG}")
 
 
-def test_a_wheel_that_says_nothing_of_itself(first: Prefix, cache: Path, tmp_path: Path) -> None:
-    wheel = stored(first, cache, tmp_path / "built")
+def test_a_wheel_that_says_nothing_of_itself(
+    first: Prefix, cache: Path, wheel: Path, tmp_path: Path
+) -> None:
     shutil.copy(make_wheel(first, tmp_path / "plain"), wheel)
     record = wheel.with_name("record.json")
     shown = subprocess.run(["sha256sum", wheel], capture_output=True, text=True, check=True)
@@ -304,8 +321,9 @@ def test_a_wheel_that_says_nothing_of_itself(first: Prefix, cache: Path, tmp_pat
     refused(first, cache, wheel.parent, "the wheel does not say what it was made of")
 
 
-def test_a_damaged_entry_is_replaced_and_kept(first: Prefix, cache: Path, tmp_path: Path) -> None:
-    wheel = stored(first, cache, tmp_path / "built")
+def test_a_damaged_entry_is_replaced_and_kept(
+    first: Prefix, cache: Path, wheel: Path, tmp_path: Path
+) -> None:
     wheel.write_bytes(b"damaged")
     done = first.store(cache, make_wheel(first, tmp_path / "again"))
     assert done.out == f"{wheel}\n"
