@@ -172,6 +172,7 @@ def check_versions(
             "repeated.",
         ),
     ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Tell each advisory.")] = False,
 ) -> int:
     """Check versions against the advisories; exit code 4 if one that holds is an error."""
     from ..commands.advisories import check as run
@@ -179,7 +180,7 @@ def check_versions(
     from ..views import advisories as views
 
     value = run(versions, arch, fact or (), session.context)
-    session.report.show(value, views.checked(value))
+    session.report.show(value, views.checked(value, verbose))
     return ExitCode.KNOWN_BAD if value.bad else ExitCode.OK
 
 

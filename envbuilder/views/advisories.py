@@ -85,72 +85,97 @@ def _labelled(label: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 @joined
-def checked(value: CheckResult) -> Iterator[str]:
-    """Return what is known of versions together, what holds first: a screen where that is good."""
+def checked(value: CheckResult, verbose: bool = False) -> Iterator[str]:
+    """Return what is known of versions together, what holds first: a screen where that is good.
+
+    Only with *verbose* each row is told, beside the errors and warnings that hold.
+    """
     by_verdict: dict[Verdict, list[RowMatch]] = {}
     for each in value.rows:
         by_verdict.setdefault(each.verdict, []).append(each)
     yield from filled("", " and ".join(value.asked))
-    holding, lifted = by_verdict.get("holds", []), by_verdict.get("lifted", [])
-    yield from ("", "known:") if holding else ("no advisory applies",)
-    for each in holding:
-        yield from _match(each)
-    if lifted:
-        yield from ("", "lifted by a remedy, which envbuild applies where it builds:")
-    for each in lifted:
-        yield from filled(f"  {each.id}  ", f"{each.remedy}: {each.summary}", 6)
-    yield from _undecided(by_verdict.get("unknown", []))
-    yield from _beside(by_verdict.get("beside", []))
+    yield from _holding(by_verdict.get("holds", []), verbose)
+    yield from _lifted(by_verdict.get("lifted", []), verbose)
+    yield from _undecided(by_verdict.get("unknown", []), verbose)
+    beside = {
+        each.id: [said.partition(" ")[0] for said in each.open]
+        for each in by_verdict.get("beside", [])
+    }
+    yield from _grouped("would apply beside", beside, verbose)
+    if not verbose and any(each.severity != "error" for each in value.rows):
+        yield "--verbose tells each of them, envbuild advisories show ID all of one"
 
 
-def _match(each: RowMatch) -> Iterator[str]:
+def _holding(rows: Sequence[RowMatch], verbose: bool) -> Iterator[str]:
+    """Yield what holds; of what is only good to know the ids alone."""
+    yield from ("", "known:") if rows else ("no advisory applies",)
+    told = [each for each in rows if verbose or each.severity != "info"]
+    for each in told:
+        yield from _match(each, verbose)
+    if len(told) < len(rows):
+        ids = (each.id for each in rows if each not in told)
+        yield from filled("  info: ", ", ".join(ids), 6)
+
+
+def _match(each: RowMatch, verbose: bool) -> Iterator[str]:
     yield from filled(f"  {each.id}  {each.severity.ljust(7)}  ", each.summary, indent=6)
     if each.open:
         yield from filled("      ", f"depends on: {', '.join(each.open)}")
     if each.fix:
         yield from filled("      ", f"fix: {each.fix}")
-    yield f"      {each.link}"
+    if verbose or each.severity == "error":
+        yield f"      {each.link}"
 
 
-def _undecided(rows: Sequence[RowMatch]) -> Iterator[str]:
-    """Yield what depends on facts, grouped by the fact to state; errors are told in full."""
-    if rows:
-        yield ""
-        yield "undecided: depends on facts that were not given (--fact NAME=VALUE, --arch):"
+def _lifted(rows: Sequence[RowMatch], verbose: bool) -> Iterator[str]:
+    head = "lifted by a remedy, which envbuild applies where it builds:"
+    if rows and not verbose:
+        yield from filled("", f"{head} {', '.join(each.id for each in rows)}", 2)
+        return
+    yield from ("", head) if rows else ()
     for each in rows:
-        if each.severity == "error":
-            yield from _match(each)
-    others = (each for each in rows if each.severity != "error")
-    facts = {each.id: [_fact(name) for name in each.open] for each in others}
-    yield from _groups(facts, "state", "depends on it")
+        yield from filled(f"  {each.id}  ", f"{each.remedy}: {each.summary}", 6)
 
 
-# So many ids of a group are told; --json has them all.
-_MOST_IDS = 5
-
-_FLAGS = "a flag (flags.NAME; the others count as not set then)"
+def _undecided(rows: Sequence[RowMatch], verbose: bool) -> Iterator[str]:
+    """Yield what depends on facts, grouped by the fact to state; errors are told in full."""
+    errors = [each for each in rows if each.severity == "error"]
+    if errors:
+        yield from ("", "undecided, and an error until the fact is stated:")
+    for each in errors:
+        yield from _match(each, verbose)
+    facts = {each.id: [_fact(name) for name in each.open] for each in rows if each not in errors}
+    head = "undecided until it is stated (--fact NAME=VALUE, --arch):"
+    yield from _grouped(head, facts, verbose)
 
 
 def _fact(name: str) -> str:
-    return _FLAGS if name.partition(".")[0] in ("flags", "ops") else name
+    """Return the fact to state; of all flags one, as then those not stated count as not set."""
+    return "flags.NAME" if name.partition(".")[0] in ("flags", "ops") else name
 
 
-def _beside(rows: Sequence[RowMatch]) -> Iterator[str]:
-    if rows:
-        yield ""
-        yield "would apply beside components that were not given:"
-        yield from _groups({e.id: [o.partition(" ")[0] for o in e.open] for e in rows}, "with", "")
+def _grouped(head: str, open_of: Mapping[str, Sequence[str]], verbose: bool) -> Iterator[str]:
+    """Yield how many rows depend on what, most first; with *verbose* which they are."""
+    if not open_of:
+        return
+    groups = sorted(_groups(open_of).items(), key=lambda one: (-len(one[1]), one[0]))
+    if not verbose:
+        counts = (
+            f"{name} ({counted(len(ids), 'row') if not number else len(ids)})"
+            for number, (name, ids) in enumerate(groups)
+        )
+        yield from filled("", f"{head} {', '.join(counts)}", 2)
+        return
+    yield from ("", f"{head.rstrip(':')}:")
+    for name, ids in groups:
+        yield from filled("  ", f"{name}: {', '.join(sorted(ids))}", 6)
 
 
-def _groups(open_of: Mapping[str, Sequence[str]], verb: str, what: str) -> Iterator[str]:
-    """Yield rows by what they depend on, each under what most of them depend on."""
+def _groups(open_of: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return rows by what they depend on, each under what most of them depend on."""
     counts = Counter(name for names in open_of.values() for name in dict.fromkeys(names))
     groups: dict[str, list[str]] = {}
     for row_id, names in open_of.items():
         most = min(names, key=lambda name: (-counts[name], name))
         groups.setdefault(most, []).append(row_id)
-    for name, ids in sorted(groups.items(), key=lambda one: (-len(one[1]), one[0])):
-        does = what.replace("depends", "depend") if len(ids) > 1 else what
-        head = f"{verb} {name}: {counted(len(ids), 'row')}{' ' if does else ''}{does}: "
-        more = f" and {len(ids) - _MOST_IDS} more" if len(ids) > _MOST_IDS else ""
-        yield from filled("  ", head + ", ".join(sorted(ids)[:_MOST_IDS]) + more, 6)
+    return groups
