@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Installs the real components that tests use, on Debian as root; elsewhere it says what is left
 # out. Prints on standard output the variables that tests read, as lines for a shell to evaluate.
-# Usage: eval "$(bash ci/components.sh FOLDER [emulation])"; FOLDER holds what is unpacked rather than
-# installed; with "emulation" also what runs programs for ppc64le.
+# Usage: eval "$(bash ci/components.sh FOLDER [long])"; FOLDER holds what is unpacked rather than
+# installed; with "long" also what runs programs for ppc64le, and what builds images.
 set -euo pipefail
 folder=${1:?usage: components.sh FOLDER}
 
 packages=(lmod zsh tcsh tcl lua5.3 openmpi-bin libopenmpi-dev gcc g++ libc6-dev make patch slurm-wlm munge)
-emulation=
-if [ "${2:-}" = emulation ]; then
-    emulation=yes
-    packages+=(qemu-user-static binfmt-support mmdebstrap)
+long=
+if [ "${2:-}" = long ]; then
+    long=yes
+    packages+=(qemu-user-static binfmt-support mmdebstrap patchelf squashfs-tools)
 fi
 
 say() { printf 'components: %s\n' "$*" >&2; }
@@ -31,7 +31,7 @@ if [ ${#missing[@]} -gt 0 ]; then
         say "apt-get failed: tests whose component is missing are skipped"
 fi
 
-if [ -n "$emulation" ] && [ ! -e /proc/sys/fs/binfmt_misc/qemu-ppc64le ]; then
+if [ -n "$long" ] && [ ! -e /proc/sys/fs/binfmt_misc/qemu-ppc64le ]; then
     [ -e /proc/sys/fs/binfmt_misc/register ] || mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc || :
     update-binfmts --enable qemu-ppc64le >&2 || say "no emulation of ppc64le: its tests are skipped"
 fi
@@ -49,4 +49,12 @@ fi
 modulecmd=$(find "$tcl" -name modulecmd.tcl -print -quit)
 if [ -n "$modulecmd" ]; then
     printf 'export ENVBUILD_MODULECMD=%q\n' "$modulecmd"
+fi
+
+if [ -n "$long" ]; then
+    if bash ci/apptainer.sh "$folder" >&2; then
+        printf 'export PATH=%q:$PATH\n' "$folder/apptainer/bin"
+    else
+        say "Apptainer could not be fetched: its tests are skipped"
+    fi
 fi

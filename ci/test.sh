@@ -34,7 +34,7 @@ venv=${ENVBUILD_TEST_VENV:-$PWD/.venv-test}
 say "components"
 mkdir -p "$venv"
 venv=$(cd "$venv" && pwd)
-eval "$(bash ci/components.sh "$venv/components" ${long:+emulation})"
+eval "$(bash ci/components.sh "$venv/components" ${long:+long})"
 
 make_venv() {
     bash ci/venv.sh "$1" "$2" "$(cat pyproject.toml envbuilder/__init__.py)" ci/tool-packages.sh

@@ -49,6 +49,7 @@ STAGES: Mapping[str, frozenset[str]] = {
     "render": frozenset(),
     "build": frozenset(),
     "emulation": frozenset(),
+    "images": frozenset(),
     "record": frozenset(),
     "bundle_archive": frozenset(),
     "root": frozenset(),

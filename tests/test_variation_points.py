@@ -36,6 +36,7 @@ FILES = {
 _PROGRAMS = "which MPI a program belongs to, by what it prints"
 _REPORT = "names of doctor's sections and lines"
 STATED: dict[str, tuple[int, str]] = {
+    "envbuilder/model/recipe.py": (1, "what people take for backends"),
     "envbuilder/model/proofs.py": (2, "MPIs in locks of before pins said what they fulfil"),
     "envbuilder/model/site.py": (1, "the origins of components"),
     "envbuilder/model/channels.py": (1, "the origin of what comes from conda channels"),

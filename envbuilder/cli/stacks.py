@@ -28,6 +28,13 @@ TierName = Enum(
 )
 
 
+class ImageKind(str, Enum):
+    """The words of ``image --format``."""
+
+    sif = "sif"
+    sandbox = "sandbox"
+
+
 @command(verbs, example="create allreduce --root /scratch/me/env")
 def create(
     session: Session,
@@ -55,7 +62,6 @@ def create(
     """
     from ..commands.create import create as run
     from ..errors import UsageError
-    from ..model.outcome import CreateResult
     from ..views import building as views
 
     tier = require_tier.name if require_tier else None
@@ -63,8 +69,42 @@ def create(
         raise UsageError("--bundle builds nothing, and --emulate builds: take one of them")
     target = "bundle" if bundle else "emulation" if emulate else None
     done = run(replace(options, target=target, output=output, require_tier=tier), session.context)
-    text = views.created(done) if isinstance(done, CreateResult) else views.bundled(done)
-    session.report.show(done, text)
+    session.report.show(done, views.made(done))
+
+
+@command(verbs, example="image allreduce --base ./debian-12")
+def image(
+    session: Session,
+    choice: PlanOptions,
+    base: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="The system it begins with. Else a Debian as the site states it."
+        ),
+    ] = None,
+    kind: Annotated[
+        ImageKind, typer.Option("--format", help="One file, or a folder that Apptainer runs.")
+    ] = ImageKind.sif,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="DIR", help="Where it is put.")
+    ] = None,
+    locked: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Build just this lock: nothing is solved.")
+    ] = None,
+) -> None:
+    """Build an image, prove in it that its ranks talk, and test it packed (uses the network).
+
+    Lock, manifest and records are inside, and in a folder beside it.
+    """
+    from ..commands.create import create as run
+    from ..commands.options import CreateOptions
+    from ..views import building as views
+
+    options = CreateOptions(
+        choice, target="image", base=base, format=kind.value, output=output, locked=locked
+    )
+    done = run(options, session.context)
+    session.report.show(done, views.made(done))
 
 
 @command(verbs, example="lock allreduce --output allreduce.lock.json")

@@ -8,20 +8,21 @@ from ..errors import BuildError, UsageError
 from ..locking.checks import changed_inputs
 from ..model.entries import check_choice
 from ..model.evidence import TIERS
-from ..model.outcome import BundleResult, CreateResult
+from ..model.outcome import BundleResult, CreateResult, ImageResult
 from ..model.plan import Lock
 from ..targets import TARGETS, default_target, suits
 from ..targets.protocol import Target
 from .channels import Reading
 from .context import Context
 from .emulate import OFFER, can_emulate
+from .image import named_base
 from .load import PlanInputs, load
 from .lock import check_derived, named_lock
 from .options import CreateOptions
 from .stages import CreateStages
 
 
-def create(options: CreateOptions, context: Context) -> CreateResult | BundleResult:
+def create(options: CreateOptions, context: Context) -> CreateResult | BundleResult | ImageResult:
     """Build, prove and publish an environment; or find that it is there already.
 
     For an architecture that this machine is not: make a bundle, which is built there. Raises
@@ -29,14 +30,15 @@ def create(options: CreateOptions, context: Context) -> CreateResult | BundleRes
     before is as it was.
     """
     reading: Reading = "to lock anew" if options.relock else "to lock"
-    plan_inputs = load(options.choice, context, reading)
+    base = named_base(options, context)
+    plan_inputs = load(options.choice, context, reading, base)
     name = options.target or default_target(plan_inputs.arch, platform.machine())
     check_choice("target", name, TARGETS)
     _check_arch(name, plan_inputs.arch)
     _check_tier(options.require_tier, name, plan_inputs, context)
     _check_shared(options, name)
     given = _given_lock(options, plan_inputs, context)
-    return TARGETS[name].make(CreateStages(options, plan_inputs, context, given))
+    return TARGETS[name].make(CreateStages(options, plan_inputs, context, given, base))
 
 
 def _check_shared(options: CreateOptions, target: str) -> None:

@@ -7,11 +7,19 @@ import json
 import platform
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from .. import data, sources
 from .. import emulation as emulated
-from ..emulation import Entry, SystemRequest, can_be_found, find_system, systems_folder
+from ..emulation import (
+    Entry,
+    SystemRequest,
+    can_be_found,
+    check_emulator,
+    find_system,
+    systems_folder,
+)
 from ..errors import UsageError
 from ..host import Host
 from ..model.backend import Script
@@ -43,6 +51,19 @@ def emulated_system(plan_inputs: PlanInputs, home: Home, shared: bool, context: 
     """
     _check_not_shared(shared or home.group is not None, "made", "make it in a root of your own")
     return find_system(_to_build(plan_inputs, context), context.reporter.say)
+
+
+def check_runs_here(plan_inputs: PlanInputs, context: Context) -> None:
+    """Raise MissingToolError where programs of the plan's architecture do not run."""
+    check_emulator(_to_begin(plan_inputs, context))
+
+
+def system_of(plan_inputs: PlanInputs, context: Context) -> Path:
+    """Return the folder of a system as the site describes it, to begin an image with.
+
+    Raises MissingToolError, UsageError or BuildError where there is none.
+    """
+    return find_system(_to_begin(plan_inputs, context), context.reporter.say)
 
 
 def install_emulated(lock: Lock, bundle: Path, home: Home, system: Path, context: Context) -> Path:
@@ -139,6 +160,11 @@ def _check_not_shared(shared: bool, what: str, hint: str) -> None:
 
 def _to_build(plan_inputs: PlanInputs, context: Context) -> SystemRequest:
     return SystemRequest(plan_inputs.arch, plan_inputs.site, Host(context.environ), context.cwd)
+
+
+def _to_begin(plan_inputs: PlanInputs, context: Context) -> SystemRequest:
+    instead = f"an image for {plan_inputs.arch} is built on such a machine without it"
+    return replace(_to_build(plan_inputs, context), instead=instead)
 
 
 def _to_prove(

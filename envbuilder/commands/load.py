@@ -36,9 +36,10 @@ from ..text import unknown
 from .context import Context
 from .entries import entries
 from .options import PlanOptions
-from .site_contents import site_search, snapshot_of
+from .site_contents import base_site, held_by, site_search, snapshot_of
 
 if TYPE_CHECKING:
+    from ..model.base_image import BaseImage
     from .channels import Reading
 
 RUNTIME_PACKAGE = "distributed_dl_training"
@@ -109,23 +110,32 @@ class PlanInputs:
         return prefix_parts(plan, self.knowledge.value.components)
 
 
-def load(choice: PlanOptions, context: Context, reading: Reading = "to plan") -> PlanInputs:
+def load(
+    choice: PlanOptions,
+    context: Context,
+    reading: Reading = "to plan",
+    base: BaseImage | None = None,
+) -> PlanInputs:
     """Read and check the documents, choose the site, look at what it holds.
 
-    *reading*: what conda channels are read for, as soon as it is planned with them.
+    *reading*: what conda channels are read for, as soon as it is planned with them. *base*: what an
+    image begins with, which then is the site.
     """
     profile = profile_of(choice.profile)
     knowledge = context.knowledge
     recipe = load_recipe(find("recipe", choice.recipe, context.folders), knowledge, entries())
-    chosen = choose_site(choice.site, site_search(context), recipe.value, choice.arch)
-    chosen = with_partition(chosen, choice.partition)
+    if base:
+        chosen = base_site(base)
+    else:
+        chosen = choose_site(choice.site, site_search(context), recipe.value, choice.arch)
+        chosen = with_partition(chosen, choice.partition)
     context.reporter.say(chosen.describe())
     arch = choose_arch(choice.arch, recipe, chosen)
     recipe = for_arch(recipe, arch)
     if profile:
         recipe = variant(recipe, profile, backend(recipe.value.backend).TRAITS)
     useful = relevant_components(recipe.value, knowledge)
-    snapshot, digest, notes = snapshot_of(chosen, context, useful)
+    snapshot, digest, notes = held_by(base) if base else snapshot_of(chosen, context, useful)
     for note in notes:
         context.reporter.say(f"note: {note}")
     if profile:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import UsageError
+from ..model.places import ImageFormat
 from ..text import shown
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class RootOptions:
 
 @dataclass(frozen=True)
 class CreateOptions:
-    """Of ``create``. ``target``: None takes the one for the architecture."""
+    """Of ``create`` and ``image``. ``target``: None takes the one for the architecture."""
 
     choice: PlanOptions
     root: RootOption = None
@@ -162,6 +163,8 @@ class CreateOptions:
     target: str | None = None
     output: Path | None = None
     require_tier: str | None = None
+    base: Path | None = None
+    format: ImageFormat = "sif"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..documents.site_choice import ChosenSite, SiteSearch
 from ..model.base import canonical_json, sha256_text
+from ..model.base_image import BaseImage
 from ..model.site import Site, Snapshot
 from ..target_tools.files import sha256_of
 from .context import Context
@@ -50,3 +51,13 @@ def snapshot_of(
         digest,
         notes if age is None else (age, *notes),
     )
+
+
+def base_site(base: BaseImage) -> ChosenSite:
+    """Return the site that an image's base is."""
+    return ChosenSite(base.site, "the image's base", sha256_text(canonical_json(base.site.plain())))
+
+
+def held_by(base: BaseImage) -> tuple[Snapshot, str, tuple[str, ...]]:
+    """Return what an image's base holds, as ``snapshot_of`` does."""
+    return base.snapshot, sha256_text(canonical_json(base.snapshot.plain())), ()

@@ -17,10 +17,11 @@ from ..channels.pack import pack_prefix
 from ..errors import BuildError, SmokeError, UsageError
 from ..locking import lock_cache
 from ..model.backend import Script
+from ..model.base_image import BaseImage
 from ..model.decisions import asks_the_same
 from ..model.evidence import TIERS, Evidence
 from ..model.lock_check import contradictions
-from ..model.outcome import CreateResult
+from ..model.outcome import CreateResult, ImageResult
 from ..model.places import Dialect, Places
 from ..model.plan import Lock, Plan
 from ..model.proofs import proofs_of
@@ -36,6 +37,7 @@ from ..target_tools.trust import distrust
 from ..targets.protocol import JobFile
 from .context import Context
 from .emulate import can_emulate, emulated_system, install_emulated
+from .image import ImageRequest, build_image, check_image, check_places
 from .launch_requests import LaunchFacts, example, facts_of, script_start
 from .load import PlanInputs
 from .lock import fingerprint, obtain_lock
@@ -73,6 +75,7 @@ class CreateStages:
     plan_inputs: PlanInputs
     context: Context
     given: Lock | None
+    base: BaseImage | None = None
 
     @property
     def planned(self) -> Plan:
@@ -195,6 +198,17 @@ class CreateStages:
         if version is None or not publish.is_published(home, version):
             raise BuildError("the installer ended well and published nothing", f"its log: {log}")
         return version.number
+
+    def check_image(self, lock: Lock | None = None) -> None:
+        check_image(self.base, self.plan_inputs, self.context)
+        if lock:
+            check_places(self._image(lock))
+
+    def _image(self, lock: Lock) -> ImageRequest:
+        return ImageRequest(lock, self.base, self.plan_inputs, self.options.format, self.output)
+
+    def build_image(self, lock: Lock, bundle: Path) -> ImageResult:
+        return build_image(self._image(lock), bundle, self.context)
 
     def build(self, lock: Lock) -> None:
         _explain_rebuild(self.home, lock, self.context)

@@ -6,13 +6,21 @@
 from __future__ import annotations
 
 from .enter import Entry, install, prove_again
-from .system import NAMED, SystemRequest, can_be_found, find_system, systems_folder
+from .system import (
+    NAMED,
+    SystemRequest,
+    can_be_found,
+    check_emulator,
+    find_system,
+    systems_folder,
+)
 
 __all__ = [
     "NAMED",
     "Entry",
     "SystemRequest",
     "can_be_found",
+    "check_emulator",
     "find_system",
     "install",
     "prove_again",

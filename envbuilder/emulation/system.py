@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .. import files, process
 from ..errors import BuildError, MissingToolError, UsageError
-from ..host import Host, cache_folder
+from ..host import Host, cache_folder, machine_arch
 from ..host.emulation import emulator
 from ..model.base import canonical_json, sha256_text
 from ..model.site import DebianSystem, Site
@@ -56,7 +56,7 @@ def find_system(request: SystemRequest, say: Say) -> Path:
     Raises MissingToolError for what this machine lacks, with what to install; UsageError where
     nothing says how the system is made; BuildError where it could not be made.
     """
-    _check_emulator(request)
+    check_emulator(request)
     _check_namespaces(request)
     return _named(request) or _kept(request, _debian(request), say)
 
@@ -67,7 +67,7 @@ def can_be_found(request: SystemRequest) -> bool:
     Or that it can try to make one. Nothing is written.
     """
     try:
-        _check_emulator(request)
+        check_emulator(request)
         _check_namespaces(request)
         named = _named(request)
         if named:
@@ -110,7 +110,10 @@ def _mmdebstrap(request: SystemRequest) -> str | None:
     return request.host.which("mmdebstrap")
 
 
-def _check_emulator(request: SystemRequest) -> None:
+def check_emulator(request: SystemRequest) -> None:
+    """Raise MissingToolError where programs of the system's architecture do not run here."""
+    if request.arch == machine_arch():
+        return
     entry = emulator(request.host, request.arch)
     setup = (
         "on Debian, as root: apt-get install qemu-user-static binfmt-support mmdebstrap",

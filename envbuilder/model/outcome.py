@@ -9,6 +9,7 @@ from pydantic import Field
 from .base import Document, Line, Name, Sha256
 from .evidence import Evidence, Tier
 from .matching import Verdict
+from .places import ImageFormat
 from .plan import Lock
 from .recipe import AdvisoryId, Severity
 
@@ -49,6 +50,22 @@ class BundleResult(Document):
     can_emulate: bool = Field(
         default=False, description="Whether ``create --emulate`` can build it on this machine."
     )
+
+
+class ImageResult(Document):
+    """An image that was built, proved in it and, packed, tested again."""
+
+    environment: Name
+    id: Line
+    lock_sha256: Sha256
+    base: Line = Field(description="What the system in it is: debian 12.")
+    arch: Line
+    format: ImageFormat
+    image: Line = Field(description="Its file, or of a sandbox its folder.")
+    bytes: int = Field(description="Size of its files in bytes.")
+    beside: Line = Field(description="Folder of its lock, manifest and records.")
+    evidence: Evidence = Field(description="What was proved of the recipe's own runtime.")
+    proofs: tuple[Evidence, ...]
 
 
 class BundleCheck(Document):

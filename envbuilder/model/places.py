@@ -8,6 +8,9 @@ from typing import Literal
 
 from ..errors import UsageError
 
+ImageFormat = Literal["sif", "sandbox"]
+"""A SIF file, or a folder that Apptainer runs as it is."""
+
 Dialect = Literal["lua", "tcl"]
 """The languages of modulefiles."""
 

@@ -259,7 +259,7 @@ def _no_target(backend: object) -> object:
     if backend in ("container", "image"):
         raise ValueError(
             f"{backend} is not a backend but a target: name what is installed in it, such as "
-            "virtualenv; envbuild render --as image makes the image of any recipe"
+            "virtualenv; envbuild image makes the image of a recipe"
         )
     return backend
 

@@ -74,10 +74,13 @@ def render_definition(lock: Renderable, image: Image, notes: Sequence[str] = ())
         base=comment(image.build_base),
         proof=_proof(lock.plan),
         # Indented: no line of the text is the header of a section or of a further stage.
-        help=[Quoted(f"    {line(each)}" if each else "") for each in _help(lock, image)],
+        help=[
+            Quoted(f"    {line(each)}" if each else "")
+            for each in help_lines(lock, image.build_base, cuda=image.cuda)
+        ],
         # A label's value ends with its line and is not quoted.
-        labels=[(comment(key), line(value)) for key, value in _labels(lock, image.build_base)],
-        environment=list(_exports(lock.plan)),
+        labels=[(comment(key), line(value)) for key, value in labels(lock, image.build_base)],
+        environment=list(exports(lock.plan, image_places(lock.plan.recipe).prefix)),
     )
 
 
@@ -93,7 +96,7 @@ def render_dockerfile(lock: Renderable, image: Image, notes: Sequence[str] = ())
         build_base=comment(image.build_base),
         run_base=comment(image.run_base),
         run_packages=image.run_packages,
-        labels=[(comment(key), dockerfile(value)) for key, value in _labels(lock, image.run_base)],
+        labels=[(comment(key), dockerfile(value)) for key, value in labels(lock, image.run_base)],
         environment=list(_docker_edits(lock.plan)),
     )
 
@@ -123,7 +126,7 @@ def _proof(plan: Plan) -> Iterator[str]:
         yield from ("--mpi-from", where)
 
 
-def _labels(lock: Renderable, base: str) -> Iterator[tuple[str, str]]:
+def labels(lock: Renderable, base: str) -> Iterator[tuple[str, str]]:
     plan = lock.plan
     yield "org.opencontainers.image.title", plan.recipe
     yield "org.opencontainers.image.description", plan.summary
@@ -135,10 +138,11 @@ def _labels(lock: Renderable, base: str) -> Iterator[tuple[str, str]]:
         yield "envbuild.waived", ",".join(sorted(each.id for each in plan.waived))
 
 
-def _help(lock: Renderable, image: Image) -> Iterator[str]:
+def help_lines(lock: Renderable, base: str, *, cuda: bool) -> Iterator[str]:
+    """Yield what ``apptainer run-help`` says: what is in the image, and how ranks are started."""
     plan = lock.plan
     yield f"{plan.recipe}: {plan.summary}"
-    yield f"For {plan.arch}, on {image.build_base}. Environment {lock.id()}."
+    yield f"For {plan.arch}, on {base}. Environment {lock.id()}."
     yield from ("", "Components:")
     yield from (f"  {pin}" for pin in plan.pins)
     yield f"  {plan.runtime.package}@{plan.runtime.version} <- built in this image"
@@ -150,7 +154,7 @@ def _help(lock: Renderable, image: Image) -> Iterator[str]:
     yield f"  mpiexec -n 8 apptainer exec {plan.recipe}.sif python PROGRAM.py"
     yield f"  srun --mpi=pmix -n 8 apptainer exec {plan.recipe}.sif python PROGRAM.py"
     yield from _hybrid(lock)
-    if image.cuda:
+    if cuda:
         yield "With GPUs: apptainer exec --nv ...; the driver is the host's."
 
 
@@ -163,9 +167,8 @@ def _hybrid(lock: Renderable) -> Iterator[str]:
             yield "or a Slurm with a --mpi= (srun --mpi=list) that the MPI of the image speaks."
 
 
-def _exports(plan: Plan) -> Iterator[Quoted]:
+def exports(plan: Plan, prefix: Path) -> Iterator[Quoted]:
     """Yield the edits as lines of %environment, which /bin/sh sources at every start."""
-    prefix = image_places(plan.recipe).prefix
     if any("\n" in edit_value(edit, prefix) for edit in plan.environment):
         yield Quoted(f"{LINE_BREAK}=$(printf '\\nx'); {LINE_BREAK}=${{{LINE_BREAK}%x}}")
     yield from (edit_line("sh", edit, prefix) for edit in plan.environment)

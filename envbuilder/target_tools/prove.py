@@ -1,4 +1,4 @@
-"""Prove what the smoke.sh of a build folder starts: of an image, for its test.
+"""Prove what a script of a build folder starts: of an image, for its test.
 
     python -I target_tools prove --prefix PREFIX --api API --ranks N [OPTION...] BUILD RECORDS
 
@@ -19,10 +19,11 @@ from .proving.runner import SmokeRequest, run_smoke
 
 def main(arguments):
     """Prove; return the exit code."""
-    parser = argparse.ArgumentParser(description="Prove what the smoke.sh of a build starts.")
+    parser = argparse.ArgumentParser(description="Prove what a script of a build starts.")
+    parser.add_argument("--smoke-script", default="smoke.sh", help="its file in the build folder")
     parser.add_argument("--prefix", type=Path, required=True)
     parser.add_argument("--ranks", type=int, required=True)
-    parser.add_argument("--api", required=True, help="what smoke.sh lets the ranks talk through")
+    parser.add_argument("--api", required=True, help="what it lets the ranks talk through")
     parser.add_argument("--transport", help="what must carry the data; else anything")
     parser.add_argument("--mpi-from", choices=("prefix", "wrapper"), help="where the MPI lies")
     parser.add_argument("--max-bytes", type=int, default=64 * 2**20, help="largest message")
@@ -32,8 +33,11 @@ def main(arguments):
     options = vars(parser.parse_args(arguments))
     build, records = options.pop("build"), options.pop("records").resolve()
     records.mkdir(parents=True, exist_ok=True)
-    names = ("environment.sh", "smoke.sh")
-    write_run(records, {name: (build / name).read_text(encoding="utf-8") for name in names})
+    files = {"environment.sh": "environment.sh", "smoke.sh": options.pop("smoke_script")}
+    write_run(
+        records,
+        {name: (build / file).read_text(encoding="utf-8") for name, file in files.items()},
+    )
     command = ("bash", "smoke.sh")
     told = run_smoke(SmokeRequest(command, records, env=dict(os.environ), **options))
     write_atomically(records / "result.json", canonical_json(told))

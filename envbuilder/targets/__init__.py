@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from . import bundle, emulation, here
+from . import bundle, emulation, here, image
 from .protocol import Target
 
-TARGETS: dict[str, Target] = {"here": here, "bundle": bundle, "emulation": emulation}
+TARGETS: dict[str, Target] = {
+    "here": here,
+    "bundle": bundle,
+    "emulation": emulation,
+    "image": image,
+}
 """Every target by its name; the first that suits is taken where the user names none."""
 
 

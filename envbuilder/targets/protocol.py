@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from ..model.backend import Script
 from ..model.evidence import Evidence, Tier
-from ..model.outcome import BundleResult, CreateResult
+from ..model.outcome import BundleResult, CreateResult, ImageResult
 from ..model.places import Dialect, Places
 from ..model.plan import Lock
 
@@ -74,6 +74,19 @@ class Stages(Protocol):
         Raises BuildError or SmokeError.
         """
 
+    def check_image(self, lock: Lock | None = None) -> None:
+        """Raise UsageError or MissingToolError where no image can be built.
+
+        *lock*: what it is to hold; it may be there already.
+        """
+
+    def build_image(self, lock: Lock, bundle: Path) -> ImageResult:
+        """Install a bundle in an image's base, and pack what came of it.
+
+        *bundle*: in a folder of its own, which is gone afterwards. Raises MissingToolError,
+        BuildError or SmokeError; then there is no image.
+        """
+
     def build(self, lock: Lock) -> None:
         """Run every step of the build script. Raises BuildError."""
 
@@ -131,5 +144,5 @@ class Target(Protocol):
     OWN_ARCH: bool
     OTHER_ARCH: bool
 
-    def make(self, stages: Stages) -> CreateResult | BundleResult:
+    def make(self, stages: Stages) -> CreateResult | BundleResult | ImageResult:
         """Make the environment. What fails leaves nothing that looks finished."""

@@ -6,14 +6,37 @@ import shlex
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from ..model.outcome import BundleCheck, BundleResult, CreateResult, LockCheck
+from ..model.outcome import BundleCheck, BundleResult, CreateResult, ImageResult, LockCheck
 from ..text import filled
 from .layout import how, joined, size
+
+
+def made(value: CreateResult | BundleResult | ImageResult) -> str:
+    """Return what was made of a recipe."""
+    if isinstance(value, BundleResult):
+        return bundled(value)
+    return image_built(value) if isinstance(value, ImageResult) else created(value)
 
 
 @joined
 def created(value: CreateResult) -> Iterator[str]:
     """Return what ``create`` achieved and how to use it; the last line says it in one."""
+    yield from _proved(value)
+    yield f"prefix: {value.prefix}"
+    yield from ("", "use it:")
+    yield f"  module use '{value.modulefiles}'"
+    yield f"  module load {value.environment}"
+    yield f"  {shlex.join(value.launch)}"
+    if value.loads:
+        yield f"which loads the site's {', '.join(value.loads)}"
+    else:
+        yield "or, without a module system:"
+        yield f"  {value.enter}"
+    yield from ("", f"{value.environment}/{value.number} is ready and the default")
+
+
+def _proved(value: CreateResult | ImageResult) -> Iterator[str]:
+    """Yield what was proved, how quickly, and what was waived."""
     for each in value.proofs or (value.evidence,):
         done = each.result
         over = f" over {done.transport}" if done.transport else ""
@@ -33,17 +56,20 @@ def created(value: CreateResult) -> Iterator[str]:
     waived = [each.id for each in value.evidence.findings if each.status == "waived"]
     if waived:
         yield from filled("waived advisories: ", ", ".join(waived))
-    yield f"prefix: {value.prefix}"
+
+
+@joined
+def image_built(value: ImageResult) -> Iterator[str]:
+    """Return what an image is and how it is run; the last line says that it is there."""
+    yield from _proved(value)
+    yield f"on {value.base}, {value.arch}: {value.image} ({value.bytes / 1e6:.0f} MB)"
+    yield f"lock, manifest and records: {value.beside}"
     yield from ("", "use it:")
-    yield f"  module use '{value.modulefiles}'"
-    yield f"  module load {value.environment}"
-    yield f"  {shlex.join(value.launch)}"
-    if value.loads:
-        yield f"which loads the site's {', '.join(value.loads)}"
-    else:
-        yield "or, without a module system:"
-        yield f"  {value.enter}"
-    yield from ("", f"{value.environment}/{value.number} is ready and the default")
+    program = "python PROGRAM.py"
+    yield f"  apptainer exec {shlex.quote(PurePath(value.image).name)} mpiexec -n 2 {program}"
+    yield ""
+    tested = "built, proved and tested as it was packed"
+    yield tested if value.format == "sif" else "built and proved"
 
 
 @joined

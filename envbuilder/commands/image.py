@@ -1,0 +1,190 @@
+"""``envbuild image``: the base, and what is built, packed and kept of it; see ``targets.image``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import BuildError, UsageError
+from ..host import Host
+from ..images import arch_of, find_builder, read_base
+from ..model.base_image import BaseImage
+from ..model.evidence import Evidence
+from ..model.outcome import ImageResult
+from ..model.places import ImageFormat
+from ..model.plan import Lock, Step
+from ..model.progress import Listener
+from ..record import read_all
+from ..render.bundle_image import definition_file, render_bundle_definition
+from ..render.container import FOLDER
+from ..render.image import bases
+from ..target_tools.root import publish
+from ..target_tools.root.layout import Home
+from .context import Context
+from .emulate import check_runs_here, system_of
+from .load import PlanInputs
+from .options import CreateOptions
+
+_BUILD = Step(id="image", title="build and prove in the base")
+_PACK = Step(id="pack", title="pack the image")
+_TEST = Step(id="test", title="test what was packed")
+
+
+def named_base(options: CreateOptions, context: Context) -> BaseImage | None:
+    """Return what the folder of ``--base`` holds; None where none is named.
+
+    Raises UsageError for one that no image can begin with.
+    """
+    if options.base is None:
+        return None
+    if options.choice.site or options.choice.partition:
+        raise UsageError(
+            "--base says what the image holds, and --site would too: take one of them",
+            "--site names one that states a Debian (debian:), which the image then begins with",
+        )
+    folder = context.path(options.base)
+    return read_base(folder, context.knowledge.components, bases().programs)
+
+
+def check_image(base: BaseImage | None, plan_inputs: PlanInputs, context: Context) -> None:
+    """Raise UsageError or MissingToolError for what can be said before anything is decided."""
+    if base is None and plan_inputs.site.debian is None:
+        raise UsageError(
+            f"site {plan_inputs.site.name} does not say what an image begins with",
+            "--base FOLDER names a folder with a Debian or Ubuntu, such as mmdebstrap makes",
+            "a site file says it: debian: {suite: bookworm, packages: [python3-venv, ...]}",
+        )
+    find_builder(Host(context.environ))
+    check_runs_here(plan_inputs, context)
+
+
+@dataclass(frozen=True)
+class ImageRequest:
+    """What an image is made of, and how. *base*: None for the Debian that the site states."""
+
+    lock: Lock
+    base: BaseImage | None
+    plan_inputs: PlanInputs
+    format: ImageFormat
+    output: Path
+
+    @property
+    def name(self) -> str:
+        return f"{self.lock.plan.recipe}-{self.lock.id()}-{self.lock.plan.arch}"
+
+    @property
+    def image(self) -> Path:
+        """Where the image is put: the file, or the folder that it is."""
+        return self.output / (self.name if self.format == "sandbox" else f"{self.name}.sif")
+
+    @property
+    def beside(self) -> Path:
+        """Where its lock, manifest and records are put."""
+        return self.output / f"{self.name}.evidence"
+
+    @property
+    def log(self) -> Path:
+        return self.output / f"{self.name}.log"
+
+    @property
+    def base_name(self) -> str:
+        site = self.plan_inputs.site
+        return site.facts.os or site.name
+
+
+def check_places(request: ImageRequest) -> None:
+    """Raise UsageError for an image that is there already."""
+    for path in (request.image, request.beside):
+        if path.exists():
+            raise UsageError(f"{path} is there already", "move it away, or name another --output")
+
+
+def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageResult:
+    """Build an image in the folder of *bundle*, and put what is asked for where it belongs.
+
+    Raises MissingToolError, BuildError or SmokeError; then there is no image, only a log.
+    """
+    lock, scratch = request.lock, bundle.parent
+    builder = find_builder(Host(context.environ))
+    base = request.base.folder if request.base else system_of(request.plan_inputs, context)
+    definition = scratch / definition_file(lock)
+    text = render_bundle_definition(lock, base, request.base_name)
+    definition.write_text(text, encoding="utf-8")
+    request.log.unlink(missing_ok=True)
+    root, packed = scratch / "root", scratch / request.image.name
+    steps = (_BUILD,) if request.format == "sandbox" else (_BUILD, _PACK, _TEST)
+    with context.reporter.steps(steps) as listener:
+        with _step(_BUILD, listener):
+            builder.build_root(definition, root, request.log, listener)
+            proofs = _kept(root, lock, scratch / "evidence")
+        if request.format == "sif":
+            with _step(_PACK, listener):
+                builder.pack(root, packed, request.log, listener)
+                _check_arch(packed, lock.plan.arch)
+            with _step(_TEST, listener):
+                builder.test(packed, request.log, listener)
+    made = root if request.format == "sandbox" else packed
+    (scratch / "evidence").rename(request.beside)
+    made.rename(request.image)
+    telling = next((each for each in proofs if each.result.api != "numpy"), proofs[0])
+    return ImageResult(
+        environment=lock.plan.recipe,
+        id=lock.id(),
+        lock_sha256=lock.sha256(),
+        base=request.base_name,
+        arch=lock.plan.arch,
+        format=request.format,
+        image=str(request.image),
+        bytes=_bytes(request.image),
+        beside=str(request.beside),
+        evidence=telling,
+        proofs=proofs,
+    )
+
+
+@contextlib.contextmanager
+def _step(step: Step, listener: Listener) -> Iterator[None]:
+    listener.step_begins(step)
+    done = False
+    try:
+        yield
+        done = True
+    finally:
+        listener.step_ends(step, done=done)
+
+
+def _kept(root: Path, lock: Lock, folder: Path) -> tuple[Evidence, ...]:
+    """Copy lock, manifest and records out of a root; return what they prove.
+
+    Raises BuildError where the root does not hold what it was to hold.
+    """
+    home = Home(root / FOLDER.relative_to("/"), lock.plan.recipe)
+    version = publish.find_reserved(home, lock.id())
+    if version is None or not publish.is_published(home, version):
+        raise BuildError("the installer ended well and published nothing in the image")
+    shutil.copytree(home.evidence(lock.id()), folder)
+    (folder / "lock.json").write_text(lock.text(), encoding="utf-8")
+    passed = [each for each in read_all(folder).evidence if each.result.verdict == "passed"]
+    kinds = {(each.result.api, each.result.transport): each for each in passed}
+    if not kinds:
+        raise BuildError("the image was built, and holds no record of a smoke test that passed")
+    return tuple(kinds.values())
+
+
+def _check_arch(image: Path, arch: str) -> None:
+    """Raise BuildError for an image that Apptainer would start on other machines alone."""
+    found = arch_of(image)
+    if found != arch:
+        raise BuildError(f"the image was packed as one for {found}, and holds programs for {arch}")
+
+
+def _bytes(image: Path) -> int:
+    """Return the size of a file, or of all files in a folder."""
+    if image.is_file():
+        return image.stat().st_size
+    every = (Path(folder, name) for folder, _, names in os.walk(image) for name in names)
+    return sum(each.lstat().st_size for each in every)

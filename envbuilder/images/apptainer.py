@@ -1,0 +1,101 @@
+"""Apptainer, or Singularity before it was called so: it builds, packs and tests images.
+
+Its command line is the interface that all its releases share. spython starts the same program, and
+loses the reason of a build that failed (``Client.build`` returns None), so it is started from here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import process
+from ..errors import BuildError, EnvbuildError, MissingToolError, SmokeError
+from ..host import Host
+from ..model.progress import Listener
+
+PROGRAMS = ("apptainer", "singularity")
+LAST_LINES = 12
+# Seconds; packing a CUDA stack of gigabytes takes half an hour on two cores.
+_LIMIT = 4 * 3600.0
+# What the last line of a build that failed says of its %post.
+_STATUS = re.compile(r"exit status (\d+)")
+# Of install.sh: what it found wrong, by its exit code.
+_ERRORS: Mapping[int, type[EnvbuildError]] = {6: SmokeError}
+
+
+@dataclass(frozen=True)
+class Builder:
+    """A program that builds images; *environ* is what it and what it starts see."""
+
+    program: str
+    environ: Mapping[str, str]
+
+    def build_root(self, definition: Path, root: Path, log: Path, listener: Listener) -> None:
+        """Run a definition file's sections; the new folder *root* holds what came of it.
+
+        Raises BuildError, or SmokeError where the ranks of its environment did not prove that they
+        can talk; the log says all.
+        """
+        words = ["--sandbox", "--notest", *self._rights(), str(root), definition.name]
+        self._run("build", words, log, definition.parent, listener)
+
+    def pack(self, root: Path, image: Path, log: Path, listener: Listener) -> None:
+        """Make a SIF file of a folder. Raises BuildError.
+
+        APPTAINER_MKSQUASHFS_ARGS says how it is compressed: ``-comp zstd`` is quicker than gzip,
+        and not read by the kernels of old systems.
+        """
+        self._run("build", [*self._rights(), str(image), str(root)], log, root.parent, listener)
+
+    def test(self, image: Path, log: Path, listener: Listener) -> None:
+        """Run the test that an image holds. Raises SmokeError."""
+        self._run("test", [str(image)], log, image.parent, listener, SmokeError)
+
+    def _rights(self) -> list[str]:
+        return [] if os.geteuid() == 0 else ["--fakeroot"]
+
+    def _run(
+        self,
+        verb: str,
+        words: list[str],
+        log: Path,
+        cwd: Path,
+        listener: Listener,
+        error: type[EnvbuildError] = BuildError,
+    ) -> None:
+        code = process.follow(
+            [self.program, verb, *words],
+            env=self.environ,
+            log=log,
+            cwd=cwd,
+            on_line=listener.step_says,
+            timeout=_LIMIT,
+        )
+        if code == 0:
+            return
+        text = log.read_text(encoding="utf-8", errors="replace")
+        lines = [line for line in text.splitlines() if line.strip()][-LAST_LINES:]
+        statuses = _STATUS.findall(lines[-1]) if lines else []
+        how = "did not end in time" if code is None else f"ended with exit code {code}"
+        name = Path(self.program).name
+        raise (_ERRORS.get(int(statuses[-1]), error) if statuses else error)(
+            "\n".join([f"{name} {verb} {how}", *(f"  | {line}" for line in lines)]),
+            f"no image was made; the whole log: {log}",
+        )
+
+
+def find_builder(host: Host) -> Builder:
+    """Return what builds images here. Raises MissingToolError."""
+    for name in PROGRAMS:
+        program = host.which(name)
+        if program:
+            return Builder(program, host.environ)
+    raise MissingToolError(
+        "no image can be built here: neither apptainer nor singularity is on PATH",
+        "https://apptainer.org/docs/admin/latest/installation.html says how it is installed",
+        "envbuild render --as image writes what an image is built from, on any machine",
+    )

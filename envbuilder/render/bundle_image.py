@@ -1,0 +1,60 @@
+"""The definition file of an image that a bundle is installed in.
+
+What builds, proves and publishes there is the bundle's own installer: an image holds a root like
+any other, with lock, manifest and records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..model.plan import Lock
+from ..model.proofs import mpi_from, proofs_of
+from ..target_tools.root.layout import Home
+from .container import FOLDER, exports, help_lines, labels
+from .quoting import Quoted, comment, line
+from .templates import render
+
+BUNDLE = FOLDER.with_name("envbuild.bundle")
+
+
+def definition_file(lock: Lock) -> str:
+    return f"{lock.plan.recipe}.def"
+
+
+def render_bundle_definition(lock: Lock, base: Path, base_name: str) -> str:
+    """Return the definition file; *base*: a folder, ``base_name``: what the system in it is."""
+    plan, identity = lock.plan, lock.id()
+    told = help_lines(lock, base_name, cuda=any(pin.component == "cuda" for pin in plan.pins))
+    home = Home(FOLDER, plan.recipe)
+    return render(
+        "container/bundle.def.j2",
+        name=plan.recipe,
+        title=line(f"{plan.recipe}: {plan.summary}"),
+        base=str(base),
+        # Indented: no line of the text is the header of a section or of a further stage.
+        help=[Quoted(f"    {line(each)}" if each else "") for each in told],
+        # A label's value ends with its line and is not quoted.
+        labels=[(comment(key), line(value)) for key, value in labels(lock, base_name)],
+        root=str(FOLDER),
+        bundle=str(BUNDLE),
+        prefix=str(home.prefix(identity)),
+        build=str(home.build(identity)),
+        manifest=str(home.manifest(identity)),
+        environment=list(exports(plan, home.prefix(identity))),
+        proofs=[{"words": words, "number": str(n)} for n, words in enumerate(_proofs(lock), 1)],
+    )
+
+
+def _proofs(lock: Lock) -> Iterator[list[str]]:
+    """Yield the options of ``target_tools prove`` for each smoke test, of the smallest messages."""
+    smoke, where = lock.plan.smoke, mpi_from(lock.plan)
+    for number, proof in enumerate(proofs_of(lock.plan), start=1):
+        yield [
+            *("--smoke-script", f"smoke-{number}.sh"),
+            *("--api", proof.api, "--transport", proof.transport),
+            *("--ranks", str(smoke.ranks), "--timeout", f"{smoke.timeout:g}"),
+            *("--max-bytes", str(min(smoke.max_bytes, 2**20))),
+            *(("--mpi-from", where) if where else ()),
+        ]

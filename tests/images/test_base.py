@@ -1,0 +1,120 @@
+"""What a folder with a system says of itself, without a program of it being run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envbuilder import data
+from envbuilder.documents.knowledge import load_knowledge
+from envbuilder.errors import UsageError
+from envbuilder.images import read_base
+from envbuilder.model.base_image import BaseImage
+from envbuilder.render.image import bases
+
+DEBIAN = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\nVERSION_ID="12"\n'
+PACKAGES = {
+    "dpkg": "1.21.22",
+    "libc6": "2.36-9+deb12u13",
+    "python3": "3.11.2-1+b1",
+    "python3.11-venv": "3.11.2-6+deb12u6",
+    "g++": "4:12.2.0-3",
+    "openmpi-bin": "4.1.4-3+b1",
+    "python3-numpy": "1:1.24.2-1+deb12u1",
+    "python3-setuptools": "66.1.1-1+deb12u2",
+}
+
+
+def system(
+    folder: Path,
+    packages: dict[str, str] | None = None,
+    arch: str = "amd64",
+    release: str = DEBIAN,
+    more: str = "",
+) -> Path:
+    """Make a folder that has the records of a system, and return it."""
+    records = (
+        f"Package: {name}\nStatus: install ok installed\nArchitecture: {arch}\nVersion: {version}\n"
+        f"Description: a package\n Status: deinstall\n"
+        for name, version in (PACKAGES if packages is None else packages).items()
+    )
+    status = folder / "var/lib/dpkg/status"
+    status.parent.mkdir(parents=True)
+    status.write_text("\n".join([*records, more]))
+    (folder / "etc").mkdir()
+    (folder / "etc/os-release").write_text(release)
+    return folder
+
+
+def read(folder: Path) -> BaseImage:
+    return read_base(folder, load_knowledge([data.RECIPES]).value.components, bases().programs)
+
+
+def held(base: BaseImage) -> dict[str, str]:
+    return {each.component: f"{each.version} {each.locator}" for each in base.snapshot.system}
+
+
+def test_a_debian(tmp_path: Path) -> None:
+    base = read(system(tmp_path))
+    site = base.site
+    assert (site.name, site.arch, site.facts.os) == ("debian-12", ("x86_64",), "debian 12")
+    assert site.facts.glibc == "2.36"
+    assert held(base) == {
+        "gcc": "12.2.0 /usr/bin/g++",
+        "openmpi": "4.1.4 /usr/bin/mpicxx",
+        "numpy": "1.24.2 /usr/bin/python3",
+    }
+    [python] = base.snapshot.interpreters
+    assert (python.version, python.arch, python.can_make_venv) == ("3.11.2", "x86_64", True)
+
+
+def test_an_ubuntu_for_another_architecture(tmp_path: Path) -> None:
+    packages = {"dpkg": "1.22.6ubuntu6.5", "libc6": "2.39-0ubuntu8.6", "python3": "3.12.3-0ubuntu2"}
+    release = "ID=ubuntu\nVERSION_ID='24.04'\n"
+    base = read(system(tmp_path, packages, "ppc64el", release))
+    assert (base.site.name, base.site.arch) == ("ubuntu-24-04", ("ppc64le",))
+    assert (base.site.facts.os, base.site.facts.glibc) == ("ubuntu 24.04", "2.39")
+    assert base.snapshot.interpreters[0].can_make_venv is False
+
+
+def test_packages_of_other_architectures_and_removed_ones_do_not_count(tmp_path: Path) -> None:
+    foreign = "Package: {}\nStatus: {}\nArchitecture: {}\nVersion: 9.9-1\n"
+    more = "\n".join(
+        foreign.format(*each)
+        for each in (
+            ("libc6", "install ok installed", "i386"),
+            ("cmake", "deinstall ok config-files", "amd64"),
+            ("mpich", "install ok half-configured", "amd64"),
+            ("python3-mpi4py", "install ok installed", "all"),
+        )
+    )
+    base = read(system(tmp_path, more=more))
+    assert base.site.facts.glibc == "2.36"
+    assert {"cmake", "mpich"} & held(base).keys() == set()
+    assert held(base)["mpi4py"] == "9.9 /usr/bin/python3"
+
+
+@pytest.mark.parametrize(
+    ("packages", "release", "says"),
+    [
+        ({}, DEBIAN, "it has no var/lib/dpkg/status"),
+        (PACKAGES, "", "it has no etc/os-release"),
+        ({"dpkg": "1"}, DEBIAN, "its package python3 is not installed"),
+        ({"dpkg": "1", "python3": "3.11"}, DEBIAN, "its package libc6 is not installed"),
+    ],
+)
+def test_what_is_no_base(packages: dict[str, str], release: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=says) as raised:
+        read(system(tmp_path, packages, release=release))
+    assert "mmdebstrap" in raised.value.problems[0].hints[0]
+
+
+def test_an_architecture_that_no_recipe_has(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a system for riscv64"):
+        read(system(tmp_path, arch="riscv64"))
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is no base for an image"):
+        read(tmp_path / "none")

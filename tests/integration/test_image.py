@@ -1,0 +1,157 @@
+"""``envbuild image`` with a real Apptainer: built in a real Debian, proved, packed and tested.
+
+It takes minutes, so it runs when asked for: ``bash ci/test.sh -m long``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from emulated_tools import SECONDS
+from integration_tools import Done, Envbuild, run
+
+from envbuilder.images import arch_of
+
+pytestmark = [pytest.mark.long]
+
+PACKAGES = "python3,python3-venv,openmpi-bin,procps"
+# Quick to pack: what is tested is not how small an image is.
+QUICK = {"APPTAINER_MKSQUASHFS_ARGS": "-comp lz4"}
+PROGRAM = """
+import distributed_dl_training.numpy as hvd
+hvd.init()
+print(hvd.rank(), "of", hvd.size(), hvd.allreduce(float(hvd.rank()), op=hvd.Sum))
+"""
+
+
+@pytest.fixture(scope="module")
+def apptainer() -> str:
+    found = shutil.which("apptainer")
+    if found is None:
+        pytest.skip("apptainer is not on PATH: bash ci/apptainer.sh FOLDER unpacks it")
+    return found
+
+
+@pytest.fixture(scope="module")
+def debian(apptainer: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a Debian to begin images with; ENVBUILD_IMAGE_BASE names one that is there."""
+    there = os.environ.get("ENVBUILD_IMAGE_BASE")
+    if there:
+        return Path(there)
+    if os.geteuid() != 0 or shutil.which("mmdebstrap") is None:
+        pytest.skip("making a Debian needs mmdebstrap, and root")
+    folder = tmp_path_factory.mktemp("debian") / "root"
+    asked = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(LABEL)"]
+    lines = run([*asked, "Created-By: Packages"]).out.splitlines()
+    mirror = [line.split()[0] for line in lines if line.split()[1:] == ["Debian", "Debian"]][:1]
+    words = ["mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm", str(folder)]
+    done = run([*words, *mirror], timeout=SECONDS)
+    if done.code != 0:
+        pytest.skip(f"mmdebstrap made no Debian: {done.err.splitlines()[-1:]}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(envbuild: Envbuild, debian: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder with the image of allreduce on that Debian."""
+    output = tmp_path_factory.mktemp("images")
+    done = envbuild(
+        "image", "allreduce", "--base", debian, "--output", output, env=QUICK, timeout=SECONDS
+    )
+    assert done.code == 0, done.text
+    assert "proved: numpy over mpi: several ranks on x86_64; " in done.out
+    assert done.out.endswith("built, proved and tested as it was packed\n")
+    return output
+
+
+def only(folder: Path, pattern: str) -> Path:
+    [found] = folder.glob(pattern)
+    return found
+
+
+def inside(apptainer: str, image: Path, *words: object) -> Done:
+    return run([apptainer, "exec", str(image), *map(str, words)], timeout=SECONDS)
+
+
+def test_ranks_talk_in_it(apptainer: str, built: Path, tmp_path: Path) -> None:
+    image, program = only(built, "*.sif"), tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    assert arch_of(image) == "x86_64"
+    done = inside(apptainer, image, "mpiexec", "-n", 2, "python", program)
+    assert sorted(done.out.splitlines()) == ["0 of 2 1.0", "1 of 2 1.0"], done.text
+
+
+def test_its_test_finds_a_changed_file(apptainer: str, built: Path, tmp_path: Path) -> None:
+    image, changed = only(built, "*.sif"), tmp_path / "changed"
+    unpacked = run([apptainer, "build", "--sandbox", str(changed), str(image)], timeout=SECONDS)
+    assert unpacked.code == 0, unpacked.text
+    module = only(changed, "opt/envbuild/allreduce/*/lib/python3.11/site-packages/numpy/version.py")
+    module.write_text(module.read_text() + "# changed\n")
+    done = run([apptainer, "test", str(changed)], timeout=SECONDS)
+    assert done.code != 0
+    assert "numpy/version.py" in done.text
+
+
+def test_lock_manifest_and_records_are_inside_and_beside(apptainer: str, built: Path) -> None:
+    image, beside = only(built, "*.sif"), only(built, "*.evidence")
+    identity = image.name.split("-")[1]
+    home = f"/opt/envbuild/allreduce/{identity}"
+    record = only(beside, "*/evidence.json")
+    evidence = json.loads(record.read_text())
+    assert (evidence["execution"], evidence["arch"]) == ("native", "x86_64")
+    assert evidence["result"]["tier"] == "several ranks"
+    for file, within in (
+        (record, f"{home}.evidence/{record.parent.name}/evidence.json"),
+        (beside / "manifest.json", f"{home}.evidence/manifest.json"),
+        (beside / "lock.json", f"{home}.build/lock.json"),
+    ):
+        assert inside(apptainer, image, "cat", within).out == file.read_text()
+
+
+def test_a_sandbox_is_a_root_that_envbuild_knows(
+    envbuild: Envbuild, apptainer: str, debian: Path, built: Path, tmp_path: Path
+) -> None:
+    lock = only(built, "*.evidence/lock.json")
+    words = ("image", "allreduce", "--base", debian, "--locked", lock, "--format", "sandbox")
+    done = envbuild(*words, "--output", tmp_path, timeout=SECONDS)
+    assert done.code == 0, done.text
+    assert done.out.endswith("built and proved\n")
+    folder = only(tmp_path, "allreduce-*-x86_64")
+    told = envbuild("info", "allreduce", "--verify", "--root", folder / "opt/envbuild")
+    assert told.code == 0, told.text
+    assert "passed: several ranks, 2 ranks" in told.out
+    again = envbuild(*words, "--output", tmp_path)
+    assert again.code == 2
+    assert f"{folder} is there already" in again.err
+
+
+def test_what_fails_in_it_leaves_no_image(envbuild: Envbuild, debian: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "hurried.yaml"
+    text = (Path(__file__).parents[2] / "recipes" / "allreduce.yaml").read_text()
+    name, _, rest = text.partition("name: allreduce")
+    recipe.write_text(f"{name}name: hurried{rest}")
+    data = recipe.read_text()
+    assert "smoke:" in data
+    recipe.write_text(data.replace("smoke:", "smoke:\n  timeout: 1", 1))
+    output = tmp_path / "output"
+    done = envbuild("image", recipe, "--base", debian, "--output", output, timeout=SECONDS)
+    assert done.code == 6, done.text
+    assert "the ranks did not prove that they can talk" in done.err
+    assert [each.name for each in output.iterdir() if each.suffix != ".log"] == []
+    assert "nothing was published" in only(output, "*.log").read_text()
+
+
+def test_for_ppc64le(envbuild: Envbuild, apptainer: str, ppc64el: Path, tmp_path: Path) -> None:
+    words = ("image", "allreduce", "--base", ppc64el, "--output", tmp_path)
+    done = envbuild(*words, env=QUICK, timeout=SECONDS)
+    assert done.code == 0, done.text
+    assert "several ranks on ppc64le, emulated" in done.out
+    assert "speed:" not in done.out
+    image = only(tmp_path, "*.sif")
+    assert arch_of(image) == "ppc64le"
+    machine = inside(apptainer, image, "python", "-c", "import platform; print(platform.machine())")
+    assert machine.out == "ppc64le\n"
