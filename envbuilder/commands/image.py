@@ -19,7 +19,7 @@ from ..model.places import ImageFormat
 from ..model.plan import Lock, Step
 from ..model.progress import Listener
 from ..record import read_all
-from ..render.bundle_image import definition_file, render_bundle_definition
+from ..render.bundle_image import BASE, definition_file, render_bundle_definition
 from ..render.container import FOLDER
 from ..render.image import bases
 from ..target_tools.root import publish
@@ -112,8 +112,8 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
     builder = find_builder(Host(context.environ))
     base = request.base.folder if request.base else system_of(request.plan_inputs, context)
     definition = scratch / definition_file(lock)
-    text = render_bundle_definition(lock, base, request.base_name)
-    definition.write_text(text, encoding="utf-8")
+    definition.write_text(render_bundle_definition(lock, request.base_name), encoding="utf-8")
+    (scratch / BASE).symlink_to(base.resolve())
     request.log.unlink(missing_ok=True)
     root, packed = scratch / "root", scratch / request.image.name
     steps = (_BUILD,) if request.format == "sandbox" else (_BUILD, _PACK, _TEST)

@@ -7,7 +7,6 @@ any other, with lock, manifest and records.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from ..model.plan import Lock
 from ..model.proofs import mpi_from, proofs_of
@@ -16,6 +15,8 @@ from .container import FOLDER, exports, help_lines, labels
 from .quoting import Quoted, comment, line
 from .templates import render
 
+# Beside the definition file, the folder of the base or a link to it: its path may hold anything.
+BASE = "base"
 BUNDLE = FOLDER.with_name("envbuild.bundle")
 
 
@@ -23,8 +24,11 @@ def definition_file(lock: Lock) -> str:
     return f"{lock.plan.recipe}.def"
 
 
-def render_bundle_definition(lock: Lock, base: Path, base_name: str) -> str:
-    """Return the definition file; *base*: a folder, ``base_name``: what the system in it is."""
+def render_bundle_definition(lock: Lock, base_name: str) -> str:
+    """Return the definition file, for a folder that holds BASE and ``bundle``.
+
+    *base_name*: what the system in BASE is, for people.
+    """
     plan, identity = lock.plan, lock.id()
     told = help_lines(lock, base_name, cuda=any(pin.component == "cuda" for pin in plan.pins))
     home = Home(FOLDER, plan.recipe)
@@ -32,7 +36,7 @@ def render_bundle_definition(lock: Lock, base: Path, base_name: str) -> str:
         "container/bundle.def.j2",
         name=plan.recipe,
         title=line(f"{plan.recipe}: {plan.summary}"),
-        base=str(base),
+        base=BASE,
         # Indented: no line of the text is the header of a section or of a further stage.
         help=[Quoted(f"    {line(each)}" if each else "") for each in told],
         # A label's value ends with its line and is not quoted.

@@ -1,0 +1,87 @@
+"""What ``envbuild image`` refuses before anything is built; images: tests/integration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from envbuilder.cli import app
+from envbuilder.emulation import system as emulated
+from tests.debian_system import system
+
+# Nothing in it depends on the Python.
+pytestmark = pytest.mark.thorough
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Path:
+    """Return a search path with an Apptainer that must not be started."""
+    program = tmp_path / "tools" / "apptainer"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexit 70\n")
+    program.chmod(0o755)
+    return program.parent
+
+
+def image(path: Path, output: Path, *words: object) -> Result:
+    line = ["image", "allreduce", "--output", str(output), *map(str, words)]
+    env = {"PATH": str(path), "COLUMNS": "80", "ENVBUILD_SITE": None}
+    done = CliRunner().invoke(app, line, env=env)
+    assert not output.exists() or list(output.iterdir()) == []
+    return done
+
+
+def test_no_base(tools: Path, tmp_path: Path) -> None:
+    done = image(tools, tmp_path / "output", "--site", "local")
+    assert done.exit_code == 2
+    assert "site local does not say what an image begins with" in done.stderr
+    assert "--base FOLDER" in done.stderr
+
+
+def test_a_base_that_is_none(tools: Path, tmp_path: Path) -> None:
+    done = image(tools, tmp_path / "output", "--base", tmp_path)
+    assert done.exit_code == 2
+    assert "is no base for an image: it has no var/lib/dpkg/status" in done.stderr
+
+
+def test_a_base_and_a_site(tools: Path, tmp_path: Path) -> None:
+    base = system(tmp_path / "base")
+    done = image(tools, tmp_path / "output", "--base", base, "--site", "debian-ppc64le")
+    assert done.exit_code == 2
+    assert "take one of them" in done.stderr
+
+
+def test_no_apptainer(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    base = system(tmp_path / "base")
+    done = image(tmp_path / "empty", tmp_path / "output", "--base", base)
+    assert done.exit_code == 9
+    assert "neither apptainer nor singularity is on PATH" in done.stderr
+
+
+def test_programs_that_do_not_run_here(
+    tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(emulated, "emulator", lambda _host, _arch: None)
+    monkeypatch.setattr(emulated, "machine_arch", lambda: "riscv64")
+    base = system(tmp_path / "base", arch="amd64")
+    done = image(tools, tmp_path / "output", "--base", base)
+    assert done.exit_code == 9
+    assert "programs for x86_64 do not run here" in done.stderr
+
+
+def test_a_base_that_lacks_what_the_recipe_needs(tools: Path, tmp_path: Path) -> None:
+    old = {"dpkg": "1.19", "libc6": "2.28-10", "python3": "3.7.3-1", "python3.7-venv": "3.7.3-2"}
+    base = system(tmp_path / "base", old)
+    done = image(tools, tmp_path / "output", "--base", base)
+    assert done.exit_code == 3
+    assert "python" in done.stderr
+
+
+def test_another_architecture_than_the_base_has(tools: Path, tmp_path: Path) -> None:
+    base = system(tmp_path / "base", arch="arm64")
+    done = image(tools, tmp_path / "output", "--base", base, "--arch", "x86_64")
+    assert done.exit_code == 2
+    assert "site debian-12 has aarch64, not x86_64" in done.stderr
