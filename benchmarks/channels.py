@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""Time and memory of solving from a large conda channel, beside py-rattler alone.
+
+    python benchmarks/channels.py [--records 50000] [--limit RATIO]
+
+A channel of so many made-up records is served on loopback. Alone: py-rattler solves, and no more.
+envbuild: reads the channel, plans, and solves. Each begins with empty caches, in a process of its
+own. Then a second plan, from what was read. Exit code 1 if envbuild takes more than the limit times
+the CPU seconds or the memory, or more than 2 CPU seconds for the second plan. conda-forge has some 500,000 records for an architecture.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+RELEASES = 20
+SERIES = ("3.9", "3.10", "3.11", "3.12")
+NAMES = ["python", "numpy", "mpi4py", "openmpi", "pip", "pytorch"]
+
+ALONE = """
+import asyncio, json, os, sys
+from envbuilder.target_tools.conda_engine import answer_to
+said = answer_to(json.loads(sys.argv[1]))
+print(len(said["records"]), flush=True)
+os._exit(0)
+"""
+OURS = """
+import io, os, sys
+from datetime import datetime, timezone
+from pathlib import Path
+from envbuilder.commands.channels import solved
+from envbuilder.commands.context import Context
+from envbuilder.commands.load import load
+from envbuilder.commands.options import PlanOptions
+from envbuilder.report import Report
+
+folder, what = Path(sys.argv[1]), sys.argv[2]
+said = io.StringIO()
+report = Report(said, said, as_json=False)
+context = Context(dict(os.environ), folder, lambda: datetime.now(timezone.utc), report, (folder,))
+inputs = load(PlanOptions("large", site="local"), context, "to " + what)
+planned = inputs.planned
+print(len(solved(planned, inputs, context)) if what == "lock" else len(planned.pins))
+"""
+
+
+def records(count: int) -> dict[str, dict[str, Any]]:
+    """Return a repodata's packages: each of 20 releases, which need some others."""
+    drawn = random.Random(1)
+    own = {
+        "python": [(f"{series}.{n}", []) for series in SERIES for n in range(5)],
+        "openmpi": [(f"4.1.{n}", ["libp7 >=1"]) for n in range(6)],
+    }
+    for_series = [f"python >={each},<3.{int(each.partition('.')[2]) + 1}.0a0" for each in SERIES]
+    for name, needs in {
+        "numpy": ["libp1 >=2", "libp2"],
+        "mpi4py": ["openmpi"],
+        "pytorch": ["numpy >=1.5", "libp3", "libp5 >=3"],
+    }.items():
+        own[name] = [(f"1.{n}.0", [py, *needs]) for n in range(RELEASES) for py in for_series]
+    own["pip"] = [(f"24.{n}", ["python >=3.8"]) for n in range(4)]
+    names = [f"libp{n}" for n in range(max(10, count // RELEASES))]
+    for number, name in enumerate(names):
+        # Of earlier ones alone, so that there is an answer.
+        below = (
+            [f"{each} >={drawn.randrange(3)}" for each in drawn.sample(names[:number], 3)]
+            if (number > 10)
+            else []
+        )
+        own[name] = [(f"{release}.0", below) for release in range(RELEASES)]
+    found = {}
+    for name, releases in own.items():
+        for number, (version, depends) in enumerate(releases):
+            build = f"h{number:07x}_0"
+            found[f"{name}-{version}-{build}.conda"] = {
+                "name": name,
+                "version": version,
+                "build": build,
+                "build_number": 0,
+                "depends": depends,
+                "md5": f"{number:032x}",
+                "sha256": f"{len(found):064x}",
+                "size": 1000,
+                "subdir": "linux-64",
+                "license": "BSD-3-Clause",
+                "timestamp": 1600000000000,
+            }
+    return found
+
+
+def write_channel(folder: Path, count: int) -> int:
+    """Write the index of a channel; return how many records it has."""
+    from backports import zstd  # of conda-package-streaming
+
+    found = records(count)
+    for subdir, packages in (("linux-64", found), ("noarch", {})):
+        (folder / subdir).mkdir(parents=True)
+        said = {"info": {"subdir": subdir}, "packages": {}, "packages.conda": packages}
+        text = json.dumps({**said, "removed": [], "repodata_version": 1}).encode()
+        (folder / subdir / "repodata.json").write_bytes(text)
+        packed = zstd.compress(text)
+        (folder / subdir / "repodata.json.zst").write_bytes(packed)
+    return len(found)
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    handler = functools.partial(Quiet, directory=str(folder))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://localhost:{server.server_port}"
+    finally:
+        server.shutdown()
+
+
+def write_recipe(folder: Path, url: str) -> None:
+    """Write a recipe of that channel, and what is known of it: nothing."""
+    (folder / "knowledge").mkdir(parents=True)
+    channel = {"url": url, "recorded": "2026-11-01", "sources": ["made up"], "packages": {}}
+    known = {"schema": 1, "recorded": "2026-11-01", "source": "made up"}
+    (folder / "knowledge" / "versions.yaml").write_text(
+        json.dumps({**known, "channels": {"large": channel}})
+    )
+    stack = {name: "*" for name in NAMES if name != "pip"}
+    recipe = {"schema": 1, "name": "large", "summary": "Large", "arch": ["x86_64"]}
+    recipe |= {"backend": "conda", "channels": ["large"], "stack": stack}
+    (folder / "large.yaml").write_text(json.dumps(recipe))
+
+
+def measure(code: str, *words: str, cache: Path) -> tuple[float, float, float]:
+    """Run code in a process; return its seconds, and with its children its CPU seconds and MB."""
+    environ = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    begin = time.monotonic()
+    running = subprocess.Popen([sys.executable, "-c", code, *words], env=environ)
+    _, status, usage = os.wait4(running.pid, 0)
+    seconds = time.monotonic() - begin
+    if status:
+        sys.exit(f"it ended with status {status}")
+    return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def main() -> int:
+    """Measure, print, compare; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--records", type=int, default=50_000)
+    parser.add_argument("--limit", type=float, help="times what py-rattler takes alone")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        # Elsewhere: what this process held would count as memory of those that it starts.
+        with ProcessPoolExecutor(1) as elsewhere:
+            count = elsewhere.submit(write_channel, folder / "channel", options.records).result()
+        with serving(folder / "channel") as url:
+            write_recipe(folder / "recipes", url)
+            request = {
+                "do": "solve",
+                "channels": [url],
+                "platforms": ["linux-64", "noarch"],
+                "names": NAMES,
+                "constraints": [],
+                "virtual": [["__glibc", "2.36", "0"]],
+                "cache": str(folder / "alone"),
+            }
+            alone = measure(ALONE, json.dumps(request), cache=folder / "none")
+            ours = measure(OURS, str(folder / "recipes"), "lock", cache=folder / "ours")
+            second = measure(OURS, str(folder / "recipes"), "plan", cache=folder / "ours")
+    print(f"{count} records")
+    for name, taken in (("alone", alone), ("envbuild", ours), ("second plan", second)):
+        print("{:12} {:6.2f} s {:6.2f} CPU s {:6.0f} MB".format(name, *taken))
+    ratios = [mine / other for mine, other in zip(ours, alone, strict=True)]
+    print("{:12} {:6.2f}   {:6.2f}       {:6.2f}".format("ratio", *ratios))
+    too_much = max(ratios[1:]) > (options.limit or 0) or second[1] > 2
+    return int(options.limit is not None and too_much)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
