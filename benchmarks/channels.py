@@ -6,7 +6,8 @@
 A channel of so many made-up records is served on loopback. Alone: py-rattler solves, and no more.
 envbuild: reads the channel, plans, and solves. Each begins with empty caches, in a process of its
 own. Then a second plan, from what was read. Exit code 1 if envbuild takes more than the limit times
-the CPU seconds or the memory, or more than 2 CPU seconds for the second plan. conda-forge has some 500,000 records for an architecture.
+the CPU seconds or the memory, or more than 2 CPU seconds for the second plan. conda-forge has some
+500,000 records for an architecture.
 """
 
 from __future__ import annotations
