@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,9 +10,13 @@ from pathlib import Path
 import pytest
 from smoke_runs import Mpi, Runs, virtualenv
 
+from envbuilder import data
+
 
 @pytest.fixture(scope="session")
 def mpi(tmp_path_factory: pytest.TempPathFactory) -> Mpi:
+    # Ranks write no bytecode: each would compile the runtime for itself.
+    compileall.compile_dir(data.RUNTIME / "distributed_dl_training", quiet=2)
     return virtualenv(tmp_path_factory.mktemp("mpich") / "v", "numpy", "mpi4py", "mpich")
 
 
