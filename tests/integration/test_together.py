@@ -1,4 +1,8 @@
-"""Several at once in one root: builds, rollback, remove; and numbers that never come back."""
+"""Several at once in one root: builds, rollback, remove, a job; and numbers that never come back.
+
+The job runs on demo/1 whatever is created, rolled back or removed meanwhile. It lasts until the
+others are through, and ENVBUILD_JOB_SECONDS at least.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,14 @@ import re
 import socket
 import subprocess
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from integration_tools import (
+    PATIENCE,
     Done,
     Envbuild,
     finish,
@@ -22,10 +28,40 @@ from integration_tools import (
     seed,
     small_lock,
     small_recipe,
+    start,
 )
-from kill_tools import hold_at
+from kill_tools import hold_at, wait_until
+from module_tools import in_lmod, lmod_init
 
 from envbuilder.model.plan import Lock
+
+SECONDS = float(os.environ.get("ENVBUILD_JOB_SECONDS", "0"))
+
+# Nearly everything is imported at the end, when the time is up and everybody else is through.
+JOB = """\
+import os, sys, time
+import numpy
+
+rank = os.environ["PMI_RANK"]
+open(f"started-{rank}", "w").close()
+until = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < until or not os.path.exists("go-on"):
+    time.sleep(0.2)
+
+late = set(sys.modules)
+import numpy.polynomial, numpy.f2py, numpy.testing
+import distributed_dl_training.numpy as hvd
+
+hvd.init()
+total = hvd.allreduce(numpy.ones(3), op=hvd.Sum)
+late = set(sys.modules) - late
+own = [getattr(sys.modules[name], "__file__", None) for name in late]
+own = [path for path in own if path and "/site-packages/" in path]
+maps = open("/proc/self/maps").read().split()
+mpi = {path for path in maps if path.rpartition("/")[2].startswith("libmpi.so")}
+with open(f"ended-{rank}", "w") as file:
+    file.write("\\n".join([str(total.tolist()), *sorted(own), *sorted(mpi)]))
+"""
 
 
 @dataclass(frozen=True)
@@ -117,6 +153,40 @@ def test_two_recipes_build_in_one_root_at_once(crowd: Crowd) -> None:
     assert not list(crowd.root.glob("*/*.lock"))
 
 
+@dataclass(frozen=True)
+class Job:
+    """Two ranks that run in a folder, on an environment whose module was loaded."""
+
+    running: subprocess.Popen[str]
+    work: Path
+    prefix: str
+
+    def finish(self) -> Done:
+        (self.work / "go-on").touch()
+        return finish(self.running, timeout=SECONDS + PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def job(crowd: Crowd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job | str]:
+    """Start the job on demo/1; where there is no Lmod, return that as the reason."""
+    work = tmp_path_factory.mktemp("work")
+    try:
+        init = lmod_init("bash")
+    except pytest.skip.Exception as reason:
+        yield str(reason)
+        return
+    (work / "job.py").write_text(JOB, encoding="utf-8")
+    lines = [f"source {init}", f"module use '{crowd.root}/modulefiles'", "module load demo/1"]
+    lines += [f"mpiexec -n 2 python job.py {SECONDS:g}"]
+    running = start(["bash", "--noprofile", "--norc", "-c", "\n".join(lines)], cwd=work)
+    started = Job(running, work, crowd.json("info", "demo/1")["prefix"])
+    wait_until(lambda: len(list(work.glob("started-*"))) == 2, running, "both ranks run")
+    yield started
+    if running.poll() is None:
+        started.finish()
+
+
+@pytest.mark.usefixtures("job")
 def test_rollback_and_remove_while_a_build_runs(
     crowd: Crowd, built_root: Path, tmp_path: Path
 ) -> None:
@@ -165,7 +235,31 @@ def test_a_number_that_was_removed_is_not_given_again(crowd: Crowd, built_root: 
     assert "error: there is nothing before other/1 to go back to" in nothing.err
 
 
-def test_what_a_process_uses_is_not_removed(crowd: Crowd) -> None:
+def test_a_job_keeps_what_it_loaded(crowd: Crowd, job: Job | str) -> None:
+    """Others were created, made the default and removed since; nearly all it uses is read now."""
+    if isinstance(job, str):
+        pytest.skip(job)
+    assert job.running.poll() is None
+    assert crowd.numbers("demo").keys() > {1, 3}
+    refused = crowd.envbuild("remove", "demo/1", "--root", crowd.root)
+    assert refused.code == 2
+    assert "error: demo/1 is in use by " in refused.err
+    done = job.finish()
+    assert done.code == 0, done.text
+    expect_own_files(job.work, job.prefix)
+
+
+def expect_own_files(work: Path, prefix: str) -> None:
+    for rank in (0, 1):
+        total, *files = (work / f"ended-{rank}").read_text(encoding="utf-8").splitlines()
+        assert total == "[2.0, 2.0, 2.0]"
+        assert len(files) > 20
+        assert [path for path in files if not path.startswith(f"{prefix}/")] == []
+        for name in ("numpy/polynomial/", "distributed_dl_training/numpy.py", "mpi4py/", "libmpi"):
+            assert any(name in path for path in files)
+
+
+def test_what_a_process_uses_is_not_removed(crowd: Crowd, tmp_path: Path) -> None:
     """Also one that has imported nothing of it yet."""
     environment, prefix = "demo/1", Path(crowd.json("info", "demo/1")["prefix"])
     env = {**os.environ, "VIRTUAL_ENV": str(prefix), "PATH": f"{prefix}/bin:{os.environ['PATH']}"}
@@ -188,7 +282,13 @@ def test_what_a_process_uses_is_not_removed(crowd: Crowd) -> None:
         assert str(prefix) in out, "its late import came from its own prefix"
     assert crowd.json("remove", environment)["removed"] == [environment]
     assert not prefix.exists()
-    assert 1 not in crowd.numbers("demo")
+    left = crowd.numbers("demo")
+    assert 1 not in left
+    [default] = (number for number, is_default in left.items() if is_default)
+    loads = ["module load demo", 'echo "$LOADEDMODULES"', "module load demo/1"]
+    now = in_lmod("bash", [f"module use '{crowd.root}/modulefiles'", *loads], tmp_path)
+    assert now.out == f"demo/{default}\n"
+    assert '"demo/1"' in now.err
 
 
 def test_remains_of_unfinished_builds_are_listed_and_removed(
