@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ import uuid
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import distributed_dl_training
+from distributed_dl_training.launch._node import free_port
 
 from frameworks import module_of
 
@@ -123,7 +123,7 @@ def job(
         mpiexec = find_mpiexec()
         assert mpiexec is not None
         return _run([[mpiexec, "-n", str(ranks)] + _options(mpiexec) + command], [more], limit)
-    port = _free_port()
+    port = free_port()
     each = [_rendezvous(rank, ranks, port) for rank in range(ranks)]
     if engine == "gloo":
         forked = [os.path.join(HERE, "forked.py"), json.dumps(each), modules]
@@ -200,7 +200,7 @@ def _rendezvous(rank: int, size: int, port: int = 0) -> Dict[str, str]:
         "LOCAL_RANK": str(rank),
         "LOCAL_WORLD_SIZE": str(size),
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port or _free_port()),
+        "MASTER_PORT": str(port or free_port()),
     }
 
 
@@ -211,12 +211,6 @@ def _as_host(rank: int) -> Dict[str, str]:
     that share a GPU then talk as those of several machines do, by its sockets.
     """
     return {"NCCL_HOSTID": f"rank{rank}", "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1"}
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def variables(token: str, more: Dict[str, str]) -> Dict[str, str]:

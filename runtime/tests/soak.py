@@ -157,8 +157,9 @@ def main() -> None:
     size = hvd.size()
     chance = random.Random(hvd.rank())
     subsets = [[0, size - 1], list(range(size))[::2], list(range(1, size))]
-    subsets = [one for at, one in enumerate(subsets) if len(one) > 1 and one not in subsets[:at]]
-    subsets = [one for one in subsets if len(one) < size]
+    least = 1 if size == 2 else 2  # of two ranks there are only sets of one
+    subsets = [one for at, one in enumerate(subsets) if one not in subsets[:at]]
+    subsets = [one for one in subsets if least <= len(one) < size]
     sets = [hvd.add_process_set(one) for one in subsets]
     done = number = 0
     samples: List[Dict[str, int]] = []
@@ -173,9 +174,11 @@ def main() -> None:
             assert hvd.remove_process_set(sets[at])
             sets[at] = hvd.add_process_set(subsets[at])
         number += 1
-        least = hvd.allreduce(done, name="done", op=hvd.Min)
-        if least * SAMPLES >= COUNT * (len(samples) + 1):
+        asked = hvd.allreduce(done, name="done", op=hvd.Min)
+        if asked * SAMPLES >= COUNT * (len(samples) + 1):
             samples.append(held())
+            if hvd.rank() == 0:  # of a long run something is to be seen
+                sys.stderr.write(f"{asked} of {COUNT}: {samples[-1]}\n")
     hvd.shutdown()
     print(
         f"{done} collectives in {number} steps; "
