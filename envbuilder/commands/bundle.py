@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..bundle_archive import read_archive
+from ..channels.pack import ARCHIVE, PACKAGES, TABLE
 from ..documents.source import source_of
 from ..errors import DocumentError, UsageError
-from ..model.base import canonical_json
+from ..model.base import canonical_json, sha256_text
 from ..model.outcome import BundleCheck
 from ..model.plan import Lock
 from ..model.proofs import proofs_of
+from ..render.requirements import conda_files
 from ..target_tools.bundle import FACTS, LOCK, SUMS, Contents, changes, read_facts, read_folder
 from .context import Context
 from .lock import LOCKS
 from .prove import proving_of
 
-_WHEELHOUSE = "build/wheelhouse/"
+_BUILD = "build/"
+_WHEELHOUSE = f"{_BUILD}wheelhouse/"
+_PACKAGES = f"{_BUILD}{PACKAGES}/"
 
 
 def verify(file: Path, context: Context) -> BundleCheck:
@@ -57,7 +61,11 @@ def _told(said: BundleCheck, contents: Contents) -> BundleCheck:
         "site": lock.plan.site,
         "arch": lock.plan.arch,
     }
-    wrong = (*_of_facts(facts, lock), *_of_files(contents.files, lock))
+    wrong = (
+        *_of_facts(facts, lock),
+        *_of_files(contents.files, lock),
+        *of_conda_packages(contents.files, lock),
+    )
     return said.model_copy(update={**found, "contradictions": wrong})
 
 
@@ -93,4 +101,27 @@ def _of_files(files: dict[str, str | None], lock: Lock) -> Iterator[str]:
             yield f"{name} is not the file that is locked"
     for name in sorted(files):
         if name.startswith(_WHEELHOUSE) and name not in wanted:
+            yield f"{name} is in no lock"
+
+
+def of_conda_packages(files: Mapping[str, str | None], lock: Lock) -> Iterator[str]:
+    """Yield what a prefix would be compared with, or made of, and is not what the lock says.
+
+    *files*: the sha256 of each file of a bundle. The packed prefix holds files of packages, whose
+    own sums are in it: it is compared with conda.json once it is unpacked.
+    """
+    if not lock.conda_packages:
+        return
+    listed = f"{_BUILD}conda.json"
+    if files.get(listed) != sha256_text(conda_files(lock)["conda.json"]):
+        yield f"{listed} is not the list of the conda packages that are locked"
+    wanted = {f"{_PACKAGES}{each.filename}": each.sha256 for each in lock.conda_packages}
+    prefix = all(f"{_BUILD}{each}" in files for each in (ARCHIVE, TABLE))
+    for name, sha256 in wanted.items():
+        if name in files and files[name] != sha256:
+            yield f"{name} is not the file that is locked"
+        elif name not in files and not prefix:
+            yield f"{name} is locked, and neither in it nor is {ARCHIVE} with {TABLE}"
+    for name in sorted(files):
+        if name.startswith(_PACKAGES) and name not in wanted:
             yield f"{name} is in no lock"

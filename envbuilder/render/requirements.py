@@ -6,7 +6,7 @@ Every line is read by pip or sha256sum, so names, versions and URLs are checked 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import unquote, urlsplit
 
 from ..errors import UsageError
@@ -54,7 +54,7 @@ def requirement_files(lock: Lock) -> Mapping[str, str]:
     sums = [(each.sha256, f"wheelhouse/{each.filename}") for each in together]
     sums += [(each.sha256, f"conda-packages/{each.filename}") for each in conda]
     return {
-        **(conda_files(conda, lock.plan) if conda or lock.plan.channels else {}),
+        **(conda_files(lock) if conda or lock.plan.channels else {}),
         # The plain URL: "NAME @ URL" is taken for a file name by pip 18.1 and 19.0.
         "fetch.txt": _urls(artifact for artifact in wheels if artifact not in pip),
         "sources.txt": _urls((*sources, *pip)),
@@ -68,8 +68,9 @@ def requirement_files(lock: Lock) -> Mapping[str, str]:
     }
 
 
-def conda_files(packages: Sequence[CondaArchive], plan: Plan) -> Mapping[str, str]:
+def conda_files(lock: Lock) -> Mapping[str, str]:
     """Return what is fetched from conda channels, and what is known of it."""
+    packages = sorted(lock.conda_packages, key=lambda package: package.name)
     for each in packages:
         _check_conda(each)
     known = [
@@ -88,7 +89,7 @@ def conda_files(packages: Sequence[CondaArchive], plan: Plan) -> Mapping[str, st
     ]
     return {
         "conda.txt": _urls(packages),
-        "conda.json": canonical_json({"platform": SUBDIRS[plan.arch], "packages": known}),
+        "conda.json": canonical_json({"platform": SUBDIRS[lock.plan.arch], "packages": known}),
     }
 
 

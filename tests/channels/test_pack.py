@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ from envbuilder.backends import BACKENDS
 from envbuilder.build import prepare
 from envbuilder.channels.pack import pack_prefix
 from envbuilder.channels.solve import solve
+from envbuilder.commands.bundle import of_conda_packages
 from envbuilder.errors import BuildError
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock
+from envbuilder.render.requirements import conda_files
 from tests.conda_channel import PLACEHOLDER, File, Package, write_channel
 
 NAMES = PLACEHOLDER.encode() + b"/share\n"
@@ -87,3 +90,32 @@ def test_a_package_that_wants_to_run_a_script_makes_no_bundle(tmp_path: Path) ->
     with pytest.raises(BuildError, match="package tool wants to run bin/.tool-post-link.sh"):
         pack_prefix(tmp_path / "build", environ, lambda _: None)
     assert not (tmp_path / "build" / "conda-prefix.tar.gz").exists()
+
+
+def test_a_bundle_whose_list_or_packages_are_not_those_of_its_lock_is_told(tmp_path: Path) -> None:
+    channel = write_channel(tmp_path / "channel", [package("python", "3.9.1"), pip()])
+    planned = plan([channel], python="3.9.1")
+    lock = Lock(plan=planned, artifacts=solve(planned, GLIBC, {}, engine(tmp_path)))
+    listed = sha256(conda_files(lock)["conda.json"].encode()).hexdigest()
+    whole: dict[str, str | None] = {"build/conda.json": listed}
+    whole |= {f"build/conda-packages/{each.filename}": each.sha256 for each in lock.conda_packages}
+    prefix = {"build/conda-prefix.tar.gz": "a", "build/conda-prefix.json": "b"}
+    linked = {"build/conda.json": listed, **prefix}
+    python = "build/conda-packages/python-3.9.1-0.conda"
+
+    def told(files: dict[str, str | None]) -> list[str]:
+        return list(of_conda_packages(files, lock))
+
+    assert told(whole) == told(linked) == []
+    assert told({**linked, "build/conda.json": "0" * 64}) == [
+        "build/conda.json is not the list of the conda packages that are locked"
+    ]
+    assert told(prefix) == told({**linked, "build/conda.json": "0" * 64})
+    assert told({**whole, python: "0" * 64}) == [f"{python} is not the file that is locked"]
+    gone = {name: each for name, each in whole.items() if name != python}
+    assert told({**gone, "build/conda-prefix.json": "b"}) == [
+        f"{python} is locked, and neither in it nor is conda-prefix.tar.gz with conda-prefix.json"
+    ]
+    more = "build/conda-packages/other-1-0.conda"
+    assert told({**linked, more: "c"}) == [f"{more} is in no lock"]
+    assert list(of_conda_packages({}, lock.model_copy(update={"artifacts": ()}))) == []
