@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -108,3 +110,66 @@ def test_what_an_engine_made_otherwise_is_refused(build: Build, tmp_path: Path) 
     assert done.returncode == 1
     assert "error: lib/tool.so of tool: its sha256 is " in done.stderr
     shutil.rmtree(build.prefix)
+
+
+def test_what_was_left_half_written_is_made_anew(build: Build) -> None:
+    assert build.run().returncode == 0
+    whole = build.contents()
+    # Killed while it fetched, unpacked and linked.
+    (package,) = (build.folder / "conda-packages").glob("tool-*")
+    package.write_bytes(package.read_bytes()[:100])
+    cache = build.folder / "conda-cache" / "tool-1.0-0"
+    (cache / "lib").mkdir(parents=True)
+    (cache / "lib" / "tool.so").write_bytes(b"half")
+    (build.prefix / "lib" / "tool.so").write_bytes(b"half")
+    (build.prefix / "conda-meta" / "tool-1.0-0.json").write_text("{")
+    again = build.run()
+    assert again.returncode == 0, again.stderr
+    assert build.contents() == whole
+    assert not (build.folder / "conda-cache").exists()
+
+
+def test_a_package_that_its_channel_changed_is_refused_with_both_hashes(build: Build) -> None:
+    assert build.run().returncode == 0
+    (package,) = build.home.glob("channel/*/tool-*")
+    (fetched,) = (build.folder / "conda-packages").glob("tool-*")
+    good = package.read_bytes()
+    wanted, others = sha256(good).hexdigest(), sha256(good[:-9]).hexdigest()
+    fetched.unlink()
+    package.write_bytes(good[:-9])
+    done = build.run()
+    package.write_bytes(good)
+    assert done.returncode == 1
+    said = done.stderr.replace("\n", " ")
+    assert f"{package.name} cannot be fetched: its sha256 is {others}" in said
+    assert f"the lock says {wanted}" in said
+    assert not fetched.exists()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder on a file system of 16 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(words, capture_output=True).returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_disk_ends_it_and_the_next_run_is_whole(build: Build, small_disk: Path) -> None:
+    assert build.run().returncode == 0
+    own = Build(small_disk)
+    filler = small_disk / "filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as stream:
+        while True:
+            stream.write(b"x" * 4096)
+    done = own.run()
+    assert done.returncode != 0
+    assert "No space left on device" in done.stderr
+    filler.unlink()
+    again = own.run()
+    assert again.returncode == 0, again.stderr
+    # Its own name is in the files of a prefix.
+    assert own.contents().keys() == build.contents().keys()
