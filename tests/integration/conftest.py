@@ -6,7 +6,6 @@ skipped with that reason.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from integration_tools import LOCK_CACHE, Envbuild, clean_environ, run
+
+from tests.once import made_once
 
 HERE = Path(__file__).parent
 
@@ -91,14 +92,9 @@ def ppc64el(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def built_root(envbuild: Envbuild, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a root that holds allreduce/1. For reading only: all tests share it."""
-    base = tmp_path_factory.getbasetemp()
-    # pytest's processes side by side have the folder above in common, and one of them makes it.
-    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    root = folder / "built" / "root"
-    root.parent.mkdir(exist_ok=True)
-    with (folder / "built" / "made.lock").open("w") as one_at_a_time:
-        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
-        if not (root / "modulefiles" / "allreduce" / "1.lua").is_file():
-            done = envbuild("create", "allreduce", "--root", root)
-            assert done.code == 0, done.text
-    return root
+
+    def make(folder: Path) -> None:
+        done = envbuild("create", "allreduce", "--root", folder / "root")
+        assert done.code == 0, done.text
+
+    return made_once(tmp_path_factory, "built", make) / "root"

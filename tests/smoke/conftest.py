@@ -11,13 +11,18 @@ import pytest
 from smoke_runs import Mpi, Runs, virtualenv
 
 from envbuilder import data
+from tests.once import made_once
 
 
 @pytest.fixture(scope="session")
 def mpi(tmp_path_factory: pytest.TempPathFactory) -> Mpi:
     # Ranks write no bytecode: each would compile the runtime for itself.
     compileall.compile_dir(data.RUNTIME / "distributed_dl_training", quiet=2)
-    return virtualenv(tmp_path_factory.mktemp("mpich") / "v", "numpy", "mpi4py", "mpich")
+
+    def make(folder: Path) -> None:
+        virtualenv(folder / "v", "numpy", "mpi4py", "mpich")
+
+    return Mpi(made_once(tmp_path_factory, "mpich", make) / "v")
 
 
 @pytest.fixture(scope="session")
