@@ -5,13 +5,11 @@ What you read is what runs: every step is ``bash build.sh STEP``.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from . import data, process, sources
 from .errors import BuildError
-from .model.knowledge import Symptom
 from .model.plan import Lock, Step
 from .model.progress import Listener
 from .target_tools.steps import MORE_TIME, ending, limit_of, stated_limit
@@ -47,11 +45,11 @@ def build(
     folder: Path,
     env: Mapping[str, str],
     listener: Listener,
-    symptoms: tuple[Symptom, ...] = (),
+    explain: Callable[[Path], tuple[str, ...]] = lambda _log: (),
 ) -> None:
     """Run every step that has no mark yet; raises BuildError with the log of the one that failed.
 
-    A step that does not end in time is ended, and failed. *symptoms* are looked for in the log of a
+    A step that does not end in time is ended, and failed. *explain* returns hints for the log of a
     step that failed. Raises UsageError for a time limit in *env* that is none.
     """
     stated = stated_limit(env)
@@ -78,15 +76,12 @@ def build(
         listener.step_ends(step, done=done)
         if not done:
             how = ending(code, limit)
-            raise _failure(step, how, log, folder, symptoms)
+            raise _failure(step, how, log, folder, explain(log))
 
 
-def _failure(
-    step: Step, how: str, log: Path, folder: Path, symptoms: tuple[Symptom, ...]
-) -> BuildError:
+def _failure(step: Step, how: str, log: Path, folder: Path, hints: tuple[str, ...]) -> BuildError:
     text = log.read_text(encoding="utf-8", errors="replace")
     lines = [line for line in text.splitlines() if line.strip()][-LAST_LINES:]
-    hints = [symptom.hint for symptom in symptoms if re.search(symptom.pattern, text)]
     return BuildError(
         "\n".join([f"step {step.id} ({step.title}) {how}", *(f"  | {line}" for line in lines)]),
         *hints,

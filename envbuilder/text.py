@@ -52,9 +52,9 @@ def unknown(what: str, word: str, names: Iterable[str]) -> str:
     return f"{message}: did you mean '{near}'?" if near else message
 
 
-def counted(number: int, thing: str) -> str:
-    """Return ``1 node``, ``2 nodes``."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+def counted(number: int, thing: str, things: str | None = None) -> str:
+    """Return ``1 node``, ``2 nodes``; *things*: the plural where it has no s alone."""
+    return f"{number} {thing}" if number == 1 else f"{number} {things or thing + 's'}"
 
 
 def filled(begin: str, text: str, indent: int | None = None) -> list[str]:

@@ -41,6 +41,7 @@ STAGES: Mapping[str, frozenset[str]] = {
     "formats": frozenset({"documents"}),
     "interpreters": frozenset(),
     "module_system": frozenset(),
+    "diagnosis": frozenset(),
     "doctor": frozenset({"interpreters", "module_system"}),
     "inspect": frozenset(),
     "resolve": frozenset(),

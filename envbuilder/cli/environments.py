@@ -125,6 +125,44 @@ def validate(
     return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
 
 
+@command(verbs, example="diagnose rank0.log rank1.log --environment /scratch/me/venv")
+def diagnose(
+    session: Session,
+    logs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LOG...", help="Files, one of each rank, or folders of them; - reads a pipe."
+        ),
+    ],
+    environment: Annotated[
+        str | None,
+        typer.Option(
+            "--environment",
+            metavar="PATH|NAME[/N]",
+            help="Validate it too, and say what agrees with the logs.",
+        ),
+    ] = None,
+    root: RootOption = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show all findings, with the lines around them.")
+    ] = False,
+) -> int:
+    """Say what logs mean: the cause, how sure it is, what to do, which rank failed first.
+
+    Only reads. Exit code 4 if an error is known in them, 0 if none is or there are warnings alone.
+    """
+    from ..commands.diagnose import diagnose as run
+    from ..commands.validate import validate
+    from ..errors import ExitCode
+    from ..views import diagnosis as views
+    from .streams import pipe
+
+    found = validate(environment, root, session.context) if environment else None
+    value = run(logs, pipe(), found, session.context)
+    session.report.show(value, views.diagnosis(value, everything=everything))
+    return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
+
+
 @command(verbs, example="diff allreduce/1 live --root /scratch/me/env")
 def diff(
     session: Session,

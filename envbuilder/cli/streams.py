@@ -8,6 +8,8 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing import BinaryIO
+
     from _typeshed import ReadableBuffer
 
 
@@ -41,3 +43,8 @@ def prepare() -> None:
 def drop_output() -> None:
     """Forget what standard output did not take, so that the end of the program does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def pipe() -> BinaryIO:
+    """Return standard input as bytes; an empty one where it is closed."""
+    return sys.stdin.buffer if sys.stdin else io.BytesIO()

@@ -220,14 +220,19 @@ class CreateStages:
         texts = build_texts(lock, places, self.plan_inputs, script_start(facts))
         prepare(places.build, texts, self.plan_inputs.runtime_source)
         hand_over(lock, _downloads(self.home), places.build)
-        symptoms = self.plan_inputs.knowledge.value.symptoms
         try:
             with self.context.reporter.steps(lock.plan.steps) as listener:
                 # Of the steps before there is a Python in the prefix.
                 environ = {"ENVBUILD_PYTHON": sys.executable, **self.context.environ}
-                build(lock, places.build, environ, listener, symptoms)
+                build(lock, places.build, environ, listener, self._explain)
         finally:
             sharing.share_trees(self.home.group, places.build, places.prefix)
+
+    def _explain(self, log: Path) -> tuple[str, ...]:
+        # lazy import: only a step that failed has its log searched
+        from .diagnose import build_hints
+
+        return build_hints(log, self.plan_inputs.knowledge.value)
 
     def prove(self, lock: Lock) -> tuple[Evidence, ...]:
         facts = self._facts(lock)

@@ -7,12 +7,9 @@ from typing import Literal
 from pydantic import Field
 
 from .base import Document, Line
+from .knowledge import Confidence
 from .outcome import RowMatch
 from .recipe import Severity
-
-Confidence = Literal["certain", "likely", "possible"]
-"""``certain``: it follows from what was read. ``likely``: from what usually happens then.
-``possible``: it depends on what a program does."""
 
 EnvironmentKind = Literal["virtualenv", "conda environment", "Python prefix"]
 

@@ -21,7 +21,7 @@ from tests.documents import hostile
 
 COMMANDS = (
     ["create", "plan", "why", "why-not", "lock", "render", "doctor"]
-    + ["list", "info", "validate", "diff", "smoke", "launch", "rollback", "remove"]
+    + ["list", "info", "validate", "diagnose", "diff", "smoke", "launch", "rollback", "remove"]
     + [f"advisories {verb}" for verb in ("list", "show", "check")]
     + [f"recipes {verb}" for verb in ("list", "show", "check", "schema")]
     + [f"sites {verb}" for verb in ("list", "show", "check", "schema", "detect", "snapshot")]

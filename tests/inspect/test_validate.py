@@ -239,3 +239,19 @@ def test_nothing_of_a_published_environment_is_run(published: tuple[Path, Path])
     assert "module.cpython" not in done.stdout
     assert "bin/python" in done.stdout
     assert not mark.exists()
+
+
+def test_diagnose_names_what_agrees_with_a_log(made: Made, tmp_path: Path) -> None:
+    library = zoo.compile_c(made.prefix / "libgone.so.1", soname="libgone.so.1")
+    zoo.module_with(made, "needs", library)
+    library.unlink()
+    log = tmp_path / "log"
+    log.write_text("ImportError: libgone.so.1: cannot open shared object file: No such file\n")
+    words = ["diagnose", str(log), "--environment", str(made.prefix)]
+    outside = {"PATH": "/nowhere", "PYTHONPATH": "", "VIRTUAL_ENV": "", "CONDA_PREFIX": ""}
+    done = CliRunner().invoke(app, [*words, "--json"], env=outside)
+    (finding,) = json.loads(done.stdout)["findings"]
+    assert finding["id"] == "library-not-found"
+    assert finding["confirmed"][0].startswith("library.missing: ")
+    shown = CliRunner().invoke(app, words, env=outside).stdout
+    assert "validate agrees: library.missing" in shown

@@ -1,0 +1,1 @@
+"""What the lines of a log mean: the one search for symptoms, whoever wrote the log."""

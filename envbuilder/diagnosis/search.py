@@ -1,0 +1,144 @@
+"""The search for signs in a log."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from .reading import MOST_RANKS, LogText, lines
+from .signs import Sign
+
+# So much text is searched at once, in characters.
+_BATCH = 1 << 19
+# So many lines are searched again with what follows them: a message may go over several.
+_AGAIN = 40
+# Of each sign so many matches are kept for each rank, and so many are counted.
+_KEPT = 3
+COUNTED = 1000
+# So many lines are shown around a match.
+_AROUND = 2
+# So many lines of a match are shown.
+_SPAN = 8
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A match in a log: its first line, what it says, and what stands around it."""
+
+    line: int
+    last: int
+    rank: int | None
+    text: tuple[str, ...]
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    groups: Mapping[str, str]
+
+
+@dataclass
+class Findings:
+    """What was found in one log."""
+
+    lines: int = 0
+    ranks: set[int] = field(default_factory=set)
+    hits: dict[str, list[Hit]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def search(stream: BinaryIO, signs: Sequence[Sign]) -> Findings:
+    """Return where the signs are in a log, in memory that does not grow with it."""
+    found = Findings()
+    buffers: dict[int | None, list[LogText]] = {}
+    size = 0
+    for each in lines(stream):
+        found.lines = each.number
+        rank = each.rank if each.rank in buffers or len(buffers) <= MOST_RANKS else None
+        buffers.setdefault(rank, []).append(each)
+        size += len(each.text) + 1
+        if size >= _BATCH:
+            _search_all(buffers, signs, found)
+            size = 0
+    _search_all(buffers, signs, found)
+    found.ranks = {rank for rank in buffers if rank is not None}
+    return found
+
+
+def _search_all(
+    buffers: dict[int | None, list[LogText]], signs: Sequence[Sign], found: Findings
+) -> None:
+    """Search what came since, each rank's lines for themselves, and keep the last ones."""
+    for rank, those in buffers.items():
+        fresh = next((i for i, each in enumerate(those) if not isinstance(each, _Seen)), None)
+        if fresh is not None:
+            _Batch(those, fresh, rank).search(signs, found)
+        buffers[rank] = [_Seen(each.number, each.text, each.rank) for each in those[-_AGAIN:]]
+
+
+class _Seen(LogText):
+    """A line that was searched before."""
+
+
+class _Batch:
+    """Lines of one rank. ``fresh``: the index of the first that was not searched yet."""
+
+    def __init__(self, those: Sequence[LogText], fresh: int, rank: int | None) -> None:
+        self.lines, self.rank = those, rank
+        self.text = "\n".join(each.text for each in those)
+        self.starts = list(_starts(those))
+        self.fresh = self.starts[fresh]
+
+    def search(self, signs: Iterable[Sign], found: Findings) -> None:
+        lower: str | None = None
+        for sign in signs:
+            if found.counts.get(sign.id, 0) >= COUNTED:
+                continue
+            if sign.needles is not None:
+                if sign.any_case:
+                    lower = self.text.lower() if lower is None else lower
+                where = lower if sign.any_case and lower is not None else self.text
+                if not any(needle in where for needle in sign.needles):
+                    continue
+            self._matches(sign, found)
+
+    def _matches(self, sign: Sign, found: Findings) -> None:
+        last = -1
+        for match in sign.expression.finditer(self.text):
+            first = self._index(match.start())
+            if match.end() <= self.fresh or first == last:
+                continue
+            last = first
+            count = found.counts[sign.id] = found.counts.get(sign.id, 0) + 1
+            kept = found.hits.setdefault(sign.id, [])
+            if sum(each.rank == self.rank for each in kept) < _KEPT:
+                kept.append(self._hit(match))
+            if count >= COUNTED:
+                return
+
+    def _hit(self, match: re.Match[str]) -> Hit:
+        first = self._index(match.start())
+        last = self._index(max(match.start(), match.end() - 1))
+        words = [each.text for each in self.lines]
+        shown = words[first : last + 1]
+        if len(shown) > _SPAN:
+            shown = [*shown[: _SPAN - 1], shown[-1]]
+        return Hit(
+            line=self.lines[first].number,
+            last=self.lines[last].number,
+            rank=self.rank,
+            text=tuple(shown),
+            before=tuple(words[max(0, first - _AROUND) : first]),
+            after=tuple(words[last + 1 : last + 1 + _AROUND]),
+            groups={name: text for name, text in match.groupdict().items() if text is not None},
+        )
+
+    def _index(self, place: int) -> int:
+        return bisect_right(self.starts, place) - 1
+
+
+def _starts(those: Sequence[LogText]) -> Iterator[int]:
+    place = 0
+    for each in those:
+        yield place
+        place += len(each.text) + 1

@@ -1,0 +1,152 @@
+"""``envbuild diagnose`` as people and programs see it."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from envbuilder.cli import app
+from envbuilder.commands.diagnose import build_hints
+from envbuilder.model.knowledge import Knowledge, Symptom
+
+FULL = "OSError: [Errno 28] No space left on device: 'x'\n"
+MISSING = "ImportError: libgone.so.1: cannot open shared object file: No such file or directory\n"
+
+
+def run(*words: str | Path, given: bytes | None = None) -> Result:
+    return CliRunner().invoke(app, ["diagnose", *map(str, words)], input=given)
+
+
+def written(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_a_log_with_an_error(tmp_path: Path) -> None:
+    shown = run(written(tmp_path / "log", f"start\n{FULL}end\n"))
+    assert shown.exit_code == 4
+    assert (
+        shown.stdout
+        == f"""\
+1 log, 3 lines
+
+cause    file-system-full (certain): the file system is full
+         {tmp_path}/log:2
+         | OSError: [Errno 28] No space left on device: 'x'
+         do: free some space, or use another --root
+         to be sure: df -h and df -i of that folder, on the node that wrote the
+             log
+
+1 error
+"""
+    )
+
+
+def test_all_shows_the_lines_around(tmp_path: Path) -> None:
+    shown = run("--all", written(tmp_path / "log", f"start\n{FULL}end\n"))
+    assert "| start\n         | OSError" in shown.stdout
+    assert "         | end\n" in shown.stdout
+
+
+@pytest.mark.parametrize("text", ["", "epoch 1: error 0.1\n"])
+def test_a_log_without_a_known_error(tmp_path: Path, text: str) -> None:
+    shown = run(written(tmp_path / "log", text))
+    assert shown.exit_code == 0
+    assert "no known error is in it" in shown.stdout
+
+
+def test_a_warning_makes_no_exit_code(tmp_path: Path) -> None:
+    shown = run(
+        written(tmp_path / "log", "There was an error initializing an OpenFabrics device\n")
+    )
+    assert shown.exit_code == 0
+    assert "warning  ompi-openib-warning" in shown.stdout
+
+
+def test_a_pipe_beside_a_file(tmp_path: Path) -> None:
+    log = written(tmp_path / "log", "fine\n")
+    shown = run("--json", "-", log, given=FULL.encode() + b"\xff\x00\n")
+    plain = json.loads(shown.stdout)
+    assert shown.exit_code == 4
+    assert plain["logs"] == [{"log": "-", "lines": 2}, {"log": str(log), "lines": 1}]
+    assert [each["id"] for each in plain["findings"]] == ["file-system-full"]
+    assert plain["ranks"][0] == {"rank": "-", "id": "file-system-full", "line": 1}
+    assert plain["ranks-differ"].startswith("- failed first")
+
+
+def test_a_folder_of_logs_of_ranks(tmp_path: Path) -> None:
+    """As mpiexec --output-filename writes it; what is no file in it holds nothing up."""
+    for rank, text in enumerate(["fine\n", FULL, "fine\n"]):
+        written(tmp_path / f"out/1/rank.{rank}/stderr", text)
+    os.mkfifo(tmp_path / "out" / "fifo")
+    (tmp_path / "out" / "loop").symlink_to(".")
+    shown = run(tmp_path / "out")
+    assert "rank 1 failed first (file-system-full)" in shown.stdout
+
+
+def test_a_fifo_is_read_where_it_is_named(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=fifo.write_text, args=(FULL,))
+    writer.start()
+    shown = run(fifo)
+    writer.join()
+    assert shown.exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: None, "cannot be read: No such file"),
+        (lambda path: path.mkdir(), "no file is in the folder"),
+        (lambda path: path.write_bytes(b"\x7fELF\x02core"), "is a program or a core file, no log"),
+    ],
+    ids=["absent", "empty-folder", "core"],
+)
+def test_what_is_no_log(tmp_path: Path, make: object, said: str) -> None:
+    path = tmp_path / "log"
+    make(path)  # type: ignore[operator]
+    shown = run(path)
+    assert shown.exit_code == 2
+    assert said in shown.stderr
+
+
+def test_symptoms_of_a_folder_of_ones_own(tmp_path: Path) -> None:
+    text = """\
+schema: 1
+symptoms:
+  - id: licence-server
+    pattern: 'FLEXlm error: *(?P<number>-\\d+)'
+    cause: 'the compiler gets no licence (error {number})'
+    hint: 'load the module licences first'
+"""
+    written(tmp_path / "ours/knowledge/symptoms.yaml", text)
+    log = written(tmp_path / "log", "FLEXlm error:  -5,357\n")
+    shown = run("--recipes", tmp_path / "ours", log)
+    assert "licence-server (likely): the compiler gets no licence (error -5)" in shown.stdout
+
+
+def test_a_group_that_the_pattern_lacks_is_an_error(tmp_path: Path) -> None:
+    text = "schema: 1\nsymptoms:\n  - {id: x, pattern: abcd, hint: 'see {name}'}\n"
+    written(tmp_path / "ours/knowledge/symptoms.yaml", text)
+    shown = run("--recipes", tmp_path / "ours", written(tmp_path / "log", ""))
+    assert shown.exit_code == 2
+    assert "the pattern has no group 'name'" in shown.stderr
+
+
+def test_what_a_step_of_a_build_is_told(tmp_path: Path) -> None:
+    """Causes where there are any, else what failed; never what merely followed."""
+    one = Symptom(id="one", pattern="first", cause="the cause", hint="do this")
+    two = Symptom(id="two", pattern="second", hint="it failed", tells="failure")
+    three = Symptom(id="three", pattern="third", hint="and so on", tells="effect")
+    knowledge = Knowledge(symptoms=(one, two, three))
+    every = written(tmp_path / "every", "third\nsecond\nfirst\n")
+    assert build_hints(every, knowledge) == ("the cause: do this",)
+    assert build_hints(written(tmp_path / "some", "third\nsecond\n"), knowledge) == ("it failed",)
+    assert build_hints(written(tmp_path / "last", "third\n"), knowledge) == ()
