@@ -34,7 +34,7 @@ class Arrays:
             if not dtype.isnative:
                 array = array.astype(dtype.newbyteorder("="))
                 name = array.dtype.name if dtype.names is None else str(array.dtype)
-        flat = array.reshape(-1) if array.flags.c_contiguous else array.ravel()
+        flat = array if array.ndim == 1 and array.flags.c_contiguous else array.ravel()
         if name == "bfloat16":
             flat = flat.view(BFLOAT16)
         return Local(flat, array.shape, name)
@@ -45,7 +45,7 @@ class Arrays:
     def make(self, flat: Array, shape: Tuple[int, ...], like: Any) -> Array:
         if flat.dtype == BFLOAT16:
             flat = flat.view(numpy.asarray(like).dtype)
-        return flat.reshape(shape)
+        return flat if flat.shape == shape else flat.reshape(shape)
 
     def put(self, tensor: Any, value: Any) -> None:
         tensor[...] = value

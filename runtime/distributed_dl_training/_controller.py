@@ -104,7 +104,7 @@ class Controller:
             handle.label = label
             if _timeline.current.on:
                 _enter(handle, "NEGOTIATE_" + request.call.upper())
-            if _unnamed(handle):
+            if request.name is None and _unnamed(handle):
                 if self._unnamed and not self._warned:
                     self._warn_of_order(request)
                 self._next_unnamed += 1
@@ -178,12 +178,14 @@ class Controller:
         return self._end if isinstance(self._end, (PeerLostError, StallError)) else None
 
     def _label(self, handle: Handle) -> Label:
+        name = handle.request.name
+        if name is not None:
+            return name
         if handle.request == JOIN:
             return JOIN_LABEL
         if handle.request == SHUTDOWN:
             return SHUTDOWN_LABEL
-        name = handle.request.name
-        return self._next_unnamed if name is None else name
+        return self._next_unnamed
 
     def _warn_of_order(self, request: Request) -> None:
         """Say once that allreduces which only their order tells apart are under way together.
@@ -284,9 +286,9 @@ class Controller:
     def finish(self, items: Sequence[Item]) -> None:
         """Give results or errors to those who wait for them."""
         with self._lock:
-            for item in items:
-                if item.handle is not None:
-                    self._finish(item.handle, item.error)
+            for _, handle, _, error in items:
+                if handle is not None:
+                    self._finish(handle, error)
             self._results.notify_all()
 
     def end(self, error: Optional[Exception]) -> None:
@@ -296,7 +298,7 @@ class Controller:
     def _finish(self, handle: Handle, error: Optional[Exception]) -> None:
         if self._entries.pop(handle.label, None) is None:
             return
-        if _unnamed(handle):
+        if handle.request.name is None and _unnamed(handle):
             self._unnamed -= 1
         handle.error = error
         handle.done = True

@@ -29,6 +29,9 @@ class Op(enum.Enum):
     MAX = "Max"
     PRODUCT = "Product"
 
+    # Each is one object; that of Enum is a function of Python, called for each tensor.
+    __hash__ = object.__hash__
+
 
 class Threads(enum.Enum):
     """Which threads of a process may call the engine."""
