@@ -181,22 +181,17 @@ else
     say "no PyTorch for processors alone on the index: tests that need one are skipped"
 fi
 
-# With two cores one lane beside the tool's two processes keeps them busy, also while ranks are waited
-# for. With two lanes beside it both were through at half time, and then a fifth of the cores' time was lost.
-take_turns() {
-    [ -n "$long" ] || [ "$(nproc)" -gt 2 ] || tail --pid="$runtime" -f /dev/null || :
-}
-
 # One run tells all that fails.
 test_elsewhere() {
     local code=0
     lane mypy mypy || code=$?
-    take_turns
     test_with_torch || code=$?
     test_tool_elsewhere || code=$?
     return "$code"
 }
 
+# Three lanes side by side, as the runtime's mostly waits for its ranks. One after the other they would take
+# longer than the tool's: of two cores a sixth is not used with all three, and a fifth with the tool's alone.
 test_elsewhere &
 elsewhere=$!
 code=0
