@@ -63,7 +63,7 @@ class MpiFile:
 def mpi_of(path: str) -> MpiFile | None:
     """Return which MPI a file belongs to; None: it does not say."""
     real = os.path.realpath(path)
-    name = next((mpi for text, mpi in _TEXTS.items() if _holds(real, text)), None)
+    name = next((mpi for text, mpi in _TEXTS.items() if holds(real, text)), None)
     return MpiFile(path, name, _version(path, name)) if name else None
 
 
@@ -78,7 +78,8 @@ def launcher_of(path: str) -> MpiFile | None:
     return mpi_of(path)
 
 
-def _holds(path: str, text: bytes) -> bool:
+def holds(path: str, text: bytes) -> bool:
+    """Whether a file has these bytes; one that cannot be read has none."""
     try:
         with (
             open_regular(path) as stream,

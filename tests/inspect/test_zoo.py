@@ -103,6 +103,14 @@ def one_module_with_two_mpis(made: Made) -> None:
     zoo.module_with(made, "both", one, between)
 
 
+def library_of_an_older_release(made: Made) -> None:
+    library = made.prefix.parent / "release" / "libcolour.so.1"
+    zoo.compile_release(library, "COLOUR_1", "COLOUR_2")
+    zoo.module_using(made, "colours", library, "colour_2")
+    library.unlink()
+    zoo.compile_release(library, "COLOUR_1")
+
+
 def launcher_of_another_mpi(made: Made) -> None:
     one, _ = mpis(made)
     zoo.module_with(made, "first", one)
@@ -154,6 +162,7 @@ BREAKS: dict[str, tuple[Break, str]] = {
     ),
     "extension for a newer glibc": (newer_glibc, "library.newer-glibc"),
     "library removed": (missing_library, "library.missing"),
+    "library of an older release": (library_of_an_older_release, "library.version-missing"),
     "two MPIs": (two_modules_with_an_mpi_each, "mpi.two-in-process"),
     "two MPIs in one module": (one_module_with_two_mpis, "mpi.two-in-process"),
     "two NCCLs": (two_modules_with("libnccl.so.2", "libnccl.so.2"), "nccl.two-in-process"),
@@ -162,7 +171,12 @@ BREAKS: dict[str, tuple[Break, str]] = {
 }
 # An extension that was changed is both: not as it was installed, and what became of it.
 ALSO = {"extension": {"package.changed"}, "library removed": set[str]()}
-COMPILED = {"library removed", "launcher of another MPI", *(n for n in BREAKS if n[:4] == "two ")}
+COMPILED = {
+    "library removed",
+    "library of an older release",
+    "launcher of another MPI",
+    *(n for n in BREAKS if n[:4] == "two "),
+}
 
 
 @pytest.mark.parametrize("name", BREAKS)
@@ -192,6 +206,18 @@ def test_a_file_that_was_set_back_is_found_by_its_hash(made: Made, check: Valida
     (found,) = check(made, hashes=True).findings
     assert found.id == "package.changed"
     assert found.evidence[0].file == f"lib/python{zoo.SERIES}/site-packages/yaml/loader.py"
+
+
+def test_a_library_of_a_later_release_is_fine(
+    made: Made, check: Validate, need: Callable[[str], str]
+) -> None:
+    need("gcc")
+    library = made.prefix.parent / "release" / "libcolour.so.1"
+    zoo.compile_release(library, "COLOUR_1")
+    zoo.module_using(made, "colours", library, "colour_1")
+    library.unlink()
+    zoo.compile_release(library, "COLOUR_1", "COLOUR_2")
+    assert check(made).findings == ()
 
 
 def test_a_healthy_one_has_no_findings(made: Made, check: Validate) -> None:

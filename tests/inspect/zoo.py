@@ -123,3 +123,20 @@ def module_with(made: Made, name: str, *libraries: Path) -> Path:
     target = made.packages / f"{name}{SUFFIX}"
     paths = [f"-Wl,-rpath,{each.parent}" for each in libraries]
     return compile_c(target, "", *map(str, libraries), *paths)
+
+
+def compile_release(target: Path, *versions: str) -> None:
+    """Compile a library whose symbols have versions, as libstdc++ has: colour_1 of COLOUR_1, ..."""
+    names = [(version, version.lower()) for version in versions]
+    script = target.with_suffix(".map")
+    script.parent.mkdir(parents=True, exist_ok=True)
+    script.write_text("".join(f"{version} {{ global: {name}; }};\n" for version, name in names))
+    text = "".join(f"int {name}(void) {{ return 1; }}\n" for _, name in names)
+    compile_c(target, text, f"-Wl,--version-script={script}", soname=target.name)
+
+
+def module_using(made: Made, name: str, library: Path, symbol: str) -> Path:
+    """Compile an extension module that calls a function of a library, and finds it there."""
+    text = f"int {symbol}(void); int use(void) {{ return {symbol}(); }}"
+    target = made.packages / f"{name}{SUFFIX}"
+    return compile_c(target, text, str(library), f"-Wl,-rpath,{library.parent}")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ...host import glibc_version
 from ...target_tools.elf import machine_words
 from ..facts import Environment, NativeLibrary
+from ..mpi import holds
 from .protocol import Violation, check, seen
 
 # The driver's libraries are on machines with a GPU alone; login nodes have none.
@@ -70,6 +71,31 @@ def _newer_glibc(environment: Environment) -> Iterator[Violation]:
             )
 
 
+def _version_missing(environment: Environment) -> Iterator[Violation]:
+    """Look at versions of symbols but those of glibc: GLIBCXX_3.4.29, GOMP_5.0, libcudart.so.12."""
+    if not environment.native:
+        return
+    has: dict[tuple[str, str], bool] = {}
+    for each in environment.libraries:
+        for name, version in each.library.versions:
+            path = environment.loaded(each, name)
+            if path is None or version.startswith("GLIBC_"):
+                continue
+            if (path, version) not in has:
+                # The name of each version that a library defines stands in its table of strings.
+                has[path, version] = holds(path, version.encode("utf-8", "replace") + b"\0")
+            if not has[path, version]:
+                yield Violation(
+                    f"{environment.name(each.path)} needs {version}, which {path} lacks",
+                    (
+                        seen(environment.short(each.path), "version needed", version),
+                        seen(environment.short(path), "version defined", "not this one"),
+                    ),
+                    confidence="certain" if each.module else "possible",
+                    severity=None if each.module else "warning",
+                )
+
+
 def _glibc_of(native: NativeLibrary) -> tuple[int, ...] | None:
     """Return the newest glibc whose symbols a library needs."""
     names = (version for _, version in native.library.versions)
@@ -121,5 +147,15 @@ CHECKS = (
         why="it cannot be loaded: version GLIBC_X not found",
         fix="install a wheel for an older manylinux, or build the package here",
         source="https://peps.python.org/pep-0600/",
+    ),
+    check(
+        _version_missing,
+        id="library.version-missing",
+        severity="error",
+        title="a library that is found is older than the one that another needs",
+        why="it cannot be loaded: version GLIBCXX_X not found",
+        fix="put the newer one first: load the compiler's module it was built with, or take the "
+        "folder of the older one out of LD_LIBRARY_PATH",
+        source=_LD_SO,
     ),
 )
