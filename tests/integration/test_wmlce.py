@@ -151,3 +151,17 @@ def test_horovod_on_nccl_is_compiled_and_without_a_gpu_not_published(
     )
     assert "libnccl.so.2" in facts
     assert json.loads(envbuild("list", "--root", root, "--json").out)["environments"] == []
+
+
+def test_horovod_of_tensorflow_ends_where_it_would_use_the_stand_in(
+    envbuild: Envbuild, channels: dict[str, Path], tmp_path: Path
+) -> None:
+    name = "horovod-nccl-wmlce"
+    folder, root = recipes(tmp_path / "recipes", channels, name), tmp_path / "root"
+    words = ("create", name, "--recipes", folder, "--site", "local", "--root", root)
+    done = envbuild(*words, env=LICENCE, timeout=SECONDS)
+    assert done.code == 5, done.text
+    assert "step build-horovod (build horovod 0.19.5) ended with exit code 1" in done.err
+    (log,) = root.glob("*/*.build/logs/*-build-horovod.log")
+    assert "tensorflow 2.1.0 is a stand-in: it has no sysconfig" in log.read_text(encoding="utf-8")
+    assert json.loads(envbuild("list", "--root", root, "--json").out)["environments"] == []
