@@ -103,6 +103,20 @@ def one_module_with_two_mpis(made: Made) -> None:
     zoo.module_with(made, "both", one, between)
 
 
+def script_for(python: str) -> Break:
+    """Return what adds a script that starts a Python."""
+    return lambda made: made.write(made.prefix / "bin" / "tool", f"#!{python}\nimport sys\n")
+
+
+def script_of_another_environment(made: Made) -> None:
+    other = made.prefix.parent / "other"
+    made.write(other / "pyvenv.cfg", "home = /usr/bin\n")
+    made.write(other / "bin" / "python", "")
+    quotes = "'" * 3
+    text = f'#!/bin/sh\n{quotes}exec\' {other}/bin/python "$0" "$@"\n\' {quotes}\n'
+    made.write(made.prefix / "bin" / "tool", text)
+
+
 def library_of_an_older_release(made: Made) -> None:
     library = made.prefix.parent / "release" / "libcolour.so.1"
     zoo.compile_release(library, "COLOUR_1", "COLOUR_2")
@@ -122,6 +136,8 @@ def launcher_of_another_mpi(made: Made) -> None:
 BREAKS: dict[str, tuple[Break, str]] = {
     "interpreter removed": (relink_python, "python.missing"),
     "Python upgraded": (upgrade_python, "python.other-version"),
+    "moved": (script_for("/nowhere/venv/bin/python3"), "python.moved"),
+    "copied": (script_of_another_environment, "python.moved"),
     "package removed": (remove_idna, "package.requirement-missing"),
     "package downgraded": (field("idna", "Version", "1.0"), "package.requirement-unmet"),
     "for a newer Python": (field("idna", "Requires-Python", ">=4"), "package.python-unmet"),
@@ -217,6 +233,12 @@ def test_a_library_of_a_later_release_is_fine(
     zoo.module_using(made, "colours", library, "colour_1")
     library.unlink()
     zoo.compile_release(library, "COLOUR_1", "COLOUR_2")
+    assert check(made).findings == ()
+
+
+@pytest.mark.parametrize("python", ["/usr/bin/env python", "/bin/sh", "{own}/bin/python", ""])
+def test_scripts_that_start_where_they_should(python: str, made: Made, check: Validate) -> None:
+    script_for(python.format(own=made.prefix))(made)
     assert check(made).findings == ()
 
 

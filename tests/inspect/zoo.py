@@ -92,10 +92,20 @@ def make(folder: Path) -> Made:
         for file in metadata.files(name) or ():
             source = Path(str(file.locate()))
             target = made.packages / file
-            if source.is_file() and "__pycache__" not in source.parts:
+            if source.is_file() and not {"__pycache__", "bin"} & {*source.parts[-2:-1]}:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target)
+    for record in made.packages.glob("*.dist-info/RECORD"):
+        _leave_out_scripts(record)
     return made
+
+
+def _leave_out_scripts(record: Path) -> None:
+    """Forget the scripts of a distribution: they start the Python that they were made for."""
+    rows = record.read_text().splitlines(keepends=True)
+    times = record.stat()
+    record.write_text("".join(row for row in rows if not row.startswith("../../../bin/")))
+    os.utime(record, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def copy(made: Made, folder: Path) -> Made:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
+from ...host import is_there
+from ...target_tools.files import open_regular
 from ..facts import Environment
 from .protocol import Violation, check, seen
 
@@ -36,6 +40,57 @@ def _other_version(environment: Environment) -> Iterator[Violation]:
         )
 
 
+# Of a script that pip or conda wrote; where the path is long or has blanks, sh starts it.
+_STARTS = re.compile(
+    rb"#!\s*(/[^\n]*?/python[0-9.]*)[\s\n]"
+    rb"|#!/bin/sh\n\x27\x27\x27exec\x27 \"?(/[^\n\"]*?/python[0-9.]*)[\" ]"
+)
+_FIRST_BYTES = 1000
+_MOST_SCRIPTS = 2000
+
+
+def _moved(environment: Environment) -> Iterator[Violation]:
+    """Look for scripts that start a Python of another environment, or one that is gone."""
+    if environment.kind == "Python prefix":
+        return
+    own = os.path.realpath(environment.prefix / "bin")
+    elsewhere: dict[Path, list[str]] = {}
+    for script in _scripts(environment.prefix / "bin"):
+        python = _started_by(script)
+        if python is not None and os.path.realpath(python.parent) != own:
+            elsewhere.setdefault(python, []).append(environment.short(script))
+    for python, names in elsewhere.items():
+        gone = not is_there(python)
+        # A system's Python that a package names on purpose is none of another environment.
+        if gone or is_there(python.parent.parent / "pyvenv.cfg"):
+            which = "which is gone" if gone else "of another environment"
+            yield Violation(
+                f"{len(names)} of its scripts start {python}, {which}",
+                tuple(seen(name, "#!", python) for name in names),
+                severity="error" if gone else None,
+            )
+
+
+def _scripts(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(each.name for each in entries if each.is_file(follow_symlinks=False))
+    except OSError:
+        return []
+    return [folder / name for name in names[:_MOST_SCRIPTS]]
+
+
+def _started_by(script: Path) -> Path | None:
+    """Return the Python that a script names; None: it is no script, or names none by its path."""
+    try:
+        with open_regular(script) as stream:
+            begin = stream.read(_FIRST_BYTES)
+    except OSError:
+        return None
+    found = _STARTS.match(begin)
+    return Path(os.fsdecode(found[1] or found[2])) if found else None
+
+
 CHECKS = (
     check(
         _missing,
@@ -55,5 +110,15 @@ CHECKS = (
         why="Python looks into lib/pythonX.Y of its own series and finds none of the packages",
         fix="make the environment anew with the Python that is there now",
         source=_VENV,
+    ),
+    check(
+        _moved,
+        id="python.moved",
+        severity="warning",
+        title="scripts of the environment start the Python of another place",
+        why="the environment was moved or copied: pip and the others install into the other place, "
+        "or do not start",
+        fix="make it anew where it is to be; until then: python -m pip instead of pip",
+        source="https://docs.python.org/3/library/venv.html#how-venvs-work",
     ),
 )
