@@ -78,6 +78,8 @@ SHUTDOWN = Request("shutdown")
 # Their labels; unnamed collectives are numbered from 0.
 JOIN_LABEL = -1
 SHUTDOWN_LABEL = -2
+# These name a set by its number, which hardly comes again: a bit would be lost to them.
+_ASKED_ONCE = ("remove_process_set",)
 # Sums go on without the ranks that have joined: zeros add nothing.
 _SUMS = (Op.SUM.value, Op.AVERAGE.value)
 
@@ -182,7 +184,7 @@ class ResponseCache:
         return Decision(label, request)
 
     def _assign_bit(self, request: Request) -> None:
-        if request in self.bits or not self.capacity:
+        if request in self.bits or not self.capacity or request.call in _ASKED_ONCE:
             return
         if len(self.requests) < self.capacity:
             self.requests.append(request)

@@ -12,6 +12,7 @@ from distributed_dl_training import _agreement, _core
 from distributed_dl_training._agreement import (
     JOIN,
     SHUTDOWN,
+    Decision,
     Request,
     ResponseCache,
     decode,
@@ -86,6 +87,15 @@ def test_what_does_not_fit_fails_alone():
     assert [one.label for one in decisions] == ["a", "b"]
     assert "rank 1: " in str(decisions[0].error) and decisions[1].error is None
     assert not cache.waiting and list(cache.bits) == [reduce("b")]
+
+
+def test_a_removed_set_takes_no_slot():
+    """Programs that add and remove sets for ever keep the slots of their tensors."""
+    cache = ResponseCache(1, 4)
+    for number in range(1, 9):
+        removal = Request("remove_process_set", root=number)
+        assert cache.report([[(number, removal)]]) == [Decision(number, removal)]
+    assert cache.bits == {} and cache.requests == []
 
 
 @pytest.mark.parametrize("capacity", [0, 1, 2, 3])

@@ -146,6 +146,8 @@ def test_rank_that_does_not_join_is_named(engine: str, way: str) -> None:
     outcome = job(engine, 2, "endings.py", way, limit=90, environ=environ)
     assert outcome.code not in (0, None), outcome
     assert outcome.orphans == []
+    if way == "absent_ended" and "exited due to process rank 1 with PID" in outcome.output:
+        return  # Open MPI's launcher was faster: it ends those that a rank leaves in MPI_Init
     named = re.search(r"rank 0 .*has waited 3 s in init.*: rank 1 (.*)", outcome.output)
     assert named, outcome.output
     # Over gloo the store tells as well, if torch has been loaded by then.
