@@ -95,6 +95,54 @@ def conda_matches(version: str, constraint: str) -> bool:
     return all(_fits(version, each.operator, each.version) for each in SpecifierSet(constraint))
 
 
+_CLAUSE = re.compile(r"(>=|<=|==|!=|~=|>|<|=)?([A-Za-z0-9_.!+-]+?)(\.?\*)?")
+
+
+_ENDS_IN_0 = re.compile(r"(^|[._-])0+$")
+
+
+def spec_admits(version: str, text: str) -> bool | None:
+    """Whether a version fits the version of a MatchSpec, ``>=1.2,<2.0a0|3.*``; None: not known.
+
+    ``,`` binds closer than ``|``. What is rarer, such as brackets and regular expressions, is not
+    read.
+    """
+    answers = [_all_admit(version, each) for each in text.split("|")]
+    if True in answers:
+        return True
+    return None if None in answers else False
+
+
+def _all_admit(version: str, text: str) -> bool | None:
+    answers = [_clause_admits(version, each.strip()) for each in text.split(",")]
+    if False in answers:
+        return False
+    return None if None in answers else True
+
+
+def _clause_admits(version: str, text: str) -> bool | None:
+    if text in ("*", "=*", "==*", ">=*"):
+        return True
+    found = _CLAUSE.fullmatch(text)
+    if found is None:
+        return None
+    operator, bound, star = found[1] or "", found[2], found[3]
+    series = operator == "=" or (star and operator in ("", "!="))
+    # Local parts, and whether 1.2rc4 is of the series 1.2.0: conda and rattler differ in them.
+    if series and ("+" in bound or (_ENDS_IN_0.search(bound) and re.search("[a-z]", version))):
+        return None
+    if series:
+        return _begins(version, bound) != (operator == "!=")
+    # What conda makes of ==1.2.* and of ~=1.2_3 changed with its releases.
+    if (operator == "==" and star) or (operator == "~=" and re.search(r"[_+-]", bound)):
+        return None
+    if operator == "~=":
+        head = bound.rpartition(".")[0]
+        return _begins(version, head) and compare(version, bound) >= 0 if head else None
+    # conda reads >=1.2.* as >=1.2.
+    return COMPARE[operator or "=="](compare(version, bound), 0)
+
+
 def _fits(version: str, operator: str, bound: str) -> bool:
     if bound.endswith(".*"):
         return _begins(version, bound[: -len(".*")]) == (operator == "==")

@@ -40,7 +40,9 @@ def conda(made: Made) -> Made:
     (made.prefix / "pyvenv.cfg").unlink()
     info = made.metadata("pyyaml")
     files = [p for folder in (info, made.packages / "yaml") for p in folder.rglob("*")]
-    record(made, "pyyaml", [p for p in files if p.is_file()], ["python_abi 3.11.*", "__glibc >=2"])
+    record(
+        made, "pyyaml", [p for p in files if p.is_file()], ["python_abi 1.* *_cp311", "__glibc >=2"]
+    )
     record(made, "python_abi", [])
     return made
 
@@ -64,7 +66,15 @@ def test_a_package_was_removed_by_force(conda: Made, check: Validate) -> None:
     (found,) = check(conda).findings
     assert found.id == "conda.requirement-missing"
     assert found.summary == "pyyaml 1.0 depends on python_abi, which is not installed"
-    assert found.evidence[0].value == "python_abi 3.11.*"
+    assert found.evidence[0].value == "python_abi 1.* *_cp311"
+
+
+def test_a_package_was_downgraded_by_force(conda: Made, check: Validate) -> None:
+    record(conda, "tool", [], ["python_abi >=2,<3|4.*", "pyyaml 1.*", "pyyaml[version='>9']"])
+    (found,) = check(conda).findings
+    assert found.id == "conda.requirement-unmet"
+    assert found.summary == "tool 1.0 depends on python_abi >=2,<3|4.*, 1.0 is there"
+    assert [each.value for each in found.evidence] == ["python_abi >=2,<3|4.*", "1.0"]
 
 
 def test_pip_over_conda(conda: Made, check: Validate) -> None:

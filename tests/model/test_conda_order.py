@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import random
 from pathlib import Path
 
 import pytest
 
-from envbuilder.model.conda_order import compare, conda_key, conda_matches
+from envbuilder.model.conda_order import compare, conda_key, conda_matches, spec_admits
 
 VERSIONS = Path(__file__).with_name("conda_versions.txt")
 # Oldest first; those of one entry are equal.
@@ -104,3 +105,43 @@ def test_versions_that_pep_440_does_not_know() -> None:
 )
 def test_ranges_are_in_that_order(version: str, constraint: str, fits: bool) -> None:
     assert conda_matches(version, constraint) is fits
+
+
+SPECS = (
+    *(">={0}", "<{0}", ">{0}", "<={0}", "=={0}", "!={0}", "={0}", "{0}", "{0}.*", "{0}*", "~={0}"),
+    *(">={0},<{1}", ">={0}|{1}.*", "!={0}.*", "*", ">={0},<{1}|=={0}", ">={0}.*", "=={0}.*"),
+)
+
+
+def test_the_version_of_a_match_spec_is_read_as_rattler_does() -> None:
+    rattler = pytest.importorskip("rattler")
+    dice, named = random.Random(18), list(RANK)
+    asked = 0
+    for _ in range(3000):
+        place = dice.randrange(len(named))
+        near = named[max(0, place - 6) : place + 7]
+        version, other = dice.choice([*near, dice.choice(named)]), dice.choice(named)
+        spec = dice.choice(SPECS).format(named[place], other)
+        wanted = rattler.VersionSpec(spec).matches(rattler.Version(version))
+        found = spec_admits(version, spec)
+        asked += found is not None
+        assert found in (wanted, None), f"{version} {spec}"
+    assert asked > 2500
+
+
+@pytest.mark.parametrize(
+    ("version", "spec", "fits"),
+    [
+        ("3.11.4", ">=3.11,<3.12.0a0", True),
+        ("3.12.0", ">=3.11,<3.12.0a0", False),
+        ("1.0.2k", "1.1.*", False),
+        ("1.2rc4", "1.2.0.*", None),
+        ("2.0", "1.*|2.0.*", True),
+        ("2.0", "1.*|>=3", False),
+        ("2.0", "^2.*$", None),
+        ("2.0", "(1|2).*", None),
+        ("2.0", ">=3,(1)", False),
+    ],
+)
+def test_the_version_of_a_match_spec(version: str, spec: str, fits: bool | None) -> None:
+    assert spec_admits(version, spec) is fits

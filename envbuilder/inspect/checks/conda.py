@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ...model.conda_order import spec_admits
 from ...target_tools.names import normalize
 from ..facts import CondaPackage, Distribution, Environment
 from .protocol import Violation, check, seen
@@ -18,18 +19,42 @@ def _damaged(environment: Environment) -> Iterator[Violation]:
         yield Violation(f"{where}: {why}", (seen(where, "JSON", why),))
 
 
-def _missing(environment: Environment) -> Iterator[Violation]:
-    there = {each.name for each in environment.conda}
+def _depends(environment: Environment) -> Iterator[tuple[CondaPackage, str, str, str]]:
+    """Yield who depends, the text of it, and the name and the version in that."""
     for each in environment.conda:
         for text in each.depends:
             # Behind the name come version and build; in front there may be a channel.
-            name = _NAME.match(text.rpartition("::")[2].strip())
+            spec = text.rpartition("::")[2].strip()
+            name = _NAME.match(spec)
             # __glibc and its like are of the machine.
-            if name and not name[0].startswith("__") and name[0] not in there:
-                yield Violation(
-                    f"{each} depends on {name[0]}, which is not installed",
-                    (seen(environment.short(each.path), "depends", text),),
-                )
+            if name and not name[0].startswith("__"):
+                version, *_build = [*spec[name.end() :].split(), "*"]
+                yield each, text, name[0], version
+
+
+def _missing(environment: Environment) -> Iterator[Violation]:
+    there = {each.name for each in environment.conda}
+    for each, text, name, _ in _depends(environment):
+        if name not in there:
+            yield Violation(
+                f"{each} depends on {name}, which is not installed",
+                (seen(environment.short(each.path), "depends", text),),
+            )
+
+
+def _other_version(environment: Environment) -> Iterator[Violation]:
+    """Look at versions; builds are not compared, and a version that is not understood is left."""
+    there = {each.name: each for each in environment.conda}
+    for each, text, name, version in _depends(environment):
+        other = there.get(name)
+        if other is not None and spec_admits(other.version, version) is False:
+            yield Violation(
+                f"{each} depends on {name} {version}, {other.version} is there",
+                (
+                    seen(environment.short(each.path), "depends", text),
+                    seen(environment.short(other.path), "version", other.version),
+                ),
+            )
 
 
 def replaced(environment: Environment) -> Iterator[tuple[CondaPackage, Distribution]]:
@@ -74,6 +99,16 @@ CHECKS = (
         why="what needs it ends with an error; often something was removed with --force",
         fix="conda install the missing package",
         source="https://docs.conda.io/projects/conda/en/stable/user-guide/concepts/packages.html",
+    ),
+    check(
+        _other_version,
+        id="conda.requirement-unmet",
+        severity="error",
+        title="a conda package depends on another release of one that is installed",
+        why="its builders state that it does not work with this one; often something was installed "
+        "with --no-deps or --force",
+        fix="conda update the two together, or make the environment anew",
+        source="https://docs.conda.io/projects/conda/en/stable/user-guide/concepts/pkg-specs.html",
     ),
     check(
         _replaced,
