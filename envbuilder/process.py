@@ -10,8 +10,8 @@ import contextlib
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from .errors import MissingToolError
 from .target_tools import processes
@@ -20,8 +20,7 @@ from .target_tools.processes import ASKING_FOR_THE_END, GRACE, Running, signals_
 __all__ = ["ASKING_FOR_THE_END", "GRACE", "Finished", "follow", "run", "start"]
 
 
-@dataclass(frozen=True)
-class Finished:
+class Finished(NamedTuple):
     """A process that ended. ``code`` is negative for a signal, None when its time ran out."""
 
     command: tuple[str, ...]

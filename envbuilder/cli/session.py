@@ -6,10 +6,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from ..report import Report
 
 
-@dataclass(frozen=True)
-class Session:
+class Session(NamedTuple):
     """One call of the command line: where to print, and the world outside."""
 
     report: Report

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from ..errors import EnvbuildError, UsageError
 from ..model.base import canonical_json, sha256_text
@@ -48,8 +48,7 @@ class ChosenSite:
         return f"site {self.site.name}{part} ({self.why}): {self.site.summary}"
 
 
-@dataclass(frozen=True)
-class SiteSearch:
+class SiteSearch(NamedTuple):
     """What sites are chosen from.
 
     ``folders`` hold their documents, which are read with ``knowledge`` and ``entries``.

@@ -6,9 +6,8 @@ import hashlib
 import os
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from ..errors import DocumentError, Place, Problem, UsageError
 from ..text import shown
@@ -26,8 +25,7 @@ _ODD = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """A document as text, with the name that messages show and the sha256 of its bytes."""
 
     file: str

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from ..errors import Place
 
 Keys = tuple[str | int, ...]
 
 
-@dataclass(frozen=True)
-class Scalar:
+class Scalar(NamedTuple):
     """Text as it is written; ``plain``: without quotes, so that it may mean a number."""
 
     place: Place
@@ -19,8 +19,7 @@ class Scalar:
     plain: bool
 
 
-@dataclass(frozen=True)
-class Items:
+class Items(NamedTuple):
     """A list."""
 
     place: Place
@@ -41,8 +40,7 @@ class Pairs:
         return {key.text: (key, value) for key, value in self.pairs}
 
 
-@dataclass(frozen=True)
-class RefusedValue:
+class RefusedValue(NamedTuple):
     """What was written here is not allowed and has been reported; nothing is known of it."""
 
     place: Place

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ..errors import EnvbuildError
 from ..process import GRACE, run
@@ -33,8 +33,7 @@ EVERYTHING = 4_000_000
 ENDING = 2 * GRACE + 1.0
 
 
-@dataclass(frozen=True)
-class ProgramOutput:
+class ProgramOutput(NamedTuple):
     """What a program printed. ``trouble`` says why it is no answer; None: it ended well."""
 
     stdout: str
@@ -176,8 +175,7 @@ def names_in(folder: str | Path) -> list[str]:
         return []
 
 
-@dataclass(frozen=True)
-class SearchPath:
+class SearchPath(NamedTuple):
     """The folders of PATH that are searched, and what is odd about the others."""
 
     folders: tuple[str, ...]

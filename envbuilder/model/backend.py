@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .plan import Step
 from .recipe import Profile
 from .site import Origin
 
 
-@dataclass(frozen=True)
-class BackendTraits:
+class BackendTraits(NamedTuple):
     """What recipes, the resolver and the planner must know of a backend.
 
     ``environment``: what its prefix is called in messages. ``home_variable``: by which programs
@@ -32,16 +31,14 @@ class BackendTraits:
     profiles: frozenset[Profile] = frozenset()
 
 
-@dataclass(frozen=True)
-class Script:
+class Script(NamedTuple):
     """A template of bash, as a path below templates/, and the values that it takes."""
 
     template: str
     values: Mapping[str, object]
 
 
-@dataclass(frozen=True)
-class ImageParts:
+class ImageParts(NamedTuple):
     """What an image of the environment stands on.
 
     ``base``: a name below ``own-bases`` in templates/container/bases.yaml, where the backend brings
@@ -55,8 +52,7 @@ class ImageParts:
     run_packages: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class PrefixParts:
+class PrefixParts(NamedTuple):
     """How the prefix of one plan is made and entered: what is rendered.
 
     ``environment``: what the prefix is called in messages. ``scripts``: by the id of each of the

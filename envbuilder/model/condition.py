@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
@@ -29,8 +29,7 @@ Lookup = Callable[[str], Value | None]
 FactType = Literal["text", "version", "bool", "set"]
 
 
-@dataclass(frozen=True)
-class FactKind:
+class FactKind(NamedTuple):
     """A fact that conditions may name, its type, and how a user states it."""
 
     type: FactType

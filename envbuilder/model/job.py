@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..errors import UsageError
 
@@ -57,8 +58,7 @@ class Job:
                 raise UsageError(f"a job cannot have {number} {what}", f"ask for {least} or more")
 
 
-@dataclass(frozen=True)
-class JobScript:
+class JobScript(NamedTuple):
     """The parts of a job script that only its scheduler knows, as lines of the script.
 
     ``directives``: whole lines. ``usage``: comment lines, how to submit it. ``absent``: a condition

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 Words = tuple[str, ...]
 
@@ -36,8 +37,7 @@ class JobHosts:
     endpoint: str | None = None
 
 
-@dataclass(frozen=True)
-class LaunchNode:
+class LaunchNode(NamedTuple):
     """LSF with IBM's CSM: a job's first host takes no rank, and the slots of the others are cores.
 
     ``room``: how many ranks a node has room for; None: one for each core.
@@ -46,16 +46,14 @@ class LaunchNode:
     room: int | None
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(NamedTuple):
     """GPUs and physical cores of one node; None: not stated, so nothing is checked."""
 
     gpus_per_node: int | None = None
     cores_per_node: int | None = None
 
 
-@dataclass(frozen=True)
-class Mpi:
+class Mpi(NamedTuple):
     """The MPI of the plan: its component (``openmpi``, ``mpich``, ...) and version."""
 
     component: str
@@ -82,8 +80,7 @@ class TransportOptions:
     cuda_aware: bool = False
 
 
-@dataclass(frozen=True)
-class JobStep:
+class JobStep(NamedTuple):
     """A step of a job that the shell itself is in (``srun --pty bash``), which holds the CPUs.
 
     A further step waits for them for ever unless it may share them. ``option``: what the
@@ -95,8 +92,7 @@ class JobStep:
     variable: str
 
 
-@dataclass(frozen=True)
-class StartCommand:
+class StartCommand(NamedTuple):
     """How a script starts a smoke test's ranks: the launch line but for the program.
 
     Of a module's help it is the whole line, program and all.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .plan import Finding, Pin, Plan, Replacement, SourceBuild
 
 
-@dataclass(frozen=True)
-class Resolution:
+class Resolution(NamedTuple):
     """The components decided, the interpreter, the modules to load, and what is known of it all.
 
     ``brought``: components that come along with modules, asked for by nobody.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..errors import UsageError
 from ..model.artifact import Patch
@@ -27,8 +27,7 @@ from ..model.steps import steps_of
 from .proofs import ApiLauncher, horovod_parts, proofs
 
 
-@dataclass(frozen=True)
-class PlanRequest:
+class PlanRequest(NamedTuple):
     """What a plan is made of, all of it decided before.
 
     ``backend``: of the recipe's. ``own_launcher`` returns what an MPI (its component) brings to

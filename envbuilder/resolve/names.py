@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..model.knowledge import Component, Generation
 from ..model.module_names import stem, stems, version_part
@@ -17,8 +17,7 @@ from ..model.site import StatedModule
 _VERSION = re.compile(r"[0-9][A-Za-z0-9._]*")
 
 
-@dataclass(frozen=True)
-class Names:
+class Names(NamedTuple):
     """What the knowledge knows of names, in the form that looking one up needs."""
 
     of_module: Mapping[str, str]
