@@ -132,7 +132,7 @@ def _request(facts: LaunchFacts, options: LaunchOptions, hosts: HostList) -> Lau
         hosts=hosts.hosts,
         allocated=hosts.allocated,
         step=hosts.step,
-        transport=replace(request.transport, rdma=options.rdma, cuda_aware=options.cuda_aware),
+        transport=request.transport._replace(rdma=options.rdma, cuda_aware=options.cuda_aware),
         exports=(*_handed_on(plan, launcher, hosts, exports), *exports),
     )
 

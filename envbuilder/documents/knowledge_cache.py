@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from .. import __version__, files
 from ..host import Host, cache_folder
@@ -28,8 +28,7 @@ class _File(Document):
     knowledge: Knowledge
 
 
-@dataclass(frozen=True)
-class LoadedKnowledge:
+class LoadedKnowledge(NamedTuple):
     """All knowledge that was found. ``hashes``: the sha256 of each file, 64 digits."""
 
     value: Knowledge

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -22,8 +21,7 @@ from .load import LoadedDocument, load_site
 LOCAL = "local"
 
 
-@dataclass(frozen=True)
-class ChosenSite:
+class ChosenSite(NamedTuple):
     """A site, why it is the one, and the file it was read from (None: detected)."""
 
     site: Site
@@ -128,7 +126,7 @@ def with_partition(chosen: ChosenSite, name: str | None) -> ChosenSite:
             unknown(f"partition of {chosen.site.name}", name, partitions),
             f"it has: {', '.join(partitions) or 'none'}",
         )
-    return replace(chosen, partition=partitions[name], partition_name=name)
+    return chosen._replace(partition=partitions[name], partition_name=name)
 
 
 def choose_arch(name: str | None, recipe: LoadedDocument[Recipe], chosen: ChosenSite) -> Arch:

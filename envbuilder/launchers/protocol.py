@@ -6,14 +6,13 @@ A new launcher is a module with these names, and its line in LAUNCHERS.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 from ..model.launch import LaunchRequest, Words
 
 
-@dataclass(frozen=True)
-class Traits:
+class Traits(NamedTuple):
     """What is particular about a launcher.
 
     ``own_of``: the MPIs that bring it, each with the command that they call it by. ``not_of``: MPIs
@@ -33,7 +32,7 @@ class Traits:
     of a plan) whose programs nothing else starts.
     """
 
-    own_of: Mapping[str, Words] = field(default_factory=dict)
+    own_of: Mapping[str, Words] = MappingProxyType({})
     not_of: frozenset[str] = frozenset()
     mpi_only: bool = False
     scheduler: str | None = None

@@ -66,8 +66,7 @@ class Mpi(NamedTuple):
         return int(match[0]) if match else 0
 
 
-@dataclass(frozen=True)
-class TransportOptions:
+class TransportOptions(NamedTuple):
     """What is known or wanted of the transport.
 
     ``ucx``: MPI and site have UCX. ``rdma``: Open MPI's own RDMA, which cannot do with threads.

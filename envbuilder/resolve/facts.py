@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..model.condition import Lookup, Value
 from ..model.recipe import Recipe
@@ -14,8 +14,7 @@ _GPU_FLAG = "HOROVOD_GPU_"
 _ALL_OPERATIONS = "HOROVOD_GPU_OPERATIONS"
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """Facts that are the same for every stack that a request may end in, or that a user states.
 
     ``flags``: those that are set; None: nobody knows which.
@@ -27,7 +26,7 @@ class Facts:
     def without(self, gone: frozenset[str]) -> Facts:
         """Return the facts as they are where these flags are not set."""
         kept = {name: value for name, value in (self.flags or {}).items() if name not in gone}
-        return replace(self, flags=kept) if gone else self
+        return self._replace(flags=kept) if gone else self
 
     def lookup(self, name: str) -> Value | None:
         """Return a fact by its full name, None where it is not stated."""
