@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
 from ..text import shown
-from .base import Document, Line, Name, VariableName, checked_once
+from .base import CHECKED, Document, Line, Name, VariableName, checked_once
 from .channels import Channel, SourceTrees
 from .condition import parse
 from .plan import Api
@@ -179,7 +179,9 @@ class Symptom(Document):
     )
 
     @model_validator(mode="after")
-    def _fields_are_groups(self) -> "Symptom":
+    def _fields_are_groups(self, info: ValidationInfo) -> "Symptom":
+        if info.context == CHECKED:
+            return self
         groups = re.compile(self.pattern).groupindex
         for text in (self.cause, self.hint, self.settle):
             for name in _FIELD.findall(text or ""):
