@@ -13,6 +13,7 @@ pytestmark = pytest.mark.thorough
 
 # What gathers something while it is put together, and leaves its function as a value.
 GATHERERS = {
+    "envbuilder/diagnosis/search.py: Findings",
     "envbuilder/formats/reading.py: Reading",
     "envbuilder/module_system/site_modules.py: _Look",
     "envbuilder/render/image.py: _ImageSources",
