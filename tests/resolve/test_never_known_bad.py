@@ -133,7 +133,7 @@ def stack_of(inputs: ProblemInputs, stack: Stack) -> StackFacts:
     }
     return StackFacts(
         versions={name: each.version for name, each in provided.items()},
-        facts=replace(inputs.facts, stated={**inputs.facts.stated, **of_providers}),
+        facts=inputs.facts._replace(stated={**inputs.facts.stated, **of_providers}),
         origins={name: each.origin for name, each in provided.items()},
         complete=True,
     )
