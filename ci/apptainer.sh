@@ -15,6 +15,7 @@ mkdir -p "$scratch/lists/partial" "$scratch/debs" "$scratch/root"
 trap 'rm -rf "$scratch"' EXIT
 
 # The archive that this system has its own packages from; its lists stay as they are.
+# shellcheck disable=SC2016 # apt-get's own words
 archive=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(LABEL)' 'Created-By: Packages' |
     sed -n 's/ Debian Debian$//p' | sed -n 1p)
 keys=/usr/share/keyrings/debian-archive-keyring.gpg

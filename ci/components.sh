@@ -53,6 +53,7 @@ fi
 
 if [ -n "$long" ]; then
     if bash ci/apptainer.sh "$folder" >&2; then
+        # shellcheck disable=SC2016 # for the shell that reads it
         printf 'export PATH=%q:$PATH\n' "$folder/apptainer/bin"
     else
         say "Apptainer could not be fetched: its tests are skipped"
