@@ -93,13 +93,17 @@ test_runtime() {
     return "$code"
 }
 
+# end PROCESS: with all that it has started, and what that has.
+end() {
+    local each
+    for each in $(pgrep -P "$1"); do end "$each"; done
+    kill "$1" || :
+}
+
 # However a run ends, what each lane came to is the last that it says.
 end_lanes() {
     local each
-    for each in $(jobs -p); do
-        pkill -P "$each" || :
-        kill "$each" || :
-    done 2>/dev/null
+    for each in $(jobs -p); do end "$each"; done 2>/dev/null
     "$python" ci/summary.py "$reports"
 }
 trap end_lanes EXIT
