@@ -8,6 +8,7 @@ the system takes most of them: ENVBUILD_PPC64EL_ROOT names one that is there, an
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from envbuilder.emulation import NAMED
 pytestmark = [pytest.mark.long]
 
 LMOD = "/usr/share/lmod/lmod/init/bash"
+# The prefix of a Python that was built for the place where the site has its own.
+PYTHON36 = "ENVBUILD_PPC64LE_PYTHON36"
 TENSORFLOW = "TensorFlow/1.14.0-PythonAnaconda-3.6"
 
 
@@ -66,6 +69,27 @@ def test_the_shipped_bundle_loads_the_modules_and_names_the_python(
     assert (
         "error: the plan is made for Python 3.6, and /sw/installed/PythonAnaconda/3.6" in done.err
     )
+
+
+def test_the_shipped_bundle_names_the_module_that_nobody_has(
+    envbuild: Envbuild, emulated: Emulated, tmp_path: Path
+) -> None:
+    """With a Python as the site's, it comes to TensorFlow: site and recipe are the shipped ones."""
+    python = os.environ.get(PYTHON36)
+    if python is None:
+        pytest.skip(
+            f"{PYTHON36} names no Python 3.6 for ppc64le: docs/testing.md says how one is made"
+        )
+    software = emulated.written / SOFTWARE.lstrip("/")
+    shutil.rmtree(software / "PythonAnaconda/3.6")
+    shutil.copytree(python, software / "PythonAnaconda/3.6", symlinks=True)
+    bring_package(software / TENSORFLOW, "numpy", "1.14.5")
+    unpack(envbuild, emulated, tmp_path / "out", "horovod-nccl")
+    root = emulated.shared / "envs"
+    done = emulated(f"bash /bundle/*/install.sh '{root}'")
+    assert done.code == 5, done.text
+    assert f"error: tensorflow 1.14.0 is missing: module {TENSORFLOW} should bring it" in done.err
+    publishes_nothing(envbuild, root)
 
 
 def test_it_comes_as_far_as_the_sites_own_software(
