@@ -175,7 +175,10 @@ class Engine(Protocol):
         raise NotImplementedError
 
     def abort(self, code: int) -> None:
-        """End every process of the job, with exit code ``code`` where the launcher obeys."""
+        """End every process of the job, with exit code ``code`` where the launcher obeys.
+
+        What was written and flushed before gets the time to be read by the launcher.
+        """
 
     def close(self) -> None:
         """Free what the engine holds; collective, unless a peer is lost."""

@@ -9,7 +9,6 @@ import operator
 import os
 import sys
 import threading
-import time
 from types import TracebackType
 from typing import Any, Dict, List, Optional, Sequence, Type, Union
 
@@ -21,10 +20,6 @@ from distributed_dl_training._engines import choose, make_engine
 from distributed_dl_training._handle import Handle
 from distributed_dl_training._joining import Joining
 from distributed_dl_training._works import Subset
-
-# Seconds between a traceback and the abort.  Launchers drop what they have not yet read when a
-# rank aborts: without a pause MPICH's lost the traceback in one run of fifteen.
-_LAST_WORDS = 0.5
 
 
 class ProcessSet:
@@ -442,7 +437,6 @@ def _install_hook(session: _Session) -> None:
             if session in (_session, _lost) and session.pid == os.getpid():
                 sys.stdout.flush()
                 sys.stderr.flush()
-                time.sleep(_LAST_WORDS)
                 session.world.engine.abort(1)
 
     sys.excepthook = hook

@@ -142,6 +142,7 @@ class StallInspector:
     def _give_up(self, talks: bool) -> None:
         """End the process: its communication thread will not come back to raise an error."""
         sys.stdout.flush()
+        sys.stderr.flush()
         if talks:
             self._engine.abort(STALL_EXIT_CODE)
         os._exit(STALL_EXIT_CODE)
