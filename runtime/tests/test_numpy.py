@@ -51,7 +51,6 @@ def test_session(engine):
 def test_uncaught_exception_aborts(monkeypatch, world, guard, aborts):
     shown, codes = [], []
     monkeypatch.setattr(sys, "excepthook", lambda *error: shown.append(error))
-    monkeypatch.setattr(_session, "_LAST_WORDS", 0)
     one = Group(1).engines[0]
     one.world_size = world
     one.abort = codes.append
