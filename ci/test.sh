@@ -46,10 +46,18 @@ rm -rf "$reports"
 mkdir "$reports"
 tool="the tool, $("$python" --version)"
 
+# Sessions of pytest clean up after one another where they share a folder, and fail where they cannot.
+# Its name is short, as sockets are made below it, and tests that run as somebody else pass through.
+temporary=$(mktemp -d "${TMPDIR:-/tmp}/envbuild.XXXXXX")
+chmod 711 "$temporary"
+
 # lane NAME words ...: runs them, and keeps what the summary is made of. What the longest says is seen at once.
 lane() {
     local code=0
     say "$1"
+    local -x PYTEST_DEBUG_TEMPROOT
+    PYTEST_DEBUG_TEMPROOT=$(mktemp -d "$temporary/XXX")
+    chmod 711 "$PYTEST_DEBUG_TEMPROOT"
     if [ "$1" = "$tool" ]; then
         "${@:2}" 2>&1 | tee "$reports/$1.log"
     else
@@ -105,6 +113,7 @@ end_lanes() {
     local each
     for each in $(jobs -p); do end "$each"; done 2>/dev/null
     "$python" ci/summary.py "$reports"
+    rm -rf --one-file-system "$temporary"
 }
 trap end_lanes EXIT
 
@@ -124,6 +133,7 @@ lane "ruff and shellcheck" check_style
 
 if [ $# -gt 0 ] && [ -z "$long" ]; then
     lane mypy mypy
+    rm -r "$temporary"
     exec python -m pytest -n 2 --dist loadfile "$@"
 fi
 here=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')

@@ -70,7 +70,12 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     done = subprocess.run(
         [sys.executable, *words, f"--junitxml={found / name}.xml", "tests"],
         cwd=folder,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
+        env={
+            **os.environ,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTEST_ADDOPTS": "",
+            "PYTEST_DEBUG_TEMPROOT": str(folder),
+        },
         capture_output=True,
         text=True,
         check=False,

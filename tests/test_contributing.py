@@ -93,6 +93,8 @@ def run_commands(title: str, folder: Path, checkout: Path) -> None:
         "PYTHONPATH": str(checkout),
         "ENVBUILD_PATH": str(folder / "recipes"),
         "XDG_DATA_HOME": str(folder / "data"),
+        # A session of pytest ends with an error where it cannot clean up after those beside it.
+        "PYTEST_DEBUG_TEMPROOT": str(folder),
     }
     for text in commands:
         for line in text.splitlines():
