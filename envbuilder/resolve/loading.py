@@ -128,6 +128,8 @@ class Session:
             # Pending counts as loaded: a circle of loads ends here.
             if self.state.get(_module(self.modules, below).key, ("",))[0] != below:
                 yield below
+        if module.key not in self.state:
+            raise LoadError(f"what {name} loads takes it away again")
         others = self._join_families(module)
         # What it loads may be of its own name: that one stays then.
         if self.state[module.key] == (name, False):

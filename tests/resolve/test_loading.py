@@ -118,6 +118,15 @@ def test_a_module_of_the_name_is_swapped_where_that_is_on(
             ["a/1"],
             "a/1 loads a module of its own family",
         ),
+        # Lmod 8.6 loads them without end, until its stack is full.
+        (
+            tree(
+                *(module("a/1", families=("f",)), module("a/2", "b/1", families=("f",))),
+                *(module("b/1", "c/1", families=("f",)), module("c/1", "a/1")),
+            ),
+            ["a/2"],
+            "what a/2 loads takes it away again",
+        ),
     ],
 )
 def test_what_fails_in_either_mode(
