@@ -17,10 +17,11 @@ from ..errors import BuildError, MissingToolError, UsageError
 from ..host import Host, cache_folder, machine_arch
 from ..host.emulation import emulator
 from ..model.base import canonical_json, sha256_text
-from ..model.site import DebianSystem, Site
+from ..model.site import DEBIAN_ARCHES, DebianSystem, Site
 from ..target_tools.files import make_folder
 from ..target_tools.root import locks
 from ..target_tools.trust import distrust
+from ..text import last_lines
 
 NAMED = "ENVBUILD_EMULATED_SYSTEM"
 MIRROR = "ENVBUILD_DEBIAN_MIRROR"
@@ -30,8 +31,6 @@ Say = Callable[[str], None]
 _SYSTEMS = "systems"
 # Names a file of every system that is whole, as far as can be said without running it.
 _MARK = Path("usr/bin/env")
-# Debian's own names of architectures.
-_DEBIAN = {"ppc64le": "ppc64el", "aarch64": "arm64", "x86_64": "amd64"}
 # Seconds: minutes where programs are emulated and packages come from far away.
 _MAKING_SECONDS = 2 * 3600.0
 
@@ -154,6 +153,15 @@ def unshare() -> list[str]:
     return ["unshare", *user, "--mount", "--net"]
 
 
+def _own_mounts() -> list[str]:
+    """Return the words before mmdebstrap: as root it mounts /proc, /sys and /dev in what it makes.
+
+    Were it killed, those of the machine would be left there, below a folder that is removed before
+    the next attempt. For a user it makes a namespace itself.
+    """
+    return ["unshare", "--mount"] if os.geteuid() == 0 else []
+
+
 def kept_name(arch: str, debian: DebianSystem) -> str:
     """Return the name that a system is kept by: its architecture and what it was made of."""
     made_of = canonical_json({"schema": 1, "arch": arch, "debian": debian.plain()})
@@ -199,8 +207,9 @@ def _make(system: Path, request: SystemRequest, debian: DebianSystem) -> None:
     log = system.with_name(f"{system.name}.log")
     log.unlink(missing_ok=True)
     words = [
+        *_own_mounts(),
         "mmdebstrap",
-        f"--architectures={_DEBIAN[request.arch]}",
+        f"--architectures={DEBIAN_ARCHES[request.arch]}",
         "--variant=minbase",
         f"--include={','.join(debian.packages)}",
         debian.suite,
@@ -210,9 +219,9 @@ def _make(system: Path, request: SystemRequest, debian: DebianSystem) -> None:
     code = process.follow(words, env=request.host.environ, log=log, timeout=_MAKING_SECONDS)
     if code != 0 or not (unfinished / _MARK).exists():
         files.remove_tree(unfinished)
-        said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-4:]
+        said = last_lines(log.read_text(encoding="utf-8", errors="replace"), 4)
         raise BuildError(
-            "\n".join(["mmdebstrap made no system:", *(f"  | {line}" for line in said)]),
+            "\n".join(["mmdebstrap made no system:", *said]),
             f"{MIRROR}=URL names another place of Debian's archive",
             f"the whole log: {log}",
         )

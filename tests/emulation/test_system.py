@@ -21,6 +21,12 @@ mkdir -p "$folder/usr/bin"
 : >"$folder/usr/bin/env"
 echo "$@" >>"$HOME/made"
 """
+# Words that begin with a dash are its own; what follows runs, as this machine's programs do.
+UNSHARE = """
+echo "$@" >>"$HOME/unshared"
+while case $1 in -*) ;; *) false ;; esac; do shift; done
+PATH=$(dirname "$0"):$PATH exec "$@"
+"""
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ def machine(tmp_path: Path) -> Machine:
     (tmp_path / "bin").mkdir()
     found = Machine(tmp_path)
     found.file("proc/sys/fs/binfmt_misc/qemu-ppc64le", ENTRY)
-    found.tool("unshare", "exit 0")
+    found.tool("unshare", UNSHARE)
     found.tool("mmdebstrap", MAKES)
     return found
 
@@ -133,6 +139,11 @@ def test_it_is_made_once_of_what_the_site_says(machine: Machine) -> None:
     assert words.startswith(
         "--architectures=ppc64el --variant=minbase --include=python3,lmod bookworm "
     )
+    # As root it would mount /proc and /sys of this machine, for good if it is killed.
+    makes = [
+        line for line in (machine.folder / "unshared").read_text().splitlines() if words in line
+    ]
+    assert makes == ([f"--mount mmdebstrap {words}"] if os.geteuid() == 0 else [])
     # Of other packages it is another one.
     assert machine.find("python3") != first
     assert len(machine.made) == 2
