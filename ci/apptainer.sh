@@ -18,8 +18,9 @@ trap 'rm -rf "$scratch"' EXIT
 # shellcheck disable=SC2016 # apt-get's own words
 archive=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(LABEL)' 'Created-By: Packages' |
     sed -n 's/ Debian Debian$//p' | sed -n 1p)
+[ -n "$archive" ] || { echo "apptainer.sh: apt names no archive of Debian here" >&2; exit 1; }
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
-echo "deb [signed-by=$keys] ${archive:-http://deb.debian.org/debian} sid main" >"$scratch/sid.list"
+echo "deb [signed-by=$keys] $archive sid main" >"$scratch/sid.list"
 apt=(apt-get -qq -o "Dir::Etc::sourcelist=$scratch/sid.list" -o Dir::Etc::sourceparts=/dev/null
     -o "Dir::State::lists=$scratch/lists" -o APT::Sandbox::User=root)
 "${apt[@]}" update

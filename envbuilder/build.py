@@ -13,8 +13,7 @@ from .errors import BuildError
 from .model.plan import Lock, Step
 from .model.progress import Listener
 from .target_tools.steps import MORE_TIME, ending, limit_of, stated_limit
-
-LAST_LINES = 12
+from .text import last_lines
 
 
 def prepare(folder: Path, files: Mapping[str, str], runtime_source: Path) -> None:
@@ -81,9 +80,8 @@ def build(
 
 def _failure(step: Step, how: str, log: Path, folder: Path, hints: tuple[str, ...]) -> BuildError:
     text = log.read_text(encoding="utf-8", errors="replace")
-    lines = [line for line in text.splitlines() if line.strip()][-LAST_LINES:]
     return BuildError(
-        "\n".join([f"step {step.id} ({step.title}) {how}", *(f"  | {line}" for line in lines)]),
+        "\n".join([f"step {step.id} ({step.title}) {how}", *last_lines(text)]),
         *hints,
         *([MORE_TIME] if "did not end" in how else []),
         f"the whole log: {log}",

@@ -84,16 +84,11 @@ class Report:
     def working(self, title: str) -> Iterator[None]:
         """Show that something goes on that takes a while and has no steps."""
         from .model.plan import Step
+        from .model.progress import reported
 
         step = Step(id="working", title=title)
-        with self.steps((step,)) as listener:
-            listener.step_begins(step)
-            try:
-                yield
-            except BaseException:
-                listener.step_ends(step, done=False)
-                raise
-            listener.step_ends(step, done=True)
+        with self.steps((step,)) as listener, reported(step, listener):
+            yield
 
     def _line(self, line: str) -> None:
         self.err.write(line + "\n")

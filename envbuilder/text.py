@@ -8,6 +8,9 @@ from collections.abc import Iterable
 SHORT = 60
 LONG = 240
 
+# So many lines of a log's end a message repeats.
+LAST_LINES = 12
+
 # Columns of a terminal.
 WIDTH = 80
 
@@ -72,3 +75,8 @@ def filled(begin: str, text: str, indent: int | None = None) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     ) or [begin.rstrip()]
+
+
+def last_lines(text: str, number: int = LAST_LINES) -> list[str]:
+    """Return the last lines of a log that are not empty, marked as somebody else's words."""
+    return [f"  | {line}" for line in text.splitlines() if line.strip()][-number:]

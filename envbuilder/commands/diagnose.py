@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from ..diagnosis.conclusion import Known, conclude
+from ..diagnosis.conclusion import KnownSymptom, conclude
 from ..diagnosis.search import Findings, search
 from ..errors import UsageError
 from ..model.diagnosis import Diagnosis, Symptomatic
@@ -64,7 +64,7 @@ def _hint(found: Symptomatic) -> str:
     return f"{said} ({', '.join(found.advisories)})" if found.advisories else said
 
 
-def known_symptoms(knowledge: Knowledge) -> tuple[Known, ...]:
+def known_symptoms(knowledge: Knowledge) -> tuple[KnownSymptom, ...]:
     """Return all that a log may show: symptoms, and the rows that have one, once for each.
 
     In the order in which they count at one place: causes, rows, then what says no cause.
@@ -73,7 +73,7 @@ def known_symptoms(knowledge: Knowledge) -> tuple[Known, ...]:
     for row in rows(knowledge):
         if row.symptom:
             by_pattern.setdefault(row.symptom, []).append(row)
-    own = [Known(symptom) for symptom in knowledge.symptoms]
+    own = [KnownSymptom(symptom) for symptom in knowledge.symptoms]
     return (
         *(each for each in own if each.symptom.tells == "cause"),
         *(_of_rows(pattern, those) for pattern, those in by_pattern.items()),
@@ -81,11 +81,11 @@ def known_symptoms(knowledge: Knowledge) -> tuple[Known, ...]:
     )
 
 
-def _of_rows(pattern: str, those: Sequence[Row]) -> Known:
+def _of_rows(pattern: str, those: Sequence[Row]) -> KnownSymptom:
     first = those[0]
     alone = len(those) == 1
     ids = tuple(row.id for row in those)
-    return Known(
+    return KnownSymptom(
         Symptom(
             id=first.id.lower(),
             pattern=pattern,
@@ -102,7 +102,9 @@ def _of_rows(pattern: str, those: Sequence[Row]) -> Known:
     )
 
 
-def _confirmed(found: Diagnosis, validation: Validation, known: Sequence[Known]) -> Diagnosis:
+def _confirmed(
+    found: Diagnosis, validation: Validation, known: Sequence[KnownSymptom]
+) -> Diagnosis:
     """Return it with the findings of validate that agree with a symptom, or are its very row."""
     checks: Mapping[str, tuple[str, ...]] = {each.id: each.symptom.checks for each in known}
     findings = []

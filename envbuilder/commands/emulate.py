@@ -25,7 +25,7 @@ from ..host import Host
 from ..model.backend import Script
 from ..model.evidence import Evidence
 from ..model.plan import Lock, Plan, Step
-from ..model.progress import Listener
+from ..model.progress import Listener, reported
 from ..model.site import Site
 from ..render.build import render_text
 from ..target_tools.files import canonical_json
@@ -139,14 +139,9 @@ def prove_emulated(
 @contextlib.contextmanager
 def _step(title: str, context: Context) -> Iterator[Listener]:
     """Report one step: that it began, what it says, how it ended."""
-    step, done = Step(id="emulated", title=title), False
-    with context.reporter.steps((step,)) as listener:
-        listener.step_begins(step)
-        try:
-            yield listener
-            done = True
-        finally:
-            listener.step_ends(step, done=done)
+    step = Step(id="emulated", title=title)
+    with context.reporter.steps((step,)) as listener, reported(step, listener):
+        yield listener
 
 
 def _check_not_shared(shared: bool, what: str, hint: str) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,11 +11,11 @@ from ..errors import BuildError, UsageError
 from ..host import Host
 from ..images import arch_of, find_builder, read_base
 from ..model.base_image import BaseImage
-from ..model.evidence import Evidence
+from ..model.evidence import Evidence, newest_passed, telling
 from ..model.outcome import ImageResult
 from ..model.places import ImageFormat
 from ..model.plan import Lock, Step
-from ..model.progress import Listener
+from ..model.progress import reported
 from ..record import read_all
 from ..render.bundle_image import BASE, definition_file, render_bundle_definition
 from ..render.container import FOLDER
@@ -118,19 +116,18 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
     root, packed = scratch / "root", scratch / request.image.name
     steps = (_BUILD,) if request.format == "sandbox" else (_BUILD, _PACK, _TEST)
     with context.reporter.steps(steps) as listener:
-        with _step(_BUILD, listener):
+        with reported(_BUILD, listener):
             builder.build_root(definition, root, request.log, listener)
             proofs = _kept(root, lock, scratch / "evidence")
         if request.format == "sif":
-            with _step(_PACK, listener):
+            with reported(_PACK, listener):
                 builder.pack(root, packed, request.log, listener)
                 _check_arch(packed, lock.plan.arch)
-            with _step(_TEST, listener):
+            with reported(_TEST, listener):
                 builder.test(packed, request.log, listener)
     made = root if request.format == "sandbox" else packed
     (scratch / "evidence").rename(request.beside)
     made.rename(request.image)
-    telling = next((each for each in proofs if each.result.api != "numpy"), proofs[0])
     return ImageResult(
         environment=lock.plan.recipe,
         id=lock.id(),
@@ -141,20 +138,9 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
         image=str(request.image),
         bytes=_bytes(request.image),
         beside=str(request.beside),
-        evidence=telling,
+        evidence=telling(proofs),
         proofs=proofs,
     )
-
-
-@contextlib.contextmanager
-def _step(step: Step, listener: Listener) -> Iterator[None]:
-    listener.step_begins(step)
-    done = False
-    try:
-        yield
-        done = True
-    finally:
-        listener.step_ends(step, done=done)
 
 
 def _kept(root: Path, lock: Lock, folder: Path) -> tuple[Evidence, ...]:
@@ -168,11 +154,10 @@ def _kept(root: Path, lock: Lock, folder: Path) -> tuple[Evidence, ...]:
         raise BuildError("the installer ended well and published nothing in the image")
     shutil.copytree(home.evidence(lock.id()), folder)
     (folder / "lock.json").write_text(lock.text(), encoding="utf-8")
-    passed = [each for each in read_all(folder).evidence if each.result.verdict == "passed"]
-    kinds = {(each.result.api, each.result.transport): each for each in passed}
-    if not kinds:
+    proofs = newest_passed(read_all(folder).evidence)
+    if not proofs:
         raise BuildError("the image was built, and holds no record of a smoke test that passed")
-    return tuple(kinds.values())
+    return proofs
 
 
 def _check_arch(image: Path, arch: str) -> None:

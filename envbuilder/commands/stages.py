@@ -15,12 +15,9 @@ from ..backends import entering
 from ..build import build, hand_over, prepare
 from ..channels.pack import pack_prefix
 from ..errors import BuildError, SmokeError, UsageError
-from ..locking import lock_cache
 from ..model.backend import Script
 from ..model.base_image import BaseImage
-from ..model.decisions import asks_the_same
-from ..model.evidence import TIERS, Evidence
-from ..model.lock_check import contradictions
+from ..model.evidence import TIERS, Evidence, newest_passed, telling
 from ..model.outcome import CreateResult, ImageResult
 from ..model.places import Dialect, Places
 from ..model.plan import Lock, Plan
@@ -33,17 +30,18 @@ from ..root.environments import places_of
 from ..schedulers import SCHEDULERS
 from ..target_tools import sharing
 from ..target_tools.root import layout, locks, manifests, publish, registry, store
-from ..target_tools.trust import distrust
 from ..targets.protocol import JobFile
+from ..text import last_lines
 from .context import Context
 from .emulate import can_emulate, emulated_system, install_emulated
 from .image import ImageRequest, build_image, check_image, check_places
 from .launch_requests import LaunchFacts, example, facts_of, script_start
 from .load import PlanInputs
-from .lock import fingerprint, obtain_lock
+from .lock import obtain_lock
 from .options import CreateOptions
 from .places import root_path
 from .prove import prove, script_proofs, smoke_starts
+from .root_lock import downloads_of, lock_of_root
 from .texts import build_texts, dialect_of, forms, subject_of
 
 _FETCH_SECONDS = 3600.0
@@ -69,7 +67,11 @@ def _check_machine(options: CreateOptions, plan_inputs: PlanInputs) -> None:
 
 @dataclass(frozen=True)
 class CreateStages:
-    """See ``targets.Stages``. ``given``: the lock of ``--locked``."""
+    """See ``targets.Stages``. ``given``: the lock of ``--locked``. ``base``: of an image.
+
+    One class with many methods: each hands one recipe, site and root to a stage, and a target calls
+    those that it needs.
+    """
 
     options: CreateOptions
     plan_inputs: PlanInputs
@@ -122,37 +124,11 @@ class CreateStages:
         )
 
     def root_lock(self) -> Lock:
-        lock = self.given or self._lock_of_root()
+        relock = self.options.relock
+        lock = self.given or lock_of_root(
+            self.plan_inputs, self.planned, self.home, self.context, relock=relock
+        )
         files.write_atomically(self.home.last_lock, lock.text())
-        return lock
-
-    def _lock_of_root(self) -> Lock:
-        """Return the last lock if it decides the same, one made elsewhere, or a new one."""
-        home, context, relock = self.home, self.context, self.options.relock
-        last = None if relock else _last_lock(home, context)
-        if last and asks_the_same(last.plan, self.planned):
-            again = Lock(plan=self.planned, artifacts=last.artifacts)
-            wrong = contradictions(again)
-            if not wrong:
-                context.reporter.say("reusing the existing lock (use --relock to resolve again)")
-                return again
-            context.reporter.warn(f"{home.last_lock} is left out: {'; '.join(wrong)}")
-        scratch = home.scratch / "asking"
-        request = fingerprint(self.planned, self.plan_inputs, context, scratch)
-        file = lock_cache.cache_file(request, context.environ, context.cwd)
-        usable = file is not None and not relock and _is_trusted(file, context)
-        found = lock_cache.find(file, context.clock()) if file and usable else None
-        if found:
-            context.reporter.say(
-                f"reusing a lock made {found.age_text()} (use --relock to resolve again)"
-            )
-            return found.lock
-        lock = obtain_lock(self.plan_inputs, self.planned, context, scratch, _downloads(home))
-        if file:
-            try:
-                lock_cache.store(file, lock, context.clock())
-            except OSError as error:
-                context.reporter.warn(f"the lock is not cached: {error}")
         return lock
 
     def published_number(self, lock: Lock) -> int | None:
@@ -219,7 +195,7 @@ class CreateStages:
         self.begin(lock)
         texts = build_texts(lock, places, self.plan_inputs, script_start(facts))
         prepare(places.build, texts, self.plan_inputs.runtime_source)
-        hand_over(lock, _downloads(self.home), places.build)
+        hand_over(lock, downloads_of(self.home), places.build)
         try:
             with self.context.reporter.steps(lock.plan.steps) as listener:
                 # Of the steps before there is a Python in the prefix.
@@ -247,7 +223,7 @@ class CreateStages:
         publish.tidy(places.build)
         version = publish.reserve(self.home, lock.id(), dialect)
         shown = example(self._facts(lock))
-        text = render_modulefile(lock, places, version.number, _telling(proofs), dialect, shown)
+        text = render_modulefile(lock, places, version.number, telling(proofs), dialect, shown)
         publish.publish(self.home, version, text)
         return version.number
 
@@ -258,16 +234,12 @@ class CreateStages:
 
     def result(self, lock: Lock, number: int) -> CreateResult:
         home, version = self.home, publish.find_version(self.home, number)
-        every = read_all(home.evidence(version.id)).evidence
-        passed = (each for each in every if each.result.verdict == "passed")
-        # The newest of each kind of proof, in the order in which they were first made.
-        kinds = {(each.result.api, each.result.transport): each for each in passed}
-        if not kinds:
+        proofs = newest_passed(read_all(home.evidence(version.id)).evidence)
+        if not proofs:
             raise BuildError(
                 f"{home.name}/{number} is published but its evidence is gone",
                 f"envbuild smoke {home.name}/{number} --root '{home.root}' proves it again",
             )
-        proofs = tuple(kinds.values())
         return CreateResult(
             environment=home.name,
             number=number,
@@ -279,7 +251,7 @@ class CreateStages:
             modulefiles=str(home.root / "modulefiles"),
             loads=lock.plan.modules.loads,
             launch=example(self._facts(lock), "my_program.py").words,
-            evidence=_telling(proofs),
+            evidence=telling(proofs),
             proofs=proofs,
         )
 
@@ -327,29 +299,6 @@ class CreateStages:
         if lock.conda_packages:
             with self.context.reporter.working("link the conda packages, to be made anywhere"):
                 pack_prefix(folder, self.context.environ, self.context.reporter.say)
-
-
-def _downloads(home: layout.Home) -> Path:
-    """Return where what had to be downloaded to make the lock is."""
-    return home.scratch / "downloads"
-
-
-def _last_lock(home: layout.Home, context: Context) -> Lock | None:
-    """Return the lock of the last create; None where there is none that counts."""
-    if not _is_trusted(home.last_lock, context):
-        return None
-    try:
-        return Lock.model_validate_json(home.last_lock.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None  # a lock of an older schema or a damaged one is simply made anew
-
-
-def _is_trusted(file: Path, context: Context) -> bool:
-    """Whether a file may choose what is installed and run; one that may not is named."""
-    reason = distrust(file)
-    if reason:
-        context.reporter.warn(f"{file} is left out: {reason}")
-    return reason is None
 
 
 def _explain_rebuild(home: layout.Home, lock: Lock, context: Context) -> None:
@@ -418,11 +367,6 @@ def _check_tier(required: str | None, proved: Sequence[Evidence]) -> None:
         )
 
 
-def _telling(proved: Sequence[Evidence]) -> Evidence:
-    """Return the proof that says most: the recipe's own runtime, if it is not the bundled one."""
-    return next((each for each in proved if each.result.api != "numpy"), proved[0])
-
-
 def _smoke_error(home: layout.Home, lock: Lock, evidence: Evidence) -> SmokeError:
     folder = home.evidence(lock.id())
     return SmokeError(
@@ -459,8 +403,8 @@ def _fetch(build: Path, context: Context) -> None:
         timeout=_FETCH_SECONDS,
     )
     if not done.ok:
-        said = [line for line in done.stderr.splitlines() if line.strip()][-8:]
+        said = last_lines(done.stderr, 8)
         raise BuildError(
-            "\n".join(["the files of the bundle cannot be fetched", *(f"  | {s}" for s in said)]),
+            "\n".join(["the files of the bundle cannot be fetched", *said]),
             "they come from the places of pip's configuration: python -m pip config list",
         )

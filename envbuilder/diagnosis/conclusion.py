@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownSymptom:
     """A symptom of its own, or that of the rows ``advisories``."""
 
     symptom: Symptom
@@ -44,7 +44,7 @@ class Known:
 class _Found:
     log: int
     hit: Hit
-    known: Known
+    known: KnownSymptom
 
     @property
     def order(self) -> tuple[bool, int, int, int]:
@@ -54,7 +54,9 @@ class _Found:
         return symptom.severity != "error", level, self.log, self.hit.line
 
 
-def conclude(names: Sequence[str], logs: Sequence[Findings], known: Sequence[Known]) -> Diagnosis:
+def conclude(
+    names: Sequence[str], logs: Sequence[Findings], known: Sequence[KnownSymptom]
+) -> Diagnosis:
     """Return what the logs say. *known*: of several at one place the first counts."""
     kept, left_out, also = _without_overlaps(logs, known)
     by_id: dict[str, list[_Found]] = {}
@@ -78,7 +80,7 @@ def conclude(names: Sequence[str], logs: Sequence[Findings], known: Sequence[Kno
 
 
 def _without_overlaps(
-    logs: Sequence[Findings], known: Sequence[Known]
+    logs: Sequence[Findings], known: Sequence[KnownSymptom]
 ) -> tuple[list[_Found], Counter[str], Mapping[str, tuple[str, ...]]]:
     """Return what stands at a place where nothing more special does, and the advisories there.
 
@@ -108,7 +110,7 @@ def _overlap(one: Hit, other: Hit) -> bool:
     return one.rank == other.rank and one.line <= other.last and other.line <= one.last
 
 
-def _count(known: Known, logs: Sequence[Findings]) -> int:
+def _count(known: KnownSymptom, logs: Sequence[Findings]) -> int:
     return sum(each.counts.get(known.symptom.id, 0) for each in logs)
 
 

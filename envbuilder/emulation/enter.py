@@ -15,9 +15,8 @@ from .. import process
 from ..errors import BuildError, DriftError, SmokeError, UsageError
 from ..model.progress import Listener
 from ..target_tools.steps import LIMIT_VARIABLE
+from ..text import last_lines
 from .system import unshare
-
-LAST_LINES = 12
 
 # Paths of the overlay are relative: in its options a ':' or ',' would mean something.
 _ENTER = """
@@ -109,9 +108,8 @@ def _run(script: str, entry: Entry, *more: str) -> None:
     if code == 0:
         return
     text = log.read_text(encoding="utf-8", errors="replace")
-    lines = [line for line in text.splitlines() if line.strip()][-LAST_LINES:]
     how = f"ended with exit code {code}"
     raise _ERRORS.get(code or 0, BuildError)(
-        "\n".join([f"{script}, emulated, {how}", *(f"  | {line}" for line in lines)]),
+        "\n".join([f"{script}, emulated, {how}", *last_lines(text)]),
         f"the whole log: {log}",
     )

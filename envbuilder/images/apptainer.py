@@ -16,9 +16,9 @@ from .. import process
 from ..errors import BuildError, EnvbuildError, MissingToolError, SmokeError
 from ..host import Host
 from ..model.progress import Listener
+from ..text import last_lines
 
 PROGRAMS = ("apptainer", "singularity")
-LAST_LINES = 12
 # Seconds; packing a CUDA stack of gigabytes takes half an hour on two cores.
 _LIMIT = 4 * 3600.0
 # What the last line of a build that failed says of its %post.
@@ -78,12 +78,12 @@ class Builder:
         if code == 0:
             return
         text = log.read_text(encoding="utf-8", errors="replace")
-        lines = [line for line in text.splitlines() if line.strip()][-LAST_LINES:]
+        lines = last_lines(text)
         statuses = _STATUS.findall(lines[-1]) if lines else []
         how = "did not end in time" if code is None else f"ended with exit code {code}"
         name = Path(self.program).name
         raise (_ERRORS.get(int(statuses[-1]), error) if statuses else error)(
-            "\n".join([f"{name} {verb} {how}", *(f"  | {line}" for line in lines)]),
+            "\n".join([f"{name} {verb} {how}", *lines]),
             f"no image was made; the whole log: {log}",
         )
 

@@ -16,7 +16,15 @@ from ..model.base import fits
 from ..model.base_image import BaseImage
 from ..model.knowledge import Component
 from ..model.recipe import Arch
-from ..model.site import Interpreter, PlainVersion, Site, SiteFacts, Snapshot, SystemComponent
+from ..model.site import (
+    DEBIAN_ARCHES,
+    Interpreter,
+    PlainVersion,
+    Site,
+    SiteFacts,
+    Snapshot,
+    SystemComponent,
+)
 
 # Of every Debian, and of what is made of it.
 STATUS = Path("var/lib/dpkg/status")
@@ -43,7 +51,7 @@ def read_base(
             "a base is a folder that holds a Debian or Ubuntu, such as mmdebstrap makes",
         )
     versions = {each.name: each.version for each in installed if each.arch in (own, "all")}
-    arch = _ARCHES.get(own, own)
+    arch = next((name for name, debians in DEBIAN_ARCHES.items() if debians == own), own)
     if arch not in get_args(Arch):
         raise UsageError(f"{folder} is a system for {arch}: no recipe is for such machines")
     python = versions.get("python3")
@@ -71,10 +79,6 @@ def read_base(
         ),
     )
     return BaseImage(folder, site, snapshot)
-
-
-# Debian's own names of architectures.
-_ARCHES = {"amd64": "x86_64", "arm64": "aarch64", "ppc64el": "ppc64le"}
 
 
 class _Package(NamedTuple):

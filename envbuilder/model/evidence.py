@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated, Literal, get_args
 
@@ -220,3 +221,17 @@ class SmokeReport(Document):
     """The records of one round of smoke tests, in order; a failed one is the last."""
 
     evidence: tuple[Evidence, ...] = Field(min_length=1)
+
+
+def newest_passed(every: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """Return the newest of each kind of proof that passed, in the order of the first ones.
+
+    *every*: oldest first.
+    """
+    passed = (each for each in every if each.result.verdict == "passed")
+    return tuple({(each.result.api, each.result.transport): each for each in passed}.values())
+
+
+def telling(proved: Sequence[Evidence]) -> Evidence:
+    """Return the proof that says most: the recipe's own runtime, if it is not the bundled one."""
+    return next((each for each in proved if each.result.api != "numpy"), proved[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Protocol
 
 from .plan import Step
@@ -15,3 +17,15 @@ class Listener(Protocol):
     def step_says(self, line: str) -> None: ...
 
     def step_ends(self, step: Step, *, done: bool) -> None: ...
+
+
+@contextlib.contextmanager
+def reported(step: Step, listener: Listener) -> Iterator[None]:
+    """Tell a listener that a step begins, and how it ended."""
+    listener.step_begins(step)
+    done = False
+    try:
+        yield
+        done = True
+    finally:
+        listener.step_ends(step, done=done)

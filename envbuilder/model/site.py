@@ -1,5 +1,6 @@
 """The site: where environments are built, and what was found there (the snapshot)."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -133,6 +134,10 @@ class SiteFacts(Document):
 
 SuiteName = Annotated[str, spelt(r"^[a-z][a-z0-9-]*$", "a suite such as bookworm", 40)]
 PackageName = Annotated[str, spelt(r"^[a-z0-9][a-z0-9+.-]+$", "a package such as openmpi-bin", 80)]
+
+
+DEBIAN_ARCHES: Mapping[str, str] = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64el"}
+"""Debian's own names of the architectures that recipes name."""
 
 
 class DebianSystem(Document):

@@ -28,7 +28,10 @@ class JobFile:
 
 
 class Stages(Protocol):
-    """The stages, bound to one recipe, site and architecture: a target puts them in order."""
+    """The stages, bound to one recipe, site and architecture: a target puts them in order.
+
+    One protocol with many methods: each target uses some, and none of them knows the stages.
+    """
 
     @property
     def output(self) -> Path:

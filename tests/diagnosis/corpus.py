@@ -16,7 +16,7 @@ import yaml
 
 from envbuilder import data
 from envbuilder.commands.diagnose import known_symptoms
-from envbuilder.diagnosis.conclusion import Known, conclude
+from envbuilder.diagnosis.conclusion import KnownSymptom, conclude
 from envbuilder.diagnosis.search import search
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.model.diagnosis import Diagnosis
@@ -55,7 +55,7 @@ def index() -> tuple[Log, ...]:
 
 
 @cache
-def known() -> tuple[Known, ...]:
+def known() -> tuple[KnownSymptom, ...]:
     return known_symptoms(load_knowledge([data.RECIPES]).value)
 
 
