@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -106,22 +107,41 @@ def validate(
     everything: Annotated[
         bool, typer.Option("--all", help="Show all findings and all that is known of each.")
     ] = False,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Findings that are accepted, each with a reason."),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="FORM",
+            help="junit, sarif: for a CI; baseline: a --baseline of what is found, with the "
+            "reasons to be written.",
+        ),
+    ] = None,
 ) -> int:
     """Find what is wrong with an environment that anybody built; nothing of it is run.
 
     A virtualenv, conda prefix or Python, as a program started in this shell would use it. Only
-    reads. Exit code 4 if a finding is an error; with warnings alone 0.
+    reads. Exit code 4 if a finding is an error that no --baseline accepts; with warnings alone 0.
     """
     from ..commands import validate as run
     from ..errors import ExitCode
     from ..views import validation as views
+    from ..views import validation_reports as reports
 
+    table = run.list_checks()
     if list_:
-        table = run.list_checks()
         session.report.show(table, views.checks(table))
         return int(ExitCode.OK)
+    reports.check_form(form, as_json=session.report.as_json)
     value = run.validate(name, root, session.context, hashes=verify)
-    session.report.show(value, views.validation(value, everything=everything))
+    value = run.accept(value, baseline, session.context) if baseline else value
+    if form:
+        session.report.raw(reports.REPORTS[form](value, table))
+    else:
+        session.report.show(value, views.validation(value, everything=everything))
     return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
 
 

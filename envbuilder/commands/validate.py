@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from ..backends import BACKENDS
+from ..documents.load import read_document
 from ..errors import UsageError
 from ..host import is_there
 from ..inspect import checks
@@ -16,7 +17,7 @@ from ..inspect.stack import Stack, stack_of
 from ..model.matching import Verdict
 from ..model.outcome import RowMatch
 from ..model.recipe import Severity
-from ..model.validation import CheckInfo, Finding, Validation
+from ..model.validation import Acceptance, Baseline, CheckInfo, Finding, Validation
 from ..resolve.facts import Facts
 from ..resolve.verdicts import StackFacts
 from ..root.environments import find
@@ -68,6 +69,30 @@ def validate(
         findings=tuple(sorted(findings, key=_place)),
         undecided=tuple(row for row in told if row.verdict == "unknown"),
     )
+
+
+def accept(value: Validation, baseline: Path, context: Context) -> Validation:
+    """Return what was found, each with the reason of the baseline's first row that fits it.
+
+    Raises DocumentError (what is written) or UsageError (the file).
+    """
+    rows = read_document(context.path(baseline), Baseline).value.accepted
+    used: set[Acceptance] = set()
+    findings = []
+    for each in value.findings:
+        row = next((row for row in rows if _accepts(row, each)), None)
+        used |= {row} if row else set()
+        findings.append(each.model_copy(update={"accepted": row.reason}) if row else each)
+    unused = tuple(row for row in rows if row not in used)
+    return value.model_copy(update={"findings": tuple(findings), "unused": unused})
+
+
+def _accepts(row: Acceptance, found: Finding) -> bool:
+    """Whether a row speaks of a finding; a summary with brackets in it is no pattern."""
+    if row.id != found.id:
+        return False
+    pattern = ".*".join(map(re.escape, row.summary.split("*"))) if row.summary else ".*"
+    return re.fullmatch(pattern, found.summary) is not None
 
 
 def _prefix(name: str | None, root: str | None, context: Context) -> Path:

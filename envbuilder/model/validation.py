@@ -44,6 +44,26 @@ class Finding(Document):
     why: Line
     fix: Line
     source: Line
+    accepted: Line | None = Field(
+        default=None, description="Why the baseline accepts it: it then counts as none."
+    )
+
+
+class Acceptance(Document):
+    """Findings that somebody knows of and accepts, and why."""
+
+    id: Line
+    summary: Line | None = Field(
+        default=None, description="As validate prints it; * is anything. None: all of the id."
+    )
+    reason: Line
+
+
+class Baseline(Document):
+    """What is accepted in an environment as it is: a file that somebody keeps."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    accepted: tuple[Acceptance, ...]
 
 
 class Validation(Document):
@@ -61,8 +81,16 @@ class Validation(Document):
     undecided: tuple[RowMatch, ...] = Field(
         default=(), description="Rows of knowledge that depend on facts that nobody stated."
     )
+    unused: tuple[Acceptance, ...] = Field(
+        default=(), description="Rows of the baseline that no finding here fits."
+    )
+
+    @property
+    def open(self) -> tuple[Finding, ...]:
+        """The findings that no baseline accepts."""
+        return tuple(each for each in self.findings if each.accepted is None)
 
     @property
     def bad(self) -> bool:
-        """Whether anything is an error."""
-        return any(each.severity == "error" for each in self.findings)
+        """Whether anything is an error that nobody accepts."""
+        return any(each.severity == "error" for each in self.open)

@@ -28,12 +28,13 @@ def validation(value: Validation, *, everything: bool = False) -> Iterator[str]:
     ]
     yield "  " + ", ".join(sizes)
     by_kind: dict[str, list[Finding]] = {}
-    for each in value.findings:
+    for each in value.open:
         by_kind.setdefault(each.id, []).append(each)
     for those in by_kind.values():
         yield ""
         yield from _kind(those, everything)
     yield ""
+    yield from _baseline(value)
     yield from _ending(value)
 
 
@@ -54,9 +55,24 @@ def _kind(those: Sequence[Finding], everything: bool) -> Iterator[str]:
     yield from filled("         fix: ", first.fix, 14)
 
 
+def _baseline(value: Validation) -> Iterator[str]:
+    """Yield what the baseline accepts, with the reason, and its rows that are of no use."""
+    accepted = [each for each in value.findings if each.accepted is not None]
+    for one in accepted:
+        yield from filled("accepted ", f"{one.id}: {one.summary}")
+        yield from filled("         reason: ", one.accepted or "", 17)
+    for each in value.unused:
+        what = f"{each.id}: {each.summary or 'any'}"
+        yield from filled("unused   ", f"{what}: no finding here is of this row of the baseline")
+    if accepted or value.unused:
+        yield ""
+
+
 def _ending(value: Validation) -> Iterator[str]:
-    number = Counter(each.severity for each in value.findings)
-    if not value.findings:
+    number = Counter(each.severity for each in value.open)
+    if value.findings and not value.open:
+        yield "nothing is wrong but what the baseline accepts"
+    elif not value.findings:
         yield "nothing is wrong with what was looked at"
     else:
         words = [counted(number[each], each) for each in ("error", "warning") if number[each]]
