@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from envbuilder import files
 from envbuilder.cli import app
-from envbuilder.commands import stages
+from envbuilder.commands import root_lock, stages
 from envbuilder.locking import lock_cache
 from envbuilder.model.plan import Lock
 from envbuilder.target_tools.root import store
@@ -131,7 +131,7 @@ def test_the_last_lock_counts_only_where_nobody_else_may_have_written_it(
     home.last_lock.chmod(0o644 if trusted else 0o664)
     # CliRunner runs in this process: what comes after the choice of a lock is not reached.
     with (
-        mock.patch.object(stages, "fingerprint", side_effect=KeyError("asked")),
+        mock.patch.object(root_lock, "fingerprint", side_effect=KeyError("asked")),
         mock.patch.object(stages.CreateStages, "published_number", side_effect=KeyError("reused")),
     ):
         words = ["create", "allreduce", "--site", "local", "--root", str(root)]

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from envbuilder.cli import app
-from envbuilder.commands import stages
+from envbuilder.commands import root_lock
 
 _SITE = """\
 schema: 1
@@ -22,7 +22,7 @@ arch: [x86_64, ppc64le, aarch64]
 def create(tmp_path: Path, *words: str) -> tuple[int, str]:
     """Return exit code and messages of a `create` that ends where pip would be asked."""
     # CliRunner runs in this process: whatever would be fetched or run comes after the lock.
-    with mock.patch.object(stages, "fingerprint", side_effect=KeyError("asked")):
+    with mock.patch.object(root_lock, "fingerprint", side_effect=KeyError("asked")):
         answer = CliRunner().invoke(app, ["create", *words, "--root", str(tmp_path / "root")])
     return answer.exit_code, " ".join(answer.stderr.split())
 
