@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..commands.options import LaunchOptions, LiveOptions, RootOption, RootOptions
+from ..model.places import AttestationForm
 from .command import Group, command
 from .session import Session, open_session
 
@@ -70,15 +71,34 @@ def info(
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare every file with what was published.")
     ] = False,
+    form: Annotated[
+        AttestationForm | None,
+        typer.Option(
+            "--as",
+            help="Print instead what it is made of (CycloneDX), or how it was made (in-toto).",
+            show_default=False,
+        ),
+    ] = None,
 ) -> int:
     """Show one environment: components, places, every smoke test.
 
-    With --verify, exit code 8 if a file is not as it was published.
+    With --verify, exit code 8 if a file is not as it was published; with --as, if that is not of
+    its lock and manifest.
     """
+    from ..commands.environments import attestation
     from ..commands.environments import info as run
-    from ..errors import ExitCode
+    from ..errors import ExitCode, UsageError
     from ..views import environments as views
 
+    if form:
+        if verify:
+            raise UsageError("--as prints one document, --verify compares files: take one of them")
+        document = attestation(_root(session, where), environment, form, session.context)
+        if session.report.as_json:
+            session.report.show(document, "")
+        else:
+            session.report.raw(document.text)
+        return int(ExitCode.OK)
     value = run(_root(session, where), environment, verify=verify)
     session.report.show(value, views.info(value))
     return int(ExitCode.DRIFT if value.changed else ExitCode.OK)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from ..errors import BuildError, SmokeError, UsageError
 from ..model.evidence import TIERS, SmokeReport
 from ..model.outcome import (
+    Attestation,
     DefaultChange,
     EnvironmentEntry,
     Info,
@@ -17,6 +18,7 @@ from ..model.outcome import (
     RemoveResult,
     UnfinishedBuild,
 )
+from ..model.places import AttestationForm
 from ..model.plan import Plan
 from ..record import read_all, rows
 from ..root import removal
@@ -124,6 +126,35 @@ def info(root: stamp.Root, environment: str, *, verify: bool = False) -> Info:
         damaged=records.damaged,
         manifest=manifests.recorded(home, version),
         changed=changed,
+    )
+
+
+def attestation(
+    root: stamp.Root, environment: str, form: AttestationForm, context: Context
+) -> Attestation:
+    """Return what an environment is made of, or how it was made; reads only.
+
+    Raises DriftError where that contradicts its lock or manifest, UsageError where nothing says how
+    it was made.
+    """
+    # lazy import: the other verbs need none
+    from ..record.attestations import read_attestation
+    from .texts import bill_of
+
+    home, version = find(root, environment)
+    lock, name = read_lock(home, version), f"{home.name}/{version.number}"
+    text = read_attestation(form, home.evidence(version.id), lock)
+    recorded = text is not None
+    if text is None and form == "cyclonedx":
+        context.reporter.say(f"{name} was made before there were any: this follows from its lock")
+        text = bill_of(lock)
+    if text is None:
+        raise UsageError(
+            f"nothing says how {name} was made: an envbuild that did not record it made it",
+            "envbuild remove takes it away; create then builds it anew, and records it",
+        )
+    return Attestation(
+        environment=home.name, number=version.number, form=form, recorded=recorded, text=text
     )
 
 

@@ -20,7 +20,9 @@ from ..record import read_all
 from ..render.bundle_image import BASE, definition_file, render_bundle_definition
 from ..render.container import FOLDER
 from ..render.image import bases
+from ..target_tools.files import sha256_of
 from ..target_tools.root import publish
+from ..target_tools.root.attestations import PREDICATE, PROVENANCE, statement
 from ..target_tools.root.layout import Home
 from .context import Context
 from .emulate import check_runs_here, system_of
@@ -123,6 +125,7 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
             with reported(_PACK, listener):
                 builder.pack(root, packed, request.log, listener)
                 _check_arch(packed, lock.plan.arch)
+                _attest(packed, bundle, scratch / "evidence")
             with reported(_TEST, listener):
                 builder.test(packed, request.log, listener)
     made = root if request.format == "sandbox" else packed
@@ -158,6 +161,13 @@ def _kept(root: Path, lock: Lock, folder: Path) -> tuple[Evidence, ...]:
     if not proofs:
         raise BuildError("the image was built, and holds no record of a smoke test that passed")
     return proofs
+
+
+def _attest(image: Path, bundle: Path, folder: Path) -> None:
+    """Say beside an image how it was made; that of its prefix is about the prefix alone."""
+    predicate = (bundle / "build" / PREDICATE).read_text(encoding="utf-8")
+    text = statement(predicate, {image.name: sha256_of(image)})
+    (folder / f"image.{PROVENANCE}").write_text(text, encoding="utf-8")
 
 
 def _check_arch(image: Path, arch: str) -> None:

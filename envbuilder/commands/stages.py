@@ -42,7 +42,7 @@ from .options import CreateOptions
 from .places import root_path
 from .prove import prove, script_proofs, smoke_starts
 from .root_lock import downloads_of, lock_of_root
-from .texts import build_texts, dialect_of, forms, subject_of
+from .texts import attestations, build_texts, dialect_of, forms, subject_of
 
 _FETCH_SECONDS = 3600.0
 
@@ -194,6 +194,7 @@ class CreateStages:
         places = places_of(self.home, lock.id())
         self.begin(lock)
         texts = build_texts(lock, places, self.plan_inputs, script_start(facts))
+        texts |= attestations(lock)
         prepare(places.build, texts, self.plan_inputs.runtime_source)
         hand_over(lock, downloads_of(self.home), places.build)
         try:
@@ -256,7 +257,7 @@ class CreateStages:
         )
 
     def scripts(self, lock: Lock, places: Places) -> dict[str, str]:
-        texts = build_texts(lock, places, self.plan_inputs)
+        texts = {**build_texts(lock, places, self.plan_inputs), **attestations(lock)}
         prefix, facts = self.plan_inputs.prefix_of(lock.plan), self._facts(lock)
         for number, proof in enumerate(proofs_of(lock.plan), start=1):
             smoke = render_smoke(lock, places, prefix, script_start(facts, proof), proof)

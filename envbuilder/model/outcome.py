@@ -9,7 +9,7 @@ from pydantic import Field
 from .base import Document, Line, Name, Sha256
 from .evidence import Evidence, Tier
 from .matching import Verdict
-from .places import ImageFormat
+from .places import AttestationForm, ImageFormat
 from .plan import Lock
 from .recipe import AdvisoryId, Severity
 
@@ -159,6 +159,19 @@ class Info(Document):
     changed: tuple[str, ...] | None = Field(
         default=None, description="Files that are not as recorded; None: not compared."
     )
+
+
+class Attestation(Document):
+    """What one published environment is made of, or how it was made.
+
+    ``recorded``: with its build; else it follows from its lock.
+    """
+
+    environment: Name
+    number: int
+    form: AttestationForm
+    recorded: bool
+    text: str = Field(description="The document, as it is: CycloneDX, or in-toto.")
 
 
 class DefaultChange(Document):

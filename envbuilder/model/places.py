@@ -11,6 +11,9 @@ from ..errors import UsageError
 ImageFormat = Literal["sif", "sandbox"]
 """A SIF file, or a folder that Apptainer runs as it is."""
 
+AttestationForm = Literal["cyclonedx", "provenance"]
+"""A bill of materials, or an in-toto statement of how it was made."""
+
 Dialect = Literal["lua", "tcl"]
 """The languages of modulefiles."""
 

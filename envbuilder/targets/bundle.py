@@ -21,6 +21,7 @@ from ..model.outcome import BundleResult
 from ..model.places import Places
 from ..model.plan import Lock
 from ..target_tools.files import sha256_of
+from ..target_tools.root.attestations import PREDICATE, PROVENANCE, statement
 from .protocol import Stages
 
 HIGHEST_TIER: Tier = "rendered"
@@ -32,7 +33,7 @@ PLACEHOLDER = Path("/root-of-the-bundle")
 
 
 def make(stages: Stages) -> BundleResult:
-    """Write ``NAME-ID-ARCH`` and the same as ``.tar.gz``; may use the network.
+    """Write ``NAME-ID-ARCH``, the same as ``.tar.gz`` and its provenance; may use the network.
 
     Raises UsageError where something of that name is there, BuildError where a file of the lock
     cannot be had; then nothing is left.
@@ -47,7 +48,8 @@ def _make(stages: Stages, downloads: Path) -> BundleResult:
     name = f"{lock.plan.recipe}-{lock.id()}-{lock.plan.arch}"
     folder = stages.output / name
     archive = folder.with_name(f"{name}.tar.gz")
-    for path in (folder, archive):
+    provenance = folder.with_name(f"{name}.{PROVENANCE}")
+    for path in (folder, archive, provenance):
         if path.exists():
             raise UsageError(f"{path} is there already", "move it away, or name another --output")
     unfinished = folder.with_name(f".{name}.unfinished")
@@ -55,10 +57,13 @@ def _make(stages: Stages, downloads: Path) -> BundleResult:
     try:
         write(lock, unfinished, stages, downloads)
         _pack(unfinished, archive, name)
+        predicate = (unfinished / "build" / PREDICATE).read_text(encoding="utf-8")
+        files.write_atomically(provenance, statement(predicate, {archive.name: sha256_of(archive)}))
         unfinished.rename(folder)
     except BaseException:
         files.remove_tree(unfinished)
         archive.unlink(missing_ok=True)
+        provenance.unlink(missing_ok=True)
         raise
     return BundleResult(
         environment=lock.plan.recipe,

@@ -11,6 +11,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from envbuilder.cli import app
+from envbuilder.commands.texts import attestations
 from envbuilder.model.decisions import earlier_sha256
 from envbuilder.model.plan import Plan
 from envbuilder.target_tools.root import layout, publish, store
@@ -35,11 +36,12 @@ def publish_plan(
     files: Mapping[str, str] = MappingProxyType({}),
     *,
     earlier: bool = False,
+    attested: bool = False,
 ) -> layout.Version:
     """Publish an environment of *plan* in *root*, by the functions of ``create``; the default.
 
     *files*: what its prefix holds, by path in it. *earlier*: its folders are called as by a release
-    that hashed all that a lock says.
+    that hashed all that a lock says. *attested*: with a bill of materials and its provenance.
     """
     lock = locked(Plan.model_validate_json(json.dumps(plan)))
     home = store.open_home(store.open_root(root, lock.plan.site, lock.plan.arch), lock.plan.recipe)
@@ -47,6 +49,8 @@ def publish_plan(
     for folder in (home.prefix(identity), home.build(identity)):
         folder.mkdir()
     (home.build(identity) / "lock.json").write_text(lock.text(), encoding="utf-8")
+    for name, text in (attestations(lock) if attested else {}).items():
+        (home.build(identity) / name).write_text(text, encoding="utf-8")
     for name, text in files.items():
         path = home.prefix(identity) / name
         path.parent.mkdir(parents=True, exist_ok=True)

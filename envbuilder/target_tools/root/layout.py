@@ -9,6 +9,8 @@ from ..sharing import STAMP
 DEFAULT_FILES = {"lua": ".modulerc.lua", "tcl": ".version"}
 # In a build folder: it was copied from a bundle, whole.
 BUNDLED = "bundle.complete"
+# Beside the evidence: every file of the prefix.
+MANIFEST = "manifest.json"
 
 
 class Version(NamedTuple):
@@ -63,7 +65,7 @@ class Home:
 
     def manifest(self, identity: str) -> Path:
         """Return the file that says what the files of the prefix were."""
-        return self.evidence(identity) / "manifest.json"
+        return self.evidence(identity) / MANIFEST
 
     def modulefile(self, version: Version) -> Path:
         """Return the modulefile of a number."""

@@ -25,7 +25,7 @@ from ..files import (
     write_atomically,
 )
 from ..modulefile import default_text
-from . import manifests
+from . import attestations, manifests
 from .layout import DEFAULT_FILES, Home, Version, is_folder
 from .registry import (
     MODULEFILE,
@@ -80,10 +80,14 @@ def last_number(home: Home) -> int:
 
 
 def publish(home: Home, version: Version, modulefile: str) -> Path:
-    """Make the prefix read-only, record its files, write its modulefile; keep the default."""
+    """Make the prefix read-only, record its files, write its modulefile; keep the default.
+
+    Its bill of materials and its provenance too, where they were rendered with its build.
+    """
     sharing.share_trees(home.group, home.prefix(version.id))
     make_read_only(home.prefix(version.id))
     manifests.record(home, version.id, "published")
+    attestations.record(home, version.id)
     make_folder(home.modulefiles)
     path = home.modulefile(version)
     write_atomically(path, modulefile)

@@ -1,0 +1,119 @@
+"""What a published prefix is made of, and how it was made: kept beside its manifest.
+
+``sbom.cdx.json`` is the CycloneDX document of the lock, with the licences that the installed
+packages state. ``provenance.intoto.json`` is an in-toto statement (https://in-toto.io/Statement/v1)
+with a predicate of SLSA; it is about the manifest, which has the hash of every file. Both were
+rendered with the build folder. An environment that an earlier envbuild made has none.
+"""
+
+import re
+
+from .. import distributions
+from ..files import canonical_json, entries, make_folder, parse_json, sha256_of, write_atomically
+from ..names import normalize
+from .layout import Home
+
+# In a build folder, as they were rendered.
+SBOM = "sbom.cdx.json"
+PREDICATE = "slsa-provenance.json"
+# Beside the evidence; the other is called there as here.
+PROVENANCE = "provenance.intoto.json"
+STATEMENT = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
+# How the package URLs of conda packages begin; all others are distributions of Python.
+CONDA, PYTHON = "pkg:conda/", "pkg:"
+# Before there were licence expressions, some packages put the whole text there.
+LONGEST_NAME = 100
+
+
+def record(home: Home, identity: str) -> None:
+    """Write both for a prefix whose manifest is there; nothing for a build that has none."""
+    build, evidence = home.build(identity), home.evidence(identity)
+    if not all((build / name).is_file() for name in (SBOM, PREDICATE)):
+        return
+    make_folder(evidence)
+    bill = parse_json((build / SBOM).read_text(encoding="utf-8"))
+    add_licences(bill, licences(home.prefix(identity)))
+    write_atomically(evidence / SBOM, canonical_json(bill))
+    manifest = home.manifest(identity)
+    predicate = (build / PREDICATE).read_text(encoding="utf-8")
+    subject = "{}/{}/{}".format(home.name, identity, manifest.name)
+    text = statement(predicate, {subject: sha256_of(manifest)})
+    write_atomically(evidence / PROVENANCE, text)
+
+
+def statement(predicate: str, subjects: "dict[str, str]") -> str:
+    """Return the statement that what is called so, and has that sha256, was made in this way."""
+    return canonical_json(
+        {
+            "_type": STATEMENT,
+            "subject": [
+                {"name": name, "digest": {"sha256": subjects[name]}} for name in sorted(subjects)
+            ],
+            "predicateType": PREDICATE_TYPE,
+            "predicate": parse_json(predicate),
+        }
+    )
+
+
+def add_licences(bill, known):
+    """Put licences to the components of a bill; *known*: those of a prefix, see ``licences``."""
+    for component in bill.get("components", []):
+        kind = CONDA if component.get("purl", "").startswith(CONDA) else PYTHON
+        found = known.get((kind, normalize(component["name"]), component.get("version")))
+        if found and not component.get("isExternal"):
+            component["licenses"] = found
+
+
+def licences(prefix):
+    """Return what the packages of a prefix say of their licences.
+
+    By kind of package, normalised name and version, as CycloneDX has them: an SPDX expression, or
+    names.
+    """
+    found = {}
+    for folder in sorted(prefix.glob("lib/python*/site-packages")):
+        for each in distributions.described(folder):
+            said = of_metadata(distributions.read_metadata(each.path) or {})
+            if said:
+                found[PYTHON, normalize(each.name), each.version] = said
+    for path in entries(prefix / "conda-meta"):
+        name, version, licence = conda_record(path)
+        said = named([licence])
+        if said:
+            found[CONDA, normalize(name), version] = said
+    return found
+
+
+def conda_record(path):
+    """Return name, version and licence of a record in conda-meta; texts, empty for what is none."""
+    try:
+        package = parse_json(path.read_text(encoding="utf-8")) if path.suffix == ".json" else {}
+    except (OSError, ValueError):
+        package = {}
+    package = package if isinstance(package, dict) else {}
+    values = (package.get(name) for name in ("name", "version", "license"))
+    return [value if isinstance(value, str) else "" for value in values]
+
+
+def of_metadata(fields):
+    """Return the licences that a distribution's metadata states; [] where it states none.
+
+    https://packaging.python.org/en/latest/specifications/core-metadata/#license-expression
+    """
+    expression = fields.get("license-expression")
+    if expression:
+        return [{"expression": expression[0]}]
+    plain = named(fields.get("license", [])[:1])
+    classified = (each.split(" :: ") for each in fields.get("classifier", []))
+    return plain or named(each[-1] for each in classified if each[0] == "License")
+
+
+def named(texts):
+    """Return licences that are known by a name; what is no name is left out."""
+    names = (text.strip() for text in texts)
+    return [
+        {"license": {"name": name}}
+        for name in sorted(set(names))
+        if 0 < len(name) <= LONGEST_NAME and not re.match("(?i)unknown$|none$", name)
+    ]
