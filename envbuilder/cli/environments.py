@@ -118,6 +118,14 @@ def validate(
         ),
     ] = None,
     root: RootOption = None,
+    loaded: Annotated[
+        bool,
+        typer.Option(
+            "--loaded",
+            help="Look at the modules that are loaded in this shell, and at the Python that it "
+            "runs.",
+        ),
+    ] = False,
     list_: Annotated[
         bool, typer.Option("--list", help="List what is looked for, and look at nothing.")
     ] = False,
@@ -156,7 +164,7 @@ def validate(
         session.report.show(table, views.checks(table))
         return int(ExitCode.OK)
     reports.check_form(form, as_json=session.report.as_json)
-    value = run.validate(name, root, session.context, hashes=verify)
+    value = run.validate(name, root, session.context, hashes=verify, loaded=loaded)
     value = run.accept(value, baseline, session.context) if baseline else value
     if form:
         session.report.raw(reports.REPORTS[form](value, table))

@@ -8,17 +8,20 @@ from pathlib import Path
 from ..backends import BACKENDS
 from ..documents.load import read_document
 from ..errors import UsageError
-from ..host import is_there
+from ..host import Host, is_file, is_there
 from ..inspect import checks
 from ..inspect.checks.protocol import seen
 from ..inspect.facts import Environment, arch_of
 from ..inspect.reading import read_environment
 from ..inspect.stack import Stack, stack_of
+from ..model.base import ModuleName, fits
 from ..model.matching import Verdict
 from ..model.outcome import RowMatch
 from ..model.recipe import Severity
+from ..model.site import StatedModule
 from ..model.validation import Acceptance, Baseline, CheckInfo, Finding, Validation
 from ..resolve.facts import Facts
+from ..resolve.names import names
 from ..resolve.verdicts import StackFacts
 from ..root.environments import find
 from ..text import shown
@@ -41,15 +44,22 @@ def list_checks() -> tuple[CheckInfo, ...]:
 
 
 def validate(
-    name: str | None, root: str | None, context: Context, *, hashes: bool = False
+    name: str | None,
+    root: str | None,
+    context: Context,
+    *,
+    hashes: bool = False,
+    loaded: bool = False,
 ) -> Validation:
     """Return what is wrong with an environment; None: the one that is active in this shell.
 
     *name*: a folder, or NAME[/N] of *root*. *hashes*: every file that its packages recorded is
-    hashed. Raises UsageError for what is none.
+    hashed. *loaded*: the modules that are loaded in this shell belong to it; None is then the
+    Python that the shell runs. Raises UsageError for what is none.
     """
-    environment = read_environment(_prefix(name, root, context), context.environ)
-    stack = stack_of(environment, context.knowledge.components)
+    prefix = _first_python(context) if loaded and name is None else _prefix(name, root, context)
+    environment = read_environment(prefix, context.environ, loaded=loaded)
+    stack = stack_of(environment, context.knowledge.components, _provided(environment, context))
     facts = Facts({**stack.facts, **_backend(environment)}, stack.flags)
     rows = row_matches(
         context.knowledge, StackFacts(stack.versions, facts, stack.origins, complete=True)
@@ -66,6 +76,7 @@ def validate(
         distributions=len(environment.distributions),
         libraries=len(environment.libraries),
         files=sum(len(each.recorded or ()) for each in environment.distributions),
+        modules=tuple(shown(each.name, 400) for each in environment.modules),
         findings=tuple(sorted(findings, key=_place)),
         undecided=tuple(row for row in told if row.verdict == "unknown"),
     )
@@ -93,6 +104,26 @@ def _accepts(row: Acceptance, found: Finding) -> bool:
         return False
     pattern = ".*".join(map(re.escape, row.summary.split("*"))) if row.summary else ".*"
     return re.fullmatch(pattern, found.summary) is not None
+
+
+def _first_python(context: Context) -> Path:
+    """Return the prefix of the Python that the shell runs, as Python finds it: site.py."""
+    host = Host(context.environ)
+    path = host.which("python3") or host.which("python")
+    if path is None:
+        raise UsageError("there is no python3 on PATH", "load a module that brings one")
+    if is_file(Path(path).parent.parent / "pyvenv.cfg"):
+        return Path(path).parent.parent
+    return Path(path).resolve().parent.parent
+
+
+def _provided(environment: Environment, context: Context) -> dict[str, dict[str, str]]:
+    """Return the components that the loaded modules are, by the modules' names."""
+    if not environment.modules:
+        return {}
+    known = names(context.knowledge.components, {}, {})
+    fitting = (each.name for each in environment.modules if fits(ModuleName, each.name))
+    return {name: known.provides(StatedModule(name=name)) for name in fitting}
 
 
 def _prefix(name: str | None, root: str | None, context: Context) -> Path:
@@ -123,8 +154,8 @@ def _place(each: Finding) -> tuple[int, str, str]:
 
 
 def _of_row(row: RowMatch, stack: Stack, environment: Environment) -> Finding:
-    names = [about.partition("@")[0] for about in row.about]
-    places = tuple(stack.places[name] for name in names if name in stack.places)
+    named = [about.partition("@")[0] for about in row.about]
+    places = tuple(stack.places[name] for name in named if name in stack.places)
     return Finding(
         id=row.id,
         severity=row.severity,

@@ -17,9 +17,12 @@ from ..target_tools.names import normalize
 Machine = tuple[int, int, bool]
 """e_machine, bits, and whether the byte order is little endian: as ``elf.Library`` has it."""
 
-FolderKind = Literal["own", "pythonpath", "user", "base"]
+FolderKind = Literal["own", "module", "pythonpath", "user", "base"]
 """``own``: of the environment. ``base``: of the Python that it is made with, which is searched
-where ``include-system-site-packages`` says so."""
+where ``include-system-site-packages`` says so. ``module``: on PYTHONPATH, where the loaded modules
+are the environment."""
+
+OWN: frozenset[FolderKind] = frozenset({"own", "module"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,13 +147,15 @@ class NativeLibrary:
     """An ELF file among the packages. ``module``: Python imports it by its name.
 
     ``tree``: every name that it and what it loads need -> the path where ld.so finds it.
-    ``variant``: a module that a package chooses, such as MPI.mpich of mpi4py.
+    ``overruled``: those of them that LD_LIBRARY_PATH brings from elsewhere -> where RUNPATH has
+    them. ``variant``: a module that a package chooses, such as MPI.mpich of mpi4py.
     """
 
     path: str
     library: Library
     module: bool
     tree: Mapping[str, str | None]
+    overruled: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def variant(self) -> bool:
@@ -163,10 +168,19 @@ class NativeLibrary:
         return f"{folder}/{file.partition('.')[0]}"
 
 
+class LoadedModule(NamedTuple):
+    """An environment module that is loaded, as LOADEDMODULES and _LMFILES_ say it."""
+
+    name: str
+    file: str | None
+
+
 @dataclass(frozen=True, eq=False)
 class Environment:
     """All that was read. ``folders``: in Python's order.
 
+    ``outer``: the extension modules of folders that are not its own, where Python imports them.
+    ``modules``: those that are loaded in the shell, where they are to be looked at.
     ``damaged``: what is named like a library and is none, with why. ``native``: whether this
     machine could run it, so that the machine's own libraries count. ``conda_damaged``: the records
     of conda that cannot be read, with why.
@@ -183,12 +197,14 @@ class Environment:
     system_packages: bool
     conda: tuple[CondaPackage, ...] = ()
     conda_damaged: Mapping[str, str] = field(default_factory=dict)
+    outer: tuple[NativeLibrary, ...] = ()
+    modules: tuple[LoadedModule, ...] = ()
 
     @cached_property
     def distributions(self) -> tuple[Distribution, ...]:
         """Those in the environment itself."""
         return tuple(
-            each for folder in self.folders if folder.kind == "own" for each in folder.distributions
+            each for folder in self.folders if folder.kind in OWN for each in folder.distributions
         )
 
     @cached_property
@@ -235,7 +251,7 @@ class Environment:
     def name(self, path: str) -> str:
         """Return a path as a summary names it: relative to its folder of packages."""
         for folder in self.folders:
-            if folder.kind == "own" and path.startswith(f"{folder.path}/"):
+            if folder.kind in OWN and path.startswith(f"{folder.path}/"):
                 return path[len(str(folder.path)) + 1 :]
         return self.short(path)
 

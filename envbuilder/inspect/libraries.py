@@ -7,11 +7,13 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 from ..target_tools.elf import ElfError, Library, read_library
 from ..target_tools.files import is_elf
-from ..target_tools.ld_so import Search
+from ..target_tools.ld_so import DEFAULT_FOLDERS, Search
 from .facts import Machine, NativeLibrary
 
 # What Python imports by its name: importlib.machinery.EXTENSION_SUFFIXES behind one word. A file
@@ -29,6 +31,12 @@ def here() -> Machine:
 def is_module(path: str) -> bool:
     """Return whether Python imports a file by its name."""
     return MODULE.fullmatch(os.path.basename(path)) is not None  # noqa: PTH119 - thousands of them
+
+
+def is_extension(path: str) -> bool:
+    """Return whether a file is a module, or a variant of one that a package chooses."""
+    name = os.path.basename(path)  # noqa: PTH119 - thousands of them
+    return ".cpython-" in name or MODULE.fullmatch(name) is not None
 
 
 def read_all(
@@ -69,13 +77,40 @@ def natives(
     if program is None:
         ((most, _),) = Counter(each.machine for each in libraries.values()).most_common(1)
         program = Library("/", most, (), (), (), None, ())
-    search, machine, wanted = Search(program, environ), program.machine, frozenset(packaged)
-    return tuple(
-        NativeLibrary(
-            path=path,
-            library=library,
-            module=path in wanted and is_module(path),
-            tree=search.tree(path) if path in wanted and library.machine == machine else {},
-        )
-        for path, library in sorted(libraries.items())
-    )
+    searches, wanted = _Searches(program, environ), frozenset(packaged)
+    found = []
+    for path, library in sorted(libraries.items()):
+        read = path in wanted and library.machine == program.machine
+        tree = searches.here.tree(path) if read else {}
+        module = path in wanted and is_module(path)
+        found.append(NativeLibrary(path, library, module, tree, searches.overruled(path, tree)))
+    return tuple(found)
+
+
+class _Searches:
+    """How ld.so finds libraries in this shell, and in one without LD_LIBRARY_PATH."""
+
+    def __init__(self, program: Library, environ: Mapping[str, str]) -> None:
+        self.here = Search(program, environ)
+        self._plain = Search(program, {})
+        self._folders = {os.path.normpath(each) for each in self.here.library_path}
+
+    @cached_property
+    def _usual(self) -> set[str]:
+        cached = chain.from_iterable(self._plain.cache.values())
+        return {*DEFAULT_FOLDERS, *(os.path.dirname(each) for each in cached)}  # noqa: PTH120
+
+    def overruled(self, path: str, tree: Mapping[str, str | None]) -> dict[str, str]:
+        """Return what LD_LIBRARY_PATH brings instead of a file that a RUNPATH names: name -> it.
+
+        What ld.so.cache or a default folder has anybody may overrule: that is what modules do.
+        """
+        brought = [n for n, at in tree.items() if at and os.path.dirname(at) in self._folders]  # noqa: PTH120
+        plain = self._plain.tree(path) if brought else {}
+        return {
+            name: there
+            for name in brought
+            if (there := plain.get(name))
+            and os.path.dirname(there) not in self._usual  # noqa: PTH120
+            and os.path.realpath(there) != os.path.realpath(tree[name] or "")
+        }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..errors import UsageError
@@ -13,23 +13,28 @@ from ..model.validation import EnvironmentKind
 from ..target_tools.elf import ElfError, Library, read_library
 from ..target_tools.files import open_regular
 from .conda import conda_packages
-from .facts import Environment, FolderKind, Interpreter, PackageFolder
-from .libraries import here, natives, read_all
+from .facts import OWN, Environment, FolderKind, Interpreter, LoadedModule, PackageFolder
+from .libraries import here, is_extension, natives, read_all
 from .packages import distributions_in, library_files
 
 _LARGEST_CONFIG = 64 * 1024
 _SERIES = re.compile(r"python(\d+\.\d+)")
 
 
-def read_environment(prefix: Path, environ: Mapping[str, str]) -> Environment:
+def read_environment(
+    prefix: Path, environ: Mapping[str, str], *, loaded: bool = False
+) -> Environment:
     """Return what an environment holds. *environ*: that of the shell that would use it.
+
+    *loaded*: the modules that are loaded in that shell belong to it, and so does what they put on
+    PYTHONPATH; its Python may then be the system's.
 
     Raises UsageError for what is no environment of Python. What cannot be read of one is told by
     the facts.
     """
     config = _config(prefix)
     folders = _own_folders(prefix)
-    if config is None and not (folders and _python(prefix)):
+    if config is None and not (_python(prefix) and (folders or loaded)):
         raise UsageError(
             f"this is no environment of Python: {prefix}",
             "name the folder that has bin/python and lib/pythonX.Y/site-packages in it",
@@ -37,18 +42,19 @@ def read_environment(prefix: Path, environ: Mapping[str, str]) -> Environment:
     series = next((s for folder in folders if (s := _series(str(folder)))), None)
     interpreter = _interpreter(prefix, config or {}, series)
     searched = tuple(
-        PackageFolder(path, kind, tuple(distributions_in(path)))
+        PackageFolder(path, "module" if loaded and kind == "pythonpath" else kind, there)
         for path, kind in _search_path(config, folders, interpreter, environ)
+        for there in [tuple(distributions_in(path))]
     )
-    own = [str(each.path) for each in searched if each.kind == "own"]
+    own = [str(each.path) for each in searched if each.kind in OWN]
     files = [path for folder in own for path in library_files(folder)]
-    # What wheels and conda packages put beside the packages: lib/libmpi.so.12.
-    libs = {os.path.realpath(prefix / name): prefix / name for name in ("lib64", "lib")}
-    beside = [path for folder in libs.values() for path in library_files(str(folder), 1)]
+    beside = _beside(prefix)
     libraries, damaged = read_all(dict.fromkeys((*files, *beside)), files)
     found = natives(libraries, interpreter.library, environ, files)
-    conda, conda_damaged = conda_packages(prefix)
+    outer = list(_outer_modules(searched))
     machine = interpreter.machine or next((each.library.machine for each in found), None)
+    others = {p: each for p, each in read_all(outer, ())[0].items() if each.machine == machine}
+    conda, conda_damaged = conda_packages(prefix)
     return Environment(
         prefix=prefix,
         kind=_kind(prefix, config),
@@ -61,7 +67,47 @@ def read_environment(prefix: Path, environ: Mapping[str, str]) -> Environment:
         system_packages=_takes_system_packages(config),
         conda=conda,
         conda_damaged=conda_damaged,
+        outer=natives(others, interpreter.library, environ, outer),
+        modules=loaded_modules(environ) if loaded else (),
     )
+
+
+def loaded_modules(environ: Mapping[str, str]) -> tuple[LoadedModule, ...]:
+    """Return the modules that are loaded in a shell, in the order in which they were.
+
+    Lmod and Environment Modules name them in LOADEDMODULES and their files in _LMFILES_.
+    """
+    named = [name for name in environ.get("LOADEDMODULES", "").split(":") if name]
+    files = [file for file in environ.get("_LMFILES_", "").split(":") if file]
+    known = files if len(files) == len(named) else [None] * len(named)
+    return tuple(LoadedModule(name, file) for name, file in zip(named, known, strict=True))
+
+
+def _beside(prefix: Path) -> list[str]:
+    """Return what wheels and conda packages put beside the packages: lib/libmpi.so.12.
+
+    The lib of a whole system is no such place.
+    """
+    if os.path.realpath(prefix) in ("/", "/usr"):
+        return []
+    libs = {os.path.realpath(prefix / name): prefix / name for name in ("lib64", "lib")}
+    return [path for folder in libs.values() for path in library_files(str(folder), 1)]
+
+
+def _outer_modules(folders: Iterable[PackageFolder]) -> Iterator[str]:
+    """Yield the extension modules that Python imports from folders that are not the own ones.
+
+    What an earlier folder has of the same name hides them.
+    """
+    names: set[str] = set()
+    for folder in folders:
+        there = names_in(folder.path)
+        if folder.kind not in OWN:
+            for path in library_files(str(folder.path)):
+                first = path[len(str(folder.path)) + 1 :].partition("/")[0]
+                if first.partition(".")[0] not in names and is_extension(path):
+                    yield path
+        names |= {name.partition(".")[0] for name in there}
 
 
 def _kind(prefix: Path, config: Mapping[str, str] | None) -> EnvironmentKind:
@@ -121,12 +167,13 @@ def _interpreter(prefix: Path, config: Mapping[str, str], series: str | None) ->
     needed = library.needed if library else ()
     said = config.get("version") or config.get("version_info") or ""
     version = re.match(r"\d+\.\d+(\.\d+)?", said)
+    real_series = next((s for name in (real.name, *needed) if (s := _series(name))), None)
     return Interpreter(
         path=path,
         real=real if is_file(real) else None,
         version=version.group() if version else None,
-        series=series,
-        real_series=next((s for name in (real.name, *needed) if (s := _series(name))), None),
+        series=series or real_series,
+        real_series=real_series,
         library=library,
     )
 
@@ -148,6 +195,9 @@ def _search_path(
         yield user, "user"
     if config is None:
         yield from ((each, "own") for each in own)
+        if not own:  # the system's
+            home = str(interpreter.path.parent)
+            yield from ((each, "base") for each in _base_folders(home, interpreter))
     elif _takes_system_packages(config):
         yield from ((each, "base") for each in _base_folders(config.get("home"), interpreter))
 

@@ -17,14 +17,14 @@ from ..target_tools.files import open_regular, parse_json
 from ..target_tools.names import normalize
 from .checks.mpi import loaded_mpis
 from .checks.protocol import seen
-from .facts import Distribution, Environment, PackageFolder, arch_of
+from .facts import OWN, Distribution, Environment, PackageFolder, arch_of
 
 # What is none is compared with nothing: who knows what it is.
 _VERSION = re.compile(r"[0-9][A-Za-z0-9.+_-]{0,63}")
 
 _LARGEST_BUILD = 4 * 1024 * 1024
 
-Origin = Literal["pip", "build", "system"]
+Origin = Literal["pip", "build", "system", "module"]
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,15 @@ class Stack:
     flags: Mapping[str, str] | None = None
 
 
-def stack_of(environment: Environment, components: Mapping[str, Component]) -> Stack:
-    """Return the components that an environment has, and what it says of the machine."""
+def stack_of(
+    environment: Environment,
+    components: Mapping[str, Component],
+    modules: Mapping[str, Mapping[str, str]] | None = None,
+) -> Stack:
+    """Return the components that an environment has, and what it says of the machine.
+
+    *modules*: of loaded ones, by their names, the components that they are.
+    """
     versions: dict[str, str] = {}
     origins: dict[str, Origin] = {}
     places: dict[str, Observation] = {}
@@ -64,6 +71,11 @@ def stack_of(environment: Environment, components: Mapping[str, Component]) -> S
         mpi = COMPONENTS.get(loaded.mpi.name)
         if mpi and loaded.mpi.version and mpi not in versions:
             versions[mpi], places[mpi] = loaded.mpi.version, loaded.evidence(environment)
+    for module, provided in (modules or {}).items():
+        for name, version in provided.items():
+            if name not in versions:
+                versions[name], origins[name] = version, "module"
+                places[name] = seen(module, "LOADEDMODULES", version)
     return Stack(versions, origins, places, _facts(environment), _flags(environment, components))
 
 
@@ -72,7 +84,7 @@ def _origin(folder: PackageFolder, each: Distribution, component: Component) -> 
 
     The index takes no wheel for plain linux_x86_64: such a one was built here.
     """
-    if folder.kind != "own":
+    if folder.kind not in OWN:
         return None
     local = any(tag.rpartition("-")[2].startswith("linux_") for tag in each.tags)
     return "build" if local and component.from_source else "pip"
@@ -83,7 +95,7 @@ def _flags(environment: Environment, components: Mapping[str, Component]) -> dic
     said: dict[str, str] | None = None
     for component in components.values():
         found = environment.found.get(normalize(component.pip)) if component.pip else None
-        if found is None or not component.from_source or found[0].kind != "own":
+        if found is None or not component.from_source or found[0].kind not in OWN:
             continue
         try:
             with open_regular(found[1].path / INSIDE) as stream:

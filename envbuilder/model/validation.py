@@ -77,6 +77,9 @@ class Validation(Document):
     distributions: int = Field(description="Installed in it, by their metadata.")
     libraries: int = Field(description="ELF libraries below its folders of packages.")
     files: int = Field(description="Files that its packages recorded.")
+    modules: tuple[Line, ...] = Field(
+        default=(), description="Loaded in the shell, where these were looked at."
+    )
     findings: tuple[Finding, ...] = Field(description="The worst first.")
     undecided: tuple[RowMatch, ...] = Field(
         default=(), description="Rows of knowledge that depend on facts that nobody stated."

@@ -27,6 +27,8 @@ def validation(value: Validation, *, everything: bool = False) -> Iterator[str]:
         f"{value.files} recorded files",
     ]
     yield "  " + ", ".join(sizes)
+    if value.modules:
+        yield from filled("  modules: ", ", ".join(value.modules))
     by_kind: dict[str, list[Finding]] = {}
     for each in value.open:
         by_kind.setdefault(each.id, []).append(each)

@@ -52,12 +52,15 @@ def check(context: Context) -> Validate:
         *,
         hashes: bool = False,
         used_by_others: bool = False,
+        loaded: bool = False,
     ) -> Validation:
         # A copy has what was loaded of the documents.
         outside = copy.copy(context)
         object.__setattr__(outside, "environ", {**context.environ, **(environ or {})})
         before = {} if used_by_others else look(made.prefix)
-        value = validate(str(made.prefix), None, outside, hashes=hashes)
+        value = validate(
+            None if loaded else str(made.prefix), None, outside, hashes=hashes, loaded=loaded
+        )
         assert used_by_others or look(made.prefix) == before
         return value
 

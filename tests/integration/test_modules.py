@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,6 +72,17 @@ def test_in_a_new_shell_the_ranks_agree_and_unloading_gives_everything_back(
 def test_validate_finds_nothing_wrong_with_it(envbuild: Envbuild, built_root: Path) -> None:
     done = envbuild("validate", "allreduce", "--verify", "--root", built_root)
     assert (done.code, done.out.splitlines()[-1]) == (0, "nothing is wrong with what was looked at")
+
+
+def test_validate_looks_at_the_loaded_module(
+    built_root: Path, machine: Machine, tmp_path: Path
+) -> None:
+    lines = [f"module use '{built_root}/modulefiles'", "module load allreduce"]
+    lines += [f"'{sys.executable}' -P -m envbuilder validate --loaded --json"]
+    done = in_lmod("bash", lines, tmp_path, machine("hidden"))
+    value = json.loads(done.out)
+    assert (value["modules"], value["findings"]) == (["allreduce/1"], [])
+    assert Path(value["path"]).parent == built_root / "allreduce"
 
 
 @pytest.mark.parametrize("shell", SHELLS)

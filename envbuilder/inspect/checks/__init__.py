@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ...model.validation import CheckInfo, Finding
 from ..facts import Environment
-from . import conda, files, libraries, mpi, paths, python, requirements, together
+from . import conda, files, libraries, mpi, paths, python, requirements, shell, together
 from .protocol import Check, finding
 
 CHECKS: tuple[Check, ...] = (
@@ -21,6 +21,7 @@ CHECKS: tuple[Check, ...] = (
     *mpi.CHECKS,
     *together.CHECKS,
     *paths.CHECKS,
+    *shell.CHECKS,
 )
 
 

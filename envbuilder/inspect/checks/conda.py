@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...model.conda_order import spec_admits
 from ...target_tools.names import normalize
-from ..facts import CondaPackage, Distribution, Environment
+from ..facts import OWN, CondaPackage, Distribution, Environment
 from .protocol import Violation, check, seen
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
@@ -66,7 +66,7 @@ def replaced(environment: Environment) -> Iterator[tuple[CondaPackage, Distribut
                 continue
             stem = folder.rpartition("/")[2].removesuffix(".dist-info")
             found = environment.found.get(normalize(stem.partition("-")[0]))
-            if found is not None and found[0].kind == "own":
+            if found is not None and found[0].kind in OWN:
                 yield each, found[1]
 
 

@@ -15,7 +15,7 @@ from ...model.validation import CheckInfo
 from ...target_tools import manifest
 from ...target_tools.files import CHUNK, open_regular
 from ...text import counted
-from ..facts import Distribution, Environment, Installed, RecordedFile
+from ..facts import OWN, Distribution, Environment, Installed, RecordedFile
 from .conda import replaced
 from .protocol import Check, Violation, check, seen
 
@@ -143,7 +143,7 @@ def _published(environment: Environment, hashes: bool) -> Iterator[Violation]:
 
 def _twice(environment: Environment) -> Iterator[Violation]:
     for folder in environment.folders:
-        if folder.kind != "own":
+        if folder.kind not in OWN:
             continue
         named: dict[str, list[Distribution]] = defaultdict(list)
         for each in folder.distributions:

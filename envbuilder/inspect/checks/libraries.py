@@ -96,6 +96,23 @@ def _version_missing(environment: Environment) -> Iterator[Violation]:
                 )
 
 
+def _overruled(environment: Environment) -> Iterator[Violation]:
+    """Tell of each library that is overruled once, with the first that needs it."""
+    told: set[str] = set()
+    for each in environment.libraries:
+        for name, own in each.overruled.items():
+            if own not in told:
+                told.add(own)
+                there = each.tree[name] or ""
+                yield Violation(
+                    f"{environment.name(each.path)} loads {there}, not {environment.short(own)}",
+                    (
+                        seen(environment.short(each.path), "RUNPATH", own),
+                        seen(there, "LD_LIBRARY_PATH", name),
+                    ),
+                )
+
+
 def _glibc_of(native: NativeLibrary) -> tuple[int, ...] | None:
     """Return the newest glibc whose symbols a library needs."""
     names = (version for _, version in native.library.versions)
@@ -156,6 +173,16 @@ CHECKS = (
         why="it cannot be loaded: version GLIBCXX_X not found",
         fix="put the newer one first: load the compiler's module it was built with, or take the "
         "folder of the older one out of LD_LIBRARY_PATH",
+        source=_LD_SO,
+    ),
+    check(
+        _overruled,
+        id="library.overruled",
+        severity="warning",
+        title="LD_LIBRARY_PATH overrules a library that a package brings",
+        why="RUNPATH comes after LD_LIBRARY_PATH: the package runs with a library that it was not "
+        "built and tested with, and otherwise in another shell",
+        fix="take its folder out of LD_LIBRARY_PATH: unload the module that puts it there",
         source=_LD_SO,
     ),
 )

@@ -45,7 +45,7 @@ class Loaded:
 def loaded(environment: Environment, pattern: re.Pattern[str]) -> dict[str, list[Loaded]]:
     """Return the libraries of a kind by the modules that load them: path up to the first dot."""
     found: dict[str, list[Loaded]] = {}
-    for native in environment.libraries:
+    for native in (*environment.libraries, *environment.outer):
         for name in native.tree if native.module or native.variant else ():
             path = environment.loaded(native, name) if pattern.match(name) else None
             if path is not None:
