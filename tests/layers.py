@@ -57,7 +57,7 @@ STAGES: Mapping[str, frozenset[str]] = {
 }
 
 # The variation points: one dict of entries each. Only commands look an entry up.
-ROOMS = frozenset({"backends", "launchers", "render.forms", "schedulers", "targets"})
+ROOMS = frozenset({"backends", "launchers", "pipelines", "render.forms", "schedulers", "targets"})
 # What an entry may import beside its own room: values only.
 _VALUES = frozenset({"", "errors", "model", "text"})
 # More, for the rooms whose entries are no plain values: forms are rendered, targets write files.

@@ -14,6 +14,7 @@ import pytest
 
 from envbuilder.backends import BACKENDS
 from envbuilder.launchers import LAUNCHERS
+from envbuilder.pipelines import PROVIDERS
 from envbuilder.render.forms import FORMS
 from envbuilder.schedulers import SCHEDULERS
 from envbuilder.targets import TARGETS
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.thorough
 
 # These forms are called by the languages of modulefiles, which are no variation point.
 _LANGUAGES = {"lua", "tcl"}
-NAMES = frozenset({*BACKENDS, *TARGETS, *LAUNCHERS, *SCHEDULERS, *FORMS} - _LANGUAGES)
+NAMES = frozenset({*BACKENDS, *TARGETS, *LAUNCHERS, *SCHEDULERS, *PROVIDERS, *FORMS} - _LANGUAGES)
 FILES = {
     path: text
     for path, text in sources("envbuilder").items()
@@ -41,6 +42,7 @@ STATED: dict[str, tuple[int, str]] = {
     "envbuilder/model/site.py": (1, "the origins of components"),
     "envbuilder/model/channels.py": (1, "the origin of what comes from conda channels"),
     "envbuilder/model/validation.py": (1, "the kinds of environments, whoever made them"),
+    "envbuilder/commands/pipeline.py": (1, "the verb envbuild bundle"),
     "envbuilder/formats/conda_lock.py": (1, "the managers of packages in conda-lock.yml"),
     "envbuilder/formats/pixi_lock.py": (1, "the kinds of packages in pixi.lock"),
     "envbuilder/inspect/mpi.py": (2, _PROGRAMS),

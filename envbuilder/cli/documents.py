@@ -184,7 +184,7 @@ def check_versions(
     return ExitCode.KNOWN_BAD if value.bad else ExitCode.OK
 
 
-bundles = Group("bundle", "Look at bundles.")
+bundles = Group("bundle", "Look at bundles and install them.")
 
 
 @command(
@@ -208,3 +208,21 @@ def verify(
     value = run(file, session.context)
     session.report.show(value, views.bundle_check(value))
     return int(ExitCode.DRIFT if value.changed or value.contradictions else ExitCode.OK)
+
+
+@command(bundles, "install", example="bundle install bundles --root /scratch/me/env", recipes=False)
+def install(
+    session: Session,
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="An unpacked bundle, or a folder with just one.")
+    ],
+    root: Annotated[str, typer.Option(metavar="DIR", help="Where it is published.")],
+) -> None:
+    """Build, prove and publish what a bundle holds, by its own install.sh. No network.
+
+    Exit codes are its own: 2 if the bundle was changed, 5 for the build, 6 for the smoke test.
+    """
+    from ..commands.bundle import install as run
+
+    said = run(folder, root, session.context)
+    session.report.show({"said": said}, said)

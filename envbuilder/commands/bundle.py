@@ -1,24 +1,31 @@
-"""``envbuild bundle verify``: whether a bundle is as it was packed, and agrees with itself."""
+"""``envbuild bundle``: whether a bundle is as it was packed, and its installation."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from .. import process
 from ..bundle_archive import read_archive
 from ..channels.pack import ARCHIVE, PACKAGES, TABLE
 from ..documents.source import source_of
-from ..errors import DocumentError, UsageError
+from ..errors import BuildError, DocumentError, SmokeError, UsageError
 from ..model.base import canonical_json, sha256_text
 from ..model.outcome import BundleCheck
-from ..model.plan import Lock
+from ..model.plan import Lock, Step
+from ..model.progress import reported
 from ..model.proofs import proofs_of
 from ..render.requirements import conda_files
 from ..target_tools.bundle import FACTS, LOCK, SUMS, Contents, changes, read_facts, read_folder
+from ..text import last_lines
 from .context import Context
 from .lock import LOCKS
 from .prove import proving_of
+
+_INSTALLER = "install.sh"
+_ERRORS = {int(each.code): each for each in (UsageError, SmokeError)}
 
 _BUILD = "build/"
 _WHEELHOUSE = f"{_BUILD}wheelhouse/"
@@ -41,6 +48,40 @@ def verify(file: Path, context: Context) -> BundleCheck:
     changed = tuple(changes(contents))
     said = BundleCheck(file=str(path), files=len(contents.files.keys() - {SUMS}), changed=changed)
     return said if changed else _told(said, contents)
+
+
+def install(folder: Path, root: str, context: Context) -> str:
+    """Run a bundle's installer: built, proved and published below *root*. Returns its last line.
+
+    *folder*: the bundle, or one that has no other in it. Raises UsageError, BuildError or
+    SmokeError, as the installer ends, with what it says.
+    """
+    bundle = _bundle_in(context.path(folder))
+    place = context.path(root)
+    place.mkdir(parents=True, exist_ok=True)
+    step = Step(id="install", title=f"install {bundle.name} in {place}")
+    with tempfile.TemporaryDirectory(prefix="envbuild-install-") as scratch:
+        log = Path(scratch) / "install.log"
+        with context.reporter.steps((step,)) as listener, reported(step, listener):
+            words = ["bash", str(bundle / _INSTALLER), str(place)]
+            says = listener.step_says
+            code = process.follow(words, env=context.environ, log=log, on_line=says)
+            text = log.read_text(encoding="utf-8", errors="replace")
+            if code != 0:
+                ended = f"{bundle / _INSTALLER} ended with exit code {code}"
+                raise _ERRORS.get(code or 0, BuildError)("\n".join([ended, *last_lines(text)]))
+    return text.rstrip().rpartition("\n")[2]
+
+
+def _bundle_in(folder: Path) -> Path:
+    """Return the folder of a bundle: this one, or the only one in it."""
+    if (folder / _INSTALLER).is_file():
+        return folder
+    found = sorted(each.parent for each in folder.glob(f"*/{_INSTALLER}"))
+    if len(found) != 1:
+        there = f"there are {len(found)} bundles" if found else "there is no bundle"
+        raise UsageError(f"{there} in {folder}", "name the unpacked folder of one")
+    return found[0]
 
 
 def _told(said: BundleCheck, contents: Contents) -> BundleCheck:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import backends
 from ..launchers import LAUNCHERS, programs
 from ..model.entries import NO_SCHEDULER, Entries
+from ..pipelines import PROVIDERS
 from ..schedulers import SCHEDULERS
 
 
@@ -19,9 +20,11 @@ def entries() -> Entries:
 
 
 def names(point: str) -> str:
-    """Return the names of the launchers or of the forms of one file, as help lists them."""
+    """Return the names of launchers, providers or forms of one file, as help lists them."""
     if point == "launchers":
         return f"{', '.join([*LAUNCHERS][:-1])} or {[*LAUNCHERS][-1]}"
+    if point == "providers":
+        return ", ".join(PROVIDERS)
     from .texts import forms
 
     return ", ".join(forms())

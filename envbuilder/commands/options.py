@@ -168,6 +168,36 @@ class CreateOptions:
 
 
 @dataclass(frozen=True)
+class CiOptions:
+    """Of which jobs a pipeline is: ``ci render`` and ``ci run`` have the same."""
+
+    matrix: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RECIPE]...",
+            help="Names or files. Else those that are documented for the site.",
+            autocompletion=recipe_names,
+        ),
+    ] = None
+    site: SiteOption = None
+    arch: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this architecture of the site; may be repeated."),
+    ] = None
+    partition: Partition = None
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Roots are DIR/SITE/ARCH, or with -candidates. Else the site's."
+        ),
+    ] = None
+    emulate: Annotated[
+        bool,
+        typer.Option("--emulate", help="Build and prove another architecture by qemu-user."),
+    ] = False
+
+
+@dataclass(frozen=True)
 class JobSize:
     """What is asked of a job; None: as for the smoke test, or left to the scheduler."""
 

@@ -6,6 +6,7 @@ import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..model.places import Dialect
 from ..model.site import Site
 from ..root.location import default_root, named_root
 from ..target_tools.root.stamp import Root
@@ -21,6 +22,21 @@ def root_path(path: str | None, site: Site, arch: str, context: Context) -> Path
     """Return the root: the path given, ENVBUILD_ROOT, else ``<base>/<site>/<arch>``."""
     named = named_root(path, context.environ, context.cwd)
     return named or default_root(site, arch, context.environ)
+
+
+def site_dialect(site: Site) -> Dialect:
+    """Return the language of a site's modulefiles."""
+    return "tcl" if site.module_system == "tcl" else "lua"
+
+
+def site_folder(base: Path, site: Site) -> Path:
+    """Return where all of a site's lies below a base: roots by architecture, modules, envbuild."""
+    return base / site.name
+
+
+def module_tree(base: Path, site: Site) -> Path:
+    """Return the folder for ``module use`` that has envbuild's own module."""
+    return site_folder(base, site) / "modulefiles" / site_dialect(site)
 
 
 def find_root(where: RootOptions, context: Context) -> Root | None:

@@ -30,6 +30,7 @@ from .launch_requests import (
 )
 from .load import PlanInputs
 from .options import JobSize
+from .places import site_dialect
 
 # The run time that a rendered job asks for: half an hour, which every queue takes.
 JOB_MINUTES = 30
@@ -42,7 +43,7 @@ def forms() -> Mapping[str, Form]:
 
 def dialect_of(plan_inputs: PlanInputs) -> Dialect:
     """Return the language of the site's modulefiles."""
-    return "tcl" if plan_inputs.site.module_system == "tcl" else "lua"
+    return site_dialect(plan_inputs.site)
 
 
 def build_texts(

@@ -158,6 +158,36 @@ class Partition(Document):
     facts: SiteFacts = SiteFacts()
 
 
+class Runner(Document):
+    """What runs jobs of continuous integration (``envbuild ci``), and where."""
+
+    tags: tuple[Line, ...] = Field(
+        default=(), description="Tags (GitLab) or labels (GitHub, Jenkins) that it is known by."
+    )
+    gpus: bool = Field(default=False, description="Whether programs find the site's GPUs there.")
+    scheduler_parameters: Line | None = Field(
+        default=None,
+        description="What Jacamar CI hands to the scheduler for each job: -W 0:30 -nnodes 1.",
+    )
+    in_job: tuple[Line, ...] = Field(
+        default=(),
+        description="For a runner that is in no job itself: the words that start a command in "
+        "one, such as [salloc, --partition=ml].",
+    )
+
+
+class SiteCI(Document):
+    """How a site's pipelines run; what is left out: on any runner, envbuild on its path."""
+
+    setup: tuple[Line, ...] = Field(
+        default=(), description="Lines of bash that put envbuild on the search path."
+    )
+    build: Runner = Field(
+        default=Runner(), description="Where is planned, locked and built, with a network."
+    )
+    prove: Runner = Field(default=Runner(), description="Where ranks are started.")
+
+
 class Site(Document):
     """Where: architectures, module system, interpreters, launcher, places and mirrors."""
 
@@ -200,6 +230,7 @@ class Site(Document):
     debian: DebianSystem | None = Field(
         default=None, description="A Debian as its machines have it, for create --emulate."
     )
+    ci: SiteCI = Field(default=SiteCI(), description="Runners of the pipelines of envbuild ci.")
     pip_indexes: tuple[CleanUrl, ...] = ()
     find_links: tuple[CleanUrl, ...] = ()
     channels: dict[Name, CleanUrl] = Field(

@@ -24,6 +24,7 @@ COMMANDS = (
     + ["list", "info", "validate", "diagnose", "diff", "smoke", "launch", "rollback", "remove"]
     + [f"advisories {verb}" for verb in ("list", "show", "check")]
     + [f"recipes {verb}" for verb in ("list", "show", "check", "schema")]
+    + ["ci render", "ci run", "bundle verify", "bundle install"]
     + [f"sites {verb}" for verb in ("list", "show", "check", "schema", "detect", "snapshot")]
 )
 

@@ -1,0 +1,59 @@
+"""The commands of continuous integration: a site's pipeline rendered, or done on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..commands.options import CiOptions
+from .command import Group, command
+from .session import Session
+
+verbs = Group("ci", "Pipelines: plan, lock, build, prove, scan and publish recipes of a site.")
+
+
+@command(verbs, example="ci render --site summit --base /ccs/proj/envbuild", json=False)
+def render(
+    session: Session,
+    options: CiOptions,
+    provider: Annotated[
+        str | None, typer.Option(metavar="NAME", help="{providers}. Else the first of these.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write. Else standard output.")
+    ] = None,
+) -> None:
+    """Write a pipeline for a matrix of recipes and architectures. No network, nothing built."""
+    from ..commands.ci import render as run
+    from ..files import write_atomically
+
+    text = run(options, provider, session.context)
+    if output is None:
+        session.report.raw(text)
+    else:
+        write_atomically(session.context.path(output), text)
+
+
+@command(verbs, example="ci run allreduce --base /scratch/me/env")
+def run(
+    session: Session,
+    options: CiOptions,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Do what has not passed in the last run.")
+    ] = False,
+    nightly: Annotated[
+        bool, typer.Option("--nightly", help="Do the jobs of the night instead.")
+    ] = False,
+) -> int:
+    """Do the same jobs on this machine, one after the other; files and logs in envbuild-ci.
+
+    A job that fails ends what needs it, and no other recipe. The exit code is that of the first.
+    """
+    from ..commands.ci import run as do
+    from ..views import pipeline as views
+
+    value = do(options, session.context, resume=resume, nightly=nightly)
+    session.report.show(value, views.finished(value))
+    return value.exit_code()
