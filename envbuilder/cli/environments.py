@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..commands.options import LaunchOptions, LiveOptions, RootOption, RootOptions
+from ..commands.options import (
+    ComparisonOptions,
+    LaunchOptions,
+    LiveOptions,
+    RootOption,
+    RootOptions,
+)
 from ..model.places import AttestationForm
 from .command import Group, command
 from .session import Session, open_session
@@ -148,6 +154,8 @@ def validate(
             "reasons to be written.",
         ),
     ] = None,
+    *,
+    compared: ComparisonOptions,
 ) -> int:
     """Find what is wrong with an environment that anybody built; nothing of it is run.
 
@@ -159,15 +167,17 @@ def validate(
     from ..views import validation as views
     from ..views import validation_reports as reports
 
-    table = run.list_checks()
     if list_:
+        table = run.list_checks()
         session.report.show(table, views.checks(table))
         return int(ExitCode.OK)
     reports.check_form(form, as_json=session.report.as_json)
-    value = run.validate(name, root, session.context, hashes=verify, loaded=loaded)
+    value = run.validate(
+        name, root, session.context, hashes=verify, loaded=loaded, compared=compared
+    )
     value = run.accept(value, baseline, session.context) if baseline else value
     if form:
-        session.report.raw(reports.REPORTS[form](value, table))
+        session.report.raw(reports.REPORTS[form](value, run.looked_for(compared, loaded=loaded)))
     else:
         session.report.show(value, views.validation(value, everything=everything))
     return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)

@@ -143,6 +143,25 @@ class RootOptions:
 
 
 @dataclass(frozen=True)
+class ComparisonOptions:
+    """Of ``validate``: what an environment is compared with; None: not."""
+
+    site: Annotated[
+        str | None,
+        typer.Option(help="Say whether it would run there: a site's name or file."),
+    ] = None
+    partition: Partition = None
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RECIPE",
+            help="Say what is not as this recipe asks, and the smallest change.",
+            autocompletion=recipe_names,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
 class CreateOptions:
     """Of ``create`` and ``image``. ``target``: None takes the one for the architecture."""
 

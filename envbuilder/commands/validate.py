@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 from ..backends import BACKENDS
-from ..documents.load import read_document
+from ..documents.for_arch import for_arch
+from ..documents.library import find as find_document
+from ..documents.load import load_recipe, read_document
+from ..documents.site_choice import ChosenSite, with_partition
 from ..errors import UsageError
 from ..host import Host, is_file, is_there
-from ..inspect import checks
+from ..inspect import checks, recipe
 from ..inspect.checks.protocol import seen
-from ..inspect.facts import Environment, arch_of
+from ..inspect.facts import Environment, Target, arch_of
 from ..inspect.reading import read_environment
 from ..inspect.stack import Stack, stack_of
 from ..model.base import ModuleName, fits
+from ..model.condition import Value
 from ..model.matching import Verdict
 from ..model.outcome import RowMatch
-from ..model.recipe import Severity
+from ..model.recipe import Arch, Severity
 from ..model.site import StatedModule
 from ..model.validation import Acceptance, Baseline, CheckInfo, Finding, Validation
-from ..resolve.facts import Facts
+from ..resolve.facts import Facts, site_facts
 from ..resolve.names import names
 from ..resolve.verdicts import StackFacts
 from ..root.environments import find
 from ..text import shown
 from .advisories import row_matches
 from .context import Context
-from .options import RootOptions
+from .entries import entries
+from .options import ComparisonOptions, RootOptions
 from .places import find_root
+from .site_contents import site_search
 
 _PUBLISHED = re.compile(r"[a-z0-9][a-z0-9._+-]*(/[0-9]+)?")
 _WORST: tuple[Severity, ...] = ("error", "warning", "info")
@@ -40,7 +49,13 @@ _WHY_ROW = "it is recorded among the advisories: envbuild advisories show {}"
 
 def list_checks() -> tuple[CheckInfo, ...]:
     """Return every kind of finding."""
-    return checks.table()
+    return (*checks.table(), *recipe.table())
+
+
+def looked_for(compared: ComparisonOptions, *, loaded: bool) -> tuple[CheckInfo, ...]:
+    """Return the kinds of findings that a call looks for: some compare with what it names."""
+    given = {"recipe": compared.recipe, "site": compared.site, "module": loaded}
+    return tuple(each for each in list_checks() if given.get(each.id.partition(".")[0], True))
 
 
 def validate(
@@ -50,23 +65,32 @@ def validate(
     *,
     hashes: bool = False,
     loaded: bool = False,
+    compared: ComparisonOptions | None = None,
 ) -> Validation:
     """Return what is wrong with an environment; None: the one that is active in this shell.
 
     *name*: a folder, or NAME[/N] of *root*. *hashes*: every file that its packages recorded is
     hashed. *loaded*: the modules that are loaded in this shell belong to it; None is then the
-    Python that the shell runs. Raises UsageError for what is none.
+    Python that the shell runs. *compared*: with which
+    recipe and site. Raises UsageError
+    for what is none.
     """
+    compared = compared or ComparisonOptions()
     prefix = _first_python(context) if loaded and name is None else _prefix(name, root, context)
-    environment = read_environment(prefix, context.environ, loaded=loaded)
+    there = read_environment(prefix, context.environ, loaded=loaded)
+    site = _site(compared, context)
+    environment = replace(there, target=_target(site)) if site else there
     stack = stack_of(environment, context.knowledge.components, _provided(environment, context))
-    facts = Facts({**stack.facts, **_backend(environment)}, stack.flags)
+    backend = _backend(environment)
+    stated = {**stack.facts, **({"backend": backend} if backend else {}), **_site_facts(site)}
+    facts = Facts(stated, stack.flags)
     rows = row_matches(
         context.knowledge, StackFacts(stack.versions, facts, stack.origins, complete=True)
     )
     told = [row for row in rows if row.verdict in _TOLD]
     sure = [_of_row(row, stack, environment) for row in told if row.verdict == "holds"]
-    findings = [*checks.run(environment, hashes=hashes), *sure]
+    asked = _as_recipe(compared.recipe, environment, stack, context) if compared.recipe else ()
+    findings = [*checks.run(environment, hashes=hashes), *sure, *asked]
     python = environment.interpreter
     return Validation(
         path=shown(str(environment.prefix), 400),
@@ -143,10 +167,45 @@ def _prefix(name: str | None, root: str | None, context: Context) -> Path:
     )
 
 
-def _backend(environment: Environment) -> dict[str, str]:
-    """Return the fact that tells which backend makes such environments, if one does."""
+def _backend(environment: Environment) -> str | None:
+    """Return which backend makes such environments; None: none does."""
     made_by = {each.TRAITS.environment: name for name, each in BACKENDS.items()}
-    return {"backend": made_by[environment.kind]} if environment.kind in made_by else {}
+    return made_by.get(environment.kind)
+
+
+def _site(where: ComparisonOptions, context: Context) -> ChosenSite | None:
+    if where.site is None:
+        return None
+    return with_partition(site_search(context).named(where.site, "asked for"), where.partition)
+
+
+def _site_facts(site: ChosenSite | None) -> dict[str, Value]:
+    if site is None:
+        return {}
+    scheduler = site.site.scheduler
+    stated = site_facts(site.site.facts, site.facts)
+    return {**({"scheduler": scheduler} if scheduler else {}), **stated}
+
+
+def _target(site: ChosenSite) -> Target:
+    archs = (site.partition.arch,) if site.partition else site.site.arch
+    glibc = site_facts(site.site.facts, site.facts).get("glibc")
+    return Target(site.site.name, archs, str(glibc) if glibc else None)
+
+
+def _as_recipe(
+    name: str, environment: Environment, stack: Stack, context: Context
+) -> Iterator[Finding]:
+    """Return what is not as a recipe asks. Raises DocumentError or UsageError."""
+    loaded = load_recipe(
+        find_document("recipe", name, context.folders), context.knowledge, entries()
+    )
+    arch = next((a for a in get_args(Arch) if a == arch_of(environment.interpreter.machine)), None)
+    wanted = (for_arch(loaded, arch) if arch else loaded).value
+    components = context.knowledge.components
+    yield from recipe.compare(
+        recipe.Comparison(wanted, environment, stack, components, _backend(environment))
+    )
 
 
 def _place(each: Finding) -> tuple[int, str, str]:

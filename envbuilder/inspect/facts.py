@@ -168,6 +168,14 @@ class NativeLibrary:
         return f"{folder}/{file.partition('.')[0]}"
 
 
+class Target(NamedTuple):
+    """A site at which the environment is to run."""
+
+    name: str
+    archs: tuple[str, ...]
+    glibc: str | None
+
+
 class LoadedModule(NamedTuple):
     """An environment module that is loaded, as LOADEDMODULES and _LMFILES_ say it."""
 
@@ -180,7 +188,8 @@ class Environment:
     """All that was read. ``folders``: in Python's order.
 
     ``outer``: the extension modules of folders that are not its own, where Python imports them.
-    ``modules``: those that are loaded in the shell, where they are to be looked at.
+    ``modules``: those that are loaded in the shell, where they are to be looked at. ``target``:
+    where it is to run; None: on this machine.
     ``damaged``: what is named like a library and is none, with why. ``native``: whether this
     machine could run it, so that the machine's own libraries count. ``conda_damaged``: the records
     of conda that cannot be read, with why.
@@ -199,6 +208,7 @@ class Environment:
     conda_damaged: Mapping[str, str] = field(default_factory=dict)
     outer: tuple[NativeLibrary, ...] = ()
     modules: tuple[LoadedModule, ...] = ()
+    target: Target | None = None
 
     @cached_property
     def distributions(self) -> tuple[Distribution, ...]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from ..host import glibc_version
 from ..host.mpi import COMPONENTS
+from ..model.channels import CHANNEL_ORIGINS
 from ..model.condition import Value
 from ..model.knowledge import Component
+from ..model.site import Origin
 from ..model.validation import Observation
 from ..target_tools.distributions import INSIDE
 from ..target_tools.files import open_regular, parse_json
@@ -24,7 +25,7 @@ _VERSION = re.compile(r"[0-9][A-Za-z0-9.+_-]{0,63}")
 
 _LARGEST_BUILD = 4 * 1024 * 1024
 
-Origin = Literal["pip", "build", "system", "module"]
+(_CHANNEL,) = CHANNEL_ORIGINS
 
 
 @dataclass(frozen=True)
@@ -53,16 +54,10 @@ def stack_of(
     versions: dict[str, str] = {}
     origins: dict[str, Origin] = {}
     places: dict[str, Observation] = {}
-    for name, component in components.items():
-        for pip in (component.pip, *component.pip_variants):
-            found = environment.found.get(normalize(pip)) if pip else None
-            if found is not None and name not in versions and _VERSION.fullmatch(found[1].version):
-                folder, each = found
-                versions[name] = each.version.partition("+")[0]
-                origin = _origin(folder, each, component)
-                origins |= {name: origin} if origin else {}
-                where = f"{environment.short(each.path)}/METADATA"
-                places[name] = seen(where, "Version", each.version)
+    for name, version, origin, place in _packages(environment, components):
+        if name not in versions and _VERSION.fullmatch(version):
+            versions[name], places[name] = version, place
+            origins |= {name: origin} if origin else {}
     python = environment.interpreter
     if python.version and "python" in components:
         versions["python"] = python.version
@@ -77,6 +72,25 @@ def stack_of(
                 versions[name], origins[name] = version, "module"
                 places[name] = seen(module, "LOADEDMODULES", version)
     return Stack(versions, origins, places, _facts(environment), _flags(environment, components))
+
+
+def _packages(
+    environment: Environment, components: Mapping[str, Component]
+) -> Iterator[tuple[str, str, Origin | None, Observation]]:
+    """Yield component, version, origin and place of what is installed; what counts comes first."""
+    conda = {each.name: each for each in environment.conda}
+    for name, component in components.items():
+        for pip in (component.pip, *component.pip_variants):
+            found = environment.found.get(normalize(pip)) if pip else None
+            if found is not None:
+                folder, each = found
+                place = seen(f"{environment.short(each.path)}/METADATA", "Version", each.version)
+                version = each.version.partition("+")[0]
+                yield name, version, _origin(folder, each, component), place
+        package = conda.get(component.conda or "")
+        if package is not None:
+            place = seen(environment.short(package.path), "version", package.version)
+            yield name, package.version, _CHANNEL, place
 
 
 def _origin(folder: PackageFolder, each: Distribution, component: Component) -> Origin | None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ..model.condition import Lookup, Value
 from ..model.recipe import Recipe
+from ..model.site import SiteFacts
 from .request import Request
 
 # Horovod's build variables for its operations on GPUs; all of them at once from 0.20 on.
@@ -70,14 +71,18 @@ def request_facts(request: Request) -> Facts:
         "scheduler": site.scheduler,
         "glibc": request.snapshot.glibc,
     }
-    for facts in (site.facts, request.facts):
-        plain = facts.model_dump(exclude_none=True)
-        found |= {
-            name: frozenset(value) if isinstance(value, list | tuple) else value
-            for name, value in plain.items()
-        }
+    found |= site_facts(site.facts, request.facts)
     stated = {name: value for name, value in found.items() if value is not None}
     return Facts(stated, recipe.runtime.flags)
+
+
+def site_facts(*those: SiteFacts) -> dict[str, Value]:
+    """Return what is stated of a site; of later ones, a partition's, more counts."""
+    return {
+        name: frozenset(value) if isinstance(value, list | tuple) else value
+        for facts in those
+        for name, value in facts.model_dump(exclude_none=True).items()
+    }
 
 
 def with_owner(lookup: Lookup, owner: str, facts: Mapping[str, Value]) -> Lookup:

@@ -41,6 +41,7 @@ def validation(value: Validation, *, everything: bool = False) -> Iterator[str]:
 
 
 def _kind(those: Sequence[Finding], everything: bool) -> Iterator[str]:
+    alike = len({each.fix for each in those}) == 1
     for each in those if everything else those[:MOST_OF_A_KIND]:
         yield from filled(f"{each.severity:<8} ", f"{each.id}: {each.summary}")
         for place in each.evidence if everything else each.evidence[:MOST_EVIDENCE]:
@@ -50,11 +51,14 @@ def _kind(those: Sequence[Finding], everything: bool) -> Iterator[str]:
         if everything:
             yield from filled("         sure? ", each.confidence)
             yield from filled("         source: ", each.source, 12)
+        if not alike:
+            yield from filled("         fix: ", each.fix, 14)
     if len(those) > MOST_OF_A_KIND and not everything:
         yield f"         and {len(those) - MOST_OF_A_KIND} more like this: --all"
     first = those[0]
     yield from filled("         why: ", first.why, 14)
-    yield from filled("         fix: ", first.fix, 14)
+    if alike:
+        yield from filled("         fix: ", first.fix, 14)
 
 
 def _baseline(value: Validation) -> Iterator[str]:

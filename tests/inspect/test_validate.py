@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from zoo import Made
 
 from envbuilder.cli import app
-from envbuilder.inspect.checks import CHECKS
+from envbuilder.commands.validate import list_checks
 from envbuilder.model.validation import Validation
 from envbuilder.target_tools.distributions import INSIDE
 from tests.cli.published import planned, publish_plan
@@ -87,7 +87,7 @@ def test_the_worst_first_on_one_screen(made: Made) -> None:
     assert done.exit_code == 4
     lines = done.stdout.splitlines()
     # The first names the environment, however long its path is.
-    assert lines[0] == f"{made.prefix}:"
+    assert lines[0].startswith(f"{made.prefix}:")
     assert max(map(len, lines[1:])) <= 80
     assert len(lines) < 50
     marks = [line.split()[0] for line in lines if line.startswith(("error", "warning"))]
@@ -161,18 +161,18 @@ def test_the_flags_of_a_horovod_that_envbuild_built(made: Made) -> None:
 def test_the_list_has_every_check() -> None:
     done = run("--list")
     assert done.exit_code == 0
-    for each in CHECKS:
-        assert f"{each.info.id} ({each.info.severity}): " in done.stdout
+    for each in list_checks():
+        assert f"{each.id} ({each.severity}): " in done.stdout
     assert max(len(line) for line in done.stdout.splitlines() if "https://" not in line) <= 80
     listed = json.loads(run("--list", "--json").stdout)
-    assert [each["id"] for each in listed] == [each.info.id for each in CHECKS]
-    assert len({each.info.id for each in CHECKS}) == len(CHECKS)
+    assert [each["id"] for each in listed] == [each.id for each in list_checks()]
+    assert len({each["id"] for each in listed}) == len(listed) > 35
 
 
 def test_the_docs_have_every_check() -> None:
     text = (CHECKOUT / "docs" / "validating.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if re.match(r"\| `[a-z]+\.", line)]
-    assert rows == [f"| `{i.id}` | {i.severity} | {i.title} |" for i in (c.info for c in CHECKS)]
+    assert rows == [f"| `{i.id}` | {i.severity} | {i.title} |" for i in list_checks()]
 
 
 PACKAGES = f"lib/python{zoo.SERIES}/site-packages"

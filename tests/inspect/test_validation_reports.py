@@ -20,10 +20,13 @@ from lxml import etree
 from test_validate import KNOWLEDGE, run
 from zoo import Made
 
-from envbuilder.inspect.checks import CHECKS, table
+from envbuilder.commands.options import ComparisonOptions
+from envbuilder.commands.validate import looked_for
 from envbuilder.inspect.checks.protocol import seen
 from envbuilder.model.validation import Finding, Validation
 from envbuilder.views.validation_reports import junit, sarif
+
+TABLE = looked_for(ComparisonOptions(), loaded=False)
 
 
 def carried(distribution: str, file: str) -> bytes:
@@ -179,7 +182,7 @@ def test_sarif(broken: Made, tmp_path: Path, by_sarif: Callable[[str], Any]) -> 
     assert done.exit_code == 4  # OUR-001
     found = by_sarif(done.stdout)
     rules = found["tool"]["driver"]["rules"]
-    assert [rule["id"] for rule in rules] == [*(c.info.id for c in CHECKS), "OUR-001"]
+    assert [rule["id"] for rule in rules] == [*(each.id for each in TABLE), "OUR-001"]
     results = {each["ruleId"]: each for each in found["results"]}
     assert all(rules[each["ruleIndex"]]["id"] == name for name, each in results.items())
     assert {name: each["level"] for name, each in results.items()} == {
@@ -203,7 +206,7 @@ def test_junit(broken: Made, tmp_path: Path, by_jenkins: Callable[[str], Any]) -
     (suite,) = by_jenkins(done.stdout)
     # A test for each check, two advisories; of which one is undecided.
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == (
-        str(len(CHECKS) + 2),
+        str(len(TABLE) + 2),
         "2",
         "1",
     )
@@ -226,7 +229,7 @@ def test_a_healthy_one_is_accepted_too(
     made: Made, by_jenkins: Callable[[str], Any], by_sarif: Callable[[str], Any]
 ) -> None:
     (suite,) = by_jenkins(run(str(made.prefix), "--as", "junit").stdout)
-    assert (suite.get("tests"), suite.get("failures")) == (str(len(CHECKS)), "0")
+    assert (suite.get("tests"), suite.get("failures")) == (str(len(TABLE)), "0")
     assert by_sarif(run(str(made.prefix), "--as", "sarif").stdout)["results"] == []
 
 
@@ -262,5 +265,5 @@ def test_whatever_was_found_is_accepted_by_the_schemas(
         files=0,
         findings=(found,),
     )
-    by_sarif(sarif(value, table()))
-    by_jenkins(junit(value, table()))
+    by_sarif(sarif(value, TABLE))
+    by_jenkins(junit(value, TABLE))

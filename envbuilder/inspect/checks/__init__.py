@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ...model.validation import CheckInfo, Finding
 from ..facts import Environment
 from . import conda, files, libraries, mpi, paths, python, requirements, shell, together
-from .protocol import Check, finding
+from .protocol import Check, told
 
 CHECKS: tuple[Check, ...] = (
     *python.CHECKS,
@@ -29,7 +29,7 @@ def run(environment: Environment, *, hashes: bool = False) -> Iterator[Finding]:
     """Yield what every check finds. *hashes*: every recorded file is hashed."""
     for check in CHECKS:
         for each in check.look(environment, hashes):
-            yield finding(check, each)
+            yield told(check.info, each)
 
 
 def table() -> tuple[CheckInfo, ...]:

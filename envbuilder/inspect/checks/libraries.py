@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...host import glibc_version
 from ...target_tools.elf import machine_words
-from ..facts import Environment, NativeLibrary
+from ..facts import Environment, NativeLibrary, arch_of
 from ..mpi import holds
 from .protocol import Violation, check, seen
 
@@ -50,6 +50,16 @@ def _other_machine(environment: Environment) -> Iterator[Violation]:
             )
 
 
+def _other_site(environment: Environment) -> Iterator[Violation]:
+    site, arch = environment.target, arch_of(environment.interpreter.machine)
+    if site is not None and arch is not None and arch not in site.archs:
+        where = environment.short(environment.interpreter.path)
+        yield Violation(
+            f"it is for {arch}, site {site.name} has {', '.join(site.archs)}",
+            (seen(where, "e_machine", arch),),
+        )
+
+
 def _damaged(environment: Environment) -> Iterator[Violation]:
     for path, why in sorted(environment.damaged.items()):
         where = environment.short(path)
@@ -59,14 +69,17 @@ def _damaged(environment: Environment) -> Iterator[Violation]:
 
 
 def _newer_glibc(environment: Environment) -> Iterator[Violation]:
-    here = _release(glibc_version() or "") if environment.native else None
+    site = environment.target
+    own = glibc_version() if environment.native else None
+    here = _release((site.glibc if site else own) or "")
+    who = f"site {site.name}" if site else "this machine"
     for each in environment.libraries if here else ():
         wanted = _glibc_of(each)
         if wanted is not None and here is not None and wanted > here:
             what, where = environment.name(each.path), environment.short(each.path)
             text, has = (".".join(map(str, each)) for each in (wanted, here))
             yield Violation(
-                f"{what} needs glibc {text}, this machine has {has}",
+                f"{what} needs glibc {text}, {who} has {has}",
                 (seen(where, "version needed", f"GLIBC_{text}"),),
             )
 
@@ -148,6 +161,15 @@ CHECKS = (
         source=_LD_SO,
     ),
     check(
+        _other_site,
+        id="site.other-arch",
+        severity="error",
+        title="the environment is for another architecture than --site has",
+        why="not one of its programs starts there: exec format error",
+        fix="make it there, or for it: envbuild create RECIPE --site SITE",
+        source=_LD_SO,
+    ),
+    check(
         _damaged,
         id="library.damaged",
         severity="error",
@@ -160,7 +182,7 @@ CHECKS = (
         _newer_glibc,
         id="library.newer-glibc",
         severity="error",
-        title="a library needs a newer glibc than this machine has",
+        title="a library needs a newer glibc than this machine, or --site, has",
         why="it cannot be loaded: version GLIBC_X not found",
         fix="install a wheel for an older manylinux, or build the package here",
         source="https://peps.python.org/pep-0600/",

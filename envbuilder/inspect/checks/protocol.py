@@ -66,9 +66,8 @@ def _line(text: str) -> str:
     return shown(safe, LINE_LENGTH - 100)[:LINE_LENGTH] or "-"
 
 
-def finding(check: Check, found: Violation) -> Finding:
+def told(info: CheckInfo, found: Violation) -> Finding:
     """Return what is told of one thing that was found."""
-    info = check.info
     evidence = found.evidence[:MOST_EVIDENCE]
     if len(found.evidence) > MOST_EVIDENCE:
         evidence += (seen("...", f"{len(found.evidence) - MOST_EVIDENCE} more"),)
