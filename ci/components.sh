@@ -6,11 +6,11 @@
 set -euo pipefail
 folder=${1:?usage: components.sh FOLDER}
 
-packages=(lmod zsh tcsh tcl lua5.3 openmpi-bin libopenmpi-dev gcc g++ libc6-dev make patch slurm-wlm munge)
+packages=(squashfs-tools lmod zsh tcsh tcl lua5.3 openmpi-bin libopenmpi-dev gcc g++ libc6-dev make patch slurm-wlm munge)
 long=
 if [ "${2:-}" = long ]; then
     long=yes
-    packages+=(qemu-user-static binfmt-support mmdebstrap patchelf squashfs-tools)
+    packages+=(qemu-user-static binfmt-support mmdebstrap patchelf)
 fi
 
 say() { printf 'components: %s\n' "$*" >&2; }

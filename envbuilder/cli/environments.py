@@ -72,7 +72,14 @@ def list_(session: Session, where: RootOptions) -> None:
 @command(verbs, example="info allreduce/1", recipes=False)
 def info(
     session: Session,
-    environment: Environment,
+    environment: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME[/N]|IMAGE",
+            help="An environment; without /N its default. Or an image: NAME.sif, a sandbox.",
+            autocompletion=environment_names,
+        ),
+    ],
     where: RootOptions,
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare every file with what was published.")
@@ -93,19 +100,21 @@ def info(
     """
     from ..commands.environments import attestation
     from ..commands.environments import info as run
+    from ..commands.image_contents import opened
     from ..errors import ExitCode, UsageError
     from ..views import environments as views
 
-    if form:
-        if verify:
-            raise UsageError("--as prints one document, --verify compares files: take one of them")
-        document = attestation(_root(session, where), environment, form, session.context)
-        if session.report.as_json:
-            session.report.show(document, "")
-        else:
-            session.report.raw(document.text)
-        return int(ExitCode.OK)
-    value = run(_root(session, where), environment, verify=verify)
+    if form and verify:
+        raise UsageError("--as prints one document, --verify compares files: take one of them")
+    with opened(environment, lambda: _root(session, where), session.context) as found:
+        if form:
+            document = attestation(found, form, session.context)
+            if session.report.as_json:
+                session.report.show(document, "")
+            else:
+                session.report.raw(document.text)
+            return int(ExitCode.OK)
+        value = run(found, verify=verify)
     session.report.show(value, views.info(value))
     return int(ExitCode.DRIFT if value.changed else ExitCode.OK)
 

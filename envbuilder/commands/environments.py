@@ -21,12 +21,14 @@ from ..model.outcome import (
 from ..model.places import AttestationForm
 from ..model.plan import Plan
 from ..record import read_all, rows
+from ..render.container import FOLDER
 from ..root import removal
 from ..root.environment_lock import lock_file, read_lock
 from ..root.environments import find, number_before_default
 from ..target_tools import sharing
 from ..target_tools.root import layout, locks, manifests, publish, registry, stamp, store
 from .context import Context
+from .image_contents import OpenedRoot
 
 if TYPE_CHECKING:
     from .launch_requests import LaunchFacts
@@ -104,13 +106,25 @@ def _misfits(root: stamp.Root, *homes: layout.Home) -> tuple[str, ...]:
     return tuple(why for _, why in store.misfits(root, *homes))
 
 
-def info(root: stamp.Root, environment: str, *, verify: bool = False) -> Info:
-    """Return all that is known of one environment; reads only. *verify*: every file of it too."""
-    home, version = find(root, environment)
+def info(opened: OpenedRoot, *, verify: bool = False) -> Info:
+    """Return all that is known of one environment; reads only. *verify*: every file of it too.
+
+    Nothing of an image is run, and of a packed one no file is compared: UsageError.
+    """
+    root, image = opened.root, opened.image
+    home, version = find(root, opened.environment)
     lock = read_lock(home, version)
     changed = None
+    if verify and image and image.format != "sandbox":
+        raise UsageError(
+            "--verify compares the files of a prefix, and those of an image are packed",
+            f"apptainer test {image.file} compares them, and proves the ranks once more",
+        )
     if verify:
-        changed = manifests.changes(home, version, hashes=True, runs_here=_runs_here(lock.plan))
+        here = image is None and _runs_here(lock.plan)
+        changed = manifests.changes(home, version, hashes=True, runs_here=here)
+    # An image's paths are those that its programs see.
+    shown = layout.Home(FOLDER, home.name) if image else home
     records = read_all(home.evidence(version.id))
     return Info(
         environment=home.name,
@@ -119,19 +133,18 @@ def info(root: stamp.Root, environment: str, *, verify: bool = False) -> Info:
         id=version.id,
         shared=root.shared,
         misfits=_misfits(root, home),
-        prefix=str(home.prefix(version.id)),
-        modulefile=str(home.modulefile(version)),
+        image=image,
+        prefix=str(shown.prefix(version.id)),
+        modulefile=str(shown.modulefile(version)),
         lock=lock,
         evidence=records.evidence,
-        damaged=records.damaged,
+        damaged=tuple(each.replace(str(home.root), str(shown.root)) for each in records.damaged),
         manifest=manifests.recorded(home, version),
         changed=changed,
     )
 
 
-def attestation(
-    root: stamp.Root, environment: str, form: AttestationForm, context: Context
-) -> Attestation:
+def attestation(opened: OpenedRoot, form: AttestationForm, context: Context) -> Attestation:
     """Return what an environment is made of, or how it was made; reads only.
 
     Raises DriftError where that contradicts its lock or manifest, UsageError where nothing says how
@@ -141,7 +154,7 @@ def attestation(
     from ..record.attestations import read_attestation
     from .texts import bill_of
 
-    home, version = find(root, environment)
+    home, version = find(opened.root, opened.environment)
     lock, name = read_lock(home, version), f"{home.name}/{version.number}"
     text = read_attestation(form, home.evidence(version.id), lock)
     recorded = text is not None

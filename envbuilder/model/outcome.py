@@ -132,8 +132,21 @@ class Listing(Document):
     damaged: tuple[str, ...] = Field(default=(), description="Registries that cannot be read.")
 
 
+class ImageFacts(Document):
+    """What an image says of itself."""
+
+    file: Line = Field(description="As it was named.")
+    format: ImageFormat
+    arch: Line | None = Field(description="None: one that no recipe is for.")
+    bytes: int | None = Field(default=None, description="Size of its file; None of a folder.")
+
+
 class Info(Document):
     """All that is known of one published environment."""
+
+    image: ImageFacts | None = Field(
+        default=None, description="What it was read from; None: a root on this machine."
+    )
 
     environment: Name
     number: int

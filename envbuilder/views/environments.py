@@ -57,6 +57,16 @@ def _shared(value: Info) -> list[tuple[str, str]]:
     return [("shared", f"with group {value.shared}: its members trust one another's files")]
 
 
+def _image(value: Info) -> list[tuple[str, str]]:
+    """Return the row of an image."""
+    image = value.image
+    if image is None:
+        return []
+    large = [size(image.bytes)] if image.bytes else []
+    said = [image.format, f"for {image.arch or 'an architecture that no recipe has'}", *large]
+    return [("read from", f"{image.file}: {', '.join(said)}")]
+
+
 def _files(value: Info) -> str:
     """Return whether the files of a prefix were recorded, and are as they were then."""
     if value.manifest is None:
@@ -75,6 +85,7 @@ def info(value: Info) -> Iterator[str]:
     yield f"{value.environment}/{value.number}{default}: {plan.summary}"
     yield columns(
         [
+            *_image(value),
             ("id", value.id),
             ("prefix", value.prefix),
             ("modulefile", value.modulefile),

@@ -22,6 +22,7 @@ import pytest
 from envbuilder.commands.bundle import verify
 from envbuilder.commands.context import Context
 from envbuilder.commands.environments import info, list_all
+from envbuilder.commands.image_contents import OpenedRoot
 from envbuilder.errors import EnvbuildError
 from envbuilder.model.base import canonical_json
 from envbuilder.record import read_all
@@ -274,7 +275,7 @@ def test_whatever_a_registry_says_a_number_is_what_its_modulefile_loads(
         value = told(lambda: list_all(root, context), views.listing)
         assert {each.number: each.id for each in value.environments} == published
         one = draw.choice(sorted(published))
-        found = told(lambda one=one: info(root, f"allreduce/{one}"), views.info)
+        found = told(lambda one=one: info(OpenedRoot(root, f"allreduce/{one}")), views.info)
         assert (found.id, found.lock.id()) == (published[one], published[one])
         assert publish.named(home) == set(published.values())
         given = publish.reserve(home, f"{number:012x}", "lua").number
@@ -307,7 +308,7 @@ def test_whatever_a_record_says_what_counts_is_what_the_ranks_recorded(
             lines[at] = changed(lines[at], draw)
             path.write_bytes(b"\n".join(lines) + b"\n")
         value = told(lambda: list_all(root, context), views.listing)
-        found = told(lambda: info(root, "allreduce/1"), views.info)
+        found = told(lambda: info(OpenedRoot(root, "allreduce/1")), views.info)
         assert len(value.environments) == 3
         assert len(found.evidence) + len(found.damaged) == 1
         # list says what info says, of every record.
@@ -351,7 +352,7 @@ def test_whatever_a_manifest_says_a_changed_file_is_named(
             path.chmod(0o644)
             path.write_bytes(bytes_changed(text, draw))
             path.chmod(0o444)
-        value = told(lambda: info(root, "allreduce/1", verify=True), views.info)
+        value = told(lambda: info(OpenedRoot(root, "allreduce/1"), verify=True), views.info)
         if value and not value.changed:
             assert module.read_bytes() == text
             files = json.loads(manifest.read_bytes())["files"]

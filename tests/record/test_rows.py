@@ -14,6 +14,7 @@ import pytest
 from envbuilder import record
 from envbuilder.commands.context import Context
 from envbuilder.commands.environments import info, list_all
+from envbuilder.commands.image_contents import OpenedRoot
 from envbuilder.model.outcome import EnvironmentEntry, Listing
 from envbuilder.record import rows
 from envbuilder.report import Report
@@ -178,7 +179,7 @@ def test_list_says_of_a_turned_verdict_what_info_says(
     [entry] = listed().environments
     assert entry.tier is None
     assert "rank 1: allreduce float32 of 4096 bytes: 3 numbers differ" in entry.damaged[0]
-    assert info(store.read_root(home.root), "allreduce/1").damaged == entry.damaged
+    assert info(OpenedRoot(store.read_root(home.root), "allreduce/1")).damaged == entry.damaged
     # It is told each time, not once.
     assert listed().environments == (entry,)
     assert json.loads((run / "evidence.json").read_text())["result"]["verdict"] == "passed"

@@ -1,0 +1,71 @@
+"""``envbuild info`` of an image: the root in it, read as any other; nothing of it is run."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import UsageError
+from ..host import Host
+from ..images import read_header, sandbox_root, unpack_records
+from ..model.outcome import ImageFacts
+from ..render.container import FOLDER
+from ..target_tools.root.stamp import Root
+from ..target_tools.root.store import read_root
+from .context import Context
+
+
+class OpenedRoot(NamedTuple):
+    """The root of an environment. *image*: what it lies in; None for one on this machine."""
+
+    root: Root
+    environment: str
+    image: ImageFacts | None = None
+
+
+@contextlib.contextmanager
+def opened(name: str, root: Callable[[], Root], context: Context) -> Iterator[OpenedRoot]:
+    """Give the root of NAME[/N], which *root* finds, or of an image: a SIF file or a sandbox.
+
+    Raises UsageError for what is none, DriftError for a damaged image, MissingToolError.
+    """
+    path = context.path(name)
+    if not _is_image(name, path):
+        yield OpenedRoot(root(), name)
+    elif path.is_dir():
+        found = read_root(sandbox_root(path, FOLDER))
+        facts = ImageFacts(file=name, format="sandbox", arch=found.arch)
+        yield OpenedRoot(found, _only(found, path), facts)
+    else:
+        with tempfile.TemporaryDirectory(prefix="envbuild-") as scratch:
+            found, facts = _unpacked(path, Path(scratch), context)
+            yield OpenedRoot(found, _only(found, path), facts.model_copy(update={"file": name}))
+
+
+def _is_image(name: str, path: Path) -> bool:
+    """Whether a name is meant as a path."""
+    written_as_path = name.startswith(("/", "./", "../")) and path.exists()
+    return name.endswith(".sif") or written_as_path or (path / FOLDER.relative_to("/")).is_dir()
+
+
+def _unpacked(path: Path, folder: Path, context: Context) -> tuple[Root, ImageFacts]:
+    if not path.is_file():
+        raise UsageError(f"there is no image {path}", "envbuild image builds one")
+    try:
+        header = read_header(path)
+    except ValueError as error:
+        raise UsageError(str(error), "envbuild image builds one; a sandbox is a folder") from error
+    unpack_records(path, header, FOLDER, folder, Host(context.environ))
+    facts = ImageFacts(file=str(path), format="sif", arch=header.arch, bytes=path.stat().st_size)
+    return read_root(folder), facts
+
+
+def _only(root: Root, path: Path) -> str:
+    """Return the one environment of an image."""
+    names = [home.name for home in root.homes()]
+    if len(names) != 1:
+        raise UsageError(f"{path} holds {len(names)} environments, and an image of envbuild one")
+    return names[0]

@@ -1,0 +1,111 @@
+"""The few files in an image that say what it holds, read without starting anything of it.
+
+A SquashFS is read by ``unsquashfs``, which is where Apptainer is; it prints each file, and unpacks
+none, so that no link and no name in the image can lead anywhere. PySquashfsImage would do without
+it: it has no lz4 as SquashFS has it, and reads the whole tree of files first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from .. import process
+from ..errors import DriftError, MissingToolError, UsageError
+from ..host import Host
+from .sif import SifHeader
+
+# Below the root inside, by shell patterns; the last two say that a prefix is there.
+_WANTED = (
+    ".envbuild.json",
+    "*/.envbuild.json",
+    "modulefiles/*/*",
+    "modulefiles/*/.*",
+    "*/*.build/lock.json",
+    "*/*.evidence/*.json",
+    "*/*.evidence/*/evidence.json",
+    "*/*.evidence/*/ranks/*",
+    "*/*/pyvenv.cfg",
+    "*/*/conda-meta/history",
+)
+_OF_PREFIXES = ("pyvenv.cfg", "history")
+# As ``unsquashfs -lls`` prints a file: mode, owners, size, time, path.
+_NAME = "[A-Za-z0-9._+-]+"
+_LINE = re.compile(rf"-\S{{9}} \S+ +([0-9]+) \S+ \S+ squashfs-root/((?:{_NAME}/)*{_NAME})")
+# Bytes. Manifests are the largest: 100 for each file of a prefix.
+LARGEST_FILE, LARGEST = 128 * 2**20, 256 * 2**20
+_MOST_FILES = 10_000
+
+
+def unpack_records(image: Path, header: SifHeader, inside: Path, folder: Path, host: Host) -> None:
+    """Write the records of the root *inside* an image into *folder*, as they lie there.
+
+    Of a prefix nothing but its folder is made. Raises MissingToolError, UsageError for an image
+    without such a root, DriftError for one that cannot be read.
+    """
+    program = host.which("unsquashfs")
+    if program is None:
+        raise MissingToolError(
+            "an image is read by unsquashfs, which is not on PATH",
+            "it is in the package squashfs-tools, 4.5 or later; Apptainer needs it too",
+        )
+    read = _Reader([program, "-offset", str(header.offset)], image, host.environ)
+    below = inside.relative_to("/")
+    files = read.listed([f"{below}/{each}" for each in _WANTED])
+    if f"{below}/.envbuild.json" not in files:
+        raise UsageError(
+            f"{image} holds no environment that envbuild made: there is no {inside} in it",
+            "envbuild image builds such images",
+        )
+    for name in sorted(files):
+        path = folder / Path(name).relative_to(below)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.name not in _OF_PREFIXES:
+            path.write_text(read.text(name), encoding="utf-8")
+
+
+class _Reader:
+    """A SquashFS in a file. Every answer comes from a process of its own, for a limited time."""
+
+    def __init__(self, program: list[str], image: Path, environ: Mapping[str, str]) -> None:
+        self._program, self._image, self._environ = program, image, environ
+
+    def _run(self, option: str, names: list[str]) -> str:
+        words = [*self._program, option, str(self._image.resolve()), *names]
+        done = process.run(words, env=self._environ)
+        if done.ok:
+            return done.stdout
+        if "SYNTAX" in done.stdout + done.stderr:
+            raise MissingToolError(
+                "this unsquashfs cannot print a file of an image", "squashfs-tools 4.5 or later can"
+            )
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        why = "in time" if done.code is None else said[0] if said else f"exit code {done.code}"
+        raise DriftError(f"{self._image} cannot be read: {why}", "copy it again, or build it anew")
+
+    def listed(self, patterns: list[str]) -> dict[str, int]:
+        """Return the plain files that fit, with their sizes; no other kind, and no odd names."""
+        lines = self._run("-lls", patterns).splitlines()
+        files = {each[2]: int(each[1]) for each in map(_LINE.fullmatch, lines) if each}
+        files = {
+            name: size for name, size in files.items() if not {".", ".."} & set(name.split("/"))
+        }
+        large = [name for name, size in files.items() if size > LARGEST_FILE]
+        if large or sum(files.values()) > LARGEST or len(files) > _MOST_FILES:
+            raise DriftError(
+                f"{self._image} has more records than any image: {', '.join(large[:3])}",
+                "nothing of it was read",
+            )
+        return files
+
+    def text(self, name: str) -> str:
+        return self._run("-cat", [name])
+
+
+def sandbox_root(folder: Path, inside: Path) -> Path:
+    """Return where the root of a sandbox lies. Raises UsageError where a link leads out of it."""
+    root = folder / inside.relative_to("/")
+    if not root.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(f"{root} is a link that leads out of the image")
+    return root
