@@ -42,6 +42,7 @@ STAGES: Mapping[str, frozenset[str]] = {
     "interpreters": frozenset(),
     "module_system": frozenset(),
     "diagnosis": frozenset(),
+    "hang": frozenset(),
     "doctor": frozenset({"interpreters", "module_system"}),
     "inspect": frozenset(),
     "resolve": frozenset(),

@@ -230,6 +230,36 @@ def diagnose(
     return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
 
 
+@command(verbs, example="hang 4711", recipes=False)
+def hang(
+    session: Session,
+    pids: Annotated[
+        list[int] | None,
+        typer.Argument(
+            metavar="PID...", help="The launcher's process, or ranks.", show_default=False
+        ),
+    ] = None,
+    job: Annotated[
+        str | None, typer.Option("--job", metavar="ID", help="A scheduler's job: its ranks here.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Between the two looks.")] = 1.0,
+    everything: Annotated[bool, typer.Option("--all", help="Show all ranks and frames.")] = False,
+) -> None:
+    """Say where the ranks of a running job are, and which of them the others wait for.
+
+    py-spy reads their stacks; nothing is sent to them, and they go on. The ranks of this machine:
+    on each node of a job it is asked anew.
+    """
+    from ..commands.hang import hang as run
+    from ..errors import UsageError
+    from ..views import hang as views
+
+    if bool(pids) == bool(job):
+        raise UsageError("name either processes or --job ID", "envbuild hang 4711")
+    value = run(pids or (), job, seconds, session.context)
+    session.report.show(value, views.hang(value, everything=everything))
+
+
 @command(verbs, example="diff allreduce/1 live --root /scratch/me/env")
 def diff(
     session: Session,
