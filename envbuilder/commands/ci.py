@@ -13,14 +13,15 @@ from .. import process
 from ..files import remove_tree, write_atomically
 from ..model.base import canonical_json, sha256_text
 from ..model.entries import check_choice
-from ..model.pipeline import FOLDER, Command, Job, JobResult, RunResult
+from ..model.pipeline import FOLDER, Command, Job, JobResult, Pipeline, RunResult
 from ..model.plan import Step
 from ..model.progress import Listener
 from ..pipelines import PROVIDERS
 from ..text import LONG, shown
 from .context import Context
+from .matrix import Matrix, Row, matrix
 from .options import CiOptions
-from .pipeline import Row, matrix, pipeline
+from .pipeline import pipeline
 
 # How the last run stands: that of the jobs of a change, and that of the night.
 _STATES = {False: f"{FOLDER}/state.json", True: f"{FOLDER}/state-nightly.json"}
@@ -32,7 +33,12 @@ def render(options: CiOptions, provider: str | None, context: Context) -> str:
     """Return the text of a pipeline. Raises UsageError for a provider that there is not."""
     check_choice("provider", provider, PROVIDERS)
     entry = PROVIDERS[provider or next(iter(PROVIDERS))]
-    return entry.render(pipeline(matrix(options, context)))
+    return entry.render(jobs_of(matrix(options, context), options, context))
+
+
+def jobs_of(planned: Matrix, options: CiOptions, context: Context) -> Pipeline:
+    """Return the pipeline of a matrix."""
+    return pipeline(planned, context.recipe_folders, emulate=options.emulate)
 
 
 def run(options: CiOptions, context: Context, *, resume: bool, nightly: bool) -> RunResult:
@@ -42,7 +48,8 @@ def run(options: CiOptions, context: Context, *, resume: bool, nightly: bool) ->
     is made of something else by now. How it stands is kept after every job.
     """
     planned = matrix(options, context)
-    jobs = [each for each in pipeline(planned).jobs if (each.when == "nightly") == nightly]
+    every = jobs_of(planned, options, context).jobs
+    jobs = [each for each in every if (each.when == "nightly") == nightly]
     rows = {f"{row.name}-{row.arch}": row for row in planned.rows}
     keys = {job.id: _key(job, rows[job.matrix]) for job in jobs}
     file = context.cwd / _STATES[nightly]

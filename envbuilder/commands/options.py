@@ -187,8 +187,8 @@ class CreateOptions:
 
 
 @dataclass(frozen=True)
-class CiOptions:
-    """Of which jobs a pipeline is: ``ci render`` and ``ci run`` have the same."""
+class MatrixOptions:
+    """Several recipes on the architectures of one site. ``base``: where its roots are."""
 
     matrix: Annotated[
         list[str] | None,
@@ -210,6 +210,12 @@ class CiOptions:
             metavar="DIR", help="Roots are DIR/SITE/ARCH, or with -candidates. Else the site's."
         ),
     ] = None
+
+
+@dataclass(frozen=True)
+class CiOptions(MatrixOptions):
+    """Of which jobs a pipeline is: ``ci render`` and ``ci run`` have the same."""
+
     emulate: Annotated[
         bool,
         typer.Option("--emulate", help="Build and prove another architecture by qemu-user."),

@@ -1,32 +1,20 @@
 """Which jobs a site's pipeline has: the one place that ``ci render`` and ``ci run`` have them from.
 
-A row of the matrix is a recipe on one architecture. What it makes is built and proved in a root of
-candidates first, and published in the site's root only after that.
+What a row of the matrix makes is built and proved in a root of candidates first, and published in
+the site's root only after that.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from ..documents.library import catalogue, find
-from ..documents.load import load_recipe
-from ..documents.site_choice import choose_site, with_partition
-from ..errors import EnvbuildError, UsageError
 from ..model.pipeline import FOLDER, Command, Job, Pipeline, Stage, When
-from ..model.plan import Input, Plan, Step
-from ..model.progress import Listener
-from ..model.site import Runner, Site
-from .context import Context, Reporter
-from .entries import entries
-from .launch_requests import facts_of
-from .load import load
-from .options import CiOptions, PlanOptions
+from ..model.site import Runner
+from .matrix import Matrix, Row
 from .places import module_tree
-from .site_contents import site_search
 
 # Where a bundle is put, below the folder of its row.
 _BUNDLE = "bundle"
@@ -34,120 +22,12 @@ _BUNDLE = "bundle"
 _KEPT = ("--keep", "1", "--older-than", "7")
 
 
-@dataclass(frozen=True)
-class Row:
-    """One row of the matrix.
+def pipeline(matrix: Matrix, folders: Sequence[Path], *, emulate: bool) -> Pipeline:
+    """Return the jobs of every row, those of the night last.
 
-    ``word``: what the user calls the recipe. ``gpus``: whether it is proved on GPUs. ``several``:
-    on more than one rank. ``inputs``: what its plan is made of; none where there is none.
+    *folders*: of further recipes. *emulate*: another architecture is built and proved by qemu.
     """
-
-    word: str
-    name: str
-    arch: str
-    gpus: bool = False
-    several: bool = True
-    inputs: tuple[Input, ...] = ()
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """A site's rows. ``base``: the folder that its roots are below."""
-
-    site: Site
-    rows: tuple[Row, ...]
-    base: Path
-    options: CiOptions
-    recipe_folders: tuple[Path, ...]
-
-
-def matrix(options: CiOptions, context: Context) -> Matrix:
-    """Plan every recipe for every architecture of the site.
-
-    Without recipes it is those that are documented for the site. What cannot be planned is warned
-    of: of the recipes that the user names it stays a row, whose first job says why.
-    """
-    chosen = with_partition(choose_site(options.site, site_search(context)), options.partition)
-    context.reporter.say(chosen.describe())
-    site, base = chosen.site, options.base or chosen.site.base
-    if base is None:
-        raise UsageError(f"site {site.name} does not say where roots lie", "say it with --base DIR")
-    words = options.matrix or _documented(site, context)
-    rows = [row for word in words for row in _rows(word, site, options, context)]
-    if not rows:
-        raise UsageError(
-            f"there is nothing to build for {site.name}", "name recipes: envbuild ci ... RECIPE..."
-        )
-    if len({(row.name, row.arch) for row in rows}) != len(rows):
-        raise UsageError("two of the recipes have the same name", "leave one of them out")
-    return Matrix(site, tuple(rows), context.path(base), options, context.recipe_folders)
-
-
-def _documented(site: Site, context: Context) -> tuple[str, ...]:
-    """Return the recipes that are documented for a site."""
-    found = []
-    for name, path in catalogue("recipe", context.folders):
-        try:
-            recipe = load_recipe(path, context.knowledge, entries()).value
-        except EnvbuildError as error:
-            context.reporter.warn(f"{name} is left out: {error}")
-            continue
-        if site.name in recipe.documented_for.values():
-            found.append(name)
-    return tuple(found)
-
-
-def _rows(word: str, site: Site, options: CiOptions, context: Context) -> Iterator[Row]:
-    """Yield a recipe's rows: the architectures that it shares with the site."""
-    try:
-        recipe = load_recipe(
-            find("recipe", word, context.folders), context.knowledge, entries()
-        ).value
-    except EnvbuildError as error:
-        context.reporter.warn(f"{word} cannot be read: {error}")
-        for arch in options.arch or site.arch:
-            yield Row(word, Path(word).stem, arch)
-        return
-    wanted = options.arch or site.arch
-    for arch in (each for each in recipe.arch if each in wanted):
-        try:
-            yield _planned(word, arch, options, context)
-        except EnvbuildError as error:
-            context.reporter.warn(f"{word} cannot be planned for {arch}: {error}")
-            if options.matrix:
-                yield Row(word, recipe.name, arch)
-
-
-def _planned(word: str, arch: str, options: CiOptions, context: Context) -> Row:
-    choice = PlanOptions(word, options.site, arch, options.partition)
-    loaded = load(choice, replace(context, reporter=_Silent(context.reporter)))
-    plan: Plan = loaded.planned
-    gpus = facts_of(plan, loaded).gpus
-    return Row(word, plan.recipe, arch, gpus, plan.smoke.ranks > 1, loaded.inputs())
-
-
-@dataclass(frozen=True)
-class _Silent:
-    """Tells no more than warnings: of twenty recipes each would say the same of the site."""
-
-    heard: Reporter
-
-    def say(self, line: str) -> None:
-        pass
-
-    def warn(self, line: str) -> None:
-        self.heard.warn(line)
-
-    def working(self, title: str) -> AbstractContextManager[None]:
-        return self.heard.working(title)
-
-    def steps(self, steps: tuple[Step, ...]) -> AbstractContextManager[Listener]:
-        return self.heard.steps(steps)
-
-
-def pipeline(matrix: Matrix) -> Pipeline:
-    """Return the jobs of every row, those of the night last."""
-    rows = [_Jobs(row, matrix) for row in matrix.rows]
+    rows = [_Jobs(row, matrix, tuple(folders), emulate) for row in matrix.rows]
     return Pipeline(
         site=matrix.site.name,
         setup=_setup(matrix),
@@ -181,6 +61,8 @@ class _Jobs:
 
     row: Row
     matrix: Matrix
+    folders: tuple[Path, ...]
+    emulate: bool
 
     @property
     def apart(self) -> bool:
@@ -188,7 +70,7 @@ class _Jobs:
 
     @property
     def root(self) -> str:
-        return str(self.matrix.base / self.matrix.site.name / self.row.arch)
+        return str(self.matrix.root(self.row.arch))
 
     @property
     def candidates(self) -> str:
@@ -266,14 +148,13 @@ class _Jobs:
         return self.matrix.options.site or self.matrix.site.name
 
     def _folders(self) -> tuple[str, ...]:
-        folders = self.matrix.recipe_folders
-        return tuple(word for each in folders for word in ("--recipes", str(each)))
+        return tuple(word for each in self.folders for word in ("--recipes", str(each)))
 
     def _choice(self) -> tuple[str, ...]:
         return (self.row.word, *self._place(), *self._folders())
 
     def _emulated(self) -> tuple[str, ...]:
-        return ("--emulate",) if self.matrix.options.emulate else ()
+        return ("--emulate",) if self.emulate else ()
 
     def _plan(self) -> Command:
         return Command(("plan", *self._choice(), "--verbose"))

@@ -30,8 +30,9 @@ from typer.testing import CliRunner
 
 from envbuilder.cli import app
 from envbuilder.commands.context import Context
+from envbuilder.commands.matrix import matrix
 from envbuilder.commands.options import CiOptions
-from envbuilder.commands.pipeline import matrix, pipeline
+from envbuilder.commands.pipeline import pipeline
 from envbuilder.model.pipeline import Pipeline, shell_lines
 from envbuilder.pipelines import PROVIDERS
 from envbuilder.report import Report
@@ -58,7 +59,8 @@ def of(site: str) -> Pipeline:
     """Return the pipeline of what is documented for a site; it is planned once."""
     silent = Report(io.StringIO(), io.StringIO(), quiet=True)
     context = Context(dict(os.environ), Path("/"), lambda: datetime.now(timezone.utc), silent)
-    return pipeline(matrix(CiOptions(site=site, base=SITES[site][0]), context))
+    planned = matrix(CiOptions(site=site, base=SITES[site][0]), context)
+    return pipeline(planned, (), emulate=False)
 
 
 @cache

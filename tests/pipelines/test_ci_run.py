@@ -156,7 +156,7 @@ def test_what_cannot_be_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     site = ("--site", "local")
     assert "--base DIR" in run(tmp_path, "render", "allreduce", *site).stderr
     here = (*site, "--base", ".")
-    assert "name recipes" in run(tmp_path, "render", *here).stderr
+    assert "no recipe is documented for local" in run(tmp_path, "render", *here).stderr
     assert "the same name" in run(tmp_path, "render", "allreduce", "allreduce", *here).stderr
     done = run(tmp_path, "render", "allreduce", *here, "--provider", "github-")
     assert (done.exit_code, "did you mean 'github'?" in done.stderr) == (2, True)
