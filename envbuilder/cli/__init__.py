@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import ci, documents, environments, stacks, streams
+from . import ci, documents, environments, modules, stacks, streams
 
 EXIT_CODES = """Exit codes: 0 ok, 2 usage or document, 3 no solution, 4 known bad, 5 build,
 6 smoke test, 7 speed, 8 drift, 9 missing tool, 70 a bug of envbuild."""
@@ -22,6 +22,7 @@ GROUPS = (
     stacks.verbs,
     environments.verbs,
     ci.verbs,
+    modules.verbs,
     documents.advisories,
     documents.bundles,
     documents.recipes,

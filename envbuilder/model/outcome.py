@@ -52,6 +52,14 @@ class BundleResult(Document):
     )
 
 
+class ModuleTree(Document):
+    """Modulefiles that were written. ``published``: NAME/NUMBER of those that can be loaded."""
+
+    folder: Line
+    written: tuple[Line, ...]
+    published: tuple[Line, ...] = ()
+
+
 class ImageResult(Document):
     """An image that was built, proved in it and, packed, tested again."""
 

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 from ..model.evidence import Evidence
 from ..model.launch import StartCommand
 from ..model.places import Dialect, Places
-from ..model.plan import Plan
+from ..model.plan import Edit, Lock, Plan
 from ..target_tools.modulefile import NUMBER, SUMMARY, filled
 from .dialects import action_line, edit_line, edit_value
 from .help_text import help_lines
 from .subject import Renderable
 from .templates import render
+
+
+@dataclass(frozen=True)
+class ToolModule:
+    """The module of envbuild itself at a site.
+
+    ``folder``: where it is installed; its ``bin`` holds the one program, so that the Python that
+    runs it is not taken for the user's. ``trees``: of the roots whose modules it shows.
+    """
+
+    version: str
+    site: str
+    folder: Path
+    trees: tuple[Path, ...]
+
 
 # What Lmod 8.6 and Environment Modules 5.2 do not escape, or not right, for csh and tcsh.
 _NOT_FOR_CSH: Mapping[Dialect, str] = {"lua": "!{}", "tcl": "[]{}~"}
@@ -61,6 +79,8 @@ def unfilled(
         final=sorted(plan.modules.final),
         missing_messages=[missing] if modules else [],
         edits=[edit_line(dialect, each, places.prefix) for each in plan.environment],
+        absent_messages=_absent_messages(lock, places),
+        prefix=str(places.prefix),
         csh_messages=_csh_messages(plan, places, dialect),
         pythonpath_messages=[] if modules else [pythonpath],
     )
@@ -74,6 +94,46 @@ def _whatis(plan: Plan) -> tuple[str, ...]:
         f"Description: {plan.summary}",
         f"Proved: {SUMMARY}",
         *(f"Waived: {each.id}" for each in plan.waived),
+    )
+
+
+def _absent_messages(source: Renderable, places: Places) -> Iterator[str]:
+    """A clear refusal of what is only planned: its prefix is not there, and its variables empty."""
+    plan = source.plan
+    if not isinstance(source, Lock):
+        words = ["envbuild", "create", plan.recipe, "--site", plan.site, "--arch", plan.arch]
+        line = shlex.join([*words, "--root", str(places.prefix.parent.parent)])
+        yield f"{plan.recipe}: planned, and not built yet: {line}"
+
+
+def render_tool_modulefile(tool: ToolModule, dialect: Dialect) -> str:
+    """Return the text of the modulefile of envbuild itself.
+
+    It adds the roots' own trees to MODULEPATH: they hold what this envbuild has published.
+    """
+    edits = [
+        Edit(kind="set", name="ENVBUILD_SITE", value=tool.site),
+        *(Edit(kind="prepend", name="MODULEPATH", value=str(tree)) for tree in tool.trees),
+        Edit(kind="prepend", name="PATH", value=str(tool.folder / "bin")),
+    ]
+    return render(
+        f"modulefile/envbuild.{dialect}.j2",
+        version=tool.version,
+        site=tool.site,
+        program=str(tool.folder / "bin" / "envbuild"),
+        absent=f"envbuild: not installed in {tool.folder}: docs/rendering.md says how",
+        help=(
+            f"envbuild/{tool.version}: deep-learning environments that prove their ranks can talk",
+            f"For site {tool.site}: plans are made for it where no --site is given.",
+            "",
+            "  envbuild recipes list",
+            "  envbuild plan RECIPE",
+            "  envbuild create RECIPE --root DIR",
+            "",
+            "What is published for all users is in these module trees, which it brings into use:",
+            *(f"  {tree}" for tree in tool.trees),
+        ),
+        edits=[edit_line(dialect, each, tool.folder) for each in edits],
     )
 
 

@@ -32,6 +32,10 @@ whatis("Category: deep learning environment")
 whatis("Description: Collective runtime on the numpy and MPI of the system or the site's modules")
 whatis("Proved: rendered, nothing was run")
 
+if mode() == "load" and not isDir("/opt/envbuild/debian-ppc64le/ppc64le/allreduce/not-locked") then
+  LmodError("allreduce: planned, and not built yet: envbuild create allreduce --site debian-ppc64le --arch ppc64le --root /opt/envbuild/debian-ppc64le/ppc64le")
+end
+
 -- Two environments of envbuild exclude each other.
 family("envbuild")
 pushenv("VIRTUAL_ENV", "/opt/envbuild/debian-ppc64le/ppc64le/allreduce/not-locked")

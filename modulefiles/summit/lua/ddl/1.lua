@@ -41,6 +41,10 @@ whatis("Category: deep learning environment")
 whatis("Description: IBM DDL for TensorFlow, from the site's WMLCE module")
 whatis("Proved: rendered, nothing was run")
 
+if mode() == "load" and not isDir("/ccs/proj/envbuild/summit/ppc64le/ddl/not-locked") then
+  LmodError("ddl: planned, and not built yet: envbuild create ddl --site summit --arch ppc64le --root /ccs/proj/envbuild/summit/ppc64le")
+end
+
 -- Two environments of envbuild exclude each other.
 family("envbuild")
 depends_on("ibm-wml-ce/1.6.2-5")

@@ -43,6 +43,10 @@ whatis("Category: deep learning environment")
 whatis("Description: Horovod on IBM DDL, from the site's WMLCE module")
 whatis("Proved: rendered, nothing was run")
 
+if mode() == "load" and not isDir("/ccs/proj/envbuild/summit/ppc64le/horovod-ddl-wmlce/not-locked") then
+  LmodError("horovod-ddl-wmlce: planned, and not built yet: envbuild create horovod-ddl-wmlce --site summit --arch ppc64le --root /ccs/proj/envbuild/summit/ppc64le")
+end
+
 -- Two environments of envbuild exclude each other.
 family("envbuild")
 depends_on("ibm-wml-ce/1.6.2-5")

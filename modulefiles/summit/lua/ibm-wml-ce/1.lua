@@ -41,6 +41,10 @@ whatis("Category: deep learning environment")
 whatis("Description: IBM WMLCE of the site's module, with packages of one's own on top")
 whatis("Proved: rendered, nothing was run")
 
+if mode() == "load" and not isDir("/ccs/proj/envbuild/summit/ppc64le/ibm-wml-ce/not-locked") then
+  LmodError("ibm-wml-ce: planned, and not built yet: envbuild create ibm-wml-ce --site summit --arch ppc64le --root /ccs/proj/envbuild/summit/ppc64le")
+end
+
 -- Two environments of envbuild exclude each other.
 family("envbuild")
 depends_on("ibm-wml-ce/1.6.2-5")

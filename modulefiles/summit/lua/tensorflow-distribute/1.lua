@@ -28,6 +28,10 @@ whatis("Category: deep learning environment")
 whatis("Description: TensorFlow 2 with its own distribution strategies")
 whatis("Proved: rendered, nothing was run")
 
+if mode() == "load" and not isDir("/ccs/proj/envbuild/summit/ppc64le/tensorflow-distribute/not-locked") then
+  LmodError("tensorflow-distribute: planned, and not built yet: envbuild create tensorflow-distribute --site summit --arch ppc64le --root /ccs/proj/envbuild/summit/ppc64le")
+end
+
 -- Two environments of envbuild exclude each other.
 family("envbuild")
 depends_on("open-ce/1.10.0-py39-ibm")

@@ -65,6 +65,10 @@ whatis("Category: deep learning environment")
 whatis("Description: Horovod 0.28.1 for PyTorch, GPU operations by NCCL, CUDA of the site")
 whatis("Proved: rendered, nothing was run")
 
+if mode() == "load" and not isDir("/projects/envbuild/taurus-alpha/x86_64/horovod-cuda/not-locked") then
+  LmodError("horovod-cuda: planned, and not built yet: envbuild create horovod-cuda --site taurus-alpha --arch x86_64 --root /projects/envbuild/taurus-alpha/x86_64")
+end
+
 -- Two environments of envbuild exclude each other.
 family("envbuild")
 depends_on("modenv/hiera")

@@ -54,6 +54,10 @@ whatis("Category: deep learning environment")
 whatis("Description: The site's Horovod module for TensorFlow, loaded and proved")
 whatis("Proved: rendered, nothing was run")
 
+if mode() == "load" and not isDir("/projects/envbuild/taurus-alpha/x86_64/horovod-module/not-locked") then
+  LmodError("horovod-module: planned, and not built yet: envbuild create horovod-module --site taurus-alpha --arch x86_64 --root /projects/envbuild/taurus-alpha/x86_64")
+end
+
 -- Two environments of envbuild exclude each other.
 family("envbuild")
 depends_on("modenv/hiera")

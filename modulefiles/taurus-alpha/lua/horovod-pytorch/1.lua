@@ -70,6 +70,10 @@ whatis("Category: deep learning environment")
 whatis("Description: Horovod for PyTorch, all GPU operations over MPI")
 whatis("Proved: rendered, nothing was run")
 
+if mode() == "load" and not isDir("/projects/envbuild/taurus-alpha/x86_64/horovod-pytorch/not-locked") then
+  LmodError("horovod-pytorch: planned, and not built yet: envbuild create horovod-pytorch --site taurus-alpha --arch x86_64 --root /projects/envbuild/taurus-alpha/x86_64")
+end
+
 -- Two environments of envbuild exclude each other.
 family("envbuild")
 depends_on("modenv/hiera")

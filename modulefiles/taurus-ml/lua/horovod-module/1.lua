@@ -40,6 +40,10 @@ whatis("Category: deep learning environment")
 whatis("Description: The site's Horovod module for TensorFlow, loaded and proved")
 whatis("Proved: rendered, nothing was run")
 
+if mode() == "load" and not isDir("/projects/envbuild/taurus-ml/ppc64le/horovod-module/not-locked") then
+  LmodError("horovod-module: planned, and not built yet: envbuild create horovod-module --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le")
+end
+
 -- Two environments of envbuild exclude each other.
 family("envbuild")
 depends_on("modenv/ml")

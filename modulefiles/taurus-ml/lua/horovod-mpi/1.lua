@@ -64,6 +64,10 @@ whatis("Category: deep learning environment")
 whatis("Description: Horovod for TensorFlow, all GPU operations over MPI")
 whatis("Proved: rendered, nothing was run")
 
+if mode() == "load" and not isDir("/projects/envbuild/taurus-ml/ppc64le/horovod-mpi/not-locked") then
+  LmodError("horovod-mpi: planned, and not built yet: envbuild create horovod-mpi --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le")
+end
+
 -- Two environments of envbuild exclude each other.
 family("envbuild")
 depends_on("modenv/ml")

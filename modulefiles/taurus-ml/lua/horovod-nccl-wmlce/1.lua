@@ -60,6 +60,10 @@ whatis("Category: deep learning environment")
 whatis("Description: Horovod for TensorFlow and PyTorch in a conda environment of WMLCE, by NCCL")
 whatis("Proved: rendered, nothing was run")
 
+if mode() == "load" and not isDir("/projects/envbuild/taurus-ml/ppc64le/horovod-nccl-wmlce/not-locked") then
+  LmodError("horovod-nccl-wmlce: planned, and not built yet: envbuild create horovod-nccl-wmlce --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le")
+end
+
 -- Two environments of envbuild exclude each other.
 family("envbuild")
 depends_on("modenv/ml")

@@ -60,6 +60,10 @@ whatis("Category: deep learning environment")
 whatis("Description: Horovod for PyTorch in a conda environment, all GPU operations over MPI")
 whatis("Proved: rendered, nothing was run")
 
+if mode() == "load" and not isDir("/projects/envbuild/taurus-ml/ppc64le/horovod-pytorch-conda/not-locked") then
+  LmodError("horovod-pytorch-conda: planned, and not built yet: envbuild create horovod-pytorch-conda --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le")
+end
+
 -- Two environments of envbuild exclude each other.
 family("envbuild")
 depends_on("modenv/ml")

@@ -62,6 +62,10 @@ whatis("Category: deep learning environment")
 whatis("Description: Horovod for PyTorch, allreduce and broadcast by NCCL, MPI between nodes")
 whatis("Proved: rendered, nothing was run")
 
+if mode() == "load" and not isDir("/projects/envbuild/taurus-ml/ppc64le/horovod-pytorch-nccl/not-locked") then
+  LmodError("horovod-pytorch-nccl: planned, and not built yet: envbuild create horovod-pytorch-nccl --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le")
+end
+
 -- Two environments of envbuild exclude each other.
 family("envbuild")
 depends_on("modenv/ml")

@@ -75,6 +75,10 @@ whatis("Category: deep learning environment")
 whatis("Description: PyTorch 1.7.1 compiled from its git tree, and Horovod for it over MPI")
 whatis("Proved: rendered, nothing was run")
 
+if mode() == "load" and not isDir("/projects/envbuild/taurus-ml/ppc64le/pytorch-source/not-locked") then
+  LmodError("pytorch-source: planned, and not built yet: envbuild create pytorch-source --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le")
+end
+
 -- Two environments of envbuild exclude each other.
 family("envbuild")
 depends_on("modenv/ml")

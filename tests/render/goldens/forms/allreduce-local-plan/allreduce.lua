@@ -17,6 +17,10 @@ whatis("Category: deep learning environment")
 whatis("Description: An allreduce over MPI, and nothing else")
 whatis("Proved: rendered, nothing was run")
 
+if mode() == "load" and not isDir("/software/local/allreduce/abc") then
+  LmodError("allreduce: planned, and not built yet: envbuild create allreduce --site local --arch x86_64 --root /software/local")
+end
+
 -- Two environments of envbuild exclude each other.
 family("envbuild")
 pushenv("VIRTUAL_ENV", "/software/local/allreduce/abc")

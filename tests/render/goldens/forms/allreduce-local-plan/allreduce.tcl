@@ -18,10 +18,16 @@ module-whatis "Category: deep learning environment"
 module-whatis "Description: An allreduce over MPI, and nothing else"
 module-whatis "Proved: rendered, nothing was run"
 
+if {[module-info mode load] && ![file isdirectory "/software/local/allreduce/abc"]} {
+  puts stderr "allreduce: planned, and not built yet: envbuild create allreduce --site local --arch x86_64 --root /software/local"
+  break
+}
+
 # Module systems before Environment Modules 5.1 know neither family nor pushenv and depends-on:
-# there this conflicts with itself only, and unloading unsets what was set before.
+# there this conflicts with itself only, and unloading unsets what was set before. A family has the
+# place of a module of its name: envbuild is that of the tool.
 if {[info commands family] ne ""} {
-  family envbuild
+  family envbuild_environment
 } else {
   conflict "allreduce"
 }

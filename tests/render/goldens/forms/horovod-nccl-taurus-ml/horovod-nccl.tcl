@@ -70,10 +70,16 @@ module-whatis "Category: deep learning environment"
 module-whatis "Description: Horovod for TensorFlow, NCCL allreduce inside and MPI between nodes"
 module-whatis "Proved: rendered, nothing was run"
 
+if {[module-info mode load] && ![file isdirectory "/projects/envbuild/taurus-ml/ppc64le/horovod-nccl/not-locked"]} {
+  puts stderr "horovod-nccl: planned, and not built yet: envbuild create horovod-nccl --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le"
+  break
+}
+
 # Module systems before Environment Modules 5.1 know neither family nor pushenv and depends-on:
-# there this conflicts with itself only, and unloading unsets what was set before.
+# there this conflicts with itself only, and unloading unsets what was set before. A family has the
+# place of a module of its name: envbuild is that of the tool.
 if {[info commands family] ne ""} {
-  family envbuild
+  family envbuild_environment
 } else {
   conflict "horovod-nccl"
 }

@@ -1,0 +1,109 @@
+"""``envbuild module render``: the modulefiles that a site puts into its module trees."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+from .. import __version__
+from ..errors import UsageError
+from ..files import write_atomically
+from ..model.evidence import newest_passed, telling
+from ..model.outcome import ModuleTree
+from ..model.places import Dialect, check_path
+from ..record import read_all
+from ..render.modulefile import ToolModule, render_modulefile, render_tool_modulefile
+from ..render.subject import UnlockedPlan
+from ..root.environment_lock import read_lock
+from ..root.environments import places_of
+from ..target_tools.root import publish, registry
+from ..target_tools.root.layout import Home
+from .context import Context
+from .launch_requests import example, facts_of
+from .matrix import Matrix, Row, matrix
+from .options import MatrixOptions
+from .places import site_folder
+
+# What a module system takes for the file of NAME/NUMBER.
+_FILES: dict[Dialect, str] = {"lua": "{}.lua", "tcl": "{}"}
+
+
+def render_tree(options: MatrixOptions, output: Path, context: Context) -> ModuleTree:
+    """Write ``lua/`` and ``tcl/``: a module for each recipe, and envbuild's own.
+
+    What is published in the site's root is rendered from its lock, with its number and proof; what
+    is not, from its plan, as number 1: it refuses to be loaded until it is there.
+    """
+    planned = matrix(options, context)
+    check_path(str(planned.base))
+    _check_one_arch(planned)
+    published: list[str] = []
+    texts: dict[PurePosixPath, str] = {}
+    for row in planned.rows:
+        of_row, number = _texts(row, planned)
+        texts |= of_row
+        if number is not None:
+            published.append(f"{row.name}/{number}")
+    texts |= _of_the_tool(planned, _site_word(options, planned, context))
+    folder = context.path(output)
+    for name, text in texts.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, text)
+    written = tuple(sorted(map(str, texts)))
+    return ModuleTree(folder=str(folder), written=written, published=tuple(published))
+
+
+def _check_one_arch(planned: Matrix) -> None:
+    """Raise UsageError where modules of two architectures would have the same names."""
+    archs = sorted({row.arch for row in planned.rows})
+    if len(archs) > 1:
+        raise UsageError(
+            f"modules for {' and '.join(archs)} would have the same names",
+            f"name one, each with a tree of its own: --arch {archs[0]}",
+        )
+
+
+def _texts(row: Row, planned: Matrix) -> tuple[dict[PurePosixPath, str], int | None]:
+    """Return a row's modulefiles, and its number where it is published."""
+    loaded = row.loaded
+    if loaded is None:
+        raise UsageError(f"{row.word} has no plan for {row.arch}, so no module", "leave it out")
+    home = Home(planned.root(row.arch), row.name)
+    number = registry.default_number(home)
+    lock = evidence = None
+    if number is not None:
+        version = publish.find_version(home, number)
+        lock = read_lock(home, version)
+        proofs = newest_passed(read_all(home.evidence(version.id)).evidence)
+        evidence = telling(proofs) if proofs else None
+    source = lock or UnlockedPlan(loaded.planned)
+    places = places_of(home, version.id if number is not None else source.id())
+    shown = example(facts_of(source.plan, loaded))
+    texts = {
+        _file(dialect, row.name, str(number or 1)): render_modulefile(
+            source, places, number or 1, evidence, dialect, shown
+        )
+        for dialect in _FILES
+    }
+    return texts, number
+
+
+def _site_word(options: MatrixOptions, planned: Matrix, context: Context) -> str:
+    """Return what the site is called from any folder: its file, where the user named one."""
+    file = context.path(options.site or "")
+    return str(file) if file.is_file() else planned.site.name
+
+
+def _of_the_tool(planned: Matrix, site: str) -> dict[PurePosixPath, str]:
+    folder = site_folder(planned.base, planned.site)
+    archs = sorted({row.arch for row in planned.rows})
+    trees = tuple(planned.root(arch) / "modulefiles" for arch in archs)
+    tool = ToolModule(__version__, site, folder / "envbuild" / __version__, trees)
+    return {
+        _file(dialect, "envbuild", __version__): render_tool_modulefile(tool, dialect)
+        for dialect in _FILES
+    }
+
+
+def _file(dialect: Dialect, name: str, version: str) -> PurePosixPath:
+    return PurePosixPath(dialect, name, _FILES[dialect].format(version))
