@@ -30,7 +30,7 @@ def create(options: CreateOptions, context: Context) -> CreateResult | BundleRes
     before is as it was.
     """
     reading: Reading = "to lock anew" if options.relock else "to lock"
-    base = named_base(options, context)
+    base = named_base(options.base, options.choice, context)
     plan_inputs = load(options.choice, context, reading, base)
     name = options.target or default_target(plan_inputs.arch, platform.machine())
     check_choice("target", name, TARGETS)

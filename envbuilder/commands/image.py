@@ -27,26 +27,26 @@ from ..target_tools.root.layout import Home
 from .context import Context
 from .emulate import check_runs_here, system_of
 from .load import PlanInputs
-from .options import CreateOptions
+from .options import PlanOptions
 
 _BUILD = Step(id="image", title="build and prove in the base")
 _PACK = Step(id="pack", title="pack the image")
 _TEST = Step(id="test", title="test what was packed")
 
 
-def named_base(options: CreateOptions, context: Context) -> BaseImage | None:
+def named_base(named: Path | None, choice: PlanOptions, context: Context) -> BaseImage | None:
     """Return what the folder of ``--base`` holds; None where none is named.
 
     Raises UsageError for one that no image can begin with.
     """
-    if options.base is None:
+    if named is None:
         return None
-    if options.choice.site or options.choice.partition:
+    if choice.site or choice.partition:
         raise UsageError(
             "--base says what the image holds, and --site would too: take one of them",
             "--site names one that states a Debian (debian:), which the image then begins with",
         )
-    folder = context.path(options.base)
+    folder = context.path(named)
     return read_base(folder, context.knowledge.components, bases().programs)
 
 
@@ -90,10 +90,22 @@ class ImageRequest:
     def log(self) -> Path:
         return self.output / f"{self.name}.log"
 
-    @property
-    def base_name(self) -> str:
-        site = self.plan_inputs.site
-        return site.facts.os or site.name
+
+def image_definition(lock: Lock, plan_inputs: PlanInputs) -> str:
+    """Return the definition file of an image on a base, which is the site of the plan."""
+    return render_bundle_definition(lock, base_name(plan_inputs))
+
+
+def write_definition(lock: Lock, plan_inputs: PlanInputs, folder: Path) -> Path:
+    """Write what is built from into the folder that holds the bundle, and BASE or a link to it."""
+    file = folder / definition_file(lock)
+    file.write_text(image_definition(lock, plan_inputs), encoding="utf-8")
+    return file
+
+
+def base_name(plan_inputs: PlanInputs) -> str:
+    """Return what the system of a base is, for people."""
+    return plan_inputs.site.facts.os or plan_inputs.site.name
 
 
 def check_places(request: ImageRequest) -> None:
@@ -111,8 +123,7 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
     lock, scratch = request.lock, bundle.parent
     builder = find_builder(Host(context.environ))
     base = request.base.folder if request.base else system_of(request.plan_inputs, context)
-    definition = scratch / definition_file(lock)
-    definition.write_text(render_bundle_definition(lock, request.base_name), encoding="utf-8")
+    definition = write_definition(lock, request.plan_inputs, scratch)
     (scratch / BASE).symlink_to(base.resolve())
     request.log.unlink(missing_ok=True)
     root, packed = scratch / "root", scratch / request.image.name
@@ -135,7 +146,7 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
         environment=lock.plan.recipe,
         id=lock.id(),
         lock_sha256=lock.sha256(),
-        base=request.base_name,
+        base=base_name(request.plan_inputs),
         arch=lock.plan.arch,
         format=request.format,
         image=str(request.image),

@@ -264,6 +264,12 @@ class RenderOptions:
     locked: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Render just this lock: with its hashes.")
     ] = None
+    base: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Of image and def: the system that it begins with, as for image."
+        ),
+    ] = None
     size: JobSize = field(default_factory=JobSize)
     choice: PlanOptions
     root: RootOption = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from ..documents.patches import patch_files
 from ..errors import UsageError
 from ..files import write_atomically
 from ..model.base import Document
+from ..model.base_image import BUNDLE_FOLDER, BaseImage
 from ..model.entries import check_choice
 from ..model.places import Places
 from ..model.plan import Lock, Plan
+from ..render.bundle_image import BASE
 from ..render.container import render_image
 from ..render.image import make_image
 from ..render.subject import Renderable, Subject, UnlockedPlan
@@ -23,10 +26,11 @@ from ..root.environments import places_of
 from ..schedulers import SCHEDULERS
 from ..target_tools.root.layout import Home
 from .context import Context
+from .image import image_definition, named_base, write_definition
 from .launch_requests import facts_of, script_start
 from .load import PlanInputs, load
 from .lock import named_lock, new_lock
-from .options import RenderOptions
+from .options import CreateOptions, RenderOptions
 from .places import root_path
 from .texts import build_texts, forms, subject_of
 
@@ -55,6 +59,10 @@ class RenderResult(Document):
     left_out: dict[str, str] = Field(default_factory=dict)
 
 
+# Those that can begin with a folder: what ``envbuild image`` builds from.
+DEFINITION = "def"
+_ON_BASE = (IMAGE, DEFINITION)
+
 # What prepare() puts into a build folder beside the rendered files.
 _BESIDE = ("runtime/", "target_tools/")
 
@@ -74,6 +82,11 @@ def render(options: RenderOptions, context: Context) -> RenderResult:
             f"{named}: only a job has that, not the form {form}",
             f"say which job: {', '.join(f'--as {each}' for each in jobs)}",
         )
+    if options.base and form not in _ON_BASE:
+        raise UsageError(
+            f"--base is of an image that begins with a folder, not of the form {form}",
+            f"the forms for it: {', '.join(_ON_BASE)}",
+        )
     if form not in _FOLDERS:
         return _one(form, options, context)
     if options.output is None:
@@ -88,9 +101,19 @@ def render(options: RenderOptions, context: Context) -> RenderResult:
 
 
 def _one(name: str, options: RenderOptions, context: Context) -> RenderResult:
-    plan_inputs, subject = _subject(options, context)
+    base = named_base(options.base, options.choice, context)
+    plan_inputs, subject = _subject(options, context, base)
     form = _scheduler(plan_inputs) if name == JOB else name
-    text = forms()[form].render(subject)
+    if name == DEFINITION and _begins_with_folder(base, plan_inputs):
+        lock = subject.source
+        if not isinstance(lock, Lock):
+            raise UsageError(
+                "the definition file of an image on a base names the hashes of its lock",
+                f"--locked FILE has them; --as {IMAGE} makes a lock",
+            )
+        text = image_definition(lock, plan_inputs)
+    else:
+        text = forms()[form].render(subject)
     if options.output is None:
         return RenderResult(form=form, text=text)
     file = context.path(options.output)
@@ -126,8 +149,44 @@ def _all(options: RenderOptions, folder: Path, context: Context) -> RenderResult
     return RenderResult(form=ALL, written=tuple(sorted(texts)), left_out=left_out)
 
 
+def _begins_with_folder(base: BaseImage | None, plan_inputs: PlanInputs) -> bool:
+    """Whether ``envbuild image`` builds it: else an image begins with one of a registry."""
+    return base is not None or plan_inputs.site.debian is not None
+
+
+def _image_on_base(
+    base: BaseImage | None,
+    plan_inputs: PlanInputs,
+    options: RenderOptions,
+    folder: Path,
+    context: Context,
+) -> RenderResult:
+    """Write what ``envbuild image`` starts Apptainer on: definition, bundle, a link to the base."""
+    # lazy imports: what no other form needs
+    from ..targets import bundle
+    from .stages import CreateStages
+
+    given = _given(options, plan_inputs, context, with_runtime=True)
+    of = CreateOptions(choice=options.choice, output=folder)
+    stages = CreateStages(of, plan_inputs, context, given, base)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".envbuild-", dir=folder) as downloads:
+        lock = stages.lock(Path(downloads))
+        bundle.write(lock, folder / BUNDLE_FOLDER, stages, Path(downloads))
+    write_definition(lock, plan_inputs, folder)
+    if base:
+        (folder / BASE).symlink_to(base.folder.resolve())
+    else:
+        context.reporter.say(f"{folder / BASE} is still to be: a folder with the site's Debian")
+    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return RenderResult(form=IMAGE, written=tuple(sorted(map(str, paths))))
+
+
 def _image(options: RenderOptions, folder: Path, context: Context) -> RenderResult:
-    plan_inputs = load(options.choice, context, "to lock")
+    base = named_base(options.base, options.choice, context)
+    plan_inputs = load(options.choice, context, "to lock", base)
+    if _begins_with_folder(base, plan_inputs):
+        return _image_on_base(base, plan_inputs, options, folder, context)
     # Before any index is asked: is there an image of this at all?
     given = _given(options, plan_inputs, context, with_runtime=True)
     planned = given.plan if given else plan_inputs.planned
@@ -160,8 +219,10 @@ def _folder(options: RenderOptions, folder: Path, context: Context) -> RenderRes
 _FOLDERS = {ALL: _all, IMAGE: _image, FOLDER: _folder}
 
 
-def _subject(options: RenderOptions, context: Context) -> tuple[PlanInputs, Subject]:
-    plan_inputs = load(options.choice, context)
+def _subject(
+    options: RenderOptions, context: Context, base: BaseImage | None = None
+) -> tuple[PlanInputs, Subject]:
+    plan_inputs = load(options.choice, context, base=base)
     lock = _given(options, plan_inputs, context, with_runtime=False)
     source = lock or UnlockedPlan(plan_inputs.planned)
     return plan_inputs, _about(source, options, plan_inputs, context)

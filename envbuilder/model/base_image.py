@@ -7,6 +7,9 @@ from pathlib import Path
 
 from .site import Site, Snapshot
 
+# What an image is built from: the folder that holds the definition file has it.
+BUNDLE_FOLDER = "bundle"
+
 
 @dataclass(frozen=True)
 class BaseImage:

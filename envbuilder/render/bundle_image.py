@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..model.base_image import BUNDLE_FOLDER
 from ..model.plan import Lock
 from ..model.proofs import mpi_from, proofs_of
 from ..target_tools.root.layout import Home
@@ -42,6 +43,7 @@ def render_bundle_definition(lock: Lock, base_name: str) -> str:
         # A label's value ends with its line and is not quoted.
         labels=[(comment(key), line(value)) for key, value in labels(lock, base_name)],
         root=str(FOLDER),
+        source=BUNDLE_FOLDER,
         bundle=str(BUNDLE),
         prefix=str(home.prefix(identity)),
         build=str(home.build(identity)),

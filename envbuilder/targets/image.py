@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from ..model.base_image import BUNDLE_FOLDER
 from ..model.evidence import Tier
 from ..model.outcome import ImageResult
 from . import bundle
@@ -27,7 +28,7 @@ def make(stages: Stages) -> ImageResult:
     stages.check_image()
     stages.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".envbuild-", dir=stages.output) as scratch:
-        downloads, folder = Path(scratch) / "downloads", Path(scratch) / "image" / "bundle"
+        downloads, folder = Path(scratch) / "downloads", Path(scratch) / "image" / BUNDLE_FOLDER
         downloads.mkdir()
         lock = stages.lock(downloads)
         stages.check_image(lock)

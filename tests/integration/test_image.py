@@ -5,6 +5,7 @@ It takes minutes, so it runs when asked for: ``bash ci/test.sh -m long``.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -99,6 +100,25 @@ def test_lock_manifest_and_records_are_inside_and_beside(apptainer: str, built: 
         (beside / "lock.json", f"{home}.build/lock.json"),
     ):
         assert inside(apptainer, image, "cat", within).out == file.read_text()
+
+
+def test_info_reads_it_and_its_bill_of_materials(envbuild: Envbuild, built: Path) -> None:
+    image, beside = only(built, "*.sif"), only(built, "*.evidence")
+    told = envbuild("info", image)
+    assert told.code == 0, told.text
+    assert "sif, for x86_64" in told.out
+    assert "passed: several ranks, 2 ranks" in told.out
+    for form, file in (("cyclonedx", "sbom.cdx.json"), ("provenance", "provenance.intoto.json")):
+        assert envbuild("info", image, "--as", form).out == (beside / file).read_text()
+    bill = json.loads((beside / "sbom.cdx.json").read_text())
+    licences = {each["name"]: each.get("licenses") for each in bill["components"]}
+    assert licences["numpy"], "as the installed package states it"
+    artifacts = json.loads((beside / "lock.json").read_text())["artifacts"]
+    digests = (each["hashes"][0]["content"] for each in bill["components"] if "hashes" in each)
+    assert set(digests) == {each["sha256"] for each in artifacts}
+    [subject] = json.loads((beside / "image.provenance.intoto.json").read_text())["subject"]
+    sha256 = hashlib.sha256(image.read_bytes()).hexdigest()
+    assert (subject["name"], subject["digest"]["sha256"]) == (image.name, sha256)
 
 
 def test_a_sandbox_is_a_root_that_envbuild_knows(

@@ -1,0 +1,112 @@
+"""``render --as image`` writes what ``envbuild image`` builds from, byte for byte."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from envbuilder.cli import app
+from envbuilder.commands import stages
+from envbuilder.commands.context import Context
+from envbuilder.model.plan import Lock, Plan
+from tests.debian_system import system
+from tests.made_up_files import locked
+
+# Nothing in it depends on the Python.
+pytestmark = pytest.mark.thorough
+
+# It keeps what it is to build from, and builds nothing.
+APPTAINER = (
+    '#!/bin/sh\nfor last; do :; done\ncp -a . "$KEPT"\necho "$last" >"$KEPT.named"\nexit 1\n'
+)
+
+
+def run(*words: object) -> Result:
+    done = CliRunner().invoke(app, [*map(str, words)], env={"COLUMNS": "80", "ENVBUILD_SITE": None})
+    assert "Traceback" not in done.output
+    return done
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return system(tmp_path / "base system")
+
+
+@pytest.fixture
+def lock(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A lock of made-up files for that base; whatever fetches a file of it writes its name."""
+
+    def fetch(build: Path, context: Context) -> None:
+        (build / "wheelhouse").mkdir(exist_ok=True)
+        found = Lock.model_validate_json((build / "lock.json").read_text(encoding="utf-8"))
+        for each in found.wheelhouse:
+            (build / "wheelhouse" / each.filename).write_text(each.filename, encoding="utf-8")
+
+    def obtain(plan_inputs: object, planned: Plan, *_: object) -> Lock:
+        return locked(planned)
+
+    monkeypatch.setattr(stages, "_fetch", fetch)
+    monkeypatch.setattr(stages, "obtain_lock", obtain)
+    done = run("render", "allreduce", "--as", "image", "--base", base, "-o", tmp_path / "first")
+    assert done.exit_code == 0, done.stderr
+    return tmp_path / "first" / "bundle" / "build" / "lock.json"
+
+
+def files(folder: Path) -> dict[str, bytes | str]:
+    """Return the contents of files, and where links lead."""
+    return {
+        str(path.relative_to(folder)): str(path.readlink())
+        if path.is_symlink()
+        else path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_symlink() or path.is_file()
+    }
+
+
+def test_the_same_bytes(
+    base: Path, lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "tools" / "apptainer"
+    program.parent.mkdir()
+    program.write_text(APPTAINER)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("KEPT", str(tmp_path / "kept"))
+    words = ("allreduce", "--base", base, "--locked", lock, "--output")
+    built = run("image", *words, tmp_path / "images")
+    assert built.exit_code == 5, built.stderr
+    rendered = run("render", "--as", "image", *words, tmp_path / "rendered")
+    assert rendered.exit_code == 0, rendered.stderr
+    kept = files(tmp_path / "kept")
+    assert files(tmp_path / "rendered") == kept == files(tmp_path / "first")
+    assert kept["base"] == str(base)
+    assert (tmp_path / "kept.named").read_text() == "allreduce.def\n"
+    printed = run("render", "--as", "def", "--base", base, "--locked", lock, "allreduce")
+    assert printed.stdout.encode() == kept["allreduce.def"]
+
+
+def test_what_a_base_cannot_be_for(base: Path, lock: Path, tmp_path: Path) -> None:
+    for form in ("dockerfile", "lua", "all"):
+        done = run("render", "allreduce", "--as", form, "--base", base, "-o", tmp_path / "x")
+        assert done.exit_code == 2
+        assert f"not of the form {form}" in done.stderr.replace("\n", " ")
+    done = run("render", "allreduce", "--as", "def", "--base", base)
+    assert done.exit_code == 2
+    assert "names the hashes of its lock" in done.stderr
+    done = run("render", "allreduce", "--as", "image", "--base", base)
+    assert done.exit_code == 2
+    assert "say where to with --output" in done.stderr.replace("\n", " ")
+
+
+def test_a_site_that_states_a_debian_begins_with_it(lock: Path, tmp_path: Path) -> None:
+    words = ("allreduce", "--site", "debian-ppc64le", "--arch", "ppc64le")
+    done = run("render", *words, "--as", "image", "-o", tmp_path / "ppc")
+    assert done.exit_code == 0, done.stderr
+    text = (tmp_path / "ppc" / "allreduce.def").read_text()
+    assert "Bootstrap: localimage\nFrom: base\n" in text
+    found = json.loads((tmp_path / "ppc" / "bundle" / "bundle.json").read_text())
+    assert (found["site"], found["arch"]) == ("debian-ppc64le", "ppc64le")
+    assert "base is still to be: a folder with the site's Debian" in done.stderr.replace("\n", " ")
