@@ -20,6 +20,7 @@ _GROUND: Mapping[str, frozenset[str]] = {
     "data": frozenset(),
     "errors": frozenset({"target_tools"}),
     "files": frozenset({"target_tools"}),
+    "redaction": frozenset({"target_tools"}),
     "text": frozenset(),
     "model": frozenset({"errors", "target_tools", "text"}),
     "process": frozenset({"errors", "target_tools"}),

@@ -260,6 +260,46 @@ def hang(
     session.report.show(value, views.hang(value, everything=everything))
 
 
+@command(verbs, example="report /scratch/me/venv --log job-17.out")
+def report(
+    session: Session,
+    environment: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PATH|NAME[/N]",
+            help="An environment, to be validated. Else the one that is active in this shell.",
+            show_default=False,
+            autocompletion=environment_names,
+        ),
+    ] = None,
+    logs: Annotated[
+        list[str] | None, typer.Option("--log", metavar="LOG", help="A log; may be repeated.")
+    ] = None,
+    root: RootOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Else one here, named by the time."),
+    ] = None,
+) -> None:
+    """Write one file for the support desk: machine, environment, logs; without secrets.
+
+    What doctor, validate and diagnose say, variables that matter, and the ends of the logs.
+    Passwords, tokens and the like, and the user's name, are left out.
+    """
+    from ..commands import support as run
+    from ..views import support as views
+
+    path = run.place(output, session.context)
+    with session.context.reporter.working("looking at the machine and the environment"):
+        facts = run.gather(environment, root, logs or (), session.context)
+    text = views.report(
+        *(facts.head, facts.machine, facts.validation, facts.diagnosis),
+        *(facts.variables, facts.tails),
+    )
+    value = run.write(text, path, facts, session.context)
+    session.report.show(value, views.written(value))
+
+
 @command(verbs, example="diff allreduce/1 live --root /scratch/me/env")
 def diff(
     session: Session,
