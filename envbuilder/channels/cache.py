@@ -24,14 +24,23 @@ LIFETIME = timedelta(hours=1)
 Rows = Mapping[str, Mapping[str, tuple[CondaPackage, ...]]]
 """Packages by channel and component."""
 
-_ROWS: TypeAdapter[Rows] = TypeAdapter(Rows)
+
+@dataclass(frozen=True)
+class Contents:
+    """What channels hold, and the URL at which each was read."""
+
+    packages: Rows
+    served: Mapping[str, str]
+
+
+_CONTENTS: TypeAdapter[Contents] = TypeAdapter(Contents)
 
 
 @dataclass(frozen=True)
-class CachedRows:
+class CachedContents:
     """What was read, and how long ago."""
 
-    rows: Rows
+    contents: Contents
     age: timedelta
 
     @property
@@ -57,29 +66,32 @@ class ChannelCache:
 
     def file(
         self,
-        urls: Mapping[str, str],
+        urls: Mapping[str, Sequence[str]],
         arch: Arch,
         names: Mapping[str, object],
         virtual: Sequence[VirtualPackage],
     ) -> Path:
-        """Return where the rows of these channels are kept. *names*: what was asked for in each."""
+        """Return where the contents of these channels are kept.
+
+        *urls*: where each can be read. *names*: what was asked for in each.
+        """
         asked = [__version__, [*urls.items()], arch, names, [*virtual]]
         request = json.dumps(asked, sort_keys=True)
         return self.folder / f"channels-{sha256_text(request)}.json"
 
-    def find(self, file: Path) -> CachedRows | None:
+    def find(self, file: Path) -> CachedContents | None:
         """Return what is kept in a file; None where that is nothing, not whole or not ours."""
         if distrust(file):
             return None  # who may choose versions chooses what is installed
         try:
             written = datetime.fromtimestamp(file.stat().st_mtime, self.now.tzinfo)
-            rows = _ROWS.validate_json(file.read_bytes())
+            contents = _CONTENTS.validate_json(file.read_bytes())
         except (OSError, ValidationError, OverflowError):
             return None
-        return CachedRows(rows, self.now - written)
+        return CachedContents(contents, self.now - written)
 
-    def store(self, file: Path, rows: Rows) -> None:
+    def store(self, file: Path, contents: Contents) -> None:
         """Keep what was read; where it cannot be kept, it is read again."""
         with contextlib.suppress(OSError):
             make_folder(file.parent)
-            files.write_atomically(file, _ROWS.dump_json(rows, by_alias=True).decode())
+            files.write_atomically(file, _CONTENTS.dump_json(contents, by_alias=True).decode())

@@ -12,10 +12,12 @@ from ..model.channels import NOARCH, SUBDIRS, Channel, CondaPackage, VirtualPack
 from ..model.knowledge import Component
 from ..model.recipe import Arch
 from ..model.site import PlainVersion
-from .cache import ChannelCache, Rows
+from .cache import ChannelCache, Contents
 from .engine import Engine, EngineError
 
 Records = Iterable[Mapping[str, Any]]
+Urls = Mapping[str, Sequence[str]]
+"""Where each channel can be read, in the order in which that is tried."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,12 @@ def read_channels(
     engine: Engine,
     cached: Cached | None = None,
     virtual: Sequence[VirtualPackage] = (),
+    copies: Urls | None = None,
 ) -> dict[str, Channel]:
-    """Return the channels with what they hold, in the order in which they are given.
+    """Return the channels with what they hold and where they were read, in the order given.
 
-    *channels*: by name, each with the URL to read it at. What packages are called that have another
+    *channels*: by name, each with its own URL; *copies* are read in place of it, the first one that
+    can be. What packages are called that have another
     name there than elsewhere is taken from what is recorded. *cached*: what was read before is
     taken while it is young, but of channels that are folders, and whatever its age where one cannot
     be read. *virtual*: what the target has; builds that need what it lacks are left out, unless
@@ -46,62 +50,76 @@ def read_channels(
     was, MissingToolError without py-rattler.
     """
     names = {name: _names(each, components) for name, each in channels.items()}
+    urls = {name: (copies or {}).get(name) or (each.url,) for name, each in channels.items()}
     if cached is None:
-        return _with(channels, _read(channels, names, arch, engine, virtual))
-    urls = {name: each.url for name, each in channels.items()}
+        return _with(channels, _read(urls, names, arch, engine, virtual, lambda _: None))
     file = cached.cache.file(urls, arch, names, virtual)
     kept, which = cached.cache.find(file), ", ".join(channels)
-    in_network = all(not each.url.startswith("file:") for each in channels.values())
+    in_network = not any(url.startswith("file:") for each in urls.values() for url in each)
     if kept and kept.young and in_network and not cached.anew:
         cached.say(f"the conda channels {which} are as they were read {kept.age_text()}")
-        return _with(channels, kept.rows)
+        return _with(channels, kept.contents)
     try:
-        rows = _read(channels, names, arch, engine, virtual)
+        contents = _read(urls, names, arch, engine, virtual, cached.warn)
     except BuildError as error:
         if kept is None:
             raise
         cached.warn(f"{error}; planned as it was read {kept.age_text()}")
-        return _with(channels, kept.rows)
-    cached.cache.store(file, rows)
-    return _with(channels, rows)
+        return _with(channels, kept.contents)
+    cached.cache.store(file, contents)
+    return _with(channels, contents)
 
 
-def _with(channels: Mapping[str, Channel], rows: Rows) -> dict[str, Channel]:
+def _with(channels: Mapping[str, Channel], read: Contents) -> dict[str, Channel]:
     return {
-        name: each.model_copy(update={"packages": dict(rows.get(name, {}))})
+        name: each.model_copy(
+            update={
+                "url": read.served.get(name, each.url),
+                "packages": dict(read.packages.get(name, {})),
+            }
+        )
         for name, each in channels.items()
     }
 
 
 def _read(
-    channels: Mapping[str, Channel],
+    urls: Urls,
     names: Mapping[str, Mapping[str, list[str]]],
     arch: Arch,
     engine: Engine,
     virtual: Sequence[VirtualPackage],
-) -> Rows:
+    warn: Callable[[str], None],
+) -> Contents:
     request = {
         "do": "read",
-        "channels": [each.url for each in channels.values()],
+        "channels": [[*each] for each in urls.values()],
         "platforms": [SUBDIRS[arch], NOARCH],
         "names": sorted({name for each in names.values() for name in each}),
         "virtual": [list(each) for each in virtual],
     }
     try:
-        records = engine.records(request)
+        answer = engine.answer(request)
     except EngineError as error:
-        which = [*channels][error.channel or 0]
+        which = [*urls][error.channel or 0]
         raise BuildError(
             f"the conda channel {which} cannot be read: {error}",
             "a copy that the site keeps is named in the site file: channels: {NAME: URL}",
         ) from error
-    by_url: dict[str, list[Mapping[str, Any]]] = {}
-    for each in records:
-        by_url.setdefault(each["channel"], []).append(each)
-    return {
-        name: _rows(by_url.get(each.url.rstrip("/"), ()), names[name], arch)
-        for name, each in channels.items()
+    of_channel: dict[int, list[Mapping[str, Any]]] = {}
+    for each in answer["records"]:
+        of_channel.setdefault(each["number"], []).append(each)
+    served = {
+        name: each[number]
+        for (name, each), number in zip(urls.items(), answer["served"], strict=True)
     }
+    for each in answer["failed"]:
+        name = [*urls][each["channel"]]
+        warn(f"the conda channel {name} is read at {served[name]}: {each['text']}")
+    packages = {
+        name: _rows(of_channel.get(number, ()), names[name], arch)
+        for number, name in enumerate(urls)
+    }
+    return Contents(packages, served)
 
 
 def _names(channel: Channel, components: Mapping[str, Component]) -> dict[str, list[str]]:

@@ -41,14 +41,18 @@ class Engine:
     cache: Path
 
     def records(self, request: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return the records that a request asks for.
+        """Return the records that a request asks for. Raises as ``answer`` does."""
+        return list(self.answer(request)["records"])
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to a request.
 
         Raises EngineError, MissingToolError without py-rattler, BuildError where it ends badly.
         """
         answer = self._answer({**request, "cache": str(self.cache)})
         error = answer.get("error")
         if error is None:
-            return list(answer["records"])
+            return answer
         if error["kind"] == "missing":
             raise missing(error["text"])
         raise EngineError(error["kind"], error["text"], error.get("channel"))

@@ -35,15 +35,10 @@ def with_channels(inputs: PlanInputs, context: Context, reading: Reading) -> Kno
     knowledge, copies = inputs.knowledge.value, inputs.site.channels
     if not inputs.backend.TRAITS.channels:
         return knowledge
-    wanted = {
-        name: channel.model_copy(update={"url": copies.get(name, channel.url)})
-        for name, channel in knowledge.channels.items()
-        if name in inputs.recipe.value.channels
-    }
     to_read = {
-        name: wanted[name]
+        name: knowledge.channels[name]
         for name in inputs.recipe.value.channels
-        if reading != "to plan" or name in copies or _is_unknown(wanted[name])
+        if reading != "to plan" or name in copies or _is_unknown(knowledge.channels[name])
     }
     if not to_read:
         return knowledge
@@ -57,6 +52,7 @@ def with_channels(inputs: PlanInputs, context: Context, reading: Reading) -> Kno
             engine(context),
             cached,
             virtual_packages(inputs),
+            copies,
         )
     return knowledge.model_copy(update={"channels": {**knowledge.channels, **read}})
 

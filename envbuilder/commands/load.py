@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, get_args
 
 from .. import data, sources
 from ..backends import Backend, backend, prefix_parts
+from ..documents.channels import settle_channels
 from ..documents.for_arch import for_arch
 from ..documents.knowledge_cache import LoadedKnowledge
 from ..documents.library import find
@@ -141,12 +142,15 @@ def load(
     if profile:
         check_is_there(profile, chosen.site, snapshot, knowledge)
     recipe = _waiving(recipe, choice.waivers(), knowledge)
+    loaded = context.loaded_knowledge
+    if recipe.value.channels:
+        recipe, chosen, loaded = settle_channels(recipe, chosen, loaded, context.reporter.say)
     source = recipe.value.runtime.source
     return PlanInputs(
         recipe=recipe,
         chosen=chosen,
         arch=arch,
-        knowledge=context.loaded_knowledge,
+        knowledge=loaded,
         snapshot=snapshot,
         snapshot_sha256=digest,
         runtime_source=(recipe.path.parent / source).resolve() if source else data.RUNTIME,
@@ -190,11 +194,11 @@ def plan(
     verbose: bool = False,
 ) -> Plan:
     """Resolve and plan; pure from here on, *refused* holds the pins that the index lacks."""
-    return plan_of(loaded, resolve(request(loaded, refused), verbose))
+    return plan_of(loaded, resolve(request(loaded, refused), verbose), loaded.offered)
 
 
-def plan_of(loaded: PlanInputs, resolution: Resolution) -> Plan:
-    """Return the plan of components that are decided."""
+def plan_of(loaded: PlanInputs, resolution: Resolution, offered: Knowledge | None = None) -> Plan:
+    """Return the plan of components that are decided. *offered*: with the channels as read."""
     return make_plan(
         PlanRequest(
             recipe=loaded.recipe.value,
@@ -209,6 +213,7 @@ def plan_of(loaded: PlanInputs, resolution: Resolution) -> Plan:
             api_launcher=api_launcher,
             patches=patches_of(resolution.builds, loaded.folders),
             profile=loaded.profile,
+            offered=offered,
         )
     )
 

@@ -393,7 +393,7 @@ def _fetch(build: Path, context: Context) -> None:
       fi
       if [[ -e conda.txt ]]; then
         mkdir -p conda-packages
-        "$1" -B target_tools fetch conda.txt conda-packages </dev/null
+        "$1" -B target_tools fetch --mirrors conda.json conda.txt conda-packages </dev/null
       fi
     """
     (build / "wheelhouse").mkdir(exist_ok=True)

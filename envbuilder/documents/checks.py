@@ -15,7 +15,10 @@ from .tree import Items, Node, Pairs, Scalar, find
 _PACKAGES_HINT = (
     "a package that envbuild need not know goes under 'packages:', as a pip requirement"
 )
-_CHANNELS_HINT = "a folder of your own can record it, in knowledge/versions.yaml, under channels:"
+_CHANNELS_HINT = (
+    "write its URL or folder; or record it in knowledge/versions.yaml of a folder of your own, "
+    "under channels:"
+)
 _FLAGS_HINT = "what programs read when they run goes under 'env:'"
 OWN_COMPONENTS_HINT = (
     "a folder of your own can add it, in knowledge/components.yaml: see docs/recipes.md"
@@ -74,8 +77,10 @@ def names_are_known(root: Pairs, knowledge: Knowledge) -> Iterator[Problem]:
         if component and isinstance(value, Scalar):
             there = [name for name in (component.pip, *component.pip_variants) if name]
             yield from _is_one_of(there, value, f"distribution of {key.text}")
-    for name in (*_items(root, "channels"), *(key for key, _ in _pairs(root, "channels"))):
-        if isinstance(name, Scalar):
+    listed = (*_items(root, "channels"), *_items(root, "channel-order"))
+    for name in (*listed, *(key for key, _ in _pairs(root, "channels"))):
+        # What is no name is a URL or a folder, and may be anybody's.
+        if isinstance(name, Scalar) and "/" not in name.text:
             yield from _is_one_of(knowledge.channels, name, "conda channel", _CHANNELS_HINT)
     package = find(root, ("runtime", "package"))
     of = package.text if isinstance(package, Scalar) else ""

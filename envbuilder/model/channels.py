@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from .base import Day, Document, GitCommit, Line, Name, VariableName
-from .recipe import Arch, CleanUrl, GitUrl
+from .recipe import Arch, ChannelUrl, GitUrl
 from .site import Origin, PlainVersion
 
 SUBDIRS: Mapping[Arch, str] = {
@@ -27,6 +27,11 @@ CHANNEL_ORIGINS: frozenset[Origin] = frozenset({"conda"})
 def package_name(locator: str) -> str:
     """Return what a channel calls a package, *locator* being CHANNEL/NAME."""
     return locator.rpartition("/")[2]
+
+
+def channel_name(locator: str) -> str:
+    """Return the channel of a package, *locator* being CHANNEL/NAME. A channel may be a URL."""
+    return locator.rpartition("/")[0]
 
 
 def match_spec(locator: str, version: str) -> str:
@@ -87,8 +92,13 @@ class Licence(Document):
 class Channel(Document):
     """A conda channel, and what it was found to hold on the day *recorded*."""
 
-    url: CleanUrl
+    url: ChannelUrl
     recorded: Day
     sources: tuple[Line, ...] = Field(min_length=1)
     licence: Licence | None = None
     packages: dict[Name, tuple[CondaPackage, ...]]
+
+
+def unrecorded(url: str) -> Channel:
+    """Return a channel that a recipe names by its URL, of which nothing is recorded."""
+    return Channel(url=url, recorded="0001-01-01", sources=("the recipe",), packages={})

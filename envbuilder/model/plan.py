@@ -16,7 +16,7 @@ from .base import (
 )
 from .decisions import lock_sha256
 from .entries import BackendName
-from .recipe import AdvisoryId, Alias, Arch, Beside, CleanUrl, Profile, Severity, Smoke
+from .recipe import AdvisoryId, Alias, Arch, Beside, ChannelName, CleanUrl, Profile, Severity, Smoke
 from .site import AbsolutePath, Launcher, ModuleSystem, Origin, PlainVersion
 
 
@@ -180,10 +180,20 @@ class Step(Document, extra="ignore"):
 
 
 class PlanChannel(Document):
-    """A conda channel that packages come from. ``accept``: what a user must have set before."""
+    """A conda channel that packages come from. ``accept``: what a user must have set before.
 
-    name: Name
+    ``name``: as it is recorded, or its URL. ``url``: where it was read.
+    """
+
+    name: ChannelName
     url: CleanUrl
+    canonical: CleanUrl | None = Field(
+        default=None, description="The channel's own URL, where a copy of the site was read."
+    )
+    mirrors: tuple[CleanUrl, ...] = Field(
+        default=(),
+        description="The site's other copies, asked for what the one that was read lacks.",
+    )
     accept: dict[VariableName, Line] = Field(default_factory=dict)
     licence: Line | None = None
 

@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from ..target_tools.names import without_credentials
 from .base import Document, Line, ModuleName, Name, VariableName, spelt
 from .entries import BackendName, entries_of
 from .ranges import VersionRange, check_range, refuse_arbitrary_equality
@@ -55,6 +56,42 @@ def _without_credentials(url: str) -> str:
 
 
 CleanUrl = Annotated[IndexUrl, AfterValidator(_without_credentials)]
+
+_CHANNEL_URL = r"(?:https?|file)://[^\s'\"`$\\<>|;&]+|/[A-Za-z0-9._~@+,=:/-]+"
+
+
+def _channel(text: str) -> str:
+    if text.startswith("/"):
+        return f"file://{text.rstrip('/')}"
+    if "://" not in text:
+        return text
+    if without_credentials(text) != text:
+        raise ValueError("credentials do not belong in a document: use ~/.netrc or a keyring")
+    return text.rstrip("/")
+
+
+ChannelUrl = Annotated[
+    str,
+    spelt(
+        f"^({_CHANNEL_URL})$",
+        "an http, https or file URL without spaces, quotes or shell characters, or the path of a "
+        "folder",
+        500,
+    ),
+    AfterValidator(_channel),
+]
+"""Where a conda channel lies: a URL, without a slash at its end; a folder's path becomes one."""
+
+ChannelName = Annotated[
+    str,
+    spelt(
+        f"^([a-z0-9]+(?:[._+-][a-z0-9]+)*|{_CHANNEL_URL})$",
+        "the name of a recorded channel, an http, https or file URL, or the path of a folder",
+        500,
+    ),
+    AfterValidator(_channel),
+]
+"""A conda channel by the name under which it is recorded, or by its URL."""
 
 
 def _without_password(url: str) -> str:
@@ -326,10 +363,10 @@ class Recipe(Document):
         description="Package indexes, first one first, instead of pip's configured ones.",
     )
     find_links: tuple[CleanUrl, ...] = ()
-    channels: Annotated[tuple[Name, ...], _once("channel")] = Field(
+    channels: Annotated[tuple[ChannelName, ...], _once("channel")] = Field(
         default=(),
-        description="For the backend conda: the recorded channels that packages come from, first "
-        "one first.",
+        description="For the backend conda: the channels that packages come from, first one first, "
+        "by the names of recorded ones, by URLs or as folders.",
     )
     runtime: Runtime = Runtime()
     smoke: Smoke = Smoke()

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from .base import Day, Document, Line, ModuleName, Name, Sha256, spelt
 from .entries import LauncherName, SchedulerName
-from .recipe import Arch, CleanUrl
+from .recipe import Arch, ChannelName, ChannelUrl, CleanUrl
 
 ModuleSystem = Literal["lmod", "tcl", "none"]
 Origin = Literal["module", "system", "conda", "pip", "build"]
@@ -188,6 +188,21 @@ class SiteCI(Document):
     prove: Runner = Field(default=Runner(), description="Where ranks are started.")
 
 
+def _listed(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+_MIRROR = {"type": "string", "minLength": 1, "maxLength": 500}
+
+Mirrors = Annotated[
+    tuple[ChannelUrl, ...],
+    Field(min_length=1),
+    BeforeValidator(_listed),
+    WithJsonSchema({"anyOf": [_MIRROR, {"type": "array", "items": _MIRROR, "minItems": 1}]}),
+]
+"""Copies of a conda channel, the first one first; one alone may be written without a list."""
+
+
 class Site(Document):
     """Where: architectures, module system, interpreters, launcher, places and mirrors."""
 
@@ -233,8 +248,15 @@ class Site(Document):
     ci: SiteCI = Field(default=SiteCI(), description="Runners of the pipelines of envbuild ci.")
     pip_indexes: tuple[CleanUrl, ...] = ()
     find_links: tuple[CleanUrl, ...] = ()
-    channels: dict[Name, CleanUrl] = Field(
-        default_factory=dict, description="Copies that the site keeps of recorded conda channels."
+    channels: dict[ChannelName, Mirrors] = Field(
+        default_factory=dict,
+        description="Copies that the site keeps of conda channels: one URL or folder, or several "
+        "that are tried in this order.",
+    )
+    channel_order: tuple[ChannelName, ...] = Field(
+        default=(),
+        description="The order of a recipe's conda channels here; those that are not named keep "
+        "theirs, behind these.",
     )
 
 

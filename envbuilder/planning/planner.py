@@ -31,7 +31,8 @@ class PlanRequest(NamedTuple):
     """What a plan is made of, all of it decided before.
 
     ``backend``: of the recipe's. ``own_launcher`` returns what an MPI (its component) brings to
-    start its ranks, ``api_launcher`` what the programs of an API bring.
+    start its ranks, ``api_launcher`` what the programs of an API bring. ``offered``: what is
+    known, with the conda channels as they were read; None: none was.
     """
 
     recipe: Recipe
@@ -46,6 +47,7 @@ class PlanRequest(NamedTuple):
     api_launcher: ApiLauncher
     patches: tuple[Patch, ...] = ()
     profile: Profile | None = None
+    offered: Knowledge | None = None
 
 
 def make_plan(request: PlanRequest) -> Plan:
@@ -151,13 +153,19 @@ def _modules(request: PlanRequest) -> Modules:
 
 
 def _channels(request: PlanRequest) -> Iterator[PlanChannel]:
-    """Yield the recipe's channels, each where the site keeps its copy of it."""
+    """Yield the recipe's channels, each where it was read: the site may keep copies of it."""
+    offered = request.offered or request.knowledge
     for name in request.recipe.channels:
         channel = request.knowledge.channels[name]
-        licence = channel.licence
+        licence, copies = channel.licence, request.site.channels.get(name, ())
+        read = offered.channels[name].url
+        # Where none was read, the first one is what would be asked first.
+        url = read if read in copies or not copies else copies[0]
         yield PlanChannel(
             name=name,
-            url=request.site.channels.get(name, channel.url),
+            url=url,
+            canonical=channel.url if url != channel.url else None,
+            mirrors=tuple(each for each in copies if each != url),
             accept={licence.variable: licence.value} if licence else {},
             licence=licence.summary if licence else None,
         )

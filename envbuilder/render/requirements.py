@@ -87,9 +87,11 @@ def conda_files(lock: Lock) -> Mapping[str, str]:
         }
         for each in packages
     ]
+    mirrors = {each.url: [*each.mirrors] for each in lock.plan.channels if each.mirrors}
+    said = {"platform": SUBDIRS[lock.plan.arch], "packages": known}
     return {
         "conda.txt": _urls(packages),
-        "conda.json": canonical_json({"platform": SUBDIRS[lock.plan.arch], "packages": known}),
+        "conda.json": canonical_json({**said, **({"mirrors": mirrors} if mirrors else {})}),
     }
 
 

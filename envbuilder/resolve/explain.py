@@ -8,6 +8,7 @@ from itertools import islice
 
 from ..errors import KnownBadError, NoSolutionError, Place, Problem
 from ..model import matching
+from ..model.channels import channel_name, package_name
 from ..model.conda_order import conda_matches
 from ..model.knowledge import Advisory, Row
 from ..model.module_variants import loaded_as
@@ -262,7 +263,7 @@ def _hidden(request: Request, component: str, constraint: str) -> Iterator[str]:
         if each.hidden_by and conda_matches(each.package.version, constraint):
             versions.setdefault((each.locator, each.hidden_by), []).append(each.package.version)
     for (locator, by), those in versions.items():
-        channel, _, name = locator.partition("/")
+        channel, name = channel_name(locator), package_name(locator)
         yield (
             f"channel {channel} has {name} {', '.join(those[:3])}, which channel {by} hides: it "
             f"comes first and has {name} as well"

@@ -4,12 +4,15 @@
     python -I target_tools conda-engine link [--as PATH] PREFIX CACHE LIST FOLDER
     python -I target_tools conda-engine here
 
-answer: REQUEST is a file with a JSON object: what to ``do``, *channels* (URLs, the first one
-first), *platforms* (subdirs), *names* of packages, *virtual*, [name, version, build] of each
-virtual package of the target, and *cache*, a folder.
+answer: REQUEST is a file with a JSON object: what to ``do``, *channels*, the first one first (to
+solve: URLs; to read: of each the URLs of its copies, the first one first), *platforms* (subdirs),
+*names* of packages, *virtual*, [name, version, build] of each virtual package of the target, and
+*cache*, a folder.
   read: which packages of these names are there? Of each also *pythons*: the series of Python there
       that it admits; without that key it asks for none. *unmet*: its needs that the target's
-      virtual packages do not meet; without that key there are none.
+      virtual packages do not meet; without that key there are none. *number*: of its channel.
+      ANSWER also has *served*, for each channel the number of the copy that was read, and
+      *failed*, the copies before them that could not be: *channel*, a number, and *text*.
   solve: which packages fit together? *constraints* (MatchSpecs) hold for the names and for what
       they need.
 ANSWER then holds ``records``, or ``error``: its ``kind``, ``text`` and, where it is known, the
@@ -38,12 +41,17 @@ KEYS = ("name", "version", "build", "build_number", "subdir", "md5", "sha256", "
 SOLVE_MINUTES = 20
 
 
+def clean(text):
+    """Return a text without the credentials of the URLs in it."""
+    return " ".join(without_credentials(word) for word in text.split(" "))
+
+
 class RequestError(Exception):
     """What cannot be answered; its *kind* tells the one who asked what it means."""
 
     def __init__(self, kind, text, channel=None):
         """Keep them; no credentials of URLs. *channel*: the number of the one it is about."""
-        super().__init__(" ".join(without_credentials(word) for word in text.split(" ")))
+        super().__init__(clean(text))
         self.kind = kind
         self.channel = channel
 
@@ -73,34 +81,59 @@ def one_line(error):
 
 
 def gateway(request):
-    """Return what reads channels and caches what they say."""
-    from rattler import Gateway
+    """Return what reads channels and caches what they say.
 
-    return Gateway(cache_dir=request["cache"])
+    Of its own it knows no credentials: these are those of ~/.netrc (or NETRC) and of rattler.
+    """
+    from rattler import Gateway
+    from rattler.networking import Client
+    from rattler.networking.middleware import AuthenticationMiddleware
+
+    client = Client([AuthenticationMiddleware()])
+    return Gateway(cache_dir=request["cache"], client=client)
 
 
 # ---------------------------------------------------------------- reading
 
 
 async def read(request):
-    """Return the records of some names."""
+    """Return the records of some names, which copy of each channel has them, and which failed."""
+    found, served, failed = [], [], []
+    for number, urls in enumerate(request["channels"]):
+        records, copy = await first_copy(number, urls, request, failed)
+        found.extend((number, record) for record in records)
+        served.append(copy)
+    return {"records": told(found, request["virtual"]), "served": served, "failed": failed}
+
+
+async def first_copy(number, urls, request, failed):
+    """Return the records of the first copy of a channel that can be read, and its number."""
     from rattler import Channel
 
-    found = []
-    for number, url in enumerate(request["channels"]):
+    why = []
+    for copy, url in enumerate(urls):
         try:
             answer = await gateway(request).query(
                 [Channel(url)], request["platforms"], request["names"], recursive=False
             )
-        except Exception as error:
-            raise RequestError("channel", one_line(error), number) from error
-        found.extend(record for records in answer for record in records)
-    pythons = [each for each in found if each.name.normalized == "python"]
+        except Exception as error:  # whatever it is, it is rattler's, or the server's
+            why.append(clean(one_line(error)))
+            continue
+        failed.extend({"channel": number, "text": each} for each in why)
+        return [record for records in answer for record in records], copy
+    raise RequestError("channel", "; ".join(why), number)
+
+
+def told(found, virtual):
+    """Return what is told of records: pairs of the number of their channel and each."""
+    pythons = [each for _, each in found if each.name.normalized == "python"]
     admitted, met = {}, {}
-    answer = [with_pythons(each, pythons, admitted) for each in found]
+    answer = []
+    for number, each in found:
+        answer.append({**with_pythons(each, pythons, admitted), "number": number})
     for said in answer:
         needs = [each for each in said.get("depends", ()) if each.startswith("__")]
-        unmet = [each for each in needs if not is_met(each, request["virtual"], met)]
+        unmet = [each for each in needs if not is_met(each, virtual, met)]
         if unmet:
             said["unmet"] = unmet
     return answer
@@ -178,7 +211,7 @@ async def solve(request):
         raise RequestError("unsolvable", str(error)) from error
     except Exception as error:
         raise RequestError("channel", one_line(error)) from error
-    return [described(each) for each in records]
+    return {"records": [described(each) for each in records]}
 
 
 # ---------------------------------------------------------------- linking
@@ -215,7 +248,7 @@ def answer_to(request):
     import asyncio
 
     try:
-        return {"records": asyncio.run(ACTIONS[request["do"]](request))}
+        return asyncio.run(ACTIONS[request["do"]](request))
     except RequestError as error:
         return {"error": {"kind": error.kind, "text": str(error), "channel": error.channel}}
     except ImportError as error:

@@ -1,13 +1,18 @@
 """Fetch files and check them by sha256, without pip.
 
     pip config list | python -I target_tools fetch LIST FOLDER
+    python -I target_tools fetch --mirrors FILE LIST FOLDER
     python -I target_tools fetch --missing LIST FOLDER
 
 pip runs the setup.py of sources to fetch them, and an old pip refuses wheels that are newer than
 itself. LIST holds lines "URL --hash=sha256:HEX"; a file that is in FOLDER and whole stays. What
 pip's configuration says of proxy, certificates, trusted hosts, timeout and credentials counts
-here too, and ~/.netrc. Exit code 1: a file could not be had. --missing fetches nothing: it prints
-the lines whose files are not in FOLDER, or not whole.
+here too, and ~/.netrc. Exit code 1: a file could not be had.
+
+--mirrors: FILE is a JSON object whose ``mirrors`` are, by the URL of a folder, the other folders
+where its files lie as well, in the order in which they are asked for what it does not give; bytes
+that differ are refused. --missing fetches nothing: it prints the lines whose files are not in
+FOLDER, or not whole.
 """
 
 import argparse
@@ -15,7 +20,7 @@ import concurrent.futures
 import sys
 from pathlib import Path
 
-from .files import CHUNK, file_name, read_list, sha256_of
+from .files import CHUNK, file_name, read_json, read_list, sha256_of
 from .pip_settings import read_settings
 from .processes import processors
 
@@ -49,14 +54,32 @@ def fetch(opener, url, wanted, target, timeout):
     return None
 
 
-def insist(opener, url, wanted, target, timeout):
-    """Fetch one file, again where that may help. Returns what is wrong, or None."""
+def insist(opener, url, wanted, target, timeout, mirrors):
+    """Fetch one file, again and elsewhere where that may help. Returns what is wrong, or None."""
     from .http_client import reason, with_retries
 
-    try:
-        return with_retries(lambda: fetch(opener, url, wanted, target, timeout), url)
-    except OSError as error:
-        return reason(error)
+    todo = [url, *copies(url, mirrors)]
+    for number, each in enumerate(todo, 1):
+        try:
+            # What is elsewhere as well is not waited for.
+            retries = None if number == len(todo) else 0
+            problem = with_retries(
+                lambda each=each: fetch(opener, each, wanted, target, timeout), each, retries
+            )
+            return problem if each == url or not problem else "{}: {}".format(each, problem)
+        except OSError as error:
+            problem = reason(error)
+        if number < len(todo):
+            sys.stdout.write(f"{each} cannot be fetched: {problem}; fetch {todo[number]}\n")
+            sys.stdout.flush()
+    return problem
+
+
+def copies(url, mirrors):
+    """Yield the URLs of the other copies of a file."""
+    for folder, others in mirrors.items():
+        if url.startswith(folder + "/"):
+            yield from (each + url[len(folder) :] for each in others)
 
 
 def opener_of(settings):
@@ -74,7 +97,7 @@ def opener_of(settings):
     )
 
 
-def fetch_all(files, folder):
+def fetch_all(files, folder, mirrors):
     """Fetch what is missing; return the exit code."""
     settings = read_settings(sys.stdin, "download")
     timeout = float(settings.get("timeout") or settings.get("default-timeout") or 15)
@@ -82,7 +105,7 @@ def fetch_all(files, folder):
     for url, wanted in files:
         sys.stdout.write(f"fetch {url}\n")
         sys.stdout.flush()
-        problem = insist(opener, url, wanted, folder / file_name(url), timeout)
+        problem = insist(opener, url, wanted, folder / file_name(url), timeout, mirrors)
         if problem:
             sys.stderr.write(
                 f"error: {url} cannot be fetched: {problem}\n"
@@ -97,6 +120,7 @@ def main(arguments):
     """Fetch all files, or say which are missing; return the exit code."""
     parser = argparse.ArgumentParser(description="Fetch files and check them by sha256.")
     parser.add_argument("--missing", action="store_true", help="print the lines of missing files")
+    parser.add_argument("--mirrors", type=Path, metavar="FILE", help="JSON that has them")
     parser.add_argument("list", type=Path, help='lines "URL --hash=sha256:HEX"')
     parser.add_argument("folder", type=Path)
     options = parser.parse_args(arguments)
@@ -106,4 +130,6 @@ def main(arguments):
     if options.missing:
         sys.stdout.writelines(line for line, lacks in zip(lines, lacking) if lacks)
         return 0
-    return fetch_all([file for file, lacks in zip(files, lacking) if lacks], options.folder)
+    mirrors = read_json(options.mirrors).get("mirrors", {}) if options.mirrors else {}
+    todo = [file for file, lacks in zip(files, lacking) if lacks]
+    return fetch_all(todo, options.folder, mirrors)

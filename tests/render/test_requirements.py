@@ -10,7 +10,7 @@ from render_cases import make_plan
 
 from envbuilder.errors import UsageError
 from envbuilder.model.artifact import CondaArchive, IndexFile, Sdist, Wheel
-from envbuilder.model.plan import Lock
+from envbuilder.model.plan import Lock, PlanChannel
 from envbuilder.render.requirements import requirement_files
 
 INDEX = "https://index.example/files"
@@ -104,6 +104,7 @@ def test_conda_packages_are_fetched_listed_and_imported() -> None:
     lock = Lock(plan=make_plan(backend="conda"), artifacts=(wheel("six", "1.17.0"), package))
     files = requirement_files(lock)
     assert files["conda.txt"] == f"{package.url} --hash=sha256:{'c' * 64}\n"
+    assert "mirrors" not in json.loads(files["conda.json"])
     said = json.loads(files["conda.json"])
     assert said["platform"] == "linux-64"
     assert [each["filename"] for each in said["packages"]] == ["numpy-1.26.4-py311_0.conda"]
@@ -112,6 +113,13 @@ def test_conda_packages_are_fetched_listed_and_imported() -> None:
     numpy = {"name": "numpy", "version": None, "import": "numpy"}
     assert numpy in json.loads(files["expected.json"])
     assert "numpy" not in files["requirements.txt"]
+
+
+def test_the_sites_other_copies_of_a_channel_are_told_to_what_fetches() -> None:
+    channel = PlanChannel(name="c", url="https://a/c", mirrors=("https://b/c", "file:///c"))
+    lock = Lock(plan=make_plan(backend="conda", channels=(channel,)), artifacts=(conda_package(),))
+    said = json.loads(requirement_files(lock)["conda.json"])
+    assert said["mirrors"] == {"https://a/c": ["https://b/c", "file:///c"]}
 
 
 @pytest.mark.parametrize(

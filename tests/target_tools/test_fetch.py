@@ -6,12 +6,13 @@ ENVBUILD_TEST_PYTHONS=/path/to/python3.6:/path/to/python3.12 runs it with these 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -83,6 +84,7 @@ class Place:
         *settings: str,
         sha256: str = SHA256,
         python: str = sys.executable,
+        mirrors: Mapping[str, Sequence[str]] | None = None,
         **variables: str,
     ) -> subprocess.CompletedProcess[str]:
         (self.folder / "wheelhouse").mkdir(exist_ok=True)
@@ -90,9 +92,17 @@ class Place:
         told = self.folder / "settings.txt"
         told.write_text("\n".join(settings))
         home = {"HOME": str(self.folder), "no_proxy": "localhost,127.0.0.1", **variables}
-        words = 'exec "$0" -I "$1" fetch list.txt wheelhouse <settings.txt'
+        words = 'exec "$0" -I "$1" fetch $2 list.txt wheelhouse <settings.txt'
+        (self.folder / "conda.json").write_text(json.dumps({"mirrors": mirrors or {}}))
         return subprocess.run(
-            ["bash", "-c", words, python, str(TOOLS)],
+            [
+                "bash",
+                "-c",
+                words,
+                python,
+                str(TOOLS),
+                "--mirrors conda.json" * (mirrors is not None),
+            ],
             env={"PATH": os.environ["PATH"], **home},
             cwd=self.folder,
             capture_output=True,
@@ -211,3 +221,34 @@ def test_pips_proxy_is_used(place: Place) -> None:
         proxy = "http://" + served.url.split("/")[2]
         done = place.fetch(f"http://index.invalid/{NAME}", f"global.proxy='{proxy}'", no_proxy="")
     assert (done.returncode, place.files) == (0, WHOLE), done.stderr
+
+
+@pytest.mark.parametrize(("code", "why"), [(404, "Not Found"), (500, "Internal Server Error")])
+def test_what_a_mirror_lacks_comes_from_the_next_one(place: Place, code: int, why: str) -> None:
+    with serving(Served(answers=[code])) as lagging, serving(Served()) as whole:
+        folder, other = (each.url.rpartition("/")[0] for each in (lagging, whole))
+        mirrors = {folder: ["file:///gone", other], "http://localhost": ["http://nobody.invalid"]}
+        done = place.fetch(lagging.url, mirrors=mirrors)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:2] == [
+        f"fetch {lagging.url}",
+        f"{lagging.url} cannot be fetched: the server says {code} {why}; fetch file:///gone/{NAME}",
+    ]
+    assert lines[2].endswith(f"; fetch {whole.url}")
+    assert len(lines) == 3
+    assert place.files == WHOLE
+    # It is not waited for what lies elsewhere as well.
+    assert (len(lagging.asked), len(whole.asked)) == (1, 1)
+
+
+def test_other_bytes_of_a_mirror_are_refused_and_no_third_is_asked(place: Place) -> None:
+    with serving(Served(answers=[404])) as first, serving(Served()) as other:
+        folders = [each.url.rpartition("/")[0] for each in (first, other)]
+        mirrors = {folders[0]: [folders[1], "file:///gone"]}
+        done = place.fetch(first.url, sha256="1" * 64, mirrors=mirrors)
+    assert done.returncode == 1
+    said = f"{other.url}: its sha256 is {SHA256}, the lock says {'1' * 64}"
+    assert f"error: {first.url} cannot be fetched: {said}" in done.stderr
+    assert "gone" not in done.stdout
+    assert place.files == {}
