@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from integration_tools import Done, run
-from slurm_tools import Slurm, need_slurm, slurm
+from integration_tools import COMMAND, Done, run
+from slurm_tools import PATIENCE, Slurm, need_slurm, slurm
 
 from tests.cli.published import planned, publish_plan
 
@@ -107,3 +109,32 @@ def test_mpirun_starts_its_own_step_inside_a_step(cluster: Slurm, root: Path) ->
     done = cluster.in_step(script, "--nodes=2", "--ntasks-per-node=2", env=ENV)
     assert placed(done) == ["0 node1", "1 node1", "2 node2", "3 node2"]
     assert "env SLURM_OVERLAP=1 mpirun -n 4 --bind-to none --map-by slot" in done.out
+
+
+def test_hang_finds_the_ranks_of_a_job(cluster: Slurm, tmp_path: Path) -> None:
+    """srun's ranks are below a daemon of Slurm, not below srun: the job's number finds them."""
+    program, script = tmp_path / "program.py", tmp_path / "job.sh"
+    program.write_text(
+        "import os, pathlib, time\n\n"
+        "def read_batch():\n    time.sleep(600)\n\n"
+        f"pathlib.Path('{tmp_path}', 'rank' + os.environ['SLURM_PROCID']).touch()\nread_batch()\n"
+    )
+    script.write_text(f"#!/usr/bin/env bash\nsrun -n 2 '{sys.executable}' '{program}'\n")
+    asked = ("--partition=test", f"--output={tmp_path}/out", "--ntasks=2")
+    done = cluster("sbatch", "--parsable", *asked, script)
+    assert done.code == 0, done.text
+    job = done.out.strip()
+    try:
+        end = time.monotonic() + PATIENCE
+        while len(list(tmp_path.glob("rank?"))) < 2:
+            assert time.monotonic() < end, (tmp_path / "out").read_text()
+            time.sleep(0.05)
+        found = run([*COMMAND, "hang", "--job", job, "--seconds", "0.1", "--json"])
+    finally:
+        cluster("scancel", job)
+    assert found.code == 0, found.err
+    value = json.loads(found.out)
+    assert [each["rank"] for each in value["ranks"]] == [0, 1]
+    assert value["size"] == 2
+    if shutil.which("py-spy", path=str(Path(sys.executable).parent)):
+        assert {each["at"]["function"] for each in value["ranks"]} <= {"read_batch", "<module>"}
