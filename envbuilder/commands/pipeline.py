@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..model.pipeline import FOLDER, Command, Job, Pipeline, Stage, When
+from ..model.pipeline import FOLDER, Command, Job, Pipeline, ReportKind, Stage, When
 from ..model.site import Runner
 from .matrix import Matrix, Row
 from .places import module_tree
 
 # Where a bundle is put, below the folder of its row.
 _BUNDLE = "bundle"
+_FINDINGS, _SBOM, _PROVENANCE = "findings.xml", "sbom.cdx.json", "provenance.json"
 # Of the candidates that were published since, one is kept for a week, to compare with.
 _KEPT = ("--keep", "1", "--older-than", "7")
 
@@ -85,7 +86,14 @@ class _Jobs:
         build = self._job("build", [self._build()], runners.build, [lock], [lock], makes=made)
         proof = [self._prove(), self._evidence(self.candidates, "evidence.json")]
         prove = self._job("prove", proof, runners.prove, [build], [build], makes=["evidence.json"])
-        scan = self._job("scan", [self._scan(self.candidates)], runners.build, [prove])
+        scan = self._job(
+            "scan",
+            [self._findings(self.candidates), self._scan(self.candidates)],
+            runners.build,
+            [prove],
+            makes=[_FINDINGS],
+            reports=[("junit", _FINDINGS)],
+        )
         source = build if self.apart else lock
         yield from (plan, lock, build, prove, scan)
         yield self._job(
@@ -93,12 +101,15 @@ class _Jobs:
             [
                 self._publish(),
                 self._evidence(self.root, "published.json"),
+                self._attestation("cyclonedx", _SBOM),
+                self._attestation("provenance", _PROVENANCE),
                 Command(("remove", self.row.name, *_KEPT, "--root", self.candidates)),
             ],
             runners.prove,
             [source, scan],
             [source],
-            makes=["published.json"],
+            makes=["published.json", _SBOM, _PROVENANCE],
+            reports=[("cyclonedx", _SBOM)],
             when="default-branch",
         )
 
@@ -121,6 +132,7 @@ class _Jobs:
         takes: Sequence[Job] = (),
         *,
         makes: Sequence[str] = (),
+        reports: Sequence[tuple[ReportKind, str]] = (),
         when: When = "always",
     ) -> Job:
         return Job(
@@ -132,6 +144,7 @@ class _Jobs:
             needs=tuple(each.id for each in needs),
             takes=tuple(each.id for each in takes if each.makes),
             makes=tuple(self._file(each) for each in makes),
+            reports=tuple((kind, self._file(each)) for kind, each in reports),
             when=when,
         )
 
@@ -182,6 +195,14 @@ class _Jobs:
 
     def _evidence(self, root: str, file: str) -> Command:
         return Command(("info", self.row.name, "--root", root, "--json"), self._file(file))
+
+    def _attestation(self, form: str, file: str) -> Command:
+        words = ("info", self.row.name, "--root", self.root, "--as", form)
+        return Command(words, self._file(file))
+
+    def _findings(self, root: str) -> Command:
+        words = (*self._scan(root).words, "--as", "junit")
+        return Command(words, self._file(_FINDINGS), reports=True)
 
     def _scan(self, root: str) -> Command:
         return Command(("validate", self.row.name, "--root", root, *self._folders()))

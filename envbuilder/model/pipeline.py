@@ -31,12 +31,18 @@ class Command:
     """One command of envbuild.
 
     ``words``: behind ``envbuild``. ``output``: the file that gets what it prints. ``ranks``:
-    whether it starts some, which wants a job of the scheduler where the site has one.
+    whether it starts some, which wants a job of the scheduler where the site has one. ``reports``:
+    it only writes down what a later command of the job judges; its exit code does not count.
     """
 
     words: tuple[str, ...]
     output: str | None = None
     ranks: bool = False
+    reports: bool = False
+
+
+ReportKind = Literal["junit", "cyclonedx"]
+"""What providers show of a file: findings as test cases, a bill of materials."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,8 @@ class Job:
 
     ``matrix``: what it is for, ``RECIPE-ARCH``. ``needs``: the jobs that must have passed, by
     their ids. ``takes``: those of them whose files it reads. ``runner``: where it runs. ``makes``:
-    the files and folders that it writes, which may not be there before.
+    the files and folders that it writes, which may not be there before. ``reports``: those of
+    them that a provider may show, by what they are.
     """
 
     stage: Stage
@@ -57,6 +64,7 @@ class Job:
     takes: tuple[str, ...] = ()
     when: When = "always"
     makes: tuple[str, ...] = ()
+    reports: tuple[tuple[ReportKind, str], ...] = ()
 
     @property
     def matrix(self) -> str:
@@ -114,7 +122,8 @@ def shell_lines(job: Job, *, in_job: bool) -> tuple[str, ...]:
 def _line(command: Command, lead: Sequence[str], log: str) -> str:
     words = shlex.join((*(lead if command.ranks else ()), "envbuild", *command.words))
     if command.output:
-        return f"{words} > {shlex.quote(command.output)}"
+        line = f"{words} > {shlex.quote(command.output)}"
+        return f"{line} || true" if command.reports else line
     return f"{words} 2>&1 | tee -a {shlex.quote(log)}"
 
 

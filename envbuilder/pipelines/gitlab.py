@@ -44,7 +44,12 @@ def _job(job: Job) -> dict[str, Any]:
     runner = job.runner
     jacamar = runner.scheduler_parameters
     cache = {"key": f"envbuild-{job.arch}", "paths": [f"{CACHE}/"]}
-    artifacts = {"when": "always", "name": job.id, "paths": [f"{job.folder}/"]}
+    artifacts = {
+        "when": "always",
+        "name": job.id,
+        "paths": [f"{job.folder}/"],
+        **({"reports": dict(job.reports)} if job.reports else {}),
+    }
     return {
         "stage": job.stage,
         **({"tags": list(runner.tags)} if runner.tags else {}),

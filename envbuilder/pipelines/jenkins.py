@@ -64,6 +64,11 @@ def _stage(job: Job, setup: Sequence[str]) -> list[str]:
     steps = [*(f"unstash {_quoted(each)}" for each in job.takes), *_sh(script)]
     files = _quoted(f"{job.folder}/**")
     always = [
+        *(
+            f"junit testResults: {_quoted(file)}, allowEmptyResults: true"
+            for kind, file in job.reports
+            if kind == "junit"
+        ),
         f"archiveArtifacts artifacts: {files}, allowEmptyArchive: true",
         f"stash name: {_quoted(job.id)}, includes: {files}, allowEmpty: true",
     ]

@@ -42,6 +42,10 @@ def test_a_broken_recipe_leaves_the_others_published(envbuild: Envbuild, tmp_pat
     # The candidate was proved twice: as it was built, and by the job after it.
     assert [len(each["evidence"]) for each in told] == [2, 1]
 
+    assert "<testsuite" in (folder / "findings.xml").read_text(encoding="utf-8")
+    assert json.loads((folder / "sbom.cdx.json").read_text())["bomFormat"] == "CycloneDX"
+    assert "predicate" in json.loads((folder / "provenance.json").read_text())
+
     again = envbuild("ci", "run", *words, "--resume", cwd=tmp_path)
     assert again.code == 3
     assert f"plan-{matrix}" not in again.err

@@ -124,6 +124,8 @@ def test_words_are_quoted_for_the_shell() -> None:
     *_, first, second = shell_lines(one, in_job=False)
     assert first == "envbuild lock 'a b.yaml' 2>&1 | tee -a envbuild-ci/a-x86_64/plan.log"
     assert second == "salloc -p 'm l' envbuild info '$x' > 'out/a'\"'\"'b'"
+    found = replace(one, commands=(Command(("validate", "a"), "x.xml", reports=True),))
+    assert shell_lines(found, in_job=True)[-1] == "envbuild validate a > x.xml || true"
     assert shell_lines(one, in_job=True)[-1].startswith("envbuild info")
 
 
