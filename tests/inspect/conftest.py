@@ -34,12 +34,15 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
     """Return a world outside with an empty home and no MPI on PATH."""
     folder = tmp_path_factory.mktemp("home")
     environ = {"HOME": str(folder), "PATH": str(folder), "XDG_CACHE_HOME": str(folder / "cache")}
-    return Context(
+    made = Context(
         environ=environ,
         cwd=folder,
         clock=lambda: datetime.now(timezone.utc),
         reporter=Report(io.StringIO(), io.StringIO()),
     )
+    # Copies of it have what was loaded: 40 ms for each test.
+    assert made.knowledge
+    return made
 
 
 @pytest.fixture
@@ -54,7 +57,6 @@ def check(context: Context) -> Validate:
         used_by_others: bool = False,
         loaded: bool = False,
     ) -> Validation:
-        # A copy has what was loaded of the documents.
         outside = copy.copy(context)
         object.__setattr__(outside, "environ", {**context.environ, **(environ or {})})
         before = {} if used_by_others else look(made.prefix)

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import yaml
 import zoo
-from test_inspect_conda import record
 from test_validate import run
-from zoo import Made
+from zoo import Made, record
 
 from envbuilder.target_tools.distributions import INSIDE
 

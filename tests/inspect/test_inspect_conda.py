@@ -5,46 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 import zoo
-from zoo import Made, Validate
+from zoo import Made, Validate, as_conda, record
 
 from envbuilder.inspect.conda import conda_packages
 
 PACKAGES = f"lib/python{zoo.SERIES}/site-packages"
 
 
-def record(made: Made, name: str, files: Sequence[Path], depends: Sequence[str] = ()) -> Path:
-    """Write what conda writes of a package that it linked into the prefix."""
-    paths: list[dict[str, Any]] = [
-        {
-            "_path": str(path.relative_to(made.prefix)),
-            "path_type": "hardlink",
-            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-            "size_in_bytes": path.stat().st_size,
-        }
-        for path in files
-    ]
-    value = {"name": name, "version": "1.0", "build": "0", "depends": list(depends)}
-    value["paths_data"] = {"paths_version": 1, "paths": paths}
-    return made.write(made.prefix / "conda-meta" / f"{name}-1.0-0.json", json.dumps(value))
-
-
 @pytest.fixture
 def conda(made: Made) -> Made:
     """Return an environment in which conda brought PyYAML, and pip the rest."""
-    (made.prefix / "pyvenv.cfg").unlink()
-    info = made.metadata("pyyaml")
-    files = [p for folder in (info, made.packages / "yaml") for p in folder.rglob("*")]
-    record(
-        made, "pyyaml", [p for p in files if p.is_file()], ["python_abi 1.* *_cp311", "__glibc >=2"]
-    )
-    record(made, "python_abi", [])
-    return made
+    return as_conda(made)
 
 
 def test_a_healthy_one(conda: Made, check: Validate) -> None:

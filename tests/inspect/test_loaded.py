@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import zoo
-from test_zoo import mpis
+from ways import module_shell, mpis
 from zoo import Made, Validate
 
 from envbuilder.inspect.reading import loaded_modules, read_environment
@@ -18,22 +18,9 @@ Need = Callable[[str], str]
 
 
 @pytest.fixture
-def shell(made: Made, tmp_path: Path) -> dict[str, str]:
+def shell(made: Made) -> dict[str, str]:
     """Return a shell with the modules Python and tools, which has its packages on PYTHONPATH."""
-    tools = tmp_path / "tools"
-    info = Made(tools).install("tools", "1.0")
-    folder = tmp_path / "packages"
-    info.parent.rename(folder)
-    files = [tmp_path / "trees" / name for name in ("Python/3.11.7", "tools/1.0")]
-    for file in files:
-        file.parent.mkdir(parents=True)
-        file.write_text("#%Module\n")
-    return {
-        "LOADEDMODULES": "Python/3.11.7:tools/1.0",
-        "_LMFILES_": ":".join(map(str, files)),
-        "PATH": f"{made.prefix}/bin",
-        "PYTHONPATH": str(folder),
-    }
+    return module_shell(made)
 
 
 def test_healthy_modules(made: Made, shell: dict[str, str], check: Validate) -> None:

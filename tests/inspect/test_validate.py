@@ -171,6 +171,7 @@ def test_the_list_has_every_check() -> None:
 
 def test_the_docs_have_every_check() -> None:
     text = (CHECKOUT / "docs" / "validating.md").read_text(encoding="utf-8")
+    text = text.partition("## How good it is")[0]
     rows = [line for line in text.splitlines() if re.match(r"\| `[a-z]+\.", line)]
     assert rows == [f"| `{i.id}` | {i.severity} | {i.title} |" for i in list_checks()]
 

@@ -12,205 +12,11 @@ from pathlib import Path
 
 import pytest
 import zoo
+from ways import mpis, optional_module, other_machine, script_for
 from zoo import Made, Validate
 
 from envbuilder.inspect.checks.mpi import first_launcher, loaded_mpis
 from envbuilder.inspect.reading import read_environment
-
-Break = Callable[[Made], object]
-
-
-def other_machine(data: bytes) -> bytes:
-    """Return an ELF file as one of ppc64le: e_machine is at offset 18."""
-    return data[:18] + (21).to_bytes(2, "little") + data[20:]
-
-
-def relink_python(made: Made, target: str = "/nowhere/bin/python3") -> None:
-    for name in ("python", "python3", f"python{zoo.SERIES}"):
-        (made.prefix / "bin" / name).unlink(missing_ok=True)
-    (made.prefix / "bin" / "python").symlink_to(target)
-
-
-def upgrade_python(made: Made) -> None:
-    newer = made.prefix.parent / "python3.99"
-    shutil.copy2(Path(sys.executable).resolve(), newer)
-    relink_python(made, str(newer))
-
-
-def remove_idna(made: Made) -> None:
-    shutil.rmtree(made.metadata("idna"))
-    shutil.rmtree(made.packages / "idna")
-
-
-def field(name: str, key: str, value: str) -> Break:
-    """Return what gives a field of a distribution's metadata another value."""
-
-    def change(made: Made) -> None:
-        lines = (made.metadata(name) / "METADATA").read_text().splitlines()
-        kept = [line for line in lines if not line.startswith(f"{key}:")]
-        made.say(name, "METADATA", "\n".join([*kept[:1], f"{key}: {value}", *kept[1:]]))
-
-    return change
-
-
-def another_wheel(made: Made) -> None:
-    text = "Wheel-Version: 1.0\nTag: cp27-cp27mu-manylinux1_x86_64\n"
-    made.say("markupsafe", "WHEEL", text)
-
-
-def fork_of_yaml(made: Made) -> None:
-    made.install("yaml-fork", "1", record="yaml/__init__.py,sha256=AAAA,3\n")
-
-
-def newer_glibc(made: Made) -> None:
-    made.edit(made.extension(), lambda data: data.replace(b"GLIBC_2.2.5\0", b"GLIBC_9.99\0\0"))
-
-
-def missing_library(made: Made) -> None:
-    library = zoo.compile_c(made.prefix / "libgone.so.1", soname="libgone.so.1")
-    zoo.module_with(made, "needs", library)
-    library.unlink()
-
-
-def mpis(made: Made) -> tuple[Path, Path]:
-    outside = made.prefix.parent
-    one = zoo.make_mpi(outside / "ompi", "Open MPI v4.1.4", "libmpi.so.40")
-    return one, zoo.make_mpi(outside / "mpich", "MPICH Version", "libmpi.so.12")
-
-
-def two_modules_with_an_mpi_each(made: Made) -> None:
-    one, other = mpis(made)
-    zoo.module_with(made, "first", one)
-    zoo.module_with(made, "second", other)
-
-
-def two_modules_with(one: str, other: str) -> Break:
-    """Return what makes two modules, each with a library of its own."""
-
-    def make(made: Made) -> None:
-        for folder, soname in (("one", one), ("other", other)):
-            library = zoo.compile_c(made.prefix.parent / folder / soname, soname=soname)
-            zoo.module_with(made, folder, library)
-
-    return make
-
-
-def one_module_with_two_mpis(made: Made) -> None:
-    one, other = mpis(made)
-    between = zoo.compile_c(
-        made.prefix.parent / "libbetween.so", "", str(other), f"-Wl,-rpath,{other.parent}"
-    )
-    zoo.module_with(made, "both", one, between)
-
-
-def script_for(python: str) -> Break:
-    """Return what adds a script that starts a Python."""
-    return lambda made: made.write(made.prefix / "bin" / "tool", f"#!{python}\nimport sys\n")
-
-
-def script_of_another_environment(made: Made) -> None:
-    other = made.prefix.parent / "other"
-    made.write(other / "pyvenv.cfg", "home = /usr/bin\n")
-    made.write(other / "bin" / "python", "")
-    quotes = "'" * 3
-    text = f'#!/bin/sh\n{quotes}exec\' {other}/bin/python "$0" "$@"\n\' {quotes}\n'
-    made.write(made.prefix / "bin" / "tool", text)
-
-
-def library_of_an_older_release(made: Made) -> None:
-    library = made.prefix.parent / "release" / "libcolour.so.1"
-    zoo.compile_release(library, "COLOUR_1", "COLOUR_2")
-    zoo.module_using(made, "colours", library, "colour_2")
-    library.unlink()
-    zoo.compile_release(library, "COLOUR_1")
-
-
-def launcher_of_another_mpi(made: Made) -> None:
-    one, _ = mpis(made)
-    zoo.module_with(made, "first", one)
-    words = ["gcc", "-x", "c", "-", "-o", str(made.prefix / "bin" / "mpiexec")]
-    text = 'const char *who = "HYDRA build details:"; int main(void) { return 0; }'
-    subprocess.run(words, input=text, text=True, check=True)
-
-
-BREAKS: dict[str, tuple[Break, str]] = {
-    "interpreter removed": (relink_python, "python.missing"),
-    "Python upgraded": (upgrade_python, "python.other-version"),
-    "moved": (script_for("/nowhere/venv/bin/python3"), "python.moved"),
-    "copied": (script_of_another_environment, "python.moved"),
-    "package removed": (remove_idna, "package.requirement-missing"),
-    "package downgraded": (field("idna", "Version", "1.0"), "package.requirement-unmet"),
-    "for a newer Python": (field("idna", "Requires-Python", ">=4"), "package.python-unmet"),
-    "wheel of another Python": (another_wheel, "package.other-abi"),
-    "empty METADATA": (
-        lambda made: made.write(made.metadata("packaging") / "METADATA", ""),
-        "package.damaged",
-    ),
-    "RECORD that is no table": (
-        lambda made: made.write(made.metadata("packaging") / "RECORD", "a" * 200_000),
-        "package.damaged",
-    ),
-    "two releases": (lambda made: made.install("packaging", "20.0"), "package.twice"),
-    "file removed": (
-        lambda made: (made.packages / "yaml" / "loader.py").unlink(),
-        "package.gone",
-    ),
-    "file edited": (
-        lambda made: made.edit(made.packages / "yaml" / "loader.py", lambda data: data + b"\n"),
-        "package.changed",
-    ),
-    "file edited, as long as before": (
-        lambda made: made.edit(made.packages / "yaml" / "loader.py", lambda data: data.swapcase()),
-        "package.changed",
-    ),
-    "two packages, one file": (fork_of_yaml, "package.overwritten"),
-    "extension truncated": (
-        lambda made: made.edit(made.extension(), lambda data: data[:1000]),
-        "library.damaged",
-    ),
-    "extension empty": (
-        lambda made: made.edit(made.extension(), lambda data: b""),
-        "library.damaged",
-    ),
-    "extension of another machine": (
-        lambda made: made.edit(made.extension(), other_machine),
-        "library.other-machine",
-    ),
-    "extension for a newer glibc": (newer_glibc, "library.newer-glibc"),
-    "library removed": (missing_library, "library.missing"),
-    "library of an older release": (library_of_an_older_release, "library.version-missing"),
-    "two MPIs": (two_modules_with_an_mpi_each, "mpi.two-in-process"),
-    "two MPIs in one module": (one_module_with_two_mpis, "mpi.two-in-process"),
-    "two NCCLs": (two_modules_with("libnccl.so.2", "libnccl.so.2"), "nccl.two-in-process"),
-    "two OpenMPs": (two_modules_with("libomp.so", "libiomp5.so"), "openmp.two-in-process"),
-    "launcher of another MPI": (launcher_of_another_mpi, "mpi.other-launcher"),
-}
-# An extension that was changed is both: not as it was installed, and what became of it.
-ALSO = {"extension": {"package.changed"}, "library removed": set[str]()}
-COMPILED = {
-    "library removed",
-    "library of an older release",
-    "launcher of another MPI",
-    *(n for n in BREAKS if n[:4] == "two "),
-}
-
-
-@pytest.mark.parametrize("name", BREAKS)
-def test_what_was_broken_is_found(
-    name: str, made: Made, check: Validate, need: Callable[[str], str]
-) -> None:
-    if name in COMPILED:
-        need("gcc")
-    break_it, wanted = BREAKS[name]
-    break_it(made)
-    found = check(made).findings
-    also = ALSO.get(name.partition(" ")[0], set())
-    assert {each.id for each in found} - also == {wanted}
-    for each in found:
-        assert each.evidence
-        assert each.why
-        assert each.fix
-        assert each.source.startswith("https://")
 
 
 def test_a_file_that_was_set_back_is_found_by_its_hash(made: Made, check: Validate) -> None:
@@ -222,6 +28,21 @@ def test_a_file_that_was_set_back_is_found_by_its_hash(made: Made, check: Valida
     (found,) = check(made, hashes=True).findings
     assert found.id == "package.changed"
     assert found.evidence[0].file == f"lib/python{zoo.SERIES}/site-packages/yaml/loader.py"
+
+
+def test_what_a_package_does_without_is_a_warning(
+    made: Made, check: Validate, need: Callable[[str], str]
+) -> None:
+    """numba imports its layer for TBB where it can; any other module cannot do without."""
+    need("gcc")
+    optional_module(made)
+    (found,) = check(made).findings
+    assert (found.id, found.severity, found.confidence) == (
+        "library.missing",
+        "warning",
+        "possible",
+    )
+    assert found.summary.endswith("; numba uses this threading layer where TBB is installed")
 
 
 def test_a_library_of_a_later_release_is_fine(

@@ -6,15 +6,18 @@ installed there, file by file. The others are copies of it; what is not changed 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from envbuilder.model.validation import Validation
 
@@ -150,3 +153,30 @@ def module_using(made: Made, name: str, library: Path, symbol: str) -> Path:
     text = f"int {symbol}(void); int use(void) {{ return {symbol}(); }}"
     target = made.packages / f"{name}{SUFFIX}"
     return compile_c(target, text, str(library), f"-Wl,-rpath,{library.parent}")
+
+
+def record(made: Made, name: str, files: Sequence[Path], depends: Sequence[str] = ()) -> Path:
+    """Write what conda writes of a package that it linked into the prefix."""
+    paths: list[dict[str, Any]] = [
+        {
+            "_path": str(path.relative_to(made.prefix)),
+            "path_type": "hardlink",
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "size_in_bytes": path.stat().st_size,
+        }
+        for path in files
+    ]
+    value = {"name": name, "version": "1.0", "build": "0", "depends": list(depends)}
+    value["paths_data"] = {"paths_version": 1, "paths": paths}
+    return made.write(made.prefix / "conda-meta" / f"{name}-1.0-0.json", json.dumps(value))
+
+
+def as_conda(made: Made) -> Made:
+    """Make of an environment one in which conda brought PyYAML, and pip the rest."""
+    (made.prefix / "pyvenv.cfg").unlink()
+    info = made.metadata("pyyaml")
+    files = [p for folder in (info, made.packages / "yaml") for p in folder.rglob("*")]
+    abi = ["python_abi 1.* *_cp311", "__glibc >=2"]
+    record(made, "pyyaml", [p for p in files if p.is_file()], abi)
+    record(made, "python_abi", [])
+    return made

@@ -13,6 +13,17 @@ from .protocol import Violation, check, seen
 
 # The driver's libraries are on machines with a GPU alone; login nodes have none.
 _DRIVER = re.compile(r"lib(cuda|nvidia-ml|nvcuvid|nvidia-encode)\.so\b")
+# Modules that their packages import where they can, and do without elsewhere; with why. Sources:
+# https://numba.readthedocs.io/en/stable/user/threading-layer.html (the layers tbb and omp),
+# https://docs.pytorch.org/audio/2.5.0/installation.html (FFmpeg and SoX are optional),
+# https://github.com/pytorch/vision/blob/main/torchvision/io/_video_opt.py (video_reader).
+_OPTIONAL = {
+    "numba/np/ufunc/tbbpool": "numba uses this threading layer where TBB is installed",
+    "numba/np/ufunc/omppool": "numba uses this threading layer where OpenMP is installed",
+    "torio/lib/_torio_ffmpeg": "of one for each FFmpeg torchaudio takes what can be loaded",
+    "torchaudio/lib/_torchaudio_sox": "torchaudio uses SoX where it is installed",
+    "torchvision/video_reader": "torchvision uses FFmpeg where it is installed",
+}
 _LD_SO = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
 
 
@@ -25,14 +36,18 @@ def _missing(environment: Environment) -> Iterator[Violation]:
         absent = (name for name in each.tree if environment.loaded(each, name) is None)
         lacking = [name for name in absent if not _DRIVER.match(name)]
         where = environment.short(each.path)
+        what = environment.name(each.path)
+        optional = next((why for start, why in _OPTIONAL.items() if what.startswith(start)), None)
+        needed = each.module and optional is None
         for name in lacking:
             direct = name in each.library.needed
             yield Violation(
-                f"{environment.name(each.path)} needs {name}"
-                + ("" if direct else " (through another library)"),
+                f"{what} needs {name}"
+                + ("" if direct else " (through another library)")
+                + (f"; {optional}" if optional else ""),
                 (seen(where, "NEEDED" if direct else "NEEDED of what it needs", name),),
-                confidence="certain" if each.module else "possible",
-                severity=None if each.module else "warning",
+                confidence="certain" if needed else "possible",
+                severity=None if needed else "warning",
             )
 
 

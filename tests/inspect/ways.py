@@ -1,0 +1,759 @@
+"""The zoo: environments that are broken in one way each, and healthy ones of many makers.
+
+``BROKEN`` and ``HEALTHY`` say how each is made from a copy of the first one. What lies beside the
+environment, in the folder that holds it, is the machine's.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+import zoo
+from zoo import Made, as_conda, record
+
+from envbuilder.target_tools import manifest
+from envbuilder.target_tools.distributions import INSIDE
+
+Break = Callable[[Made], object]
+
+
+def other_machine(data: bytes) -> bytes:
+    """Return an ELF file as one of ppc64le: e_machine is at offset 18."""
+    return data[:18] + (21).to_bytes(2, "little") + data[20:]
+
+
+def relink_python(made: Made, target: str = "/nowhere/bin/python3") -> None:
+    for name in ("python", "python3", f"python{zoo.SERIES}"):
+        (made.prefix / "bin" / name).unlink(missing_ok=True)
+    (made.prefix / "bin" / "python").symlink_to(target)
+
+
+def upgrade_python(made: Made) -> None:
+    newer = made.prefix.parent / "python3.99"
+    shutil.copy2(Path(sys.executable).resolve(), newer)
+    relink_python(made, str(newer))
+
+
+def remove_idna(made: Made) -> None:
+    shutil.rmtree(made.metadata("idna"))
+    shutil.rmtree(made.packages / "idna")
+
+
+def field(name: str, key: str, value: str) -> Break:
+    """Return what gives a field of a distribution's metadata another value."""
+
+    def change(made: Made) -> None:
+        lines = (made.metadata(name) / "METADATA").read_text().splitlines()
+        kept = [line for line in lines if not line.startswith(f"{key}:")]
+        made.say(name, "METADATA", "\n".join([*kept[:1], f"{key}: {value}", *kept[1:]]))
+
+    return change
+
+
+def another_wheel(made: Made) -> None:
+    text = "Wheel-Version: 1.0\nTag: cp27-cp27mu-manylinux1_x86_64\n"
+    made.say("markupsafe", "WHEEL", text)
+
+
+def fork_of_yaml(made: Made) -> None:
+    made.install("yaml-fork", "1", record="yaml/__init__.py,sha256=AAAA,3\n")
+
+
+def newer_glibc(made: Made) -> None:
+    made.edit(made.extension(), lambda data: data.replace(b"GLIBC_2.2.5\0", b"GLIBC_9.99\0\0"))
+
+
+def missing_library(made: Made) -> None:
+    library = zoo.compile_c(made.prefix / "libgone.so.1", soname="libgone.so.1")
+    zoo.module_with(made, "needs", library)
+    library.unlink()
+
+
+def mpis(made: Made) -> tuple[Path, Path]:
+    outside = made.prefix.parent
+    one = zoo.make_mpi(outside / "ompi", "Open MPI v4.1.4", "libmpi.so.40")
+    return one, zoo.make_mpi(outside / "mpich", "MPICH Version", "libmpi.so.12")
+
+
+def two_modules_with_an_mpi_each(made: Made) -> None:
+    one, other = mpis(made)
+    zoo.module_with(made, "first", one)
+    zoo.module_with(made, "second", other)
+
+
+def two_modules_with(one: str, other: str) -> Break:
+    """Return what makes two modules, each with a library of its own."""
+
+    def make(made: Made) -> None:
+        for folder, soname in (("one", one), ("other", other)):
+            library = zoo.compile_c(made.prefix.parent / folder / soname, soname=soname)
+            zoo.module_with(made, folder, library)
+
+    return make
+
+
+def one_module_with_two_mpis(made: Made) -> None:
+    one, other = mpis(made)
+    between = zoo.compile_c(
+        made.prefix.parent / "libbetween.so", "", str(other), f"-Wl,-rpath,{other.parent}"
+    )
+    zoo.module_with(made, "both", one, between)
+
+
+def script_for(python: str) -> Break:
+    """Return what adds a script that starts a Python."""
+    return lambda made: made.write(made.prefix / "bin" / "tool", f"#!{python}\nimport sys\n")
+
+
+def script_of_another_environment(made: Made) -> None:
+    other = made.prefix.parent / "other"
+    made.write(other / "pyvenv.cfg", "home = /usr/bin\n")
+    made.write(other / "bin" / "python", "")
+    quotes = "'" * 3
+    text = f'#!/bin/sh\n{quotes}exec\' {other}/bin/python "$0" "$@"\n\' {quotes}\n'
+    made.write(made.prefix / "bin" / "tool", text)
+
+
+def library_of_an_older_release(made: Made) -> None:
+    library = made.prefix.parent / "release" / "libcolour.so.1"
+    zoo.compile_release(library, "COLOUR_1", "COLOUR_2")
+    zoo.module_using(made, "colours", library, "colour_2")
+    library.unlink()
+    zoo.compile_release(library, "COLOUR_1")
+
+
+def launcher_of_another_mpi(made: Made) -> None:
+    one, _ = mpis(made)
+    zoo.module_with(made, "first", one)
+    words = ["gcc", "-x", "c", "-", "-o", str(made.prefix / "bin" / "mpiexec")]
+    text = 'const char *who = "HYDRA build details:"; int main(void) { return 0; }'
+    subprocess.run(words, input=text, text=True, check=True)
+
+
+def module_shell(made: Made) -> dict[str, str]:
+    """Return a shell with the modules Python and tools, which has its packages on PYTHONPATH."""
+    outside = made.prefix.parent
+    info = Made(outside / "tools").install("tools", "1.0")
+    info.parent.rename(outside / "packages")
+    files = [outside / "trees" / name for name in ("Python/3.11.7", "tools/1.0")]
+    for file in files:
+        file.parent.mkdir(parents=True)
+        file.write_text("#%Module\n")
+    return {
+        "LOADEDMODULES": "Python/3.11.7:tools/1.0",
+        "_LMFILES_": ":".join(map(str, files)),
+        "PATH": f"{made.prefix}/bin",
+        "PYTHONPATH": str(outside / "packages"),
+    }
+
+
+def conda(*changes: Break) -> Break:
+    """Return what makes a conda environment, and then breaks it."""
+
+    def make(made: Made) -> None:
+        as_conda(made)
+        for change in changes:
+            change(made)
+
+    return make
+
+
+def remove(name: str) -> Break:
+    """Return what removes a file or folder of the environment."""
+
+    def change(made: Made) -> None:
+        path = made.prefix / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    return change
+
+
+def remove_package(name: str) -> Break:
+    return remove(f"lib/python{zoo.SERIES}/site-packages/{name}")
+
+
+def edit(name: str, change: Callable[[bytes], bytes]) -> Break:
+    return lambda made: made.edit(made.packages / name, change)
+
+
+def pip_over_conda(made: Made) -> None:
+    shutil.rmtree(made.metadata("pyyaml"))
+    made.edit(made.packages / "yaml" / "loader.py", lambda data: data + b"\n")
+    made.install("PyYAML", "9.0")
+
+
+def in_shell(**changes: str | None) -> Break:
+    """Return what loads the modules and then changes the shell; {outside} is the machine."""
+
+    def make(made: Made) -> dict[str, str]:
+        shell = module_shell(made)
+        for name, value in changes.items():
+            shell[name] = (value or "").format(outside=made.prefix.parent, **shell)
+        return shell
+
+    return make
+
+
+def module_gone(made: Made) -> dict[str, str]:
+    shell = module_shell(made)
+    Path(shell["_LMFILES_"].rpartition(":")[2]).unlink()
+    return shell
+
+
+def module_damaged(made: Made) -> dict[str, str]:
+    shell = module_shell(made)
+    (made.prefix.parent / "packages" / "tools-1.0.dist-info" / "METADATA").write_text("")
+    return shell
+
+
+def launcher(made: Made) -> Path:
+    """Make an mpiexec of MPICH's kin beside the environment; return its folder."""
+    folder = made.prefix.parent / "hydra"
+    folder.mkdir()
+    words = ["gcc", "-x", "c", "-", "-o", str(folder / "mpiexec")]
+    text = 'const char *who = "HYDRA build details:"; int main(void) { return 0; }'
+    subprocess.run(words, input=text, text=True, check=True)
+    return folder
+
+
+def modules_of_two_mpis(made: Made) -> dict[str, str]:
+    shell = module_shell(made)
+    one, _ = mpis(made)
+    path = f"{shell['PATH']}:{launcher(made)}"
+    return {**shell, "PATH": path, "LD_LIBRARY_PATH": str(one.parent)}
+
+
+def launcher_on_path(made: Made) -> dict[str, str]:
+    one, _ = mpis(made)
+    zoo.module_with(made, "first", one)
+    return {"PATH": str(launcher(made))}
+
+
+def older_yaml(made: Made, folder: str) -> Path:
+    """Make a folder of packages outside, with an older PyYAML."""
+    path = made.prefix.parent / folder
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return Made(made.prefix.parent / "other").install("PyYAML", "1.0").parent.rename(path)
+
+
+def on_pythonpath(made: Made) -> dict[str, str]:
+    return {"PYTHONPATH": str(older_yaml(made, "path"))}
+
+
+def of_the_user(made: Made) -> dict[str, str]:
+    """An older release in the user's own folder hides that of the Python below."""
+    older_yaml(made, f"home/.local/lib/python{zoo.SERIES}/site-packages")
+    base = Made(made.prefix.parent / "base")
+    base.install("PyYAML", "6.0")
+    text = f"home = {base.prefix}/bin\ninclude-system-site-packages = true\n"
+    made.write(made.prefix / "pyvenv.cfg", f"{text}version = {zoo.SERIES}.0\n")
+    shutil.rmtree(made.metadata("pyyaml"))
+    shutil.rmtree(made.packages / "yaml")
+    return {"HOME": str(made.prefix.parent / "home")}
+
+
+def overruled(made: Made) -> dict[str, str]:
+    own = zoo.compile_c(made.packages / "tool.libs" / "libown.so.1", soname="libown.so.1")
+    paths = ["-Wl,-rpath,$ORIGIN/tool.libs", "-Wl,--enable-new-dtags"]
+    zoo.compile_c(made.packages / f"tool{zoo.SUFFIX}", "", str(own), *paths)
+    other = zoo.compile_c(made.prefix.parent / "other" / own.name, soname=own.name)
+    return {"LD_LIBRARY_PATH": str(other.parent)}
+
+
+def older_on_path(made: Made) -> dict[str, str]:
+    """An older release of a library comes first on LD_LIBRARY_PATH."""
+    new, old = (made.prefix.parent / each / "libcolour.so.1" for each in ("new", "old"))
+    zoo.compile_release(new, "COLOUR_1", "COLOUR_2")
+    zoo.compile_release(old, "COLOUR_1")
+    text = "int colour_2(void); int use(void) { return colour_2(); }"
+    zoo.compile_c(made.packages / f"colours{zoo.SUFFIX}", text, str(new))
+    return {"LD_LIBRARY_PATH": f"{old.parent}:{new.parent}"}
+
+
+def home_of(variable: str, library: str, there: str | None) -> Break:
+    """Return what sets HOROVOD_*_HOME: to a folder with *there*, beside a *library* in use."""
+
+    def make(made: Made) -> dict[str, str]:
+        soname = ".".join(library.split(".")[:3])
+        used = zoo.compile_c(made.prefix / "own" / library, soname=soname)
+        link = used.with_name(soname)
+        if link != used:
+            link.symlink_to(used.name)
+        zoo.module_with(made, "framework", link)
+        home = made.prefix.parent / "home"
+        (home / "lib").mkdir(parents=True)
+        if there is not None:
+            (home / "lib" / there).write_text("")
+        return {variable: str(home)}
+
+    return make
+
+
+def base_with(one: str, other: str) -> Break:
+    """Return what makes a module with a library, and one in the Python below with another."""
+
+    def make(made: Made) -> None:
+        base = Made(made.prefix.parent / "base")
+        libraries = []
+        for folder, soname in (("one", one), ("other", other)):
+            library = made.prefix.parent / folder / soname
+            who = "Open MPI" if soname.endswith("40") else "MPICH Version"
+            libraries.append(zoo.make_mpi(library.parent, who, soname))
+        zoo.module_with(made, "first", libraries[0])
+        zoo.module_with(base, "second", libraries[1])
+        text = f"home = {base.prefix}/bin\ninclude-system-site-packages = true\n"
+        made.write(made.prefix / "pyvenv.cfg", f"{text}version = {zoo.SERIES}.0\n")
+
+    return make
+
+
+def two_mpis_of(one: str, other: str) -> Break:
+    def make(made: Made) -> None:
+        for name, text, soname in (
+            ("first", one, "libmpi.so.40"),
+            ("second", other, "libmpi.so.12"),
+        ):
+            zoo.module_with(made, name, zoo.make_mpi(made.prefix.parent / name, text, soname))
+
+    return make
+
+
+def needs_through_another(made: Made) -> None:
+    gone = zoo.compile_c(made.prefix.parent / "libgone.so.1", soname="libgone.so.1")
+    between = zoo.compile_c(made.prefix.parent / "libbetween.so", "", str(gone))
+    zoo.module_with(made, "needs", between)
+    gone.unlink()
+
+
+def optional_module(made: Made) -> None:
+    """numba's threading layer for TBB, where no TBB is."""
+    library = zoo.compile_c(made.prefix / "libtbb.so.12", soname="libtbb.so.12")
+    zoo.module_with(made, "numba/np/ufunc/tbbpool", library)
+    library.unlink()
+
+
+def published(made: Made) -> None:
+    """Record the environment as one that was published."""
+    folder = Path(f"{made.prefix}.evidence")
+    folder.mkdir()
+    manifest.write(folder / "manifest.json", manifest.record(made.prefix, "published"))
+
+
+def published_and(change: Break) -> Break:
+    def make(made: Made) -> None:
+        published(made)
+        change(made)
+
+    return make
+
+
+def asked(**stack: str) -> Break:
+    """Return what writes a recipe for the environment beside it."""
+
+    def make(made: Made) -> None:
+        made.install("numpy", "2.2.1")
+        recipe = {"schema": 1, "name": "asked", "summary": "x", "arch": ["x86_64"]}
+        recipe |= {"stack": {"python": "*", **stack}, "packages": ["distributed-dl-training"]}
+        made.install("distributed-dl-training", "1.0")
+        (made.prefix.parent / "asked.yaml").write_text(yaml.safe_dump(recipe))
+
+    return make
+
+
+def site(arch: str, glibc: str) -> Break:
+    """Return what writes a site beside the environment."""
+
+    def make(made: Made) -> None:
+        value = {"schema": 1, "name": "there", "summary": "x", "arch": [arch]}
+        value["facts"] = {"glibc": glibc}
+        (made.prefix.parent / "there.yaml").write_text(yaml.safe_dump(value))
+
+    return make
+
+
+def components(**versions: str) -> Break:
+    """Return what installs the metadata of components by their names on the index."""
+
+    def make(made: Made) -> None:
+        for name, version in versions.items():
+            made.install(name, version)
+
+    return make
+
+
+def built_for_nothing(made: Made) -> None:
+    """A Horovod that was built for an MPI, where there is none."""
+    folder = made.install("horovod", "0.28.1")
+    made.say("horovod", "WHEEL", "Tag: cp3-none-linux_x86_64\n")
+    flags = {"HOROVOD_WITH_MPI": "1", "HOROVOD_WITHOUT_PYTORCH": "1"}
+    made.write(folder / INSIDE, json.dumps({"facts": {"flags": flags}}))
+
+
+def of_an_extra(made: Made) -> None:
+    made.install("asking", "1", "Requires-Dist: idna[made-up]")
+    text = (made.metadata("idna") / "METADATA").read_text()
+    extra = 'Requires-Dist: nowhere ; extra == "made_up"'
+    made.say("idna", "METADATA", text.replace("\n\n", f"\n{extra}\n\n", 1))
+
+
+def egg_beside(made: Made) -> None:
+    folder = made.packages / "packaging-19.0.egg-info"
+    made.write(folder / "PKG-INFO", "Metadata-Version: 1.0\nName: packaging\nVersion: 19.0\n")
+
+
+def python_loop(made: Made) -> None:
+    relink_python(made, "python")
+
+
+def series_moved(made: Made) -> None:
+    (made.prefix / "lib" / f"python{zoo.SERIES}").rename(made.prefix / "lib" / "python3.9")
+
+
+def wheel_tag(tag: str) -> Break:
+    return lambda made: made.say("markupsafe", "WHEEL", f"Wheel-Version: 1.0\nTag: {tag}\n")
+
+
+def requires(name: str, text: str) -> Break:
+    """Return what adds a requirement to a distribution."""
+    return field(name, "X-None", f"0\nRequires-Dist: {text}")
+
+
+def cut_library(made: Made) -> None:
+    whole = zoo.compile_c(made.prefix.parent / "whole.so")
+    made.write(made.prefix / "lib" / "libcut.so.1", whole.read_bytes()[:900])
+
+
+def class_of_elf(data: bytes) -> bytes:
+    """Return an ELF file as one of s390x, which is big endian."""
+    return data[:18] + (22).to_bytes(2, "little") + data[20:]
+
+
+def depends(made: Made) -> None:
+    record(made, "tool", [], ["python_abi >=2,<3|4.*", "pyyaml 1.*"])
+
+
+@dataclass(frozen=True)
+class Way:
+    """How an environment is broken, and what is found; *also*: what comes with it.
+
+    ``make`` returns the shell in which it is looked at, None: the tests'. ``options``: of validate.
+    """
+
+    make: Break
+    wanted: str
+    also: frozenset[str] = frozenset()
+    compiled: bool = False
+    loaded: bool = False
+    recipe: bool = False
+    site: bool = False
+
+
+_CHANGED = frozenset({"package.changed"})
+_GONE = frozenset({"package.gone"})
+_C = {"compiled": True}
+
+BROKEN: dict[str, Way] = {
+    # The Python of it
+    "interpreter removed": Way(relink_python, "python.missing"),
+    "interpreter a link to itself": Way(python_loop, "python.missing"),
+    "Python upgraded": Way(upgrade_python, "python.other-version"),
+    "packages of another Python": Way(
+        series_moved, "python.other-version", frozenset({"package.other-abi"})
+    ),
+    "moved": Way(script_for("/nowhere/venv/bin/python3"), "python.moved"),
+    "copied": Way(script_of_another_environment, "python.moved"),
+    # What packages require
+    "package removed": Way(remove_idna, "package.requirement-missing"),
+    "requirement of an extra": Way(of_an_extra, "package.requirement-missing"),
+    "new requirement": Way(requires("idna", "nowhere>=2"), "package.requirement-missing"),
+    "package downgraded": Way(field("idna", "Version", "1.0"), "package.requirement-unmet"),
+    "requirement raised": Way(requires("idna", "packaging>=9999"), "package.requirement-unmet"),
+    "for a newer Python": Way(field("idna", "Requires-Python", ">=4"), "package.python-unmet"),
+    "for an older Python": Way(field("idna", "Requires-Python", "<3"), "package.python-unmet"),
+    "wheel of another Python": Way(another_wheel, "package.other-abi"),
+    "wheel of PyPy": Way(wheel_tag("pp39-pypy39_pp73-linux_x86_64"), "package.other-abi"),
+    "stable wheel of a newer Python": Way(
+        wheel_tag("cp399-abi3-manylinux1_x86_64"), "package.other-abi"
+    ),
+    # Files of packages
+    "empty METADATA": Way(
+        lambda made: made.write(made.metadata("packaging") / "METADATA", ""), "package.damaged"
+    ),
+    "METADATA without a version": Way(
+        lambda made: made.write(made.metadata("packaging") / "METADATA", "Name: packaging\n\n"),
+        "package.damaged",
+    ),
+    "METADATA removed": Way(
+        lambda made: (made.metadata("packaging") / "METADATA").unlink(), "package.damaged", _GONE
+    ),
+    "RECORD that is no table": Way(
+        lambda made: made.write(made.metadata("packaging") / "RECORD", "a" * 200_000),
+        "package.damaged",
+    ),
+    "two releases": Way(lambda made: made.install("packaging", "20.0"), "package.twice"),
+    "an egg beside it": Way(egg_beside, "package.twice"),
+    "file removed": Way(remove_package("yaml/loader.py"), "package.gone"),
+    "package's folder removed": Way(remove_package("idna"), "package.gone"),
+    "file edited": Way(edit("yaml/loader.py", lambda data: data + b"\n"), "package.changed"),
+    "file emptied": Way(edit("yaml/loader.py", lambda data: b""), "package.changed"),
+    "file edited, as long as before": Way(
+        edit("yaml/loader.py", lambda data: data.swapcase()), "package.changed"
+    ),
+    "lines of Windows": Way(
+        edit("yaml/nodes.py", lambda data: data.replace(b"\n", b"\r\n")), "package.changed"
+    ),
+    "two packages, one file": Way(fork_of_yaml, "package.overwritten"),
+    "published, then edited": Way(
+        published_and(edit("yaml/loader.py", lambda data: data + b"\n")),
+        "published.changed",
+        _CHANGED,
+    ),
+    "published, then a file more": Way(
+        published_and(lambda made: made.write(made.packages / "more.py", "")), "published.changed"
+    ),
+    # conda
+    "conda: file edited": Way(
+        conda(edit("yaml/loader.py", lambda data: data.swapcase())), "package.changed"
+    ),
+    "conda: file removed": Way(conda(remove_package("yaml/loader.py")), "package.gone"),
+    "conda: package removed by force": Way(
+        conda(remove("conda-meta/python_abi-1.0-0.json")), "conda.requirement-missing"
+    ),
+    "conda: package downgraded by force": Way(conda(depends), "conda.requirement-unmet"),
+    "conda: pip over it": Way(conda(pip_over_conda), "conda.replaced-by-pip"),
+    "conda: record empty": Way(
+        conda(lambda made: made.write(made.prefix / "conda-meta" / "bad-1-0.json", "")),
+        "conda.damaged",
+    ),
+    "conda: record without a name": Way(
+        conda(lambda made: made.write(made.prefix / "conda-meta" / "bad-1-0.json", "{}")),
+        "conda.damaged",
+    ),
+    # Libraries
+    "extension truncated": Way(
+        lambda made: made.edit(made.extension(), lambda data: data[:1000]),
+        "library.damaged",
+        _CHANGED,
+    ),
+    "extension empty": Way(
+        lambda made: made.edit(made.extension(), lambda data: b""), "library.damaged", _CHANGED
+    ),
+    "extension that is a page of HTML": Way(
+        lambda made: made.edit(made.extension(), lambda data: b"<html>404</html>"),
+        "library.damaged",
+        _CHANGED,
+    ),
+    "library of the environment truncated": Way(cut_library, "library.damaged", **_C),
+    "extension of ppc64le": Way(
+        lambda made: made.edit(made.extension(), other_machine), "library.other-machine", _CHANGED
+    ),
+    "extension of s390x": Way(
+        lambda made: made.edit(made.extension(), class_of_elf), "library.other-machine", _CHANGED
+    ),
+    "extension for a newer glibc": Way(newer_glibc, "library.newer-glibc", _CHANGED),
+    "library removed": Way(missing_library, "library.missing", **_C),
+    "library of a library removed": Way(needs_through_another, "library.missing", **_C),
+    "no TBB for numba": Way(optional_module, "library.missing", **_C),
+    "library of an older release": Way(
+        library_of_an_older_release, "library.version-missing", **_C
+    ),
+    "older release on LD_LIBRARY_PATH": Way(older_on_path, "library.version-missing", **_C),
+    "LD_LIBRARY_PATH over RUNPATH": Way(overruled, "library.overruled", **_C),
+    # One process
+    "two MPIs": Way(two_modules_with_an_mpi_each, "mpi.two-in-process", **_C),
+    "Intel MPI and Spectrum MPI": Way(
+        two_mpis_of("IBM Spectrum MPI", "Intel(R) MPI Library"), "mpi.two-in-process", **_C
+    ),
+    "two MPIs in one module": Way(one_module_with_two_mpis, "mpi.two-in-process", **_C),
+    "another MPI in the Python below": Way(
+        base_with("libmpi.so.40", "libmpi.so.12"), "mpi.two-in-process", **_C
+    ),
+    "two NCCLs": Way(two_modules_with("libnccl.so.2", "libnccl.so.2"), "nccl.two-in-process", **_C),
+    "two OpenMPs": Way(two_modules_with("libomp.so", "libiomp5.so"), "openmp.two-in-process", **_C),
+    "OpenMP of a wheel and of the system": Way(
+        two_modules_with("libomp-a1b2c3d4.so.5", "libomp.so.5"), "openmp.two-in-process", **_C
+    ),
+    "launcher of another MPI": Way(launcher_of_another_mpi, "mpi.other-launcher", **_C),
+    "launcher of another MPI on PATH": Way(launcher_on_path, "mpi.other-launcher", **_C),
+    # The shell
+    "package on PYTHONPATH": Way(on_pythonpath, "path.pythonpath"),
+    "package of the user": Way(of_the_user, "path.user-site"),
+    "HOROVOD_NCCL_HOME without NCCL": Way(
+        home_of("HOROVOD_NCCL_HOME", "libnccl.so.2.3.7", None), "horovod.home-empty", **_C
+    ),
+    "HOROVOD_NCCL_HOME of another release": Way(
+        home_of("HOROVOD_NCCL_HOME", "libnccl.so.2.3.7", "libnccl.so.2.18.3"),
+        "horovod.other-home",
+        **_C,
+    ),
+    "HOROVOD_CUDA_HOME of another release": Way(
+        home_of("HOROVOD_CUDA_HOME", "libcudart.so.12.4.99", "libcudart.so.11.8.89"),
+        "horovod.other-home",
+        **_C,
+    ),
+    "modules: file gone": Way(module_gone, "module.gone", loaded=True),
+    "modules: package damaged": Way(module_damaged, "package.damaged", loaded=True),
+    "modules: two releases": Way(
+        in_shell(LOADEDMODULES="tools/1.0:tools/2.0", _LMFILES_=""),
+        "module.two-releases",
+        loaded=True,
+    ),
+    "modules: library folder gone": Way(
+        in_shell(LD_LIBRARY_PATH="{outside}/gone"), "module.folder-gone", loaded=True
+    ),
+    "modules: package folder gone": Way(
+        in_shell(PYTHONPATH="{outside}/gone"), "module.folder-gone", loaded=True
+    ),
+    "modules: two MPIs": Way(modules_of_two_mpis, "module.other-mpi", compiled=True, loaded=True),
+    # What is known, what was asked for, where it is to run
+    "NumPy 2 with an older PyTorch": Way(
+        components(torch="2.2.0", numpy="2.0.1"), "PY-003", frozenset({"PY-*"})
+    ),
+    "Horovod built for an MPI that is not there": Way(
+        built_for_nothing, "HVD-120", frozenset({"HVD-*"})
+    ),
+    "recipe: another release": Way(asked(numpy=">=2.3"), "recipe.other-version", recipe=True),
+    "recipe: not there": Way(asked(pytorch=">=2"), "recipe.component-missing", recipe=True),
+    "site: another architecture": Way(site("ppc64le", "9.9"), "site.other-arch", site=True),
+    "site: an older glibc": Way(site("x86_64", "2.1"), "library.newer-glibc", site=True),
+}
+
+
+def nothing(made: Made) -> None:
+    """Leave it as it is."""
+
+
+def with_library(*options: str, inside: bool) -> Break:
+    """Return what adds a module whose library is found by the linker's *options*."""
+
+    def make(made: Made) -> None:
+        outside = made.prefix.parent / "sw"
+        library = zoo.compile_c(
+            (made.packages / "tool.libs" if inside else outside) / "libown.so.1",
+            soname="libown.so.1",
+        )
+        zoo.compile_c(made.packages / f"tool{zoo.SUFFIX}", "", str(library), *options)
+
+    return make
+
+
+def on_library_path(made: Made) -> dict[str, str]:
+    with_library(inside=False)(made)
+    return {"LD_LIBRARY_PATH": str(made.prefix.parent / "sw")}
+
+
+def same_mpi_twice(made: Made) -> None:
+    one, _ = mpis(made)
+    for name in ("first", "second"):
+        zoo.module_with(made, name, one)
+
+
+def variants_of_mpi4py(made: Made) -> dict[str, str]:
+    """mpi4py's wheels have a module for each family of MPI; that of the launcher is imported."""
+    one, other = mpis(made)
+    for name, library in (("openmpi", one), ("mpich", other)):
+        zoo.compile_c(
+            made.packages / "mpi4py" / f"MPI.{name}{zoo.SUFFIX}",
+            "",
+            str(library),
+            f"-Wl,-rpath,{library.parent}",
+        )
+    return {"PATH": str(launcher(made))}
+
+
+def newer_library(made: Made) -> None:
+    library = made.prefix.parent / "release" / "libcolour.so.1"
+    zoo.compile_release(library, "COLOUR_1")
+    zoo.module_using(made, "colours", library, "colour_1")
+    library.unlink()
+    zoo.compile_release(library, "COLOUR_1", "COLOUR_2")
+
+
+def foreign(made: Made) -> None:
+    """One for ppc64le, all of it: its Python and its extensions."""
+    python = made.prefix.parent / "python" / f"python{zoo.SERIES}"
+    made.write(python, other_machine(Path(sys.executable).resolve().read_bytes()))
+    relink_python(made, str(python))
+    for path in made.packages.rglob("*.so"):
+        made.write(path, other_machine(path.read_bytes()))
+    for name in ("PyYAML", "MarkupSafe", "charset_normalizer"):
+        (folder,) = made.packages.glob(f"{name.lower()}-*.dist-info")
+        rows = (folder / "RECORD").read_text().splitlines()
+        kept = [f"{row.split(',')[0]},," if ".so," in row else row for row in rows]
+        made.write(folder / "RECORD", "\n".join(kept) + "\n")
+
+
+def editable(made: Made) -> None:
+    """A package that lies in its author's folder, as pip install -e has it."""
+    source = made.prefix.parent / "source"
+    record_ = "__editable__.mine-1.pth,,\nmine-1.dist-info/METADATA,,\n"
+    made.install("mine", "1", "Requires-Dist: idna", record=record_)
+    made.write(made.packages / "__editable__.mine-1.pth", f"{source}\n")
+    made.write(source / "mine.py", "VALUE = 1\n")
+
+
+def old_egg(made: Made) -> None:
+    """A package that setup.py install laid down: an egg-info without RECORD."""
+    folder = made.packages / "old-1.0-py3.egg-info"
+    made.write(folder / "PKG-INFO", "Metadata-Version: 1.0\nName: old\nVersion: 1.0\n")
+    made.write(made.packages / "old.py", "VALUE = 1\n")
+
+
+def distutils_egg(made: Made) -> None:
+    """A package of distutils: its egg-info is a file."""
+    text = "Metadata-Version: 1.0\nName: old\nVersion: 1.0\n"
+    made.write(made.packages / "old-1.0-py3.egg-info", text)
+
+
+def bytecode_gone(made: Made) -> None:
+    rows = ["one/__pycache__/a.cpython-311.pyc", "two.pyc", "tool-1.data/data/bin/tool"]
+    made.install("tool", "1", record="".join(f"{row},sha256=AAAA,1\n" for row in rows))
+
+
+def driver_missing(made: Made) -> None:
+    """A login node has no driver's library."""
+    library = zoo.compile_c(made.prefix / "libcuda.so.1", soname="libcuda.so.1")
+    zoo.module_with(made, "gpu", library)
+    library.unlink()
+
+
+def system_packages(made: Made) -> None:
+    base = Made(made.prefix.parent / "base")
+    base.install("below", "1.0")
+    text = f"home = {base.prefix}/bin\ninclude-system-site-packages = true\n"
+    made.write(made.prefix / "pyvenv.cfg", f"{text}version = {zoo.SERIES}.0\n")
+    made.install("above", "1.0", "Requires-Dist: below")
+
+
+HEALTHY: dict[str, Way] = {
+    "venv of Python": Way(nothing, ""),
+    "venv with packages of the system": Way(system_packages, ""),
+    "conda, and pip on top": Way(conda(), ""),
+    "published by envbuild": Way(published, ""),
+    "of ppc64le, all of it": Way(foreign, ""),
+    "an editable package": Way(editable, ""),
+    "a package of setup.py": Way(old_egg, ""),
+    "a package of distutils": Way(distutils_egg, ""),
+    "bytecode that is gone": Way(bytecode_gone, ""),
+    "a script of sh": Way(script_for("/bin/sh"), ""),
+    "a script by env": Way(script_for("/usr/bin/env python"), ""),
+    "a wheel with its libraries": Way(
+        with_library("-Wl,-rpath,$ORIGIN/tool.libs", inside=True), "", **_C
+    ),
+    "a wheel that loads its libraries itself": Way(with_library(inside=True), "", **_C),
+    "a library by LD_LIBRARY_PATH": Way(on_library_path, "", **_C),
+    "a library of a later release": Way(newer_library, "", **_C),
+    "two modules with one MPI": Way(same_mpi_twice, "", **_C),
+    "mpi4py with a module for each MPI": Way(variants_of_mpi4py, "", **_C),
+    "a driver that only GPU nodes have": Way(driver_missing, "", **_C),
+    "loaded modules": Way(in_shell(), "", loaded=True),
+    "as the recipe asks": Way(asked(numpy=">=2,<3"), "", recipe=True),
+    "fit for the site": Way(site("x86_64", "9.9"), "", site=True),
+}
