@@ -69,6 +69,25 @@ def list_(session: Session, where: RootOptions) -> None:
     session.report.show(value, views.listing(value))
 
 
+@command(verbs, example="catalogue --root /scratch/me/env -o index.html", recipes=False, json=False)
+def catalogue(
+    session: Session,
+    where: RootOptions,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write. Else standard output.")
+    ] = None,
+) -> None:
+    """Write one page of HTML of what a root holds: stacks, proofs, known problems, speed."""
+    from ..commands.catalogue import catalogue as run
+    from ..files import write_atomically
+
+    text = run(_root(session, where), session.context)
+    if output is None:
+        session.report.raw(text)
+    else:
+        write_atomically(session.context.path(output), text)
+
+
 @command(verbs, example="info allreduce/1", recipes=False)
 def info(
     session: Session,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from html import escape
 
 from ..target_tools import quoting
 from ..text import shown
@@ -48,6 +49,11 @@ def comment(text: str) -> Quoted:
     if not _PLAIN.fullmatch(text):
         raise ValueError(f"not fit for a comment: {text!r}")
     return Quoted(text)
+
+
+def html(text: str) -> Quoted:
+    """Return *text* for HTML, between tags and in a quoted attribute; built text stays as it is."""
+    return text if isinstance(text, Quoted) else Quoted(escape(text, quote=True))
 
 
 def yaml(text: str) -> Quoted:

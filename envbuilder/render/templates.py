@@ -32,6 +32,7 @@ def render(template: str, /, **values: Any) -> str:
         "lua": quoting.lua,
         "tcl": quoting.tcl,
         "comment": quoting.comment,
+        "html": quoting.html,
     }
     return engine.get_template(template).render(**values)
 
