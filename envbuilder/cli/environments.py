@@ -166,6 +166,10 @@ def validate(
     verify: Annotated[
         bool, typer.Option("--verify", help="Hash every file that a package recorded.")
     ] = False,
+    run_: Annotated[
+        bool,
+        typer.Option("--run", help="Also import its packages, by its own Python. This runs them."),
+    ] = False,
     everything: Annotated[
         bool, typer.Option("--all", help="Show all findings and all that is known of each.")
     ] = False,
@@ -185,7 +189,7 @@ def validate(
     *,
     compared: ComparisonOptions,
 ) -> int:
-    """Find what is wrong with an environment that anybody built; nothing of it is run.
+    """Find what is wrong with an environment that anybody built; without --run nothing of it runs.
 
     A virtualenv, conda prefix or Python, as a program started in this shell would use it. Only
     reads. Exit code 4 if a finding is an error that no --baseline accepts; with warnings alone 0.
@@ -201,11 +205,13 @@ def validate(
         return int(ExitCode.OK)
     reports.check_form(form, as_json=session.report.as_json)
     value = run.validate(
-        name, root, session.context, hashes=verify, loaded=loaded, compared=compared
+        name, root, session.context, hashes=verify, loaded=loaded, run=run_, compared=compared
     )
     value = run.accept(value, baseline, session.context) if baseline else value
     if form:
-        session.report.raw(reports.REPORTS[form](value, run.looked_for(compared, loaded=loaded)))
+        session.report.raw(
+            reports.REPORTS[form](value, run.looked_for(compared, loaded=loaded, run=run_))
+        )
     else:
         session.report.show(value, views.validation(value, everything=everything))
     return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)

@@ -15,7 +15,7 @@ from ..documents.load import load_recipe, read_document
 from ..documents.site_choice import ChosenSite, with_partition
 from ..errors import UsageError
 from ..host import Host, is_file, is_there
-from ..inspect import checks, recipe
+from ..inspect import checks, imports, recipe
 from ..inspect.checks.protocol import seen
 from ..inspect.facts import Environment, Target, arch_of
 from ..inspect.reading import read_environment
@@ -49,12 +49,14 @@ _WHY_ROW = "it is recorded among the advisories: envbuild advisories show {}"
 
 def list_checks() -> tuple[CheckInfo, ...]:
     """Return every kind of finding."""
-    return (*checks.table(), *recipe.table())
+    return (*checks.table(), *recipe.table(), imports.IMPORT_FAILED)
 
 
-def looked_for(compared: ComparisonOptions, *, loaded: bool) -> tuple[CheckInfo, ...]:
+def looked_for(
+    compared: ComparisonOptions, *, loaded: bool = False, run: bool = False
+) -> tuple[CheckInfo, ...]:
     """Return the kinds of findings that a call looks for: some compare with what it names."""
-    given = {"recipe": compared.recipe, "site": compared.site, "module": loaded}
+    given = {"recipe": compared.recipe, "site": compared.site, "module": loaded, "run": run}
     return tuple(each for each in list_checks() if given.get(each.id.partition(".")[0], True))
 
 
@@ -65,15 +67,15 @@ def validate(
     *,
     hashes: bool = False,
     loaded: bool = False,
+    run: bool = False,
     compared: ComparisonOptions | None = None,
 ) -> Validation:
     """Return what is wrong with an environment; None: the one that is active in this shell.
 
     *name*: a folder, or NAME[/N] of *root*. *hashes*: every file that its packages recorded is
-    hashed. *loaded*: the modules that are loaded in this shell belong to it; None is then the
-    Python that the shell runs. *compared*: with which
-    recipe and site. Raises UsageError
-    for what is none.
+    hashed. *run*: its packages are imported, by its own Python. *loaded*: the modules that are
+    loaded in this shell belong to it; None is then the Python that the shell runs. *compared*: with
+    which recipe and site. Raises UsageError for what is none.
     """
     compared = compared or ComparisonOptions()
     prefix = _first_python(context) if loaded and name is None else _prefix(name, root, context)
@@ -90,7 +92,9 @@ def validate(
     told = [row for row in rows if row.verdict in _TOLD]
     sure = [_of_row(row, stack, environment) for row in told if row.verdict == "holds"]
     asked = _as_recipe(compared.recipe, environment, stack, context) if compared.recipe else ()
-    findings = [*checks.run(environment, hashes=hashes), *sure, *asked]
+    imported = imports.modules_of(environment, context.knowledge.components) if run else ()
+    failed = [*imports.failures(environment, imported)]
+    findings = [*checks.run(environment, hashes=hashes), *sure, *asked, *failed]
     python = environment.interpreter
     return Validation(
         path=shown(str(environment.prefix), 400),
@@ -100,6 +104,7 @@ def validate(
         distributions=len(environment.distributions),
         libraries=len(environment.libraries),
         files=sum(len(each.recorded or ()) for each in environment.distributions),
+        imported=tuple(shown(each, 400) for each in imported),
         modules=tuple(shown(each.name, 400) for each in environment.modules),
         findings=tuple(sorted(findings, key=_place)),
         undecided=tuple(row for row in told if row.verdict == "unknown"),

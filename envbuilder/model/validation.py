@@ -67,7 +67,7 @@ class Baseline(Document):
 
 
 class Validation(Document):
-    """What is known of an environment after it was looked at. Nothing of it was run."""
+    """What is known of an environment after it was looked at."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     path: Line
@@ -79,6 +79,9 @@ class Validation(Document):
     files: int = Field(description="Files that its packages recorded.")
     modules: tuple[Line, ...] = Field(
         default=(), description="Loaded in the shell, where these were looked at."
+    )
+    imported: tuple[Line, ...] = Field(
+        default=(), description="What --run imported, or tried to, each in a process of its own."
     )
     findings: tuple[Finding, ...] = Field(description="The worst first.")
     undecided: tuple[RowMatch, ...] = Field(

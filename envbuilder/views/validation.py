@@ -27,6 +27,8 @@ def validation(value: Validation, *, everything: bool = False) -> Iterator[str]:
         f"{value.files} recorded files",
     ]
     yield "  " + ", ".join(sizes)
+    if value.imported:
+        yield from filled("  imports tried: ", ", ".join(value.imported), 4)
     if value.modules:
         yield from filled("  modules: ", ", ".join(value.modules))
     by_kind: dict[str, list[Finding]] = {}

@@ -56,12 +56,18 @@ def check(context: Context) -> Validate:
         hashes: bool = False,
         used_by_others: bool = False,
         loaded: bool = False,
+        run: bool = False,
     ) -> Validation:
         outside = copy.copy(context)
         object.__setattr__(outside, "environ", {**context.environ, **(environ or {})})
         before = {} if used_by_others else look(made.prefix)
         value = validate(
-            None if loaded else str(made.prefix), None, outside, hashes=hashes, loaded=loaded
+            None if loaded else str(made.prefix),
+            None,
+            outside,
+            hashes=hashes,
+            loaded=loaded,
+            run=run,
         )
         assert used_by_others or look(made.prefix) == before
         return value
