@@ -93,12 +93,10 @@ def test_the_pipelines_that_are_checked_in(site: str, provider: str) -> None:
 
 
 def test_the_verb_writes_the_same(tmp_path: Path) -> None:
-    words = ["ci", "render", "--site", "summit", "--base", SITES["summit"][0]]
-    done = CliRunner().invoke(app, words)
-    assert (done.exit_code, done.stdout) == (0, rendered("summit", "gitlab"))
     file = tmp_path / "Jenkinsfile"
+    words = ["ci", "render", "--site", "summit", "--base", SITES["summit"][0]]
     done = CliRunner().invoke(app, [*words, "--provider", "jenkins", "--output", str(file)])
-    assert (done.exit_code, done.stdout) == (0, "")
+    assert (done.exit_code, done.stdout) == (0, ""), done.stderr
     assert file.read_text(encoding="utf-8") == rendered("summit", "jenkins")
 
 

@@ -44,7 +44,6 @@ BASES = {
     "taurus-scs5": "/projects/envbuild",
     "summit": "/ccs/proj/envbuild",
 }
-DIALECTS = {"lua": "{name}/1.lua", "tcl": "{name}/1"}
 FORMS = forms()
 PROGRAM = ("mpiexec", "-n", "2", "python", "my_program.py")
 
@@ -184,7 +183,5 @@ def test_every_documented_site_has_its_tree() -> None:
     assert sorted(path.name for path in MODULEFILES.iterdir()) == sorted(SITES)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_module_of_the_tree_is_the_form(dialect: str) -> None:
-    code, text = run(dialect, "ddl", "summit", "ppc64le")
-    assert (code, text) == (0, tree("summit")[f"{dialect}/{DIALECTS[dialect].format(name='ddl')}"])
+def test_a_module_of_the_tree_is_the_form() -> None:
+    assert run("lua", "ddl", "summit", "ppc64le") == (0, tree("summit")["lua/ddl/1.lua"])
