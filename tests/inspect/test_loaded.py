@@ -32,40 +32,6 @@ def test_healthy_modules(made: Made, shell: dict[str, str], check: Validate) -> 
     assert value.distributions == len(zoo.DISTRIBUTIONS) + 1
 
 
-def broken_module(shell: dict[str, str], packages: Path) -> None:
-    (packages / "tools-1.0.dist-info" / "METADATA").write_text("")
-
-
-def gone_module(shell: dict[str, str], packages: Path) -> None:
-    Path(shell["_LMFILES_"].rpartition(":")[2]).unlink()
-
-
-def second_release(shell: dict[str, str], packages: Path) -> None:
-    shell["LOADEDMODULES"] += ":tools/2.0"
-    shell["_LMFILES_"] += ":" + shell["_LMFILES_"].rpartition(":")[2]
-
-
-def folder_gone(shell: dict[str, str], packages: Path) -> None:
-    shell["LD_LIBRARY_PATH"] = f"{packages}/gone:relative:"
-
-
-BREAKS: dict[str, tuple[Callable[[dict[str, str], Path], None], str]] = {
-    "package.damaged": (broken_module, "METADATA"),
-    "module.gone": (gone_module, "tools/1.0 is loaded, and its modulefile is gone"),
-    "module.two-releases": (second_release, "tools/1.0 and tools/2.0 are loaded together"),
-    "module.folder-gone": (folder_gone, "gone, which is not there"),
-}
-
-
-@pytest.mark.parametrize("wanted", BREAKS)
-def test_broken_modules(wanted: str, made: Made, shell: dict[str, str], check: Validate) -> None:
-    break_it, text = BREAKS[wanted]
-    break_it(shell, Path(shell["PYTHONPATH"]))
-    (found,) = check(made, shell, loaded=True).findings
-    assert found.id == wanted
-    assert text in found.summary
-
-
 def test_modules_are_components(made: Made, shell: dict[str, str], check: Validate) -> None:
     """What a module's name says counts for the rows of knowledge, where nothing else says it."""
     shell["LOADEDMODULES"] = "OpenMPI/3.1.3-GCC-7.3.0"

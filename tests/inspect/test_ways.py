@@ -18,7 +18,8 @@ from envbuilder.commands.context import Context
 from envbuilder.commands.options import ComparisonOptions
 from envbuilder.commands.validate import validate
 from envbuilder.model.validation import Finding
-from envbuilder.target_tools.manifest import hashes, look, record
+from envbuilder.target_tools.files import sha256_of
+from envbuilder.target_tools.manifest import look, record
 from tests.layers import CHECKOUT
 
 PAGE = CHECKOUT / "docs" / "validating.md"
@@ -74,7 +75,7 @@ def tree(folder: Path) -> dict[str, Any]:
     """
     found: dict[str, Any] = look(folder)
     own = [name for name, each in found.items() if "size" in each and is_own(folder / name)]
-    return {**found, "hashes": dict(hashes(folder, own))}
+    return {**found, "hashes": [sha256_of(folder / name) for name in own]}
 
 
 def contents(folder: Path) -> dict[str, Any]:
