@@ -5,7 +5,6 @@ from __future__ import annotations
 from .. import backends
 from ..launchers import LAUNCHERS, programs
 from ..model.entries import NO_SCHEDULER, Entries
-from ..pipelines import PROVIDERS
 from ..schedulers import SCHEDULERS
 
 
@@ -24,6 +23,9 @@ def names(point: str) -> str:
     if point == "launchers":
         return f"{', '.join([*LAUNCHERS][:-1])} or {[*LAUNCHERS][-1]}"
     if point == "providers":
+        # lazy import: plans have no pipelines
+        from ..pipelines import PROVIDERS
+
         return ", ".join(PROVIDERS)
     from .texts import forms
 
