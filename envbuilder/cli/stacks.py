@@ -32,6 +32,7 @@ class ImageKind(str, Enum):
     """The words of ``image --format``."""
 
     sif = "sif"
+    oci = "oci"
     sandbox = "sandbox"
 
 
@@ -83,7 +84,8 @@ def image(
         ),
     ] = None,
     kind: Annotated[
-        ImageKind, typer.Option("--format", help="One file, or a folder that Apptainer runs.")
+        ImageKind,
+        typer.Option("--format", help="A file, OCI's layout, or what Apptainer runs."),
     ] = ImageKind.sif,
     output: Annotated[
         Path | None, typer.Option("--output", metavar="DIR", help="Where it is put.")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import BuildError, UsageError
 from ..host import Host
-from ..images import arch_of, find_builder, read_base
+from ..images import OciConfig, arch_of, check_layer, find_builder, pack_layout, read_base
 from ..model.base_image import BaseImage
 from ..model.evidence import Evidence, newest_passed, telling
 from ..model.outcome import ImageResult
@@ -18,12 +19,13 @@ from ..model.plan import Lock, Step
 from ..model.progress import reported
 from ..record import read_all
 from ..render.bundle_image import BASE, definition_file, render_bundle_definition
-from ..render.container import FOLDER
+from ..render.container import FOLDER, labels, variables
 from ..render.image import bases
+from ..target_tools import manifest
 from ..target_tools.files import sha256_of
 from ..target_tools.root import publish
 from ..target_tools.root.attestations import PREDICATE, PROVENANCE, statement
-from ..target_tools.root.layout import Home
+from ..target_tools.root.layout import MANIFEST, Home
 from .context import Context
 from .emulate import check_runs_here, system_of
 from .load import PlanInputs
@@ -62,6 +64,9 @@ def check_image(base: BaseImage | None, plan_inputs: PlanInputs, context: Contex
     check_runs_here(plan_inputs, context)
 
 
+_ENDINGS: Mapping[ImageFormat, str] = {"sif": ".sif", "oci": ".oci", "sandbox": ""}
+
+
 @dataclass(frozen=True)
 class ImageRequest:
     """What an image is made of, and how. *base*: None for the Debian that the site states."""
@@ -79,7 +84,7 @@ class ImageRequest:
     @property
     def image(self) -> Path:
         """Where the image is put: the file, or the folder that it is."""
-        return self.output / (self.name if self.format == "sandbox" else f"{self.name}.sif")
+        return self.output / (self.name + _ENDINGS[self.format])
 
     @property
     def beside(self) -> Path:
@@ -136,9 +141,16 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
             with reported(_PACK, listener):
                 builder.pack(root, packed, request.log, listener)
                 _check_arch(packed, lock.plan.arch)
-                _attest(packed, bundle, scratch / "evidence")
+                _attest(packed.name, sha256_of(packed), bundle, scratch / "evidence")
             with reported(_TEST, listener):
                 builder.test(packed, request.log, listener)
+        elif request.format == "oci":
+            with reported(_PACK, listener):
+                digest = pack_layout(root, packed, _oci_config(request))
+                _attest(packed.name, digest, bundle, scratch / "evidence")
+            with reported(_TEST, listener):
+                builder.test(root, request.log, listener)
+                _check_packed(packed, lock, scratch / "evidence")
     made = root if request.format == "sandbox" else packed
     (scratch / "evidence").rename(request.beside)
     made.rename(request.image)
@@ -174,11 +186,33 @@ def _kept(root: Path, lock: Lock, folder: Path) -> tuple[Evidence, ...]:
     return proofs
 
 
-def _attest(image: Path, bundle: Path, folder: Path) -> None:
-    """Say beside an image how it was made; that of its prefix is about the prefix alone."""
+def _attest(name: str, digest: str, bundle: Path, folder: Path) -> None:
+    """Say beside an image how it was made; that of its prefix is about the prefix alone.
+
+    *digest*: of a SIF its file's, of an OCI image its manifest's, as registries have it.
+    """
     predicate = (bundle / "build" / PREDICATE).read_text(encoding="utf-8")
-    text = statement(predicate, {image.name: sha256_of(image)})
+    text = statement(predicate, {name: digest})
     (folder / f"image.{PROVENANCE}").write_text(text, encoding="utf-8")
+
+
+def _oci_config(request: ImageRequest) -> OciConfig:
+    lock = request.lock
+    prefix = Home(FOLDER, lock.plan.recipe).prefix(lock.id())
+    values = variables(lock.plan, prefix)
+    return OciConfig(
+        arch=lock.plan.arch,
+        tag=lock.id(),
+        environment=tuple(f"{name}={value}" for name, value in sorted(values.items())),
+        labels=dict(labels(lock, base_name(request.plan_inputs))),
+    )
+
+
+def _check_packed(image: Path, lock: Lock, evidence: Path) -> None:
+    """Raise BuildError where the files of the prefix are not as they were proved."""
+    prefix = Home(FOLDER.relative_to("/"), lock.plan.recipe).prefix(lock.id())
+    recorded = manifest.read(evidence / MANIFEST)
+    check_layer(image, str(prefix), recorded["files"])
 
 
 def _check_arch(image: Path, arch: str) -> None:

@@ -8,8 +8,8 @@ from typing import Literal
 
 from ..errors import UsageError
 
-ImageFormat = Literal["sif", "sandbox"]
-"""A SIF file, or a folder that Apptainer runs as it is."""
+ImageFormat = Literal["sif", "oci", "sandbox"]
+"""A SIF file, OCI's layout in a folder, or a folder that Apptainer runs as it is."""
 
 AttestationForm = Literal["cyclonedx", "provenance"]
 """A bill of materials, or an in-toto statement of how it was made."""

@@ -174,6 +174,22 @@ def exports(plan: Plan, prefix: Path) -> Iterator[Quoted]:
     yield from (edit_line("sh", edit, prefix) for edit in plan.environment)
 
 
+def variables(plan: Plan, prefix: Path) -> dict[str, str]:
+    """Return the variables that an image of a plain Debian has at every start, edits applied."""
+    values = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+    for edit in plan.environment:
+        value, before = edit_value(edit, prefix), values.get(edit.name)
+        if edit.kind == "unset":
+            values.pop(edit.name, None)
+        elif edit.kind == "prepend" and before:
+            values[edit.name] = f"{value}:{before}"
+        elif edit.kind == "append" and before:
+            values[edit.name] = f"{before}:{value}"
+        else:
+            values[edit.name] = value
+    return values
+
+
 def _docker_edits(plan: Plan) -> Iterator[Quoted]:
     """Yield the edits as ENV lines; a base image sets none of what is unset."""
     prefix = image_places(plan.recipe).prefix

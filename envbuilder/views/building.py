@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 
 from ..model.outcome import BundleCheck, BundleResult, CreateResult, ImageResult, LockCheck
+from ..model.places import ImageFormat
 from ..text import filled
 from .layout import how, joined, size
 
@@ -58,6 +59,13 @@ def _proved(value: CreateResult | ImageResult) -> Iterator[str]:
         yield from filled("waived advisories: ", ", ".join(waived))
 
 
+_ENDS: Mapping[ImageFormat, str] = {
+    "sif": "built, proved and tested as it was packed",
+    "oci": "built, proved and tested; its files were compared as they were packed",
+    "sandbox": "built and proved",
+}
+
+
 @joined
 def image_built(value: ImageResult) -> Iterator[str]:
     """Return what an image is and how it is run; the last line says that it is there."""
@@ -65,11 +73,14 @@ def image_built(value: ImageResult) -> Iterator[str]:
     yield f"on {value.base}, {value.arch}: {value.image} ({value.bytes / 1e6:.0f} MB)"
     yield f"lock, manifest and records: {value.beside}"
     yield from ("", "use it:")
-    program = "python PROGRAM.py"
-    yield f"  apptainer exec {shlex.quote(PurePath(value.image).name)} mpiexec -n 2 {program}"
+    program, file = "python PROGRAM.py", shlex.quote(PurePath(value.image).name)
+    if value.format == "oci":
+        yield f"  skopeo copy oci:{file}:{value.id} docker://REGISTRY/{value.environment}:{value.id}"
+        yield f"  podman run oci:{file}:{value.id} mpiexec -n 2 {program}"
+    else:
+        yield f"  apptainer exec {file} mpiexec -n 2 {program}"
     yield ""
-    tested = "built, proved and tested as it was packed"
-    yield tested if value.format == "sif" else "built and proved"
+    yield _ENDS[value.format]
 
 
 @joined

@@ -15,7 +15,7 @@ import pytest
 from emulated_tools import SECONDS
 from integration_tools import Done, Envbuild, run
 
-from envbuilder.images import arch_of
+from envbuilder.images import arch_of, check_layer
 
 pytestmark = [pytest.mark.long]
 
@@ -142,6 +142,33 @@ def test_a_sandbox_is_a_root_that_envbuild_knows(
     again = envbuild(*words, "--output", tmp_path)
     assert again.code == 2
     assert f"{folder} is there already" in again.err
+
+
+def test_an_oci_image_is_copied_and_holds_the_prefix_that_was_proved(
+    envbuild: Envbuild, debian: Path, built: Path, tmp_path: Path
+) -> None:
+    if shutil.which("skopeo") is None:
+        pytest.skip("skopeo is not on PATH: it is Debian's package of that name")
+    lock = only(built, "*.evidence/lock.json")
+    words = ("image", "allreduce", "--base", debian, "--locked", lock, "--format", "oci")
+    done = envbuild(*words, "--output", tmp_path, timeout=SECONDS)
+    assert done.code == 0, done.text
+    assert done.out.endswith("its files were compared as they were packed\n")
+    image, beside = only(tmp_path, "*.oci"), only(tmp_path, "*.evidence")
+    identity = image.name.split("-")[1]
+    source, copy = f"oci:{image}:{identity}", f"oci:{tmp_path}/copy:pulled"
+    copied = run(["skopeo", "--insecure-policy", "copy", "--preserve-digests", source, copy])
+    assert copied.code == 0, copied.text
+    told = json.loads(run(["skopeo", "inspect", copy]).out)
+    [subject] = json.loads((beside / "image.provenance.intoto.json").read_text())["subject"]
+    assert told["Digest"] == f"sha256:{subject['digest']['sha256']}"
+    assert told["Architecture"] == "amd64"
+    assert told["Labels"]["envbuild.environment"] == identity
+    files = json.loads((beside / "manifest.json").read_text())["files"]
+    check_layer(tmp_path / "copy", f"opt/envbuild/allreduce/{identity}", files)
+    # Of one lock, each built for itself: the same files in the prefix of the SIF.
+    sif = json.loads(only(built, "*.evidence/manifest.json").read_text())["files"]
+    assert files.keys() == sif.keys()
 
 
 def test_ranks_that_leave_without_a_word_leave_no_image(
