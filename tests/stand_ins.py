@@ -11,6 +11,7 @@ import re
 import subprocess
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from envbuilder.model.artifact import STAND_IN
@@ -79,6 +80,9 @@ def stand_in(
     if module:
         text = _RAISES.format(name=name, version=version)
         content[f"{_SITE}/{module}/__init__.py"] = File(text.encode())
+        called = module if name == "pytorch" else name
+        metadata = f"Metadata-Version: 2.1\nName: {called}\nVersion: {version}\n"
+        content[f"{_SITE}/{called}-{version}.dist-info/METADATA"] = File(metadata.encode())
     return Package(
         name=name,
         version=version,
@@ -136,6 +140,37 @@ def anacondas(wheels: Path, base: Path) -> list[Package]:
         movable_python(base),
         *found,
         stand_in("gxx_linux-64", "7.3.0", files=_compilers()),
+    ]
+
+
+def for_power() -> tuple[list[Package], list[Package]]:
+    """Return WMLCE's packages and Anaconda's for ppc64le. Nothing of them can run."""
+    # On Power DDL stands on Spectrum MPI.
+    ddl = stand_in("ddl", "1.5.1", "spectrum-mpi", module="ddl")
+    ibm = [each if each.name != "ddl" else ddl for each in wmlce()]
+    python_packages = {
+        "numpy": ("1.17.4", "numpy"),
+        "cffi": ("1.14.0", "cffi"),
+        "psutil": ("5.6.7", "psutil"),
+        "pyyaml": ("5.2", "yaml"),
+        "cloudpickle": ("1.3.0", "cloudpickle"),
+        "pip": ("24.0", "pip"),
+    }
+    anaconda = [
+        stand_in("python", "3.7.16"),
+        *(
+            stand_in(name, version, module=module)
+            for name, (version, module) in python_packages.items()
+        ),
+        stand_in("gxx_linux-ppc64le", "7.3.0"),
+    ]
+    return _of_power([*ibm, stand_in("spectrum-mpi", "10.3")]), _of_power(anaconda)
+
+
+def _of_power(packages: Sequence[Package]) -> list[Package]:
+    return [
+        each if each.subdir == "noarch" else replace(each, subdir="linux-ppc64le")
+        for each in packages
     ]
 
 

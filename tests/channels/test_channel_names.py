@@ -32,6 +32,7 @@ from envbuilder.report import Report
 from envbuilder.target_tools.conda_engine import clean
 from tests.conda_channel import write_channel
 from tests.serving import serving_by
+from tests.shipped import read_shipped
 
 PY = "python >=3.11,<3.12.0a0"
 BASE = (
@@ -176,10 +177,6 @@ def test_a_copy_whose_server_answers_otherwise_is_passed_by(
     assert [each[0] for each in rows(read, "numpy")] == ["1.26.4"]
 
 
-def _silent() -> Report:
-    return Report(io.StringIO(), io.StringIO(), as_json=False)
-
-
 SECRETS = st.from_regex(r"[A-Za-z0-9]{6,12}@?[A-Za-z0-9]{2,6}", fullmatch=True)
 HIDING = st.sampled_from(["https://{}@host/c", "http://me:{}@host:80/c", "https://host/t/{}/c"])
 
@@ -196,12 +193,9 @@ def test_credentials_are_refused_in_documents_without_being_repeated(
     site |= {"channels": {"conda-forge": [written]}}
     (folder / "small.yaml").write_text(json.dumps(recipe), encoding="utf-8")
     (folder / "ours.yaml").write_text(json.dumps(site), encoding="utf-8")
-    known = Context(
-        dict(os.environ), folder, lambda: datetime.now(timezone.utc), _silent()
-    ).knowledge
     for read, name in ((load_recipe, "small.yaml"), (load_site, "ours.yaml")):
         with pytest.raises(DocumentError) as caught:
-            read(folder / name, known, entries())
+            read(folder / name, read_shipped().value, entries())
         text = "\n".join(map(str, (*caught.value.problems, caught.value)))
         assert "credentials do not belong in a document" in text
         assert secret not in text

@@ -25,6 +25,7 @@ from tests.stand_ins import (
     anacondas,
     cuda_files,
     download,
+    for_power,
     nccl_files,
     wmlce,
 )
@@ -34,9 +35,22 @@ pytestmark = [pytest.mark.long]
 
 LICENCE = {"IBM_POWERAI_LICENSE_ACCEPT": "yes"}
 SECONDS = 3600.0
-KNOWLEDGE: dict[str, Any] = {
-    "wmlce": {"cuda": [{"version": "10.2.89", "name": "cudatoolkit-dev"}]},
-    "defaults": {"gcc": [{"version": "7.3.0", "name": "gxx_linux-64"}]},
+Known = dict[str, dict[str, list[dict[str, str]]]]
+
+
+def names_of(compiler: str) -> Known:
+    """Return what the channels call otherwise. *compiler*: Anaconda's, of an architecture."""
+    return {
+        "wmlce": {"cuda": [{"version": "10.2.89", "name": "cudatoolkit-dev"}]},
+        "defaults": {"gcc": [{"version": "7.3.0", "name": compiler}]},
+    }
+
+
+KNOWLEDGE = {"x86_64": names_of("gxx_linux-64"), "ppc64le": names_of("gxx_linux-ppc64le")}
+# Of Summit's modules, and here as document 000 makes them: in a conda environment of the channel.
+IN_CONDA: dict[str, dict[str, Any]] = {
+    "horovod-ddl-wmlce": {"flags": {"HOROVOD_GPU_ALLREDUCE": "DDL", "HOROVOD_WITH_MPI": 1}},
+    "ibm-wml-ce": {},
 }
 ACCEPT = {
     "variable": "IBM_POWERAI_LICENSE_ACCEPT",
@@ -67,17 +81,37 @@ def channels(index: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     }
 
 
-def recipes(folder: Path, channels: dict[str, Path], name: str) -> Path:
-    """Write a shipped recipe for x86_64, where WMLCE has Open MPI; return its folder.
+@pytest.fixture(scope="module")
+def power(index: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the folders of both channels for ppc64le."""
+    folder = tmp_path_factory.mktemp("power")
+    ibm, anaconda = for_power()
+    return {
+        "wmlce": write_channel(folder / "wmlce", ibm),
+        "defaults": write_channel(folder / "defaults", anaconda),
+    }
 
-    The machine's compiler is too new for the gloo of that Horovod.
+
+def recipes(folder: Path, channels: dict[str, Path], name: str, arch: str = "x86_64") -> Path:
+    """Write a shipped recipe, from these channels; return its folder.
+
+    For x86_64 WMLCE has Open MPI, and the machine's compiler is too new for the gloo of that
+    Horovod.
     """
     recipe = yaml.safe_load((data.RECIPES / f"{name}.yaml").read_text(encoding="utf-8"))
-    recipe["arch"] = ["x86_64"]
-    del recipe["documented-for"], recipe["stack"]["spectrum-mpi"]
-    recipe["stack"]["openmpi"] = "*"
-    recipe["runtime"]["flags"]["HOROVOD_WITHOUT_GLOO"] = 1
-    recipe["smoke"] = {"ranks": 2, "max-bytes": 65536}
+    recipe["arch"] = [arch]
+    del recipe["documented-for"]
+    if name in IN_CONDA:
+        recipe |= {"backend": "conda", "channels": [*channels], "system-site-packages": False}
+        recipe["stack"] |= {"wmlce": "==1.7.*", "cuda": "*", "gcc": "==7.3.*"}
+        recipe["runtime"].pop("origin", None)
+        recipe["runtime"] |= IN_CONDA[name]
+    if arch == "x86_64":
+        del recipe["stack"]["spectrum-mpi"]
+        recipe["stack"]["openmpi"] = "*"
+        if recipe["runtime"]["package"] == "horovod":
+            recipe["runtime"]["flags"]["HOROVOD_WITHOUT_GLOO"] = 1
+        recipe["smoke"] = {"ranks": 2, "max-bytes": 65536}
     (folder / "knowledge").mkdir(parents=True)
     (folder / f"{name}.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
     known = {
@@ -85,7 +119,7 @@ def recipes(folder: Path, channels: dict[str, Path], name: str) -> Path:
             "url": path.as_uri(),
             "recorded": "2026-11-01",
             "sources": ["made by the tests"],
-            "packages": KNOWLEDGE[each],
+            "packages": KNOWLEDGE[arch][each],
             **({"licence": ACCEPT} if each == "wmlce" else {}),
         }
         for each, path in channels.items()
@@ -164,4 +198,85 @@ def test_horovod_of_tensorflow_ends_where_it_would_use_the_stand_in(
     assert "step build-horovod (build horovod 0.19.5) ended with exit code 1" in done.err
     (log,) = root.glob("*/*.build/logs/*-build-horovod.log")
     assert "tensorflow 2.1.0 is a stand-in: it has no sysconfig" in log.read_text(encoding="utf-8")
+    assert json.loads(envbuild("list", "--root", root, "--json").out)["environments"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("horovod-nccl-wmlce", {"horovod": "0.19.5", "nccl": "2.5.6", "tensorflow": "2.1.0"}),
+        ("horovod-ddl-wmlce", {"horovod": "0.18.2", "ddl": "1.5.1", "tensorflow": "2.1.0"}),
+        ("ibm-wml-ce", {"pytorch": "1.3.1", "tensorflow": "2.1.0"}),
+        ("horovod-pytorch-conda", {"horovod": "0.19.5", "pytorch": "1.3.1"}),
+        ("horovod-pytorch-nccl-conda", {"horovod": "0.19.5", "nccl": "2.5.6"}),
+    ],
+)
+def test_a_recipe_is_planned_locked_and_bundled_for_power(
+    envbuild: Envbuild, power: dict[str, Path], tmp_path: Path, name: str, own: dict[str, str]
+) -> None:
+    folder = recipes(tmp_path / "recipes", power, name, "ppc64le")
+    where = (name, "--recipes", folder, "--site", "taurus-ml")
+    planned = envbuild("plan", *where, "--json")
+    assert planned.code == 0, planned.text
+    pins = {each["component"]: each["version"] for each in json.loads(planned.out)["pins"]}
+    wanted = {**own, "wmlce": "1.7.0", "spectrum-mpi": "10.3"}
+    assert {each: pins.get(each) for each in wanted} == wanted
+
+    file = tmp_path / "lock.json"
+    done = envbuild("lock", *where, "--output", file, timeout=SECONDS)
+    assert done.code == 0, done.text
+    lock = json.loads(file.read_text(encoding="utf-8"))
+    packages = [each for each in lock["artifacts"] if each["kind"] == "conda-package"]
+    assert {each["subdir"] for each in packages} == {"linux-ppc64le", "noarch"}
+    assert {"powerai", "powerai-license", "spectrum-mpi"} <= {each["name"] for each in packages}
+    # The release's pins hold what is newer off.
+    assert ("tensorflow", "2.2.0") not in {(each["name"], each["version"]) for each in packages}
+
+    more = ("--locked", file, "--bundle", "--output", tmp_path, "--json")
+    done = envbuild("create", *where, *more, timeout=SECONDS)
+    assert done.code == 0, done.text
+    said = json.loads(done.out)
+    # Nothing was run, and it is told.
+    assert said["tier"] == "rendered"
+    bundle = Path(said["folder"])
+    assert (bundle / "build" / "conda-prefix.tar.gz").is_file()
+    assert envbuild("bundle", "verify", bundle).code == 0
+    build = (bundle / "build" / "build.sh").read_text(encoding="utf-8")
+    assert "IBM_POWERAI_LICENSE_ACCEPT" in build
+
+
+def test_horovod_of_ddl_ends_where_it_looks_for_it(
+    envbuild: Envbuild, channels: dict[str, Path], tmp_path: Path
+) -> None:
+    name = "horovod-ddl-wmlce"
+    folder, root = recipes(tmp_path / "recipes", channels, name), tmp_path / "root"
+    words = ("create", name, "--recipes", folder, "--site", "local", "--root", root)
+    done = envbuild(*words, env=LICENCE, timeout=SECONDS)
+    assert done.code == 5, done.text
+    assert "step build-horovod (build horovod 0.18.2) ended with exit code 1" in done.err
+    (log,) = root.glob("*/*.build/logs/*-build-horovod.log")
+    text = log.read_text(encoding="utf-8")
+    assert "ddl.hpp: No such file or directory" in text
+    assert "IBM PowerAI DDL library was not found" in text
+    assert json.loads(envbuild("list", "--root", root, "--json").out)["environments"] == []
+
+
+def test_wmlce_with_own_packages_is_proved_over_mpi_and_has_no_torchrun(
+    envbuild: Envbuild, channels: dict[str, Path], tmp_path: Path
+) -> None:
+    name = "ibm-wml-ce"
+    folder, root = recipes(tmp_path / "recipes", channels, name), tmp_path / "root"
+    words = ("create", name, "--recipes", folder, "--site", "local", "--root", root)
+    done = envbuild(*words, env=LICENCE, timeout=SECONDS)
+    assert done.code == 6, done.text
+    assert "import every package and compare: done" in done.err
+    # torchrun, by which PyTorch's own collectives are proved, came with PyTorch 1.10.
+    assert "torchrun: not found" in done.err
+    found = [
+        json.loads(each.read_text()) for each in sorted(root.glob("*/*.evidence/*/evid*.json"))
+    ]
+    assert [each["result"]["verdict"] for each in found] == ["passed", "failed"]
+    assert all({"powerai 1.7.0", "tensorflow 2.1.0"} <= set(each["stand-ins"]) for each in found)
+    first = found[0]["result"]
+    assert (first["api"], first["tier"], first["ranks"]) == ("numpy", "several ranks", 2)
     assert json.loads(envbuild("list", "--root", root, "--json").out)["environments"] == []
