@@ -51,6 +51,9 @@ class Collectives(Document):
 
     proof: Api
     package: RuntimePackage = Field(description="The runtime that a recipe names for them.")
+    launched: VersionRange = Field(
+        default="*", description="Releases that bring the launcher of their own; else MPI's starts."
+    )
 
 
 class Component(Document):

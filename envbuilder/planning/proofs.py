@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ..model.horovod import HOROVOD, by_nccl, has_part
 from ..model.knowledge import HorovodPart, Knowledge
 from ..model.plan import Api, Pin, Proof, SourceBuild, Transport
+from ..model.ranges import matches
 from ..model.recipe import Recipe
 from ..model.site import Launcher
 
@@ -45,7 +46,7 @@ def proofs(
     strategies and IBM's DDL there is no test of their own: the bundled runtime's stands alone.
     """
     yield Proof(api="numpy", transport="mpi", launcher=launcher)
-    components = {pin.component for pin in pins}
+    components = {pin.component: pin.version for pin in pins}
     if HOROVOD in components:
         # Of a module's, what the recipe says of it.
         built = next((each.flags for each in builds if each.component == HOROVOD), None)
@@ -56,9 +57,11 @@ def proofs(
     if HOROVOD in recipe.runtime.aliases:
         bundled = [each for each in horovod_parts({}, pins, knowledge) if each.bundled]
         yield from _of_horovod(bundled, {}, launcher, api_launcher)
-    for component in sorted(components & knowledge.components.keys()):
+    for component in sorted(components.keys() & knowledge.components.keys()):
         own = knowledge.components[component].collectives
         by = api_launcher(own.proof) if own else None
+        if own and by and not matches(components[component], own.launched):
+            by = launcher
         if own and by is None and recipe.runtime.package == own.package:
             by = launcher
         if own and by:

@@ -56,7 +56,7 @@ def plan(
             resolution=Resolution(
                 python="/usr/bin/python3",
                 pins=tuple(
-                    Pin(component=each, version="1.0", origin="pip", locator=each, why="w")
+                    Pin(component=each, version="2.0", origin="pip", locator=each, why="w")
                     for each in (mpi, *further)
                 ),
                 build_pins=(),

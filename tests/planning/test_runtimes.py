@@ -40,11 +40,12 @@ def told(
     horovod: Origin | None = None,
     flags: dict[str, str] | None = None,
     launcher: Launcher = SRUN,
+    version: str = "2.0",
 ) -> list[tuple[str, str, str]]:
     """Return the proofs of these components, as (api, transport, launcher)."""
     names = [*components, *(["horovod"] if horovod else [])]
     pins = [
-        Pin(component=name, version="1.0", origin=horovod or "pip", locator=name, why="w")
+        Pin(component=name, version=version, origin=horovod or "pip", locator=name, why="w")
         for name in names
     ]
     builds = (
@@ -98,6 +99,14 @@ def test_torch_distributed_is_proved_under_any_launcher(
 ) -> None:
     wanted = recipe({"pytorch": "*"}, package="torch-distributed")
     assert told(wanted, *components, launcher=launcher)[1:] == [expected]
+
+
+@pytest.mark.parametrize(("version", "starts"), [("1.3.1", "hydra"), ("1.10.0", "torchrun")])
+def test_before_there_was_torchrun_mpis_launcher_starts_the_ranks(
+    version: str, starts: str
+) -> None:
+    found = told(recipe({"pytorch": "*"}), "pytorch", launcher=HYDRA, version=version)
+    assert found[1:] == [("torch.distributed", "gloo", starts)]
 
 
 def test_pytorch_under_a_scheduler_is_proved_only_where_it_is_the_runtime() -> None:
