@@ -153,9 +153,7 @@ def check_layer(folder: Path, prefix: str, recorded: Mapping[str, Mapping[str, A
             name = member.name.removeprefix(f"{prefix}/")
             if name != member.name and not member.isdir():
                 found[name] = _content(archive, member, found, prefix)
-    said = {
-        name: each.get("sha256") or f"link {each.get('link')}" for name, each in recorded.items()
-    }
+    said = {name: _recorded(each) for name, each in recorded.items()}
     wrong = sorted(name for name in said.keys() | found.keys() if said.get(name) != found.get(name))
     if wrong:
         raise BuildError(
