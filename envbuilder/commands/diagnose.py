@@ -13,8 +13,9 @@ from ..diagnosis.conclusion import KnownSymptom, conclude
 from ..diagnosis.search import Findings, search
 from ..errors import UsageError
 from ..model.diagnosis import Diagnosis, Symptomatic
-from ..model.knowledge import Knowledge, Row, Symptom
+from ..model.knowledge import Knowledge, Row
 from ..model.matching import rows
+from ..model.symptom import Symptom
 from ..model.validation import Validation
 from ..text import counted, shown
 from .context import Context

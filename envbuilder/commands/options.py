@@ -162,6 +162,28 @@ class ComparisonOptions:
 
 
 @dataclass(frozen=True)
+class FindingOptions:
+    """Of ``validate``: which findings count, and how they are told."""
+
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show all findings and all that is known of each.")
+    ] = False
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Findings that are accepted, each with a reason."),
+    ] = None
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="FORM",
+            help="junit, sarif: for a CI; baseline: a --baseline of what is found, with the "
+            "reasons to be written.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
 class CreateOptions:
     """Of ``create`` and ``image``. ``target``: None takes the one for the architecture."""
 

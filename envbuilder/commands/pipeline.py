@@ -57,7 +57,8 @@ class _Jobs:
     """The jobs of one row.
 
     Where the builder has no GPUs and the proof needs some, a bundle is what is built: the prover
-    installs it, compiles what is to be compiled, and proves it.
+    installs it, compiles what is to be compiled, and proves it. A small method for each command
+    line, so there are many: what all have in common is the row.
     """
 
     row: Row

@@ -1,14 +1,21 @@
-"""The lock that ``create`` builds in a root: the last one while it fits, a kept or a new one."""
+"""The lock that ``create`` builds in a root: the last one while it fits, a kept or a new one.
+
+And what its locks say of what is published there.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
+from .. import files
+from ..errors import BuildError
 from ..locking import lock_cache
 from ..model.decisions import asks_the_same
 from ..model.lock_check import contradictions
 from ..model.plan import Lock, Plan
-from ..target_tools.root import layout
+from ..root import environment_lock
+from ..target_tools.root import layout, publish
 from ..target_tools.trust import distrust
 from .context import Context
 from .load import PlanInputs
@@ -70,3 +77,53 @@ def _is_trusted(file: Path, context: Context) -> bool:
     if reason:
         context.reporter.warn(f"{file} is left out: {reason}")
     return reason is None
+
+
+def explain_rebuild(home: layout.Home, lock: Lock, context: Context) -> None:
+    """Say that the runtime's sources are not those of the newest environment, if they are not."""
+    newest = next(reversed(publish.published(home)), None)
+    if newest is None:
+        return
+    with contextlib.suppress(BuildError):
+        before, now = environment_lock.read_lock(home, newest).plan.runtime, lock.plan.runtime
+        if before.source_sha256 != now.source_sha256:
+            what = "the bundled runtime" if now.bundled else f"the runtime {now.package}"
+            context.reporter.say(
+                f"{what} changed since {home.name}/{newest.number} was built: building anew"
+            )
+
+
+def heal_lock(home: layout.Home, version: layout.Version, lock: Lock, context: Context) -> None:
+    """Write the lock of a published environment anew where it is lost or damaged.
+
+    The folder's id is that of this very lock: both decide the same.
+    """
+    try:
+        environment_lock.read_lock(home, version)
+    except BuildError as error:
+        if version.id == lock.id():
+            context.reporter.warn(f"{error}: it is written anew")
+            path = home.build(version.id) / environment_lock.LOCK
+            files.write_atomically(path, lock.text())
+
+
+def tell_new_findings(
+    home: layout.Home, version: layout.Version, lock: Lock, context: Context
+) -> None:
+    """Warn of what was not known yet when the environment was built: its records do not say it."""
+    try:
+        stored = environment_lock.read_lock(home, version)
+    except BuildError as error:
+        context.reporter.warn(str(error))
+        return
+    before = {(each.id, each.status) for each in stored.plan.findings}
+    new = [
+        f"{each.id} ({each.status})"
+        for each in lock.plan.findings
+        if each.status in ("warning", "unknown") and (each.id, each.status) not in before
+    ]
+    if new:
+        context.reporter.warn(
+            f"known since {home.name}/{version.number} was built: {', '.join(new)}; "
+            "envbuild plan shows them"
+        )

@@ -41,7 +41,7 @@ from .lock import obtain_lock
 from .options import CreateOptions
 from .places import root_path
 from .prove import prove, script_proofs, smoke_starts
-from .root_lock import downloads_of, lock_of_root
+from .root_lock import downloads_of, explain_rebuild, heal_lock, lock_of_root, tell_new_findings
 from .texts import attestations, build_texts, dialect_of, forms, subject_of
 
 _FETCH_SECONDS = 3600.0
@@ -139,8 +139,8 @@ class CreateStages:
         self.context.reporter.say(f"{home.name}/{version.number} holds exactly this already")
         here = lock.plan.arch == platform.machine()
         manifests.check_unchanged(home, version, runs_here=here)
-        _heal_lock(home, version, lock, self.context)
-        _tell_new_findings(home, version, lock, self.context)
+        heal_lock(home, version, lock, self.context)
+        tell_new_findings(home, version, lock, self.context)
         return version.number
 
     def begin(self, lock: Lock) -> None:
@@ -187,7 +187,7 @@ class CreateStages:
         return build_image(self._image(lock), bundle, self.context)
 
     def build(self, lock: Lock) -> None:
-        _explain_rebuild(self.home, lock, self.context)
+        explain_rebuild(self.home, lock, self.context)
         # What cannot be started is told before it is built.
         facts = self._facts(lock)
         smoke_starts(facts, self.context)
@@ -300,56 +300,6 @@ class CreateStages:
         if lock.conda_packages:
             with self.context.reporter.working("link the conda packages, to be made anywhere"):
                 pack_prefix(folder, self.context.environ, self.context.reporter.say)
-
-
-def _explain_rebuild(home: layout.Home, lock: Lock, context: Context) -> None:
-    """Say that the runtime's sources are not those of the newest environment, if they are not."""
-    newest = next(reversed(publish.published(home)), None)
-    if newest is None:
-        return
-    with contextlib.suppress(BuildError):
-        before, now = environment_lock.read_lock(home, newest).plan.runtime, lock.plan.runtime
-        if before.source_sha256 != now.source_sha256:
-            what = "the bundled runtime" if now.bundled else f"the runtime {now.package}"
-            context.reporter.say(
-                f"{what} changed since {home.name}/{newest.number} was built: building anew"
-            )
-
-
-def _heal_lock(home: layout.Home, version: layout.Version, lock: Lock, context: Context) -> None:
-    """Write the lock of a published environment anew where it is lost or damaged.
-
-    The folder's id is that of this very lock: both decide the same.
-    """
-    try:
-        environment_lock.read_lock(home, version)
-    except BuildError as error:
-        if version.id == lock.id():
-            context.reporter.warn(f"{error}: it is written anew")
-            path = home.build(version.id) / environment_lock.LOCK
-            files.write_atomically(path, lock.text())
-
-
-def _tell_new_findings(
-    home: layout.Home, version: layout.Version, lock: Lock, context: Context
-) -> None:
-    """Warn of what was not known yet when the environment was built: its records do not say it."""
-    try:
-        stored = environment_lock.read_lock(home, version)
-    except BuildError as error:
-        context.reporter.warn(str(error))
-        return
-    before = {(each.id, each.status) for each in stored.plan.findings}
-    new = [
-        f"{each.id} ({each.status})"
-        for each in lock.plan.findings
-        if each.status in ("warning", "unknown") and (each.id, each.status) not in before
-    ]
-    if new:
-        context.reporter.warn(
-            f"known since {home.name}/{version.number} was built: {', '.join(new)}; "
-            "envbuild plan shows them"
-        )
 
 
 def _check_tier(required: str | None, proved: Sequence[Evidence]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from ..model.diagnosis import Diagnosis, LogPlace, LogSize, RankSymptom, Symptomatic
-from ..model.knowledge import Symptom, SymptomTells
+from ..model.symptom import Symptom, SymptomTells
 from ..target_tools.messages import listing
 from ..target_tools.names import without_credentials
 from ..text import shown

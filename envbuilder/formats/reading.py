@@ -24,6 +24,7 @@ _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 class Reading:
     """Gathers what is wrong with a file, and what a user must know of how it was read.
 
+    One class with many small methods: each keeps what it finds wrong and goes on reading.
     ``again``: how such a file is made, the advice where something in it is wrong.
     """
 

@@ -72,69 +72,66 @@ class Conclusion(NamedTuple):
 
 def conclude(ranks: Sequence[HangRank], size: int | None) -> Conclusion:
     """Return who is waited for. *ranks*: those of this machine. *size*: of the whole job."""
-    numbers = tuple(each.rank for each in ranks)
     stopped = [each for each in ranks if each.state == "stopped"]
-    seen = [each for each in ranks if each.frames and each.state != "stopped"]
-    waiting = [each for each in seen if each.call and not each.moved]
-    elsewhere = [each for each in seen if not each.call and not each.moved]
-    if stopped:
-        return Conclusion(
-            "stopped",
-            _numbers(stopped),
-            f"{_named(stopped)} stopped by a signal: it goes on with SIGCONT",
-            f"kill -CONT {' '.join(str(each.pid) for each in stopped)}; a shell's Ctrl-Z, a "
-            "debugger or a suspended job stops processes",
-        )
-    if any(each.moved for each in ranks):
-        moving = [each for each in ranks if each.moved]
-        return Conclusion(
-            "moving",
-            (),
-            f"{_named(moving)} elsewhere than at the first look: the job may be slow, not hanging",
-            "look again, further apart: --seconds 30",
-        )
-    if not seen:
-        return Conclusion(
-            "unseen",
-            (),
-            "no rank shows its stack",
-            "py-spy has to be installed, and to be allowed to read the processes",
-        )
-    if waiting and elsewhere:
-        one = elsewhere[0]
-        where = f" in {one.at.text()}" if one.at else ""
-        return Conclusion(
-            "elsewhere",
-            _numbers(elsewhere),
-            f"{_named(elsewhere)} in no collective but{where}, {_how(one)}; "
-            f"{_named(waiting)} waiting for it in {_places(waiting)}",
-            "a branch, a loop of another length, or reading of files that only some ranks do",
-        )
+    moving = [each for each in ranks if each.moved]
+    seen = [each for each in ranks if each.frames]
+    waiting = [each for each in seen if each.call]
+    elsewhere = [each for each in seen if not each.call]
     groups = Counter((each.call, each.at) for each in waiting)
+    away = sorted({*range(size or 0)} - {each.rank for each in ranks})
+    if stopped:
+        return _stopped(stopped)
+    if moving:
+        return _moving(moving)
+    if not seen:
+        return _UNSEEN
+    if waiting and elsewhere:
+        return _elsewhere(elsewhere, waiting)
     if len(groups) > 1:
         return _apart(waiting, groups)
-    if size is not None and len(set(numbers)) < size:
-        away = sorted({*range(size)} - {*numbers})
-        return Conclusion(
-            "missing",
-            tuple(away),
-            f"{_folded(away)} of {size} {_is(away)} not on this machine, or {_has(away)} ended; "
-            f"{_named(seen)} in {_places(seen)}",
-            "look on the job's other nodes too; of ranks that ended the job's log tells why",
-        )
-    if waiting:
-        return Conclusion(
-            "together",
-            (),
-            f"all {len(waiting)} ranks are in {_places(waiting)}: no rank is the one that is "
-            "waited for",
-            "the network or device below is: the job's log, and envbuild doctor",
-        )
+    if away:
+        return _missing(away, size, seen)
+    return _together(waiting) if waiting else _at_work(elsewhere)
+
+
+_UNSEEN = Conclusion(
+    "unseen",
+    (),
+    "no rank shows its stack",
+    "py-spy has to be installed, and to be allowed to read the processes",
+)
+
+
+def _stopped(those: Sequence[HangRank]) -> Conclusion:
+    goes = "it goes" if len(those) == 1 else "they go"
     return Conclusion(
-        "together",
+        "stopped",
+        _numbers(those),
+        f"{_named(those)} stopped by a signal: {goes} on with SIGCONT",
+        f"kill -CONT {' '.join(str(each.pid) for each in those)}; a shell's Ctrl-Z, a debugger "
+        "or a suspended job stops processes",
+    )
+
+
+def _moving(those: Sequence[HangRank]) -> Conclusion:
+    return Conclusion(
+        "moving",
         (),
-        f"no rank is in a collective: {_named(elsewhere)} in {_places(elsewhere)}",
-        "they wait for no other rank: files, a lock, or work that takes this long",
+        f"{_named(those)} elsewhere than at the first look: the job may be slow, not hanging",
+        "look again, further apart: --seconds 30",
+    )
+
+
+def _elsewhere(those: Sequence[HangRank], waiting: Sequence[HangRank]) -> Conclusion:
+    one = those[0]
+    where = f" in {one.at.text()}" if one.at else ""
+    them = "it" if len(those) == 1 else "them"
+    return Conclusion(
+        "elsewhere",
+        _numbers(those),
+        f"{_named(those)} in no collective but{where}, {_how(one)}; "
+        f"{_named(waiting)} waiting for {them} in {_places(waiting)}",
+        "a branch, a loop of another length, or reading of files that only some ranks do",
     )
 
 
@@ -154,6 +151,36 @@ def _apart(
     )
 
 
+def _missing(away: Sequence[int], size: int | None, seen: Sequence[HangRank]) -> Conclusion:
+    is_, has = ("is", "has") if len(away) == 1 else ("are", "have")
+    return Conclusion(
+        "missing",
+        tuple(away),
+        f"{_folded(away)} of {size} {is_} not on this machine, or {has} ended; "
+        f"{_named(seen)} in {_places(seen)}",
+        "look on the job's other nodes too; of ranks that ended the job's log tells why",
+    )
+
+
+def _together(waiting: Sequence[HangRank]) -> Conclusion:
+    return Conclusion(
+        "together",
+        (),
+        f"all {len(waiting)} ranks are in {_places(waiting)}"
+        ": no rank is the one that is waited for",
+        "the network or device below is: the job's log, and envbuild doctor",
+    )
+
+
+def _at_work(those: Sequence[HangRank]) -> Conclusion:
+    return Conclusion(
+        "together",
+        (),
+        f"no rank is in a collective: {_named(those)} in {_places(those)}",
+        "they wait for no other rank: files, a lock, or work that takes this long",
+    )
+
+
 def _places(ranks: Sequence[HangRank]) -> str:
     found = dict.fromkeys((each.call or "", each.at.text() if each.at else "") for each in ranks)
     texts = [" at ".join(filter(None, each)) for each in found]
@@ -170,26 +197,15 @@ def _numbers(ranks: Sequence[HangRank]) -> tuple[int, ...]:
 
 
 def _named(ranks: Sequence[HangRank]) -> str:
-    """Return ``rank 3 is`` or ``ranks 0-2, 5 are``."""
+    """Return ``rank 3 is`` or ``ranks 0-2,5 are``."""
     numbers = _numbers(ranks)
-    return f"{_folded(numbers)} {_is(numbers)}"
-
-
-def _is(numbers: Sequence[int]) -> str:
-    return "is" if len(set(numbers)) == 1 else "are"
-
-
-def _has(numbers: Sequence[int]) -> str:
-    return "has" if len(set(numbers)) == 1 else "have"
+    return f"{_folded(numbers)} {'is' if len(set(numbers)) == 1 else 'are'}"
 
 
 def _folded(numbers: Sequence[int]) -> str:
-    """Return ``rank 3`` or ``ranks 0-2, 5``."""
-    runs: list[list[int]] = []
-    for each in sorted(set(numbers)):
-        if runs and each == runs[-1][1] + 1:
-            runs[-1][1] = each
-        else:
-            runs.append([each, each])
-    text = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+    """Return ``rank 3`` or ``ranks 0-2,5``, as launchers and ClusterShell fold numbers."""
+    # lazy import: no other verb folds ranks
+    from ClusterShell.RangeSet import RangeSet  # type: ignore[import-untyped]
+
+    text = str(RangeSet(",".join(map(str, numbers))))
     return f"rank {text}" if len(set(numbers)) == 1 else f"ranks {text}"

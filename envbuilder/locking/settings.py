@@ -8,8 +8,6 @@ from ..model.plan import Plan
 from ..target_tools.pip_settings import read_settings as read_values
 
 _TRUE = frozenset({"1", "true", "yes", "y", "on", "t"})
-# The index that pip asks where nothing else is configured.
-_INDEX = "https://pypi.org/simple/"
 _TIMEOUT = 15.0
 _RETRIES = 5
 
@@ -25,7 +23,7 @@ class PipSettings:
     message. ``cert``: a file or folder of certificates, None: the usual ones. Seconds.
     """
 
-    indexes: tuple[str, ...] = (_INDEX,)
+    indexes: tuple[str, ...]
     ordered: bool = False
     find_links: tuple[str, ...] = ()
     cert: str | None = None
@@ -45,7 +43,10 @@ def read_settings(listing: str, plan: Plan) -> PipSettings:
     values: dict[str, str] = read_values(listing.splitlines(), "install")
     indexes: tuple[str, ...] = ()
     if values.get("no-index", "").lower() not in _TRUE:
-        own = (values.get("index-url") or _INDEX, *values.get("extra-index-url", "").split())
+        own = (
+            values.get("index-url") or _usual_index(),
+            *values.get("extra-index-url", "").split(),
+        )
         indexes = plan.pip_indexes or own
     timeout = values.get("timeout") or values.get("default-timeout")
     return PipSettings(
@@ -59,3 +60,11 @@ def read_settings(listing: str, plan: Plan) -> PipSettings:
         timeout=float(timeout) if timeout else _TIMEOUT,
         retries=int(values.get("retries", _RETRIES)),
     )
+
+
+def _usual_index() -> str:
+    """Return the index that pip asks where nothing else is configured."""
+    # lazy import: 0.1 s, and where an index is configured nobody needs it
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT
+
+    return PYPI_SIMPLE_ENDPOINT

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ..target_tools.files import file_name
 from .base import Document, GitCommit, Line, Name, Sha256, spelt
-from .recipe import CleanUrl, GitUrl
+from .urls import CleanUrl, GitUrl
 
 
 class _IndexFile(Document):

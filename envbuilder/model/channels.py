@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from .base import Day, Document, GitCommit, Line, Name, VariableName
-from .recipe import Arch, ChannelUrl, GitUrl
+from .recipe import Arch
 from .site import Origin, PlainVersion
+from .urls import ChannelUrl, GitUrl
 
 SUBDIRS: Mapping[Arch, str] = {
     "x86_64": "linux-64",

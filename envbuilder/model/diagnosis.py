@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from .base import Document, Line
-from .knowledge import Confidence, SymptomTells
+from .symptom import Confidence, SymptomTells
 
 
 class LogPlace(Document):

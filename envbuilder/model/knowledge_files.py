@@ -19,9 +19,9 @@ from .knowledge import (
     FlagRule,
     Generation,
     Release,
-    Symptom,
     ToolchainKind,
 )
+from .symptom import Symptom
 
 
 class Components(Document):

@@ -16,8 +16,9 @@ from .base import (
 )
 from .decisions import lock_sha256
 from .entries import BackendName
-from .recipe import AdvisoryId, Alias, Arch, Beside, ChannelName, CleanUrl, Profile, Severity, Smoke
+from .recipe import AdvisoryId, Alias, Arch, Beside, Profile, Severity, Smoke
 from .site import AbsolutePath, Launcher, ModuleSystem, Origin, PlainVersion
+from .urls import ChannelName, CleanUrl
 
 
 class Pin(Document):

@@ -7,7 +7,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from .base import Day, Document, Line, ModuleName, Name, Sha256, spelt
 from .entries import LauncherName, SchedulerName
-from .recipe import Arch, ChannelName, ChannelUrl, CleanUrl
+from .recipe import Arch
+from .urls import ChannelName, ChannelUrl, CleanUrl
 
 ModuleSystem = Literal["lmod", "tcl", "none"]
 Origin = Literal["module", "system", "conda", "pip", "build"]

@@ -7,9 +7,9 @@ from typing import Literal
 from pydantic import Field
 
 from .base import Document, Line
-from .knowledge import Confidence
 from .outcome import RowMatch
 from .recipe import Severity
+from .symptom import Confidence
 
 EnvironmentKind = Literal["virtualenv", "conda environment", "Python prefix"]
 

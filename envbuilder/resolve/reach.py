@@ -69,7 +69,10 @@ class Abis:
 
 @dataclass(frozen=True)
 class ModuleIndex:
-    """All modules of a site, and what is known of them, looked up when it is asked for."""
+    """All modules of a site, and what is known of them, looked up when it is asked for.
+
+    Many small members: each is one table of the same modules, made once and only if it is needed.
+    """
 
     modules: Mapping[str, StatedModule]
     names: Names

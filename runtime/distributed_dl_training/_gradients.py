@@ -82,6 +82,7 @@ class _Sent(NamedTuple):
 class Gradients:
     """Sees to it that gradients are sent as soon as they are ready, and are there for the step.
 
+    One class with many small methods: hooks, threads and the step change the same few tables.
     A parameter has one owner: who watches it last.  When the owner is freed, its hooks go with it.
     """
 

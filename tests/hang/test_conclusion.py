@@ -83,7 +83,7 @@ def test_a_rank_in_no_collective_is_waited_for() -> None:
     assert (told.verdict, told.culprits) == ("elsewhere", (1,))
     assert told.says == (
         "rank 1 is in no collective but in read_batch (data.py:3), asleep; "
-        "ranks 0, 2 are waiting for it in MPI_Allreduce at step (a.py:5)"
+        "ranks 0,2 are waiting for it in MPI_Allreduce at step (a.py:5)"
     )
 
 
@@ -91,7 +91,7 @@ def test_the_fewer_in_another_collective_are_named() -> None:
     told = conclude([*(rank(each, REDUCE) for each in (0, 2, 3)), rank(1, BARRIER)], 4)
     assert (told.verdict, told.culprits) == ("apart", (1,))
     assert told.says == (
-        "rank 1 is in MPI_Barrier at save (a.py:9), while ranks 0, 2-3 are in "
+        "rank 1 is in MPI_Barrier at save (a.py:9), while ranks 0,2-3 are in "
         "MPI_Allreduce at step (a.py:5)"
     )
 
@@ -105,8 +105,8 @@ def test_one_collective_from_two_lines_is_told_apart() -> None:
 def test_ranks_that_are_not_here_are_missing() -> None:
     told = conclude([rank(0, REDUCE), rank(2, REDUCE)], 4)
     assert (told.verdict, told.culprits) == ("missing", (1, 3))
-    assert "ranks 1, 3 are of 4 ranks" not in told.says
-    assert told.says.startswith("ranks 1, 3 of 4 are not on this machine, or have ended")
+    assert "ranks 1,3 are of 4 ranks" not in told.says
+    assert told.says.startswith("ranks 1,3 of 4 are not on this machine, or have ended")
 
 
 def test_all_in_one_place_blames_no_rank() -> None:

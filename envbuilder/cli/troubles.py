@@ -1,0 +1,187 @@
+"""The commands for what goes wrong: validate, diagnose, hang, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..commands.options import ComparisonOptions, FindingOptions, RootOption
+from .command import Group, command
+from .environments import environment_names
+from .session import Session
+
+verbs = Group()
+
+
+@command(verbs, example="validate /scratch/me/venv")
+def validate(
+    session: Session,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PATH|NAME[/N]",
+            help="The folder of an environment, or one of a root. Else the one that is active in "
+            "this shell.",
+            show_default=False,
+            autocompletion=environment_names,
+        ),
+    ] = None,
+    root: RootOption = None,
+    loaded: Annotated[
+        bool,
+        typer.Option(
+            "--loaded",
+            help="Look at the modules that are loaded in this shell, and at the Python that it "
+            "runs.",
+        ),
+    ] = False,
+    list_: Annotated[
+        bool, typer.Option("--list", help="List what is looked for, and look at nothing.")
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Hash every file that a package recorded.")
+    ] = False,
+    run_: Annotated[
+        bool,
+        typer.Option("--run", help="Also import its packages, by its own Python. This runs them."),
+    ] = False,
+    *,
+    told: FindingOptions,
+    compared: ComparisonOptions,
+) -> int:
+    """Find what is wrong with an environment that anybody built; without --run nothing of it runs.
+
+    A virtualenv, conda prefix or Python, as a program started in this shell would use it. Only
+    reads. Exit code 4 if a finding is an error that no --baseline accepts; with warnings alone 0.
+    """
+    from ..commands import validate as run
+    from ..errors import ExitCode
+    from ..views import validation as views
+    from ..views import validation_reports as reports
+
+    if list_:
+        table = run.list_checks()
+        session.report.show(table, views.checks(table))
+        return int(ExitCode.OK)
+    reports.check_form(told.form, as_json=session.report.as_json)
+    value = run.validate(
+        name, root, session.context, hashes=verify, loaded=loaded, run=run_, compared=compared
+    )
+    value = run.accept(value, told.baseline, session.context) if told.baseline else value
+    if told.form:
+        session.report.raw(
+            reports.REPORTS[told.form](value, run.looked_for(compared, loaded=loaded, run=run_))
+        )
+    else:
+        session.report.show(value, views.validation(value, everything=told.everything))
+    return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
+
+
+@command(verbs, example="diagnose rank0.log rank1.log --environment /scratch/me/venv")
+def diagnose(
+    session: Session,
+    logs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LOG...", help="Files, one of each rank, or folders of them; - reads a pipe."
+        ),
+    ],
+    environment: Annotated[
+        str | None,
+        typer.Option(
+            "--environment",
+            metavar="PATH|NAME[/N]",
+            help="Validate it too, and say what agrees with the logs.",
+        ),
+    ] = None,
+    root: RootOption = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show all findings, with the lines around them.")
+    ] = False,
+) -> int:
+    """Say what logs mean: the cause, how sure it is, what to do, which rank failed first.
+
+    Only reads. Exit code 4 if an error is known in them, 0 if none is or there are warnings alone.
+    """
+    from ..commands.diagnose import diagnose as run
+    from ..commands.validate import validate
+    from ..errors import ExitCode
+    from ..views import diagnosis as views
+    from .streams import pipe
+
+    found = validate(environment, root, session.context) if environment else None
+    value = run(logs, pipe(), found, session.context)
+    session.report.show(value, views.diagnosis(value, everything=everything))
+    return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
+
+
+@command(verbs, example="hang 4711", recipes=False)
+def hang(
+    session: Session,
+    pids: Annotated[
+        list[int] | None,
+        typer.Argument(
+            metavar="PID...", help="The launcher's process, or ranks.", show_default=False
+        ),
+    ] = None,
+    job: Annotated[
+        str | None, typer.Option("--job", metavar="ID", help="A scheduler's job: its ranks here.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Between the two looks.")] = 1.0,
+    everything: Annotated[bool, typer.Option("--all", help="Show all ranks and frames.")] = False,
+) -> None:
+    """Say where the ranks of a running job are, and which of them the others wait for.
+
+    py-spy reads their stacks; nothing is sent to them, and they go on. The ranks of this machine:
+    on each node of a job it is asked anew.
+    """
+    from ..commands.hang import hang as run
+    from ..errors import UsageError
+    from ..views import hang as views
+
+    if bool(pids) == bool(job):
+        raise UsageError("name either processes or --job ID", "envbuild hang 4711")
+    value = run(pids or (), job, seconds, session.context)
+    session.report.show(value, views.hang(value, everything=everything))
+
+
+@command(verbs, example="report /scratch/me/venv --log job-17.out")
+def report(
+    session: Session,
+    environment: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PATH|NAME[/N]",
+            help="An environment, to be validated. Else the one that is active in this shell.",
+            show_default=False,
+            autocompletion=environment_names,
+        ),
+    ] = None,
+    logs: Annotated[
+        list[str] | None, typer.Option("--log", metavar="LOG", help="A log; may be repeated.")
+    ] = None,
+    root: RootOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Else one here, named by the time."),
+    ] = None,
+) -> None:
+    """Write one file for the support desk: machine, environment, logs; without secrets.
+
+    What doctor, validate and diagnose say, variables that matter, and the ends of the logs.
+    Passwords, tokens and the like, and the user's name, are left out.
+    """
+    from ..commands import support as run
+    from ..views import support as views
+
+    path = run.place(output, session.context)
+    with session.context.reporter.working("looking at the machine and the environment"):
+        facts = run.gather(environment, root, logs or (), session.context)
+    text = views.report(
+        *(facts.head, facts.machine, facts.validation, facts.diagnosis),
+        *(facts.variables, facts.tails),
+    )
+    value = run.write(text, path, facts, session.context)
+    session.report.show(value, views.written(value))
