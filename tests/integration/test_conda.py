@@ -11,9 +11,10 @@ from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+from conda_tools import make_channel
 from integration_tools import Envbuild, run
 
-from tests.conda_channel import SERIES, from_wheel, movable_python, write_channel
+from tests.conda_channel import SERIES
 from tests.serving import serving_by
 
 pytest.importorskip("rattler")
@@ -35,25 +36,11 @@ source: made by the tests
 channels:
   tests: {url: "URL", recorded: "2026-11-01", sources: [made by the tests], packages: {}}
 """
-BUILT_FOR = f"python >={SERIES},<{SERIES.split('.')[0]}.{int(SERIES.split('.')[1]) + 1}.0a0"
 
 
 @pytest.fixture(scope="module")
 def channel(index: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a channel with Python, numpy, mpi4py and MPICH, which are real, and pip."""
-    if not Path(sys.base_prefix, "lib", f"python{SERIES}", "os.py").is_file():
-        pytest.skip("this Python does not lie as conda's does")
-    wheels = tmp_path_factory.mktemp("wheels")
-    words = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", wheels]
-    done = run([*words, "--only-binary", ":all:", "numpy", "mpi4py", "mpich", "pip"])
-    assert done.code == 0, done.text
-    depends = {"numpy": [BUILT_FOR], "mpi4py": [BUILT_FOR, "mpich"], "mpich": []}
-    packages = [
-        from_wheel(next(wheels.glob(f"{name}-*")), name=name, depends=needs)
-        for name, needs in depends.items()
-    ]
-    pip = from_wheel(next(wheels.glob("pip-*")), name="pip", depends=["python >=3.9"], noarch=True)
-    return write_channel(tmp_path_factory.mktemp("channel"), [movable_python(), *packages, pip])
+    return make_channel(tmp_path_factory)
 
 
 class Quiet(SimpleHTTPRequestHandler):

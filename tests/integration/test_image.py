@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 from emulated_tools import SECONDS
+from image_tools import QUICK, debian_base
 from integration_tools import Done, Envbuild, run
 
 from envbuilder.images import arch_of, check_layer
 
 pytestmark = [pytest.mark.long]
 
-PACKAGES = "python3,python3-venv,openmpi-bin,procps"
-# Quick to pack: what is tested is not how small an image is.
-QUICK = {"APPTAINER_MKSQUASHFS_ARGS": "-comp lz4"}
 PROGRAM = """
 import distributed_dl_training.numpy as hvd
 hvd.init()
@@ -39,21 +36,7 @@ def apptainer() -> str:
 
 @pytest.fixture(scope="module")
 def debian(apptainer: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a Debian to begin images with; ENVBUILD_IMAGE_BASE names one that is there."""
-    there = os.environ.get("ENVBUILD_IMAGE_BASE")
-    if there:
-        return Path(there)
-    if os.geteuid() != 0 or shutil.which("mmdebstrap") is None:
-        pytest.skip("making a Debian needs mmdebstrap, and root")
-    folder = tmp_path_factory.mktemp("debian") / "root"
-    asked = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(LABEL)"]
-    lines = run([*asked, "Created-By: Packages"]).out.splitlines()
-    mirror = [line.split()[0] for line in lines if line.split()[1:] == ["Debian", "Debian"]][:1]
-    words = ["mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm", str(folder)]
-    done = run([*words, *mirror], timeout=SECONDS)
-    if done.code != 0:
-        pytest.skip(f"mmdebstrap made no Debian: {done.err.splitlines()[-1:]}")
-    return folder
+    return debian_base(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,30 @@
+"""The channel that real conda environments are made from here."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from integration_tools import run
+
+from tests.conda_channel import SERIES, from_wheel, movable_python, write_channel
+
+BUILT_FOR = f"python >={SERIES},<{SERIES.split('.')[0]}.{int(SERIES.split('.')[1]) + 1}.0a0"
+
+
+def make_channel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a channel with Python, numpy, mpi4py and MPICH, which are real, and pip."""
+    if not Path(sys.base_prefix, "lib", f"python{SERIES}", "os.py").is_file():
+        pytest.skip("this Python does not lie as conda's does")
+    wheels = tmp_path_factory.mktemp("wheels")
+    words = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", wheels]
+    done = run([*words, "--only-binary", ":all:", "numpy", "mpi4py", "mpich", "pip"])
+    assert done.code == 0, done.text
+    depends = {"numpy": [BUILT_FOR], "mpi4py": [BUILT_FOR, "mpich"], "mpich": []}
+    packages = [
+        from_wheel(next(wheels.glob(f"{name}-*")), name=name, depends=needs)
+        for name, needs in depends.items()
+    ]
+    pip = from_wheel(next(wheels.glob("pip-*")), name="pip", depends=["python >=3.9"], noarch=True)
+    return write_channel(tmp_path_factory.mktemp("channel"), [movable_python(), *packages, pip])
