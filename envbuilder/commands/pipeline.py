@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..model.pipeline import FOLDER, Command, Job, Pipeline, ReportKind, Stage, When
-from ..model.site import Runner
+from ..model.site import ImageCI, Runner
 from .matrix import Matrix, Row
 from .places import module_tree
 
 # Where a bundle is put, below the folder of its row.
 _BUNDLE = "bundle"
+# And an image, with its lock, manifest and records.
+_IMAGE = "image"
 _FINDINGS, _SBOM, _PROVENANCE = "findings.xml", "sbom.cdx.json", "provenance.json"
 # Of the candidates that were published since, one is kept for a week, to compare with.
 _KEPT = ("--keep", "1", "--older-than", "7")
@@ -113,6 +115,17 @@ class _Jobs:
             reports=[("cyclonedx", _SBOM)],
             when="default-branch",
         )
+        image = runners.image
+        if image and (not image.recipes or self.row.name in image.recipes):
+            # Planned for what it begins with, and built where its ranks can talk.
+            yield self._job(
+                "image",
+                [self._image(image)],
+                runners.prove,
+                [scan],
+                makes=[_IMAGE],
+                when="default-branch",
+            )
 
     def night(self) -> Iterator[Job]:
         """Yield the jobs of every night: what is published is proved again, drift is opened."""
@@ -213,3 +226,8 @@ class _Jobs:
             return self._install(self.root)
         tier = "ranks" if self.row.several else "rank"
         return self._create("--root", self.root, *self._emulated(), "--require-tier", tier)
+
+    def _image(self, image: ImageCI) -> Command:
+        place = ("--arch", self.row.arch, "--base", image.base) if image.base else self._place()
+        words = ("image", self.row.word, *place, *self._folders(), "--format", image.format)
+        return Command((*words, "--output", self._file(_IMAGE)), ranks=True)

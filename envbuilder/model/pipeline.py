@@ -20,7 +20,9 @@ FOLDER = "envbuild-ci"
 CACHE = ".cache"
 """The cache folder of a provider's jobs, below the working folder: XDG_CACHE_HOME."""
 
-Stage = Literal["plan", "lock", "build", "prove", "scan", "publish", "prove-again", "drift"]
+Stage = Literal[
+    "plan", "lock", "build", "prove", "scan", "publish", "image", "prove-again", "drift"
+]
 
 When = Literal["always", "default-branch", "nightly"]
 """When a job runs: for every change, for the branch that counts, or once a night."""

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from .base import Day, Document, Line, ModuleName, Name, Sha256, spelt
 from .entries import LauncherName, SchedulerName
+from .places import ImageFormat
 from .recipe import Arch
 from .urls import ChannelName, ChannelUrl, CleanUrl
 
@@ -177,6 +178,18 @@ class Runner(Document):
     )
 
 
+class ImageCI(Document):
+    """Of which recipes a site's pipelines make images, and what these begin with."""
+
+    base: Line | None = Field(
+        default=None,
+        description="As --base of `envbuild image` takes it, there where ranks are started. Else "
+        "the Debian that the site states.",
+    )
+    format: ImageFormat = Field(default="sif", description="As --format of `envbuild image`.")
+    recipes: tuple[Name, ...] = Field(default=(), description="Of these; else of every one.")
+
+
 class SiteCI(Document):
     """How a site's pipelines run; what is left out: on any runner, envbuild on its path."""
 
@@ -187,6 +200,9 @@ class SiteCI(Document):
         default=Runner(), description="Where is planned, locked and built, with a network."
     )
     prove: Runner = Field(default=Runner(), description="Where ranks are started.")
+    image: ImageCI | None = Field(
+        default=None, description="The images that are made as well; left out: none."
+    )
 
 
 def _listed(value: object) -> object:
