@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..commands.options import ArchOption
+from ..commands.options import ArchOption, RootOption
 from .command import Group, command
+from .environments import environment_names
 from .session import Session
 
 if TYPE_CHECKING:
@@ -58,6 +59,43 @@ def _group(kind: Kind) -> Group:
 
 recipes = _group("recipe")
 sites = _group("site")
+
+
+@command(recipes, "from", example="recipes from /scratch/me/venv --output mine.yaml")
+def recipe_from(
+    session: Session,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PATH|NAME[/N]",
+            help="The folder of an environment, or one of a root. Else the one that is active in "
+            "this shell.",
+            show_default=False,
+            autocompletion=environment_names,
+        ),
+    ] = None,
+    root: RootOption = None,
+    loaded: Annotated[
+        bool,
+        typer.Option("--loaded", help="The modules that are loaded in this shell belong to it."),
+    ] = False,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write it to mine.yaml."),
+    ] = None,
+) -> None:
+    """Print the recipe that would make an environment again, whoever built it. Only reads.
+
+    What nothing says is not guessed: it is listed in the recipe's first lines.
+    """
+    from ..commands.recipes_from import recipe_from as run
+    from ..views import documents as views
+
+    value = run(name, root, output, session.context, loaded=loaded)
+    if session.report.as_json or value.file:
+        session.report.show(value, views.recipe_draft(value))
+    else:
+        session.report.raw(value.text)
 
 
 @command(sites, example="sites snapshot our-site.yaml -o our-site.snapshot.json")

@@ -8,38 +8,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from ..backends import BACKENDS
 from ..documents.for_arch import for_arch
 from ..documents.library import find as find_document
 from ..documents.load import load_recipe, read_document
 from ..documents.site_choice import ChosenSite, with_partition
-from ..errors import UsageError
-from ..host import Host, is_file, is_there
 from ..inspect import checks, imports, recipe
 from ..inspect.checks.protocol import seen
 from ..inspect.facts import Environment, Target, arch_of
-from ..inspect.reading import read_environment
-from ..inspect.stack import Stack, stack_of
-from ..model.base import ModuleName, fits
+from ..inspect.stack import Stack
 from ..model.condition import Value
 from ..model.matching import Verdict
 from ..model.outcome import RowMatch
 from ..model.recipe import Arch, Severity
-from ..model.site import StatedModule
 from ..model.validation import Acceptance, Baseline, CheckInfo, Finding, Validation
-from ..resolve.facts import Facts, site_facts
-from ..resolve.names import names
-from ..resolve.verdicts import StackFacts
-from ..root.environments import find
+from ..resolve.facts import site_facts
 from ..text import shown
-from .advisories import row_matches
 from .context import Context
 from .entries import entries
-from .options import ComparisonOptions, RootOptions
-from .places import find_root
+from .inspected import backend_of, components_of, environment_of, rows_of
+from .options import ComparisonOptions
 from .site_contents import site_search
 
-_PUBLISHED = re.compile(r"[a-z0-9][a-z0-9._+-]*(/[0-9]+)?")
 _WORST: tuple[Severity, ...] = ("error", "warning", "info")
 # What is told: of rows that a remedy lifts, or that speak of what is not there, nothing is.
 _TOLD: tuple[Verdict, ...] = ("holds", "unknown")
@@ -78,17 +67,11 @@ def validate(
     which recipe and site. Raises UsageError for what is none.
     """
     compared = compared or ComparisonOptions()
-    prefix = _first_python(context) if loaded and name is None else _prefix(name, root, context)
-    there = read_environment(prefix, context.environ, loaded=loaded)
+    there = environment_of(name, root, context, loaded=loaded)
     site = _site(compared, context)
     environment = replace(there, target=_target(site)) if site else there
-    stack = stack_of(environment, context.knowledge.components, _provided(environment, context))
-    backend = _backend(environment)
-    stated = {**stack.facts, **({"backend": backend} if backend else {}), **_site_facts(site)}
-    facts = Facts(stated, stack.flags)
-    rows = row_matches(
-        context.knowledge, StackFacts(stack.versions, facts, stack.origins, complete=True)
-    )
+    stack = components_of(environment, context)
+    rows = rows_of(environment, stack, context, _site_facts(site))
     told = [row for row in rows if row.verdict in _TOLD]
     sure = [_of_row(row, stack, environment) for row in told if row.verdict == "holds"]
     asked = _as_recipe(compared.recipe, environment, stack, context) if compared.recipe else ()
@@ -135,49 +118,6 @@ def _accepts(row: Acceptance, found: Finding) -> bool:
     return re.fullmatch(pattern, found.summary) is not None
 
 
-def _first_python(context: Context) -> Path:
-    """Return the prefix of the Python that the shell runs, as Python finds it: site.py."""
-    host = Host(context.environ)
-    path = host.which("python3") or host.which("python")
-    if path is None:
-        raise UsageError("there is no python3 on PATH", "load a module that brings one")
-    if is_file(Path(path).parent.parent / "pyvenv.cfg"):
-        return Path(path).parent.parent
-    return Path(path).resolve().parent.parent
-
-
-def _provided(environment: Environment, context: Context) -> dict[str, dict[str, str]]:
-    """Return the components that the loaded modules are, by the modules' names."""
-    if not environment.modules:
-        return {}
-    known = names(context.knowledge.components, {}, {})
-    fitting = (each.name for each in environment.modules if fits(ModuleName, each.name))
-    return {name: known.provides(StatedModule(name=name)) for name in fitting}
-
-
-def _prefix(name: str | None, root: str | None, context: Context) -> Path:
-    if name is not None:
-        folder = context.path(name)
-        published = _PUBLISHED.fullmatch(name) and not is_there(folder)
-        there = find_root(RootOptions(root), context) if published else None
-        if there is None:
-            return folder
-        home, version = find(there, name)
-        return home.prefix(version.id)
-    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        if active := context.environ.get(name):
-            return Path(active)
-    raise UsageError(
-        "no environment is active in this shell", "name one: envbuild validate PATH|NAME"
-    )
-
-
-def _backend(environment: Environment) -> str | None:
-    """Return which backend makes such environments; None: none does."""
-    made_by = {each.TRAITS.environment: name for name, each in BACKENDS.items()}
-    return made_by.get(environment.kind)
-
-
 def _site(where: ComparisonOptions, context: Context) -> ChosenSite | None:
     if where.site is None:
         return None
@@ -209,7 +149,7 @@ def _as_recipe(
     wanted = (for_arch(loaded, arch) if arch else loaded).value
     components = context.knowledge.components
     yield from recipe.compare(
-        recipe.Comparison(wanted, environment, stack, components, _backend(environment))
+        recipe.Comparison(wanted, environment, stack, components, backend_of(environment))
     )
 
 

@@ -17,7 +17,7 @@ from ..model.site import Site
 from .checks import launcher_is_spelt_right, name_fits, names_are_known, schema_is_a_number
 from .messages import all_of, problems
 from .scalars import value
-from .source import read
+from .source import Source, read
 from .tree import Pairs, key_place
 from .yaml_nodes import parse
 
@@ -65,7 +65,20 @@ def read_document(
 
     Raises like :func:`load_recipe`.
     """
-    source = read(path)
+    return checked(read(path), path, model, knowledge, entries)
+
+
+def checked(
+    source: Source,
+    path: Path,
+    model: type[M],
+    knowledge: Knowledge | None = None,
+    entries: Entries | None = None,
+) -> LoadedDocument[M]:
+    """Check a document that was read; *path*: its file, or the one that it would be.
+
+    Raises DocumentError.
+    """
     root, found = parse(source)
     wrong = list(found)
     result: M | None = None

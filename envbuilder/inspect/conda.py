@@ -14,10 +14,12 @@ from typing import Any
 
 from ..host import names_in
 from ..target_tools.files import open_regular, parse_json
+from ..target_tools.names import without_credentials
 from .facts import CondaPackage, RecordedFile, normal
 
 # Of Python itself some 6 MB.
 _LARGEST_RECORD = 64 * 1024 * 1024
+_SUBDIR = re.compile(r"noarch|linux-[a-z0-9_]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -43,7 +45,7 @@ def _package(path: Path, prefix: Path) -> CondaPackage:
         record = parse_json(stream.read(_LARGEST_RECORD).decode("utf-8", "replace"))
     if type(record) is not dict or {type(record.get(key)) for key in ("name", "version")} != {str}:
         raise ValueError("it does not say name and version of a package")
-    depends = record.get("depends")
+    depends, build = record.get("depends"), record.get("build")
     texts = depends if isinstance(depends, list) else []
     return CondaPackage(
         name=record["name"],
@@ -51,7 +53,20 @@ def _package(path: Path, prefix: Path) -> CondaPackage:
         path=path,
         depends=tuple(each for each in texts if isinstance(each, str)),
         files=tuple(_files(record, str(prefix))),
+        build=build if isinstance(build, str) else None,
+        channel=_channel(record),
     )
+
+
+def _channel(record: Mapping[str, Any]) -> str | None:
+    """Return the channel that a package came from: its URL, or as conda calls it."""
+    url, said = record.get("url"), record.get("channel")
+    if isinstance(url, str) and "://" in url:
+        said = url.rpartition("/")[0]
+    if not isinstance(said, str) or said.startswith("<"):  # <unknown>, of a file
+        return None
+    above, _, last = without_credentials(said).rstrip("/").rpartition("/")
+    return above if above and _SUBDIR.fullmatch(last) else without_credentials(said)
 
 
 def _files(record: Mapping[str, Any], prefix: str) -> Iterator[RecordedFile]:

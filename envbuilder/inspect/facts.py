@@ -111,7 +111,8 @@ class Distribution:
 class CondaPackage:
     """A package that conda installed, by its record in conda-meta: ``path``.
 
-    ``depends``: MatchSpecs. ``files``: those that are to stay as they are.
+    ``depends``: MatchSpecs. ``files``: those that are to stay as they are. ``channel``: where it
+    came from, a URL without credentials or a name; None: nothing says it.
     """
 
     name: str
@@ -119,6 +120,8 @@ class CondaPackage:
     path: Path
     depends: tuple[str, ...]
     files: tuple[RecordedFile, ...]
+    build: str | None = None
+    channel: str | None = None
 
     @property
     def record(self) -> Path:

@@ -230,6 +230,16 @@ class DocumentEntry(Document):
     file: Line
 
 
+class RecipeDraft(Document):
+    """A recipe that would make an environment again: its text, and what that leaves open."""
+
+    name: Name
+    text: str
+    unknown: tuple[Line, ...] = Field(description="Not in the recipe: nothing says it.")
+    differs: tuple[Line, ...] = Field(description="What create makes otherwise.")
+    file: Line | None = Field(default=None, description="Where it was written.")
+
+
 class RowMatch(Document):
     """What a row of knowledge says of versions that were asked about."""
 

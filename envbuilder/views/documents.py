@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..model.outcome import DocumentEntry
+from ..model.outcome import DocumentEntry, RecipeDraft
 from ..model.site import Snapshot
-from ..text import counted
+from ..text import counted, filled
 from .layout import columns, joined
 
 
@@ -28,3 +28,16 @@ def snapshot(path: str, value: Snapshot, notes: int) -> Iterator[str]:
 def documents(entries: Sequence[DocumentEntry]) -> str:
     """Return recipes or sites, a line each."""
     return columns((entry.name, entry.summary) for entry in entries) or "  none was found"
+
+
+@joined
+def recipe_draft(value: RecipeDraft) -> Iterator[str]:
+    """Return what is not in a recipe that was written, and what create makes otherwise."""
+    for title, those in (
+        ("not in it, for nothing says it or a recipe cannot:", value.unknown),
+        ("what create makes otherwise:", value.differs),
+    ):
+        if those:
+            yield title
+            yield from (line for each in those for line in filled("  ", each))
+    yield f"wrote {value.file}"

@@ -23,7 +23,7 @@ COMMANDS = (
     ["create", "plan", "why", "why-not", "lock", "render", "doctor", "hang", "report"]
     + ["list", "info", "validate", "diagnose", "diff", "smoke", "launch", "rollback", "remove"]
     + [f"advisories {verb}" for verb in ("list", "show", "check")]
-    + [f"recipes {verb}" for verb in ("list", "show", "check", "schema")]
+    + [f"recipes {verb}" for verb in ("list", "show", "check", "schema", "from")]
     + ["ci render", "ci run", "bundle verify", "bundle install"]
     + ["module render", "catalogue"]
     + [f"sites {verb}" for verb in ("list", "show", "check", "schema", "detect", "snapshot")]
@@ -303,7 +303,7 @@ def made(words: list[str]) -> dict[str, set[str]]:
 def test_of_all_commands_a_call_makes_its_own() -> None:
     whole = made([])
     assert {"plan", "why-not", "launch", "recipes"} <= set(whole)
-    assert whole["recipes"] == {"list", "show", "check", "schema"}
+    assert whole["recipes"] == {"list", "show", "check", "schema", "from"}
     assert made(["plan", "allreduce"]) == {"plan": set()}
     assert made(["recipes", "list"]) == {"recipes": {"list"}}
     # What helps after a slip must know all of them.

@@ -81,7 +81,7 @@ def _other_mpi(environment: Environment) -> Iterator[Violation]:
         )
 
 
-class _Home(NamedTuple):
+class LibraryHome(NamedTuple):
     """What a variable of Horovod's build names: a library, and the header with its release."""
 
     title: str
@@ -91,23 +91,23 @@ class _Home(NamedTuple):
 
 
 # The names are those of Horovod's setup.py; NVIDIA's headers state the release.
-_NCCL = _Home(
+NCCL = LibraryHome(
     "NCCL",
     re.compile(r"libnccl\.so\b"),
     "nccl.h",
     re.compile(r"#define NCCL_(?:MAJOR|MINOR|PATCH) +(\d+)"),
 )
-_CUDA = _Home(
+CUDA = LibraryHome(
     "CUDA runtime",
     re.compile(r"libcudart\.so\b"),
     "cuda_runtime_api.h",
     re.compile(r"#define CUDART_VERSION +(\d+)"),
 )
-_HOMES = {"HOROVOD_NCCL_HOME": _NCCL, "HOROVOD_CUDA_HOME": _CUDA}
+_HOMES = {"HOROVOD_NCCL_HOME": NCCL, "HOROVOD_CUDA_HOME": CUDA}
 _FOLDERS = ("lib", "lib64", "targets/x86_64-linux/lib", "targets/ppc64le-linux/lib")
 
 
-def _home_library(home: _Home, folder: str) -> str | None:
+def _home_library(home: LibraryHome, folder: str) -> str | None:
     for name in _FOLDERS:
         for file in names_in(Path(folder, name)):
             if home.library.match(file) and is_file(Path(folder, name, file)):
@@ -115,7 +115,7 @@ def _home_library(home: _Home, folder: str) -> str | None:
     return None
 
 
-def _release(home: _Home, library: str) -> tuple[int, ...] | None:
+def release_of(home: LibraryHome, library: str) -> tuple[int, ...] | None:
     """Return the release of a library: of its file's name, else of the header beside it."""
     real = os.path.realpath(library)
     named = re.search(r"\.so\.(\d+(?:\.\d+)+)$", real)
@@ -133,7 +133,7 @@ def _release(home: _Home, library: str) -> tuple[int, ...] | None:
     return tuple(numbers) or None
 
 
-def _named(environment: Environment) -> Iterator[tuple[str, _Home, str]]:
+def _named(environment: Environment) -> Iterator[tuple[str, LibraryHome, str]]:
     for variable, home in _HOMES.items():
         folder = environment.environ.get(variable, "")
         if folder.startswith("/"):
@@ -152,9 +152,9 @@ def _no_home(environment: Environment) -> Iterator[Violation]:
 def _other_release(environment: Environment) -> Iterator[Violation]:
     for variable, home, folder in _named(environment):
         library = _home_library(home, folder)
-        there = _release(home, library) if library else None
+        there = release_of(home, library) if library else None
         for those in loaded(environment, home.library).values() if there else ():
-            used = _release(home, those[0].path)
+            used = release_of(home, those[0].path)
             short = min(len(there or ()), len(used or ()))
             if there and used and there[:short] != used[:short]:
                 one, other = (".".join(map(str, each)) for each in (there, used))

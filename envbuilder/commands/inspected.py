@@ -1,0 +1,102 @@
+"""An environment that exists, as the verbs that look at one read it: validate, recipes from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..backends import BACKENDS
+from ..errors import UsageError
+from ..host import Host, is_file, is_there
+from ..inspect.facts import Environment
+from ..inspect.reading import read_environment
+from ..inspect.stack import Stack, stack_of
+from ..model.base import ModuleName, fits
+from ..model.condition import Value
+from ..model.outcome import RowMatch
+from ..model.site import StatedModule
+from ..resolve.facts import Facts
+from ..resolve.names import names
+from ..resolve.verdicts import StackFacts
+from ..root.environments import find
+from .advisories import row_matches
+from .context import Context
+from .options import RootOptions
+from .places import find_root
+
+_PUBLISHED = re.compile(r"[a-z0-9][a-z0-9._+-]*(/[0-9]+)?")
+
+
+def environment_of(
+    name: str | None, root: str | None, context: Context, *, loaded: bool = False
+) -> Environment:
+    """Return what an environment holds; None: the one that is active in this shell.
+
+    *name*: a folder, or NAME[/N] of *root*. *loaded*: the modules that are loaded in this shell
+    belong to it; None is then the Python that the shell runs. Raises UsageError for what is none.
+    """
+    prefix = _first_python(context) if loaded and name is None else _prefix(name, root, context)
+    return read_environment(prefix, context.environ, loaded=loaded)
+
+
+def components_of(environment: Environment, context: Context) -> Stack:
+    """Return the components that are there, those that loaded modules are among them."""
+    provided = provided_by_modules(environment, context)
+    return stack_of(environment, context.knowledge.components, provided)
+
+
+def provided_by_modules(environment: Environment, context: Context) -> dict[str, dict[str, str]]:
+    """Return the components that the loaded modules are, by the modules' names."""
+    if not environment.modules:
+        return {}
+    known = names(context.knowledge.components, {}, {})
+    fitting = (each.name for each in environment.modules if fits(ModuleName, each.name))
+    return {name: known.provides(StatedModule(name=name)) for name in fitting}
+
+
+def backend_of(environment: Environment) -> str | None:
+    """Return which backend makes such environments; None: none does."""
+    made_by = {each.TRAITS.environment: name for name, each in BACKENDS.items()}
+    return made_by.get(environment.kind)
+
+
+def rows_of(
+    environment: Environment, stack: Stack, context: Context, stated: Mapping[str, Value]
+) -> tuple[RowMatch, ...]:
+    """Return the rows of knowledge that say something of what is there.
+
+    *stated*: facts that somebody states of where it runs, over those that it says itself.
+    """
+    backend = backend_of(environment)
+    facts = {**stack.facts, **({"backend": backend} if backend else {}), **stated}
+    given = StackFacts(stack.versions, Facts(facts, stack.flags), stack.origins, complete=True)
+    return row_matches(context.knowledge, given)
+
+
+def _first_python(context: Context) -> Path:
+    """Return the prefix of the Python that the shell runs, as Python finds it: site.py."""
+    host = Host(context.environ)
+    path = host.which("python3") or host.which("python")
+    if path is None:
+        raise UsageError("there is no python3 on PATH", "load a module that brings one")
+    if is_file(Path(path).parent.parent / "pyvenv.cfg"):
+        return Path(path).parent.parent
+    return Path(path).resolve().parent.parent
+
+
+def _prefix(name: str | None, root: str | None, context: Context) -> Path:
+    if name is not None:
+        folder = context.path(name)
+        published = _PUBLISHED.fullmatch(name) and not is_there(folder)
+        there = find_root(RootOptions(root), context) if published else None
+        if there is None:
+            return folder
+        home, version = find(there, name)
+        return home.prefix(version.id)
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if active := context.environ.get(variable):
+            return Path(active)
+    raise UsageError(
+        "no environment is active in this shell", "name one: envbuild validate PATH|NAME"
+    )

@@ -1,0 +1,153 @@
+"""``envbuild recipes from``: the recipe that would make an environment again. Only reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..documents.library import NAME
+from ..documents.load import checked
+from ..documents.source import source_of
+from ..errors import UsageError
+from ..formats.writing import yaml_text
+from ..inspect.as_recipe import Draft, Subject, recipe_draft
+from ..inspect.facts import Environment
+from ..inspect.stack import Stack
+from ..model.outcome import RecipeDraft
+from ..model.recipe import Recipe
+from ..resolve.flag_refusals import flag_refusals
+from ..resolve.flag_table import reads
+from ..resolve.implied_requirements import BUNDLED
+from ..text import LONG, filled, shown
+from .context import Context
+from .entries import entries
+from .inspected import (
+    backend_of,
+    components_of,
+    environment_of,
+    provided_by_modules,
+    rows_of,
+)
+from .sites import save
+
+_SUFFIX = ".yaml"
+_NO_LETTERS = re.compile(r"[^a-z0-9]+")
+# What the runtime of every environment needs, as ``implied_requirements`` has it.
+_IMPLIED = ("numpy", "mpi4py", "mpi")
+
+
+def recipe_from(
+    name: str | None,
+    root: str | None,
+    output: str | None,
+    context: Context,
+    *,
+    loaded: bool = False,
+) -> RecipeDraft:
+    """Return the recipe of an environment that exists, and write it to the file *output*.
+
+    *name*, *loaded*: as ``environment_of`` has them. Raises UsageError for what is no environment,
+    DocumentError for one of which no recipe can be made.
+    """
+    environment = environment_of(name, root, context, loaded=loaded)
+    stack = components_of(environment, context)
+    called = _recipe_name(environment, output)
+    prefix = shown(str(environment.prefix), LONG)
+    draft = recipe_draft(_subject(environment, stack, context), called, f"What {prefix} holds")
+    recipe = _checked(yaml_text(dict(draft.values)), called, context)
+    differs = (
+        *draft.differs,
+        *_refused(environment, stack, context),
+        *_refused_flags(recipe, context),
+    )
+    text = _text(environment, draft, differs)
+    _checked(text, called, context)
+    path = save(text, output, context) if output else None
+    return RecipeDraft(
+        name=called,
+        text=text,
+        unknown=draft.unknown,
+        differs=differs,
+        file=str(path) if path else None,
+    )
+
+
+def _recipe_name(environment: Environment, output: str | None) -> str:
+    """Return the name of the file, by which a recipe is found; else one like the folder's."""
+    if output is None:
+        name = _NO_LETTERS.sub("-", environment.prefix.name.lower()).strip("-")
+        return name or "environment"
+    name = Path(output).name.removesuffix(_SUFFIX)
+    if not output.endswith(_SUFFIX) or not NAME.fullmatch(name):
+        raise UsageError(
+            f"'{shown(output)}' cannot be a recipe",
+            "name it in lower case, as the environment is to be called: mine.yaml",
+        )
+    return name
+
+
+def _subject(environment: Environment, stack: Stack, context: Context) -> Subject:
+    knowledge = context.knowledge
+
+    def known(flag: str, release: str) -> bool:
+        found = knowledge.flags.get(flag)
+        # A folder is derived from what the plan chooses.
+        return found is not None and found.derived is None and reads(found, release)
+
+    return Subject(
+        environment=environment,
+        stack=stack,
+        components=knowledge.components,
+        backend=backend_of(environment),
+        bundled=BUNDLED,
+        modules=provided_by_modules(environment, context),
+        releases={
+            name: frozenset(release.version for release in releases)
+            for name, releases in knowledge.releases.items()
+        },
+        implied=_IMPLIED,
+        reads=known,
+        channels={each.url: name for name, each in knowledge.channels.items()},
+    )
+
+
+def _refused(environment: Environment, stack: Stack, context: Context) -> Iterator[str]:
+    """Yield the advisories for which ``create`` refuses what is there."""
+    for row in rows_of(environment, stack, context, {}):
+        if row.verdict == "holds" and row.severity == "error":
+            about = f"{', '.join(row.about)}: {row.summary}"
+            yield shown(
+                f"create refuses {about} ({row.id}); take another release, or say why not under "
+                f"allow: {{{row.id}: WHY}}",
+                500,
+            )
+
+
+def _refused_flags(recipe: Recipe, context: Context) -> Iterator[str]:
+    """Yield the rows for which ``create`` refuses the flags, whatever the site."""
+    for each in flag_refusals(recipe, context.knowledge):
+        yield shown(f"create refuses its flags: {each.row.summary} ({each.row.id})", 500)
+
+
+def _text(environment: Environment, draft: Draft, differs: tuple[str, ...]) -> str:
+    python = environment.interpreter.version or environment.interpreter.series or "unknown"
+    made = f"Made from the {environment.kind} {shown(str(environment.prefix), LONG)}, Python"
+    lines = [*filled("# ", f"{made} {python}, by envbuild recipes from.", 2)]
+    for title, those in (
+        ("Not in this recipe, for nothing says it or a recipe cannot:", draft.unknown),
+        ("What create makes otherwise:", differs),
+    ):
+        if those:
+            lines += ["#", f"# {title}"]
+            lines += [line for each in those for line in filled("# - ", each, 4)]
+    text = "".join(f"{'#' + line[1:] if line[:1] == ' ' else line}\n" for line in lines)
+    return text + yaml_text(dict(draft.values))
+
+
+def _checked(text: str, name: str, context: Context) -> Recipe:
+    """Return the recipe of a text. Raises DocumentError for what ``recipes check`` refuses."""
+    path = Path(f"{name}{_SUFFIX}")
+    return checked(
+        source_of(text.encode(), str(path)), path, Recipe, context.knowledge, entries()
+    ).value

@@ -1,0 +1,264 @@
+"""recipes from: the recipe that would make an environment again, and what nothing says of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+import zoo
+from typer.testing import CliRunner, Result
+from zoo import Made
+
+from envbuilder.cli import app
+from envbuilder.target_tools.distributions import INSIDE
+from envbuilder.target_tools.manifest import look
+
+Need = Callable[[str], str]
+# As the compiler names them where shared pointers to such objects are made: one for each operation.
+HOROVOD = """
+#include <memory>
+namespace horovod { namespace common {
+struct Op { virtual ~Op() {} };
+%s
+} }
+using namespace horovod::common;
+std::shared_ptr<Op> make(int n) {
+  switch (n) { %s }
+  return nullptr;
+}
+"""
+
+
+def run(*words: str, **env: str) -> Result:
+    """Run the verb in a shell in which nothing is loaded or active."""
+    names = ("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "LOADEDMODULES", "LD_LIBRARY_PATH")
+    outside = {"PATH": "/nowhere", **dict.fromkeys(names, ""), **env}
+    return CliRunner().invoke(app, ["recipes", "from", *words], env={"COLUMNS": "80", **outside})
+
+
+def described(made: Made, *words: str, **env: str) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Return the recipe, what is not in it, and what differs; nothing has changed by it."""
+    before = look(made.prefix)
+    done = run(str(made.prefix), "--json", *words, **env)
+    assert done.exit_code == 0, done.stderr
+    assert look(made.prefix) == before
+    said = json.loads(done.stdout)
+    return yaml.safe_load(said["text"]), said["unknown"], said["differs"]
+
+
+def test_what_an_index_has_is_named_by_its_release(made: Made) -> None:
+    recipe, unknown, differs = described(made)
+    there = {name: made.metadata(name.lower().replace("-", "_")) for name in zoo.DISTRIBUTIONS}
+    versions = {name: path.name.split("-")[1].split(".dist")[0] for name, path in there.items()}
+    components = {"PyYAML": "pyyaml", "packaging": "packaging"}
+    assert recipe["stack"] == {
+        "python": "==" + next(iter(_python(made))),
+        **{components[name]: f"=={versions[name]}" for name in components},
+    }
+    rest = {normal(each) for each in zoo.DISTRIBUTIONS} - {"pyyaml", "packaging"}
+    assert {normal(each.split("==")[0]) for each in recipe["packages"]} == rest
+    assert (recipe["backend"], recipe["runtime"]) == (
+        "virtualenv",
+        {"package": "distributed-dl-training"},
+    )
+    assert unknown == []
+    assert [each.split(":")[0] for each in differs] == [
+        f"create adds {each}" for each in ("numpy", "mpi4py", "mpi")
+    ]
+
+
+def normal(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+def _python(made: Made) -> list[str]:
+    lines = (made.prefix / "pyvenv.cfg").read_text().splitlines()
+    return [line.split("=")[1].strip() for line in lines if line.startswith("version")]
+
+
+def test_the_file_is_a_recipe_by_its_own_name(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "again.yaml"
+    done = run(str(made.prefix), "--output", str(file))
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == f"wrote {file}"
+    assert yaml.safe_load(file.read_text())["name"] == "again"
+    checked = CliRunner().invoke(app, ["recipes", "check", str(file)])
+    assert checked.exit_code == 0, checked.stderr
+    # On the screen it is the same text, with a name of the folder.
+    printed = run(str(made.prefix)).stdout
+    assert printed == file.read_text().replace("name: again\n", f"name: {made.prefix.name}\n")
+    assert run(str(made.prefix), "-o", str(tmp_path / "Again.yml")).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ({"url": "file:///home/me/src", "dir_info": {"editable": True}}, "src, editable"),
+        ({"url": "file:///home/me/ours-1.0-py3-none-any.whl", "archive_info": {}}, "the file"),
+        (
+            {"url": "https://me:pw@h/x", "vcs_info": {"vcs": "git", "commit_id": "abc"}},
+            "git https://h/x, commit abc",
+        ),
+        ([], "a place that its direct_url.json does not tell"),
+    ],
+)
+def test_what_is_from_elsewhere_is_told_and_not_in_it(url: object, words: str, made: Made) -> None:
+    made.install("ours", "1.0")
+    made.write(made.metadata("ours") / "direct_url.json", json.dumps(url))
+    recipe, unknown, _ = described(made)
+    assert not any(each.startswith("ours") for each in recipe["packages"])
+    (said,) = unknown
+    assert said.startswith("ours 1.0: it is from ")
+    assert words in said
+
+
+def test_what_a_recipe_cannot_name(made: Made) -> None:
+    made.install("tool", "1.0+local")
+    made.install("odd", "one")
+    made.install("numpy", "0.0.1")
+    recipe, unknown, _ = described(made)
+    assert "tool==1.0+local" in recipe["packages"]
+    assert recipe["stack"]["numpy"] == "==0.0.1"
+    assert [each.split(":")[0].split(" is no ")[0] for each in unknown] == [
+        "numpy 0.0.1",
+        "odd one",
+        "which index has tool 1.0+local",
+    ]
+
+
+def horovod(made: Made, *classes: str, framework: str = "torch") -> Path:
+    """Install a Horovod that is compiled with these operations; return its library."""
+    made.install("horovod", "0.28.1")
+    target = made.packages / "horovod" / framework / f"mpi_lib_v2{zoo.SUFFIX}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    text = HOROVOD % (
+        "\n".join(f"struct {each} : Op {{}};" for each in classes),
+        " ".join(f"case {n}: return std::shared_ptr<Op>(new {c});" for n, c in enumerate(classes)),
+    )
+    words = ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o", str(target)]
+    subprocess.run(words, input=text, text=True, check=True)
+    return target
+
+
+def test_how_horovod_was_built_is_read_from_its_library(made: Made, need: Need) -> None:
+    need("g++")
+    horovod(made, "MPIAllreduce", "NCCLAllreduce", "NCCLBroadcast", "MPI_GPUAllgather")
+    recipe, unknown, _ = described(made)
+    assert recipe["runtime"] == {
+        "package": "horovod",
+        "version": "==0.28.1",
+        "flags": {
+            "HOROVOD_WITH_MPI": "1",
+            "HOROVOD_WITHOUT_GLOO": "1",
+            "HOROVOD_WITHOUT_TENSORFLOW": "1",
+            "HOROVOD_WITH_PYTORCH": "1",
+            "HOROVOD_WITHOUT_MXNET": "1",
+            "HOROVOD_GPU_ALLREDUCE": "NCCL",
+            "HOROVOD_GPU_ALLGATHER": "MPI",
+            "HOROVOD_GPU_BROADCAST": "NCCL",
+        },
+    }
+    assert any("HOROVOD_CPU_OPERATIONS" in each for each in unknown)
+
+
+def test_what_envbuild_wrote_into_its_horovod_counts(made: Made) -> None:
+    folder = made.install("horovod", "0.28.1")
+    flags = {"HOROVOD_WITH_MPI": "1", "HOROVOD_NCCL_HOME": "/apps/nccl"}
+    built = {"facts": {"flags": {**flags, "HOROVOD_CPU_OPERATIONS": "MPI"}}}
+    made.say("horovod", "WHEEL", "Tag: cp3-none-linux_x86_64\n")
+    made.write(folder / INSIDE, json.dumps(built))
+    recipe, unknown, _ = described(made)
+    # The folder of a library is derived from what the plan chooses.
+    assert recipe["runtime"]["flags"] == {
+        "HOROVOD_WITH_MPI": "1",
+        "HOROVOD_CPU_OPERATIONS": "MPI",
+    }
+    assert unknown == []
+
+
+@pytest.mark.parametrize("version", [None, "4.1.4"])
+def test_an_mpi_from_outside_is_a_component(version: str | None, made: Made, need: Need) -> None:
+    need("gcc")
+    library = zoo.make_mpi(made.prefix.parent / "apps" / "lib", "Open MPI v4.1.4", "libmpi.so.40")
+    zoo.module_with(made, "uses", library)
+    if version:
+        about = library.parent / "pkgconfig" / "ompi.pc"
+        about.parent.mkdir()
+        about.write_text(f"Name: Open MPI\nVersion: {version}\n")
+    recipe, unknown, _ = described(made)
+    assert recipe["stack"]["openmpi"] == (f"=={version}" if version else "*")
+    said = [] if version else ["the release of Open MPI"]
+    assert [each.split(" in ")[0] for each in unknown] == said
+
+
+def test_a_library_that_no_loaded_module_brings(made: Made, need: Need) -> None:
+    need("gcc")
+    library = zoo.make_mpi(made.prefix.parent / "apps", "Spectrum MPI", "libmpi_ibm.so.3")
+    zoo.compile_c(made.packages / f"uses{zoo.SUFFIX}", "", str(library))
+    _, unknown, _ = described(made, LOADEDMODULES="spectrum-mpi/10.3")
+    assert unknown == [
+        f"what brings libmpi_ibm.so.3, which uses{zoo.SUFFIX} needs",
+        "whether it stands on the modules of this shell, spectrum-mpi/10.3: --loaded counts them "
+        "to it",
+    ]
+
+
+def test_loaded_modules_are_named_as_they_are(made: Made, need: Need, tmp_path: Path) -> None:
+    need("gcc")
+    library = zoo.make_mpi(tmp_path / "apps" / "lib", "Open MPI v4.1.4", "libmpi.so.40")
+    zoo.compile_c(made.packages / f"uses{zoo.SUFFIX}", "", str(library))
+    (version,) = _python(made)
+    names = (f"Python/{version}-GCCcore-12.2.0", "OpenMPI/4.1.4-GCC-12.2.0", "GCC/12.2.0")
+    files = [str(tmp_path / name) for name in (*names[:2], "gone")]
+    for each in files[:2]:
+        made.write(Path(each), "")
+    env = {"LOADEDMODULES": ":".join(names), "_LMFILES_": ":".join(files)}
+    env["LD_LIBRARY_PATH"] = str(library.parent)
+    recipe, unknown, _ = described(made, "--loaded", **env)
+    there = {name: recipe["stack"][name] for name in ("python", "openmpi")}
+    assert there == dict(zip(("python", "openmpi"), names[:2], strict=True))
+    # What modules load along with them is not asked for.
+    assert "gcc" not in recipe["stack"]
+    assert unknown == ["what the module GCC/12.2.0 brings: its file is gone"]
+
+
+def test_conda_packages_with_their_channels(made: Made) -> None:
+    zoo.as_conda(made)
+    names = {"python": "3.11.7", "numpy": "2.2.1", "zlib": "1.3.1"}
+    for name, version in names.items():
+        path = zoo.record(made, name, [])
+        value = json.loads(path.read_text())
+        url = f"https://conda.anaconda.org/t/TOKEN/conda-forge/linux-64/{name}-{version}-0.conda"
+        made.write(path, json.dumps({**value, "version": version, "url": url}))
+    recipe, unknown, _ = described(made)
+    assert (recipe["backend"], recipe["channels"]) == ("conda", ["conda-forge"])
+    assert {n: recipe["stack"][n] for n in ("python", "numpy")} == {
+        "python": "==3.11.7",
+        "numpy": "==2.2.1",
+    }
+    assert "the conda package zlib 1.3.1 0" in unknown
+    # What pip put on top stays pip's.
+    assert any(each.startswith("Jinja2==") for each in recipe["packages"])
+    assert not any(each.lower().startswith("pyyaml==") for each in recipe["packages"])
+
+
+def test_what_create_would_refuse_is_told(made: Made) -> None:
+    made.install("numpy", "2.2.1")
+    made.install("torch", "2.0.1")
+    _, _, differs = described(made)
+    (said,) = (each for each in differs if "PY-003" in each)
+    assert said.startswith("create refuses ")
+    assert "allow: {PY-003: WHY}" in said
+
+
+@pytest.mark.parametrize("kind", ["absent", "empty"])
+def test_what_is_no_environment(kind: str, tmp_path: Path) -> None:
+    folder = tmp_path / kind
+    if kind == "empty":
+        folder.mkdir()
+    assert run(str(folder)).exit_code == 2
