@@ -46,6 +46,7 @@ STAGES: Mapping[str, frozenset[str]] = {
     "hang": frozenset(),
     "doctor": frozenset({"interpreters", "module_system"}),
     "inspect": frozenset(),
+    "mending": frozenset(),
     "resolve": frozenset(),
     "planning": frozenset(),
     "locking": frozenset(),

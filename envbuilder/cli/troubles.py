@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..commands.options import ComparisonOptions, FindingOptions, RootOption
+from ..commands.options import ComparisonOptions, FindingOptions, MendOptions, RootOption
 from .command import Group, command
 from .environments import environment_names
 from .session import Session
@@ -50,11 +50,13 @@ def validate(
     *,
     told: FindingOptions,
     compared: ComparisonOptions,
+    mending: MendOptions,
 ) -> int:
     """Find what is wrong with an environment that anybody built; without --run nothing of it runs.
 
-    A virtualenv, conda prefix or Python, as a program started in this shell would use it. Only
-    reads. Exit code 4 if a finding is an error that no --baseline accepts; with warnings alone 0.
+    A virtualenv, conda prefix or Python, as a program started in this shell would use it. Without
+    --fix it only reads. Exit code 4 if a finding is an error that no --baseline accepts; with
+    warnings alone 0.
     """
     from ..commands import validate as run
     from ..errors import ExitCode
@@ -66,10 +68,13 @@ def validate(
         session.report.show(table, views.checks(table))
         return int(ExitCode.OK)
     reports.check_form(told.form, as_json=session.report.as_json)
-    value = run.validate(
-        name, root, session.context, hashes=verify, loaded=loaded, run=run_, compared=compared
-    )
-    value = run.accept(value, told.baseline, session.context) if told.baseline else value
+    look = run.Look(name, root, verify, loaded, run_, compared, told.baseline)
+    if mending.fix or mending.dry_run:
+        from ..commands.mending import fix
+
+        value = fix(look, mending, session.context)
+    else:
+        value = run.look(look, session.context)
     if told.form:
         session.report.raw(
             reports.REPORTS[told.form](value, run.looked_for(compared, loaded=loaded, run=run_))

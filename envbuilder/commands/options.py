@@ -184,6 +184,23 @@ class FindingOptions:
 
 
 @dataclass(frozen=True)
+class MendOptions:
+    """Of ``validate``: whether files are put back."""
+
+    fix: Annotated[
+        bool,
+        typer.Option(
+            "--fix",
+            help="Put files back whose hash was recorded and whose package is to be had again, "
+            "and look again. May use the network.",
+        ),
+    ] = False
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --fix: say what would be put back.")
+    ] = False
+
+
+@dataclass(frozen=True)
 class CreateOptions:
     """Of ``create`` and ``image``. ``target``: None takes the one for the architecture."""
 

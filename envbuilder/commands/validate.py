@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from ..documents.for_arch import for_arch
 from ..documents.library import find as find_document
@@ -15,6 +15,7 @@ from ..documents.site_choice import ChosenSite, with_partition
 from ..inspect import checks, imports, recipe
 from ..inspect.checks.protocol import seen
 from ..inspect.facts import Environment, Target, arch_of
+from ..inspect.mending import MENDS
 from ..inspect.stack import Stack
 from ..model.condition import Value
 from ..model.matching import Verdict
@@ -38,7 +39,8 @@ _WHY_ROW = "it is recorded among the advisories: envbuild advisories show {}"
 
 def list_checks() -> tuple[CheckInfo, ...]:
     """Return every kind of finding."""
-    return (*checks.table(), *recipe.table(), imports.IMPORT_FAILED)
+    every = (*checks.table(), *recipe.table(), imports.IMPORT_FAILED)
+    return tuple(each.model_copy(update={"mends": MENDS.get(each.id)}) for each in every)
 
 
 def looked_for(
@@ -47,6 +49,25 @@ def looked_for(
     """Return the kinds of findings that a call looks for: some compare with what it names."""
     given = {"recipe": compared.recipe, "site": compared.site, "module": loaded, "run": run}
     return tuple(each for each in list_checks() if given.get(each.id.partition(".")[0], True))
+
+
+class Look(NamedTuple):
+    """What ``validate`` is asked to look at, and how."""
+
+    name: str | None
+    root: str | None
+    hashes: bool = False
+    loaded: bool = False
+    run: bool = False
+    compared: ComparisonOptions | None = None
+    baseline: Path | None = None
+
+
+def look(asked: Look, context: Context) -> Validation:
+    """Return what is wrong, with what the baseline accepts of it. Raises as the two below."""
+    name, root, hashes, loaded, run, compared, baseline = asked
+    value = validate(name, root, context, hashes=hashes, loaded=loaded, run=run, compared=compared)
+    return accept(value, baseline, context) if baseline else value
 
 
 def validate(

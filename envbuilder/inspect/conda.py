@@ -89,12 +89,12 @@ def _files(record: Mapping[str, Any], prefix: str) -> Iterator[RecordedFile]:
         size = None if changed or kind == "softlink" else each.get("size_in_bytes")
         yield RecordedFile(
             normal(prefix, name),
-            _digest(sha256) if kind != "softlink" else "",
+            recorded_digest(sha256) if kind != "softlink" else "",
             str(size) if isinstance(size, int) else "",
         )
 
 
-def _digest(sha256: object) -> str:
+def recorded_digest(sha256: object) -> str:
     """Return a hash as RECORD writes it."""
     if not isinstance(sha256, str) or not _SHA256.fullmatch(sha256):
         return ""

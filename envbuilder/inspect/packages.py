@@ -27,17 +27,13 @@ def _distribution(path: Path) -> Distribution:
     fields = read_metadata(path)
     stem, _, _ = path.name.rpartition(".")
     name, _, version = stem.partition("-")
+    recorded, problem = _recorded(path)
     if fields is None or "name" not in fields or "version" not in fields:
         why = "it has no METADATA" if fields is None else "its METADATA has no Name or Version"
-        return Distribution(name, version.partition("-")[0] or "?", path, problem=why)
-    try:
-        recorded, problem = read_record(path / "RECORD"), None
-    except FileNotFoundError:
-        recorded, problem = None, None
-    except NotADirectoryError:  # an egg-info that is a file
-        recorded, problem = None, None
-    except (OSError, ValueError) as error:
-        recorded, problem = None, f"its RECORD cannot be read: {error}"
+        known = version.partition("-")[0] or "?"
+        return Distribution(
+            name, known, path, tags=_tags(path), recorded=recorded, problem=problem or why
+        )
     return Distribution(
         name=fields["name"][0],
         version=fields["version"][0],
@@ -48,6 +44,16 @@ def _distribution(path: Path) -> Distribution:
         recorded=recorded,
         problem=problem,
     )
+
+
+def _recorded(path: Path) -> tuple[dict[str, tuple[str, str]] | None, str | None]:
+    """Return the rows of a RECORD, None without one, and what is wrong with it."""
+    try:
+        return read_record(path / "RECORD"), None
+    except (FileNotFoundError, NotADirectoryError):  # an egg-info may be a file
+        return None, None
+    except (OSError, ValueError) as error:
+        return None, f"its RECORD cannot be read: {error}"
 
 
 def _tags(path: Path) -> tuple[str, ...]:

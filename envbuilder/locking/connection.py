@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from http.client import HTTPException, HTTPMessage, HTTPResponse, IncompleteRead
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.request import OpenerDirector, Request
 
-from ..target_tools.files import CHUNK
+from ..target_tools.files import CHUNK, sha256_of
 from ..target_tools.http_client import make_opener, reason, with_retries
 from ..target_tools.names import normalize
 from ..target_tools.processes import now
@@ -81,6 +82,26 @@ class Connection:
 
         with _told_of(url):
             return self._ask(Request(_CREDENTIALS.sub("", url)), read)  # noqa: S310
+
+    def fetch(self, url: str, target: Path) -> str:
+        """Write a file and return its sha256. Raises Unreachable, with nothing written."""
+        partial = target.with_name(f".{target.name}.part")
+
+        def read(answer: HTTPResponse) -> str:
+            with partial.open("wb") as stream:
+                for chunk in iter(lambda: answer.read(CHUNK), b""):
+                    stream.write(chunk)
+            if answer.length:  # bytes that were announced and did not come
+                raise IncompleteRead(b"", answer.length)
+            return str(sha256_of(partial))
+
+        try:
+            with _told_of(url):
+                found = self._ask(Request(_CREDENTIALS.sub("", url)), read)  # noqa: S310
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+        return found
 
     def size(self, url: str) -> int | None:
         """Return the bytes of a file, None where the server does not say: nothing hangs on it."""

@@ -122,6 +122,49 @@ class Index:
         except Unreachable as problem:
             raise index_unreachable(problem.place, problem.reason) from problem
 
+    def wheels(self, name: str) -> Iterator[tuple[str, str | None]]:
+        """Yield URL and sha256 of each wheel that the places have of a distribution, in order.
+
+        Folders of wheels come first, as pip's find-links do; they give no sha256. Raises BuildError
+        for a place that cannot be asked.
+        """
+        try:
+            for place in self._settings.find_links:
+                local = local_path(place)
+                if local is not None and local.is_dir():
+                    for path in sorted(local.glob("*.whl")):
+                        yield path.absolute().as_uri(), None
+                else:
+                    page = _html_page(local, name) if local else self._connection.page(place, name)
+                    yield from _wheels_on(page)
+            for place in self._settings.indexes:
+                found = [*_wheels_on(self._page(place, name))]
+                yield from found
+                if found and self._settings.ordered:
+                    return
+        except Unreachable as problem:
+            raise index_unreachable(problem.place, problem.reason) from problem
+
+    def fetch(self, url: str, sha256: str | None, folder: Path) -> Path:
+        """Return the path of a file, fetched into a folder; a local one stays where it is.
+
+        Raises BuildError where it cannot be had, or is another one than *sha256* says.
+        """
+        path = local_path(url)
+        try:
+            if path is None:
+                path = folder / file_name(url)
+                found = self._connection.fetch(url, path)
+            else:
+                found = sha256_of(path)
+        except Unreachable as problem:
+            raise BuildError(f"{problem.place} cannot be fetched: {problem.reason}") from problem
+        except OSError as error:
+            raise BuildError(f"{path} cannot be read: {error.strerror}") from error
+        if sha256 is not None and found != sha256:
+            raise BuildError(f"{without_credentials(url)} has the sha256 {found}, not {sha256}")
+        return path
+
     def _files(self, name: str) -> tuple[IndexFiles, ...]:
         pages = ((place, self._page(place, name)) for place in self._settings.indexes)
         return tuple(
@@ -224,6 +267,12 @@ def _on_page(page: ProjectPage, name: str, index: str | None = None) -> Iterator
             sha256 = each.digests.get("sha256")
             unhashed = None if sha256 else index
             yield SourceFile(filename, version, each.url, sha256, each.size, yanked, unhashed)
+
+
+def _wheels_on(page: ProjectPage | None) -> Iterator[tuple[str, str | None]]:
+    for each in page.packages if page else ():
+        if file_name(each.url).endswith(".whl"):
+            yield each.url, each.digests.get("sha256")
 
 
 def _html_page(file: Path, name: str) -> ProjectPage | None:

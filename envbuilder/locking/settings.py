@@ -40,19 +40,26 @@ def read_settings(listing: str, plan: Plan) -> PipSettings:
     The plan's indexes take the place of all configured ones; its folders are added. An index that
     a user happens to have configured could else offer any name (dependency confusion).
     """
+    return configured(listing, plan.pip_indexes, plan.find_links)
+
+
+def configured(
+    listing: str, own_indexes: tuple[str, ...] = (), folders: tuple[str, ...] = ()
+) -> PipSettings:
+    """Return pip's settings; *own_indexes* take the place of its own, *folders* are added."""
     values: dict[str, str] = read_values(listing.splitlines(), "install")
     indexes: tuple[str, ...] = ()
     if values.get("no-index", "").lower() not in _TRUE:
-        own = (
+        usual = (
             values.get("index-url") or _usual_index(),
             *values.get("extra-index-url", "").split(),
         )
-        indexes = plan.pip_indexes or own
+        indexes = own_indexes or usual
     timeout = values.get("timeout") or values.get("default-timeout")
     return PipSettings(
         indexes=tuple(dict.fromkeys(indexes)),
-        ordered=bool(plan.pip_indexes),
-        find_links=tuple(dict.fromkeys((*values.get("find-links", "").split(), *plan.find_links))),
+        ordered=bool(own_indexes),
+        find_links=tuple(dict.fromkeys((*values.get("find-links", "").split(), *folders))),
         cert=values.get("cert"),
         client_cert=values.get("client-cert"),
         proxy=values.get("proxy"),

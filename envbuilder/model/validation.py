@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from .base import Document, Line
+from .mending import Mending
 from .outcome import RowMatch
 from .recipe import Severity
 from .symptom import Confidence
@@ -31,6 +32,7 @@ class CheckInfo(Document):
     why: Line = Field(description="Why it matters.")
     fix: Line = Field(description="What to do about it.")
     source: Line
+    mends: Line | None = Field(default=None, description="What --fix puts back; None: nothing.")
 
 
 class Finding(Document):
@@ -90,6 +92,7 @@ class Validation(Document):
     unused: tuple[Acceptance, ...] = Field(
         default=(), description="Rows of the baseline that no finding here fits."
     )
+    mending: Mending | None = Field(default=None, description="What --fix did before.")
 
     @property
     def open(self) -> tuple[Finding, ...]:

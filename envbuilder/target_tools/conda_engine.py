@@ -2,6 +2,7 @@
 
     python -I target_tools conda-engine answer REQUEST ANSWER
     python -I target_tools conda-engine link [--as PATH] PREFIX CACHE LIST FOLDER
+    python -I target_tools conda-engine unpack ARCHIVE FOLDER
     python -I target_tools conda-engine here
 
 answer: REQUEST is a file with a JSON object: what to ``do``, *channels*, the first one first (to
@@ -19,7 +20,8 @@ ANSWER then holds ``records``, or ``error``: its ``kind``, ``text`` and, where i
 number of its ``channel``.
 
 link: make PREFIX of the packages of LIST (conda.json), which lie in FOLDER; its files name PATH as
-their prefix, where that is given. No package runs anything. here: exit code 0 if py-rattler can be
+their prefix, where that is given. No package runs anything. unpack: put what a package holds into
+FOLDER, as it is. here: exit code 0 if py-rattler can be
 imported.
 
 rattler's interpreter may crash while it ends, so the process ends without Python's clean-up; and
@@ -276,6 +278,18 @@ def link_list(options):
     return 0
 
 
+def unpack(options):
+    """Unpack a package; return the exit code."""
+    try:
+        from rattler.package_streaming import extract
+
+        extract(options.archive, options.folder)
+    except Exception as error:  # whatever it is, it is rattler's
+        sys.stderr.write("error: py-rattler cannot unpack the package: {}\n".format(whole(error)))
+        return 1
+    return 0
+
+
 def here(_options):
     """Return 0 if py-rattler is here."""
     try:
@@ -293,7 +307,7 @@ def end(code):
 
 
 def main(arguments):
-    """Do one of three things, and end."""
+    """Do one of four things, and end."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     # required= is of 3.7.
     what = parser.add_subparsers(dest="what")
@@ -306,6 +320,10 @@ def main(arguments):
     one.add_argument("--as", dest="named", help="the prefix that its files name")
     for name in ("prefix", "cache", "list", "folder"):
         one.add_argument(name, type=Path)
+    one = what.add_parser("unpack")
+    one.set_defaults(act=unpack)
+    one.add_argument("archive", type=Path)
+    one.add_argument("folder", type=Path)
     what.add_parser("here").set_defaults(act=here)
     options = parser.parse_args(arguments)
     if options.what is None:

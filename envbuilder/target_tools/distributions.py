@@ -113,7 +113,11 @@ def records(metadata):
 def read_record(path):
     """Return the rows of a RECORD: path -> (hash, size). Raises OSError, ValueError."""
     with open_regular(path) as stream:
-        text = stream.read(LARGEST_RECORD).decode("utf-8", "surrogateescape")
+        return parse_record(stream.read(LARGEST_RECORD).decode("utf-8", "surrogateescape"))
+
+
+def parse_record(text):
+    """Return the rows of a RECORD: path -> (hash, size). Raises ValueError."""
     try:
         rows = list(csv.reader(io.StringIO(text, newline="")))
     except csv.Error as error:

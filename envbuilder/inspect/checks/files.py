@@ -6,9 +6,10 @@ import base64
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from ...host import is_file
 from ...model.validation import CheckInfo
@@ -24,18 +25,25 @@ _RECORD = "https://packaging.python.org/en/latest/specifications/recording-insta
 _SLACK = 2_000_000_000  # ns
 
 
-def _owners(environment: Environment) -> list[Installed]:
-    """Return what recorded its files, but for what pip replaced: that is told once."""
+def owners(environment: Environment) -> list[Installed]:
+    """Return what recorded its files, but for what is told of as a whole.
+
+    That is what pip replaced, and what has metadata that cannot be read.
+    """
     over = {package for package, _ in replaced(environment)}
-    return [each for each in environment.installed if each not in over]
+    return [
+        each
+        for each in environment.installed
+        if each not in over and not (isinstance(each, Distribution) and each.problem)
+    ]
 
 
 @lru_cache(maxsize=1)
-def _disputed(environment: Environment) -> dict[str, tuple[Installed, Installed]]:
+def disputed(environment: Environment) -> dict[str, tuple[Installed, Installed]]:
     """Return the files that two packages recorded with other content: path -> the two."""
     first: dict[str, tuple[Installed, str]] = {}
     found: dict[str, tuple[Installed, Installed]] = {}
-    for each in _owners(environment):
+    for each in owners(environment):
         for file in each.files:
             owner, digest = first.setdefault(file.path, (each, file.digest))
             if digest and file.digest and digest != file.digest:
@@ -45,7 +53,7 @@ def _disputed(environment: Environment) -> dict[str, tuple[Installed, Installed]
 
 def _overwritten(environment: Environment) -> Iterator[Violation]:
     shared: dict[tuple[Installed, Installed], list[str]] = defaultdict(list)
-    for path, owners in _disputed(environment).items():
+    for path, owners in disputed(environment).items():
         shared[owners].append(path)
     for (one, other), paths in shared.items():
         yield Violation(
@@ -54,31 +62,62 @@ def _overwritten(environment: Environment) -> Iterator[Violation]:
         )
 
 
+class Damage(NamedTuple):
+    """A file that is not as its package recorded it, and what tells so: a field and its value."""
+
+    file: RecordedFile
+    field: str
+    value: str
+
+
+def damaged(
+    environment: Environment, each: Installed, *, hashes: bool
+) -> tuple[list[Damage], list[Damage]]:
+    """Return the files of a package that are gone, and those that are others than it installed.
+
+    What two packages recorded with other content is not among the latter.
+    """
+    gone, changed = [], []
+    elsewhere, written = disputed(environment), _written(each)
+    for file in each.files:
+        state = environment.states[file.path]
+        if state is None:
+            gone.append(Damage(file, "RECORD", "missing"))
+        elif file.path not in elsewhere:
+            why = _difference(file, state, written, hashes)
+            if why is not None:
+                changed.append(Damage(file, *why))
+    return gone, changed
+
+
+def gone_summary(each: Installed, files: Sequence[Damage]) -> str:
+    """Return what is told of missing files."""
+    return f"{each} lacks {counted(len(files), 'file')} that it installed"
+
+
+def changed_summary(each: Installed, files: Sequence[Damage]) -> str:
+    """Return what is told of files that are others."""
+    return f"{each} has {counted(len(files), 'file')} not as installed"
+
+
 def _gone(environment: Environment) -> Iterator[Violation]:
-    for each in _owners(environment):
-        gone = [file.path for file in each.files if environment.states[file.path] is None]
+    for each in owners(environment):
+        gone = [file for file in each.files if environment.states[file.path] is None]
         if gone:
-            yield Violation(
-                f"{each} lacks {counted(len(gone), 'file')} that it installed",
-                tuple(seen(environment.short(path), "RECORD", "missing") for path in gone),
-            )
+            those = [Damage(file, "RECORD", "missing") for file in gone]
+            yield _told(environment, gone_summary(each, those), those)
 
 
 def _changed(environment: Environment, hashes: bool) -> Iterator[Violation]:
-    disputed = _disputed(environment)
-    for each in _owners(environment):
-        written = _written(each)
-        evidence = []
-        for file in each.files:
-            state = environment.states[file.path]
-            if state is not None and file.path not in disputed:
-                why = _difference(file, state, written, hashes)
-                if why is not None:
-                    evidence.append(seen(environment.short(file.path), *why))
-        if evidence:
-            yield Violation(
-                f"{each} has {counted(len(evidence), 'file')} not as installed", tuple(evidence)
-            )
+    for each in owners(environment):
+        _, changed = damaged(environment, each, hashes=hashes)
+        if changed:
+            yield _told(environment, changed_summary(each, changed), changed)
+
+
+def _told(environment: Environment, summary: str, those: Sequence[Damage]) -> Violation:
+    places = (seen(environment.short(file.path), field, value) for file, field, value in those)
+    return Violation(summary, tuple(places))
 
 
 def _written(each: Installed) -> int:
@@ -120,9 +159,19 @@ def _hash(path: str, algorithm: str) -> str | None:
     return base64.urlsafe_b64encode(whole.digest()).decode().rstrip("=")
 
 
+def manifest_file(prefix: Path) -> Path:
+    """Return where the manifest of a prefix lies, if it is one that was published."""
+    return Path(f"{prefix}.evidence", "manifest.json")
+
+
+def published_summary(number: int) -> str:
+    """Return what is told of files that are not as they were published."""
+    return f"{counted(number, 'file')} not as published"
+
+
 def _published(environment: Environment, hashes: bool) -> Iterator[Violation]:
     """Compare a prefix of a root with the manifest that was recorded when it was published."""
-    path = Path(f"{environment.prefix}.evidence", "manifest.json")
+    path = manifest_file(environment.prefix)
     if not is_file(path):
         return
     try:
@@ -136,7 +185,7 @@ def _published(environment: Environment, hashes: bool) -> Iterator[Violation]:
     if lines:
         parts = (line.rpartition(": ") for line in lines)
         yield Violation(
-            f"{counted(len(lines), 'file')} not as published",
+            published_summary(len(lines)),
             tuple(seen(name, "manifest", what) for name, _, what in parts),
         )
 

@@ -1,0 +1,148 @@
+"""``envbuild validate --fix``: files are put back by hash; nothing else is changed."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from .. import data, process
+from ..errors import BuildError, UsageError
+from ..host import first_line
+from ..inspect.mending import MENDS, reason, wanted
+from ..locking.index import Index
+from ..locking.settings import configured
+from ..mending.mend import mend
+from ..mending.sources import Offer, Places, Sources
+from ..model.mending import LeftFinding, Mending
+from ..model.plan import Lock
+from ..model.validation import Validation
+from ..root.environment_lock import read_lock
+from ..target_tools.names import normalize
+from ..target_tools.root import layout, locks, publish
+from ..text import shown
+from .context import Context
+from .inspected import environment_of
+from .options import MendOptions
+from .validate import Look, look
+
+_PIP_SECONDS = 60.0
+_UNPACK_SECONDS = 600.0
+
+
+def fix(asked: Look, options: MendOptions, context: Context) -> Validation:
+    """Put files back, and return what is still wrong, with what was done.
+
+    What the baseline accepts is left as it is. All files are hashed. Raises UsageError for what is
+    none, or is not an environment alone.
+    """
+    if not options.fix:
+        raise UsageError("--dry-run is of --fix", "envbuild validate --fix --dry-run PATH|NAME")
+    if asked.loaded:
+        raise UsageError(
+            "--fix puts files of one environment back, and --loaded looks at many",
+            "name the environment: envbuild validate --fix PATH|NAME",
+        )
+    asked = asked._replace(hashes=True)
+    before = look(asked, context)
+    accepted = {(each.id, each.summary) for each in before.findings if each.accepted is not None}
+    environment = environment_of(asked.name, asked.root, context)
+    todo = [each for each in wanted(environment) if each.finding not in accepted]
+    prefix = environment.prefix
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="envbuild-fix-")))
+        home, lock = _published(prefix)
+        if home is not None and not options.dry_run and todo:
+            stack.enter_context(locks.hold(home.lock_file, say=context.reporter.say))
+        packages = _Packages(context, scratch, prefix, lock)
+        places = Places(prefix, packages.wheels, packages.fetch, packages.unpack)
+        put_back, left = mend(todo, prefix, Sources(places), dry_run=options.dry_run)
+    value = look(asked, context) if put_back and not options.dry_run else before
+    done = Mending(dry_run=options.dry_run, put_back=put_back, left=left)
+    refused = tuple(_refused(value, done))
+    return value.model_copy(update={"mending": done.model_copy(update={"refused": refused})})
+
+
+def _refused(value: Validation, done: Mending) -> Iterator[LeftFinding]:
+    """Yield the findings that are there still, or would be, each with why."""
+    mended = {each.file for each in done.put_back} if done.dry_run else set()
+    for each in value.open:
+        files = {place.file for place in each.evidence}
+        left = [one for one in done.left if one.file in files]
+        if not left and each.id in MENDS and files & mended:
+            continue
+        why = f"{left[0].file}: {left[0].reason}" if left else reason(each.id)
+        yield LeftFinding(id=each.id, summary=each.summary, reason=shown(why, 400))
+
+
+def _published(prefix: Path) -> tuple[layout.Home | None, Lock | None]:
+    """Return whose environment a prefix is that envbuild published, and its lock."""
+    home = layout.Home(prefix.parent.parent, prefix.parent.name)
+    version = publish.find_reserved(home, prefix.name)
+    if version is None or not publish.is_published(home, version):
+        return None, None
+    try:
+        return home, read_lock(home, version)
+    except BuildError:
+        return home, None
+
+
+@dataclass
+class _Packages:
+    """Where packages are to be had: of ours the lock says it, else pip's configuration does.
+
+    ``scratch``: a folder for what is fetched. ``lock``: of the prefix, where envbuild built it.
+    """
+
+    context: Context
+    scratch: Path
+    prefix: Path
+    lock: Lock | None
+
+    @cached_property
+    def _index(self) -> Index:
+        folders = () if self.lock is None else self.lock.plan.find_links
+        indexes = () if self.lock is None else self.lock.plan.pip_indexes
+        settings = configured(_pip_configuration(self.context.environ), indexes, folders)
+        return Index(settings, self.context.environ)
+
+    def wheels(self, name: str) -> Sequence[Offer]:
+        """Return the wheels of a distribution: those that were built, and those that are locked."""
+        if self.lock is None:
+            return tuple(self._index.wheels(normalize(name)))
+        built = sorted(Path(f"{self.prefix}.build", "wheels").glob("*/*.whl"))
+        locked = (each for each in self.lock.index_files if each.kind == "wheel")
+        return (
+            *((each.as_uri(), None) for each in built),
+            *((each.url, each.sha256) for each in locked if each.name == normalize(name)),
+        )
+
+    def fetch(self, url: str, sha256: str | None) -> Path:
+        """Return where a file lies, fetched where it is not here. Raises BuildError."""
+        folder = Path(tempfile.mkdtemp(dir=self.scratch))
+        return self._index.fetch(url, sha256, folder)
+
+    def unpack(self, archive: Path) -> Path:
+        """Return the folder that a conda package was unpacked into. Raises BuildError."""
+        folder = Path(tempfile.mkdtemp(dir=self.scratch))
+        words = [sys.executable, "-I", str(data.TARGET_TOOLS), "conda-engine"]
+        done = process.run(
+            [*words, "unpack", str(archive), str(folder)],
+            env=self.context.environ,
+            timeout=_UNPACK_SECONDS,
+        )
+        if not done.ok:
+            why = first_line(done.stderr) or "py-rattler is not here: pip install envbuild[conda]"
+            raise BuildError(f"{archive.name} cannot be unpacked: {why}")
+        return folder
+
+
+def _pip_configuration(environ: Mapping[str, str]) -> str:
+    """Return what ``pip config list`` says, with envbuild's own Python; nothing without a pip."""
+    command = [sys.executable, "-I", "-m", "pip", "config", "list"]
+    done = process.run(command, env=environ, timeout=_PIP_SECONDS)
+    return done.stdout if done.ok else ""
