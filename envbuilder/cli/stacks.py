@@ -78,9 +78,11 @@ def image(
     session: Session,
     choice: PlanOptions,
     base: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            metavar="DIR", help="The system it begins with. Else a Debian as the site states it."
+            metavar="BASE",
+            help="The system it begins with: a folder, an archive, oci:DIR, docker://NAME@DIGEST. "
+            "Else a Debian as the site states it.",
         ),
     ] = None,
     kind: Annotated[

@@ -15,7 +15,7 @@ from ..targets.protocol import Target
 from .channels import Reading
 from .context import Context
 from .emulate import OFFER, can_emulate
-from .image import named_base
+from .image_base import named_base
 from .load import PlanInputs, load
 from .lock import check_derived, named_lock
 from .options import CreateOptions

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import BuildError, UsageError
 from ..host import Host
-from ..images import OciConfig, arch_of, check_layer, find_builder, pack_layout, read_base
+from ..images import OciConfig, arch_of, check_layer, find_builder, pack_layout
 from ..model.base_image import BaseImage
 from ..model.evidence import Evidence, newest_passed, telling
 from ..model.outcome import ImageResult
@@ -20,48 +20,19 @@ from ..model.progress import reported
 from ..record import read_all
 from ..render.bundle_image import BASE, definition_file, render_bundle_definition
 from ..render.container import FOLDER, labels, variables
-from ..render.image import bases
 from ..target_tools import manifest
 from ..target_tools.files import sha256_of
 from ..target_tools.root import publish
 from ..target_tools.root.attestations import PREDICATE, PROVENANCE, statement
 from ..target_tools.root.layout import MANIFEST, Home
 from .context import Context
-from .emulate import check_runs_here, system_of
+from .emulate import system_of
+from .image_base import base_name
 from .load import PlanInputs
-from .options import PlanOptions
 
 _BUILD = Step(id="image", title="build and prove in the base")
 _PACK = Step(id="pack", title="pack the image")
 _TEST = Step(id="test", title="test what was packed")
-
-
-def named_base(named: Path | None, choice: PlanOptions, context: Context) -> BaseImage | None:
-    """Return what the folder of ``--base`` holds; None where none is named.
-
-    Raises UsageError for one that no image can begin with.
-    """
-    if named is None:
-        return None
-    if choice.site or choice.partition:
-        raise UsageError(
-            "--base says what the image holds, and --site would too: take one of them",
-            "--site names one that states a Debian (debian:), which the image then begins with",
-        )
-    folder = context.path(named)
-    return read_base(folder, context.knowledge.components, bases().programs)
-
-
-def check_image(base: BaseImage | None, plan_inputs: PlanInputs, context: Context) -> None:
-    """Raise UsageError or MissingToolError for what can be said before anything is decided."""
-    if base is None and plan_inputs.site.debian is None:
-        raise UsageError(
-            f"site {plan_inputs.site.name} does not say what an image begins with",
-            "--base FOLDER names a folder with a Debian or Ubuntu, such as mmdebstrap makes",
-            "a site file says it: debian: {suite: bookworm, packages: [python3-venv, ...]}",
-        )
-    find_builder(Host(context.environ))
-    check_runs_here(plan_inputs, context)
 
 
 _ENDINGS: Mapping[ImageFormat, str] = {"sif": ".sif", "oci": ".oci", "sandbox": ""}
@@ -106,11 +77,6 @@ def write_definition(lock: Lock, plan_inputs: PlanInputs, folder: Path) -> Path:
     file = folder / definition_file(lock)
     file.write_text(image_definition(lock, plan_inputs), encoding="utf-8")
     return file
-
-
-def base_name(plan_inputs: PlanInputs) -> str:
-    """Return what the system of a base is, for people."""
-    return plan_inputs.site.facts.os or plan_inputs.site.name
 
 
 def check_places(request: ImageRequest) -> None:
@@ -199,7 +165,8 @@ def _attest(name: str, digest: str, bundle: Path, folder: Path) -> None:
 def _oci_config(request: ImageRequest) -> OciConfig:
     lock = request.lock
     prefix = Home(FOLDER, lock.plan.recipe).prefix(lock.id())
-    values = variables(lock.plan, prefix)
+    source = request.base.source if request.base else None
+    values = variables(lock.plan, prefix, source.variables if source else ())
     return OciConfig(
         arch=lock.plan.arch,
         tag=lock.id(),

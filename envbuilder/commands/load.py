@@ -40,7 +40,7 @@ from .options import PlanOptions
 from .site_contents import base_site, held_by, site_search, snapshot_of
 
 if TYPE_CHECKING:
-    from ..model.base_image import BaseImage
+    from ..model.base_image import BaseImage, BaseSource
     from .channels import Reading
 
 RUNTIME_PACKAGE = "distributed_dl_training"
@@ -50,7 +50,7 @@ RUNTIME_PACKAGE = "distributed_dl_training"
 class PlanInputs:
     """Everything read for a plan, before anything is decided.
 
-    ``folders``: those that were searched.
+    ``folders``: those that were searched. ``base``: what an image's base was unpacked from.
     """
 
     recipe: LoadedDocument[Recipe]
@@ -62,6 +62,7 @@ class PlanInputs:
     runtime_source: Path
     folders: tuple[Path, ...] = (data.RECIPES,)
     profile: Profile | None = None
+    base: BaseSource | None = None
     read: Callable[[PlanInputs], Knowledge] = lambda inputs: inputs.knowledge.value
 
     @cached_property
@@ -97,13 +98,14 @@ class PlanInputs:
 
     def inputs(self) -> tuple[Input, ...]:
         """Return what a plan made now depends on, by which a stale lock is told."""
-        site = self.site.name
+        site, base = self.site.name, self.base
         return (
             Input(kind="recipe", name=self.recipe.value.name, sha256=self.recipe.sha256),
             Input(kind="site", name=site, sha256=self.chosen.sha256),
             Input(kind="snapshot", name=site, sha256=self.snapshot_sha256),
             Input(kind="knowledge", name="knowledge", sha256=self.knowledge.sha256),
             Input(kind="runtime", name=self.runtime.package, sha256=self.runtime.source_sha256),
+            *([Input(kind="base", name=base.name, sha256=base.sha256)] if base else []),
         )
 
     def prefix_of(self, plan: Plan) -> PrefixParts:
@@ -156,6 +158,7 @@ def load(
         runtime_source=(recipe.path.parent / source).resolve() if source else data.RUNTIME,
         folders=context.folders,
         profile=profile,
+        base=base.source if base else None,
         read=lambda inputs: _with_channels(inputs, context, reading),
     )
 

@@ -221,7 +221,7 @@ class CreateOptions:
     target: str | None = None
     output: Path | None = None
     require_tier: str | None = None
-    base: Path | None = None
+    base: str | None = None
     format: ImageFormat = "sif"
 
 
@@ -304,9 +304,9 @@ class RenderOptions:
         Path | None, typer.Option(metavar="FILE", help="Render just this lock: with its hashes.")
     ] = None
     base: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            metavar="DIR", help="Of image and def: the system that it begins with, as for image."
+            metavar="BASE", help="Of image and def: the system that it begins with, as for image."
         ),
     ] = None
     size: JobSize = field(default_factory=JobSize)

@@ -26,7 +26,8 @@ from ..root.environments import places_of
 from ..schedulers import SCHEDULERS
 from ..target_tools.root.layout import Home
 from .context import Context
-from .image import image_definition, named_base, write_definition
+from .image import image_definition, write_definition
+from .image_base import named_base
 from .launch_requests import facts_of, script_start
 from .load import PlanInputs, load
 from .lock import named_lock, new_lock

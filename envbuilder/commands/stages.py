@@ -34,7 +34,8 @@ from ..targets.protocol import JobFile
 from ..text import last_lines
 from .context import Context
 from .emulate import can_emulate, emulated_system, install_emulated
-from .image import ImageRequest, build_image, check_image, check_places
+from .image import ImageRequest, build_image, check_places
+from .image_base import check_image
 from .launch_requests import LaunchFacts, example, facts_of, script_start
 from .load import PlanInputs
 from .lock import obtain_lock

@@ -3,16 +3,23 @@
 from .apptainer import Builder, find_builder
 from .base import read_base
 from .contents import sandbox_root, unpack_records
+from .obtain import BaseRequest, obtain_base
 from .oci import OciConfig, check_layer, pack_layout
+from .reference import ImageFile, RegistryImage, parse_base
 from .sif import arch_of, read_header
 
 __all__ = [
+    "BaseRequest",
     "Builder",
+    "ImageFile",
     "OciConfig",
+    "RegistryImage",
     "arch_of",
     "check_layer",
     "find_builder",
+    "obtain_base",
     "pack_layout",
+    "parse_base",
     "read_base",
     "read_header",
     "sandbox_root",

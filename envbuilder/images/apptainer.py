@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import process
@@ -21,6 +21,8 @@ from ..text import last_lines
 PROGRAMS = ("apptainer", "singularity")
 # Seconds; packing a CUDA stack of gigabytes takes half an hour on two cores.
 _LIMIT = 4 * 3600.0
+# What is unpacked is kept by whoever asks for it: a second copy in its own cache is of no use.
+_NO_CACHE = {"APPTAINER_DISABLE_CACHE": "1", "SINGULARITY_DISABLE_CACHE": "1"}
 # What the last line of a build that failed says of its %post.
 _STATUS = re.compile(r"exit status (\d+)")
 # Of install.sh: what it found wrong, by its exit code.
@@ -43,6 +45,12 @@ class Builder:
         words = ["--sandbox", "--notest", *self._rights(), str(root), definition.name]
         self._run("build", words, log, definition.parent, listener)
 
+    def unpack(self, layout: Path, root: Path, log: Path) -> None:
+        """Unpack the one image of a layout of OCI into the new folder *root*. Raises BuildError."""
+        words = ["--sandbox", *self._rights(), str(root), f"oci:{layout.name}"]
+        quiet = replace(self, environ={**self.environ, **_NO_CACHE})
+        quiet._run("build", words, log, layout.parent, None)
+
     def pack(self, root: Path, image: Path, log: Path, listener: Listener) -> None:
         """Make a SIF file of a folder. Raises BuildError.
 
@@ -64,7 +72,7 @@ class Builder:
         words: list[str],
         log: Path,
         cwd: Path,
-        listener: Listener,
+        listener: Listener | None,
         error: type[EnvbuildError] = BuildError,
     ) -> None:
         code = process.follow(
@@ -72,7 +80,7 @@ class Builder:
             env=self.environ,
             log=log,
             cwd=cwd,
-            on_line=listener.step_says,
+            on_line=listener.step_says if listener else None,
             timeout=_LIMIT,
         )
         if code == 0:

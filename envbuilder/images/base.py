@@ -13,7 +13,7 @@ from typing import NamedTuple, cast, get_args
 
 from ..errors import UsageError
 from ..model.base import fits
-from ..model.base_image import BaseImage
+from ..model.base_image import BaseImage, VendorPackage
 from ..model.knowledge import Component
 from ..model.recipe import Arch
 from ..model.site import (
@@ -35,12 +35,16 @@ _OWN = frozenset({"pip", "setuptools", "wheel", "packaging"})
 
 
 def read_base(
-    folder: Path, components: Mapping[str, Component], programs: Mapping[str, str]
+    folder: Path,
+    components: Mapping[str, Component],
+    programs: Mapping[str, str],
+    vendors: Mapping[str, VendorPackage],
 ) -> BaseImage:
     """Return what the system in *folder* is, and what of the components it holds.
 
-    *programs*: by which program a component that is no Python package is known. Raises UsageError
-    for a folder that holds no system of which this can be said.
+    *programs*: by which program a component that is no Python package is known. *vendors*:
+    components in packages that are no Debian's. Raises UsageError for a folder that holds no system
+    of which this can be said.
     """
     release, installed = _release(folder), tuple(_installed(folder))
     # There may be packages of other architectures beside the system's own.
@@ -73,7 +77,7 @@ def read_base(
         facts=SiteFacts(os=system, glibc=versions["libc6"]),
     )
     snapshot = Snapshot(
-        system=tuple(_components(versions, components, programs)),
+        system=(*_components(versions, components, programs), *_of_vendors(versions, vendors)),
         interpreters=(
             Interpreter(path=PYTHON, version=python, arch=arch, can_make_venv=venv in versions),
         ),
@@ -128,3 +132,17 @@ def _components(
         if locator:
             version = versions[str(component.debian)]
             yield SystemComponent(component=name, version=version, locator=locator)
+
+
+def _of_vendors(
+    versions: Mapping[str, str], vendors: Mapping[str, VendorPackage]
+) -> Iterator[SystemComponent]:
+    """Yield the components of other packages than Debian's; of several releases the newest."""
+    for component, each in vendors.items():
+        found = [versions[name] for name in versions if re.fullmatch(each.package, name)]
+        if found:
+            facts = {"home": each.home}
+            version = max(found, key=lambda text: [int(n) for n in re.findall(r"\d+", text)])
+            yield SystemComponent(
+                component=component, version=version, locator=each.locator, facts=facts
+            )

@@ -4,17 +4,44 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from .site import Site, Snapshot
+from .base import Document, Line
+from .site import AbsolutePath, Site, Snapshot
 
 # What an image is built from: the folder that holds the definition file has it.
 BUNDLE_FOLDER = "bundle"
 
 
+class VendorPackage(Document):
+    """A package that is in no Debian, and the component that it holds, to build against."""
+
+    package: Line
+    """Pattern of its name."""
+    locator: AbsolutePath
+    home: AbsolutePath
+
+
+class BaseSource(NamedTuple):
+    """The image or archive that a base was unpacked from.
+
+    ``sha256``: of a registry's image or of OCI's layout its manifest's, else the file's.
+    ``variables``: what the image sets, ``NAME=VALUE``.
+    """
+
+    name: str
+    sha256: str
+    variables: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class BaseImage:
-    """A folder that holds a Linux system, the site that it is, and what was found in it."""
+    """A folder that holds a Linux system, the site that it is, and what was found in it.
+
+    ``source``: None for a folder that the user names.
+    """
 
     folder: Path
     site: Site
     snapshot: Snapshot
+    source: BaseSource | None = None

@@ -168,7 +168,7 @@ class RuntimePlan(Document):
 class Input(Document):
     """A document or fact that the plan depends on; a changed one makes a lock stale."""
 
-    kind: Literal["recipe", "site", "snapshot", "knowledge", "runtime"]
+    kind: Literal["recipe", "site", "snapshot", "knowledge", "runtime", "base"]
     name: Line
     sha256: Sha256
 

@@ -9,7 +9,7 @@ from .base import Day, Document, Line, ModuleName, Name, Sha256, spelt
 from .entries import LauncherName, SchedulerName
 from .places import ImageFormat
 from .recipe import Arch
-from .urls import ChannelName, ChannelUrl, CleanUrl
+from .urls import ChannelName, ChannelUrl, CleanUrl, RegistryName, RegistryUrl
 
 ModuleSystem = Literal["lmod", "tcl", "none"]
 Origin = Literal["module", "system", "conda", "pip", "build"]
@@ -220,6 +220,17 @@ Mirrors = Annotated[
 """Copies of a conda channel, the first one first; one alone may be written without a list."""
 
 
+_REGISTRY = {"type": "string", "minLength": 1, "maxLength": 500}
+
+RegistryCopies = Annotated[
+    tuple[RegistryUrl, ...],
+    Field(min_length=1),
+    BeforeValidator(_listed),
+    WithJsonSchema({"anyOf": [_REGISTRY, {"type": "array", "items": _REGISTRY, "minItems": 1}]}),
+]
+"""Copies of a registry, the first one first; one alone may be written without a list."""
+
+
 class Site(Document):
     """Where: architectures, module system, interpreters, launcher, places and mirrors."""
 
@@ -269,6 +280,11 @@ class Site(Document):
         default_factory=dict,
         description="Copies that the site keeps of conda channels: one URL or folder, or several "
         "that are tried in this order.",
+    )
+    registries: dict[RegistryName, RegistryCopies] = Field(
+        default_factory=dict,
+        description="What the site's machines ask in place of a registry of images: one URL of a "
+        "copy or proxy, or several that are tried in this order.",
     )
     channel_order: tuple[ChannelName, ...] = Field(
         default=(),

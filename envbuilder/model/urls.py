@@ -29,6 +29,26 @@ def _without_credentials(url: str) -> str:
 
 CleanUrl = Annotated[IndexUrl, AfterValidator(_without_credentials)]
 
+RegistryName = Annotated[
+    str,
+    spelt(
+        r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$",
+        "a registry of images as its images are named: docker.io, registry.example:5000",
+        250,
+    ),
+]
+
+RegistryUrl = Annotated[
+    str,
+    spelt(
+        r"^https?://[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?(/[a-z0-9._/-]*)?$",
+        "an http or https URL of a registry, and the path before its names: "
+        "https://registry.example/hub",
+        500,
+    ),
+]
+"""A copy or proxy of a registry of images; who may read it, skopeo's own files say."""
+
 _CHANNEL_URL = r"(?:https?|file)://[^\s'\"`$\\<>|;&]+|/[A-Za-z0-9._~@+,=:/-]+"
 
 

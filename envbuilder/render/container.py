@@ -130,7 +130,10 @@ def labels(lock: Renderable, base: str) -> Iterator[tuple[str, str]]:
     plan = lock.plan
     yield "org.opencontainers.image.title", plan.recipe
     yield "org.opencontainers.image.description", plan.summary
-    yield "org.opencontainers.image.base.name", base
+    pinned = next((each for each in plan.inputs if each.kind == "base"), None)
+    yield "org.opencontainers.image.base.name", pinned.name if pinned else base
+    if pinned:
+        yield "org.opencontainers.image.base.digest", f"sha256:{pinned.sha256}"
     yield "envbuild.arch", plan.arch
     yield "envbuild.environment", lock.id()
     yield "envbuild.lock.sha256", lock.sha256()
@@ -174,9 +177,14 @@ def exports(plan: Plan, prefix: Path) -> Iterator[Quoted]:
     yield from (edit_line("sh", edit, prefix) for edit in plan.environment)
 
 
-def variables(plan: Plan, prefix: Path) -> dict[str, str]:
-    """Return the variables that an image of a plain Debian has at every start, edits applied."""
+def variables(plan: Plan, prefix: Path, of_base: Sequence[str] = ()) -> dict[str, str]:
+    """Return the variables that an image has at every start, edits applied.
+
+    *of_base*: those that its base sets, ``NAME=VALUE``; else they are a plain Debian's.
+    """
     values = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+    for name, _, value in (each.partition("=") for each in of_base):
+        values[name] = value
     for edit in plan.environment:
         value, before = edit_value(edit, prefix), values.get(edit.name)
         if edit.kind == "unset":

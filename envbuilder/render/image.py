@@ -17,6 +17,7 @@ from .. import data
 from ..errors import UsageError
 from ..model.backend import PrefixParts
 from ..model.base import Document, Line, Name
+from ..model.base_image import VendorPackage
 from ..model.knowledge import Knowledge, Release
 from ..model.plan import Modules, Pin, Plan, SourceBuild
 from ..model.ranges import matches, series, series_text
@@ -70,6 +71,7 @@ class Bases(Document):
     development: dict[Name, tuple[Line, ...]]
     programs: dict[Name, AbsolutePath]
     cuda_packages: dict[Name, CudaPackages]
+    nvidia_packages: dict[Name, VendorPackage]
     host_mpi: dict[Name, Line]
     own_bases: dict[Name, Line]
     bases: tuple[Base, ...]

@@ -56,6 +56,9 @@ def _materials(lock: Lock) -> Iterator[dict[str, Any]]:
         if not isinstance(artifact, GitTree | Patch):
             material["downloadLocation"] = artifact.url
         yield material
+    for each in lock.plan.inputs:
+        if each.kind == "base":
+            yield {"name": each.name, "digest": {"sha256": each.sha256}}
     runtime = lock.plan.runtime
     yield {
         "name": runtime.package,

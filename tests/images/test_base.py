@@ -16,7 +16,8 @@ from tests.debian_system import DEBIAN, PACKAGES, system
 
 
 def read(folder: Path) -> BaseImage:
-    return read_base(folder, load_knowledge([data.RECIPES]).value.components, bases().programs)
+    components = load_knowledge([data.RECIPES]).value.components
+    return read_base(folder, components, bases().programs, bases().nvidia_packages)
 
 
 def held(base: BaseImage) -> dict[str, str]:
@@ -61,6 +62,23 @@ def test_packages_of_other_architectures_and_removed_ones_do_not_count(tmp_path:
     assert base.site.facts.glibc == "2.36"
     assert {"cmake", "mpich"} & held(base).keys() == set()
     assert held(base)["mpi4py"] == "9.9 /usr/bin/python3"
+
+
+def test_cuda_and_nccl_of_nvidia(tmp_path: Path) -> None:
+    ours = {
+        "cuda-nvcc-12-4": "12.4.131-1",
+        "cuda-nvcc-12-10": "12.10.2-1",
+        "cuda-cudart-12-11": "12.11.1-1",
+        "libnccl2": "2.23.4-1+cuda12.6",
+        "libnccl-dev": "2.23.4-1+cuda12.6",
+    }
+    base = read(system(tmp_path, PACKAGES | ours))
+    assert held(base)["cuda"] == "12.10.2 /usr/local/cuda/bin/nvcc"
+    assert held(base)["nccl"] == "2.23.4 /usr/include/nccl.h"
+    homes = {each.component: each.facts.get("home") for each in base.snapshot.system}
+    assert (homes["cuda"], homes["nccl"]) == ("/usr/local/cuda", "/usr")
+    runtime = {name: version for name, version in ours.items() if name == "libnccl2"}
+    assert "nccl" not in held(read(system(tmp_path / "other", PACKAGES | runtime)))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+"""What an image begins with: named by ``--base``, or a Debian that the site states."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+from ..errors import UsageError
+from ..host import Host
+from ..images import (
+    BaseRequest,
+    RegistryImage,
+    find_builder,
+    obtain_base,
+    parse_base,
+    read_base,
+)
+from ..model.base_image import BaseImage
+from ..model.entries import check_choice
+from ..model.recipe import Arch
+from ..model.site import Site
+from ..render.image import bases
+from .context import Context
+from .emulate import check_runs_here
+from .load import PlanInputs
+from .options import PlanOptions
+from .site_contents import site_search
+
+
+def named_base(named: str | None, choice: PlanOptions, context: Context) -> BaseImage | None:
+    """Return what ``--base`` holds, fetched where it is not here; None where none is named.
+
+    ``--site`` then says whose copies of registries are asked, and nothing else. Raises UsageError
+    for a base that no image can begin with, BuildError for one that cannot be fetched.
+    """
+    if named is None:
+        return None
+    found = parse_base(named, context.cwd)
+    fetched = isinstance(found, RegistryImage)
+    if choice.partition or (choice.site and not fetched):
+        raise UsageError(
+            "--base says what the image holds, and --site would too: take one of them",
+            "--site names one that states a Debian (debian:), which the image then begins with",
+        )
+    known = (context.knowledge.components, bases().programs, bases().nvidia_packages)
+    if isinstance(found, Path):
+        return read_base(found, *known)
+    arch = choice.arch or platform.machine()
+    check_choice("architecture", arch, get_args(Arch))
+    site = _registries_of(choice.site, context) if fetched else None
+    request = BaseRequest(found, arch, Host(context.environ), site.registries if site else {})
+    folder, source = obtain_base(request, context.reporter.say)
+    return replace(read_base(folder, *known), source=source)
+
+
+def _registries_of(name: str | None, context: Context) -> Site | None:
+    """Return the site whose machines fetch, if one is named."""
+    search = site_search(context)
+    named = name or search.from_environ
+    return search.named(named, "asked for").site if named else None
+
+
+def check_image(base: BaseImage | None, plan_inputs: PlanInputs, context: Context) -> None:
+    """Raise UsageError or MissingToolError for what can be said before anything is decided."""
+    if base is None and plan_inputs.site.debian is None:
+        raise UsageError(
+            f"site {plan_inputs.site.name} does not say what an image begins with",
+            "--base FOLDER names a folder with a Debian or Ubuntu, such as mmdebstrap makes",
+            "a site file says it: debian: {suite: bookworm, packages: [python3-venv, ...]}",
+        )
+    find_builder(Host(context.environ))
+    check_runs_here(plan_inputs, context)
+
+
+def base_name(plan_inputs: PlanInputs) -> str:
+    """Return what the system of a base is, for people."""
+    return plan_inputs.site.facts.os or plan_inputs.site.name

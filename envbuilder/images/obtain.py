@@ -1,0 +1,274 @@
+"""The base of an image, where it is none that lies here unpacked: fetched, unpacked once, kept.
+
+skopeo fetches and converts, and compares every part with its digest; Apptainer, which an image is
+built by anyway, unpacks, and keeps the variables that such an image sets. What is kept is named by
+the digest, so that what is pinned is fetched once, and without a network from then on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .. import files, process
+from ..errors import BuildError, MissingToolError, UsageError
+from ..host import Host, cache_folder
+from ..model.base_image import BaseSource
+from ..redaction import redact
+from ..target_tools.files import make_folder, sha256_of
+from ..target_tools.root import locks
+from ..target_tools.trust import distrust
+from ..text import last_lines
+from .apptainer import find_builder
+from .oci import ARCHES
+from .reference import ImageFile, RegistryImage, is_loopback
+
+Say = Callable[[str], None]
+
+# In the cache folder, and in what is kept there of a base.
+_BASES, _ROOT, _SETTINGS = "bases", "root", "config.json"
+# In a scratch folder: what is read, under a name that no path of a user can disturb; what is made.
+_SOURCE, _LAYOUT = "source", "layout"
+# Seconds: a base with CUDA has gigabytes, and comes from far away.
+_FETCHING, _ASKING, _UNPACKING = 4 * 3600.0, 300.0, 3600.0
+# Where a policy of signatures would be: without one, skopeo wants to be told that there is none.
+_POLICIES = (".config/containers/policy.json", "/etc/containers/policy.json")
+# As skopeo ends: logfmt, the reason as a quoted word.
+_REASON = re.compile(r'level=fatal msg="((?:[^"\\]|\\.)*)"')
+
+
+@dataclass(frozen=True)
+class BaseRequest:
+    """Which base, for which architecture.
+
+    ``copies``: by registry, the URLs that a site's machines ask in place of it, the first first.
+    """
+
+    image: RegistryImage | ImageFile
+    arch: str
+    host: Host
+    copies: Mapping[str, Sequence[str]]
+
+
+class UnpackedBase(NamedTuple):
+    """The folder of a system, which nothing writes into, and where it is from."""
+
+    folder: Path
+    source: BaseSource
+
+
+def obtain_base(request: BaseRequest, say: Say) -> UnpackedBase:
+    """Return a base, fetched and unpacked where it is not kept yet; may use the network.
+
+    A tag is looked up once: what is fetched, and said, is the digest that it stood for. Raises
+    MissingToolError for what is not on this machine, BuildError for what cannot be had, UsageError
+    for an image of another architecture.
+    """
+    image, caches = request.image, _bases_folder(request.host)
+    sha256, at = _digest(request, caches, say)
+    pinned = _pinned(image, sha256)
+    kept = caches / f"{sha256}-{request.arch}"
+    with locks.hold(kept.with_name(f"{kept.name}.lock"), say=say):
+        if not kept.exists():
+            say(f"fetching {pinned} for {request.arch}, once")
+            with files.scratch(kept.with_name(f".{kept.name}.unfinished")) as scratch:
+                made = scratch / "made"
+                made.mkdir()
+                if isinstance(image, ImageFile) and image.kind == "tar":
+                    _untar(image, made, request)
+                else:
+                    log = kept.with_name(f"{kept.name}.log")
+                    _unpack(_fetched(pinned, at, request, scratch), made, request, log)
+                made.rename(kept)
+    return UnpackedBase(kept / _ROOT, BaseSource(image.name, sha256, _variables(kept)))
+
+
+def _bases_folder(host: Host) -> Path:
+    caches = cache_folder(host)
+    if caches is None:
+        raise UsageError("HOME is not set, so there is no place for a base", "set XDG_CACHE_HOME")
+    folder = caches / _BASES
+    # What is in it runs: nobody else may write it, whatever the umask.
+    make_folder(folder)
+    reason = distrust(folder)
+    if reason:
+        hint = "set XDG_CACHE_HOME to a folder of your own"
+        raise UsageError(f"a base in {folder} does not count: {reason}", hint)
+    return folder
+
+
+def _pinned(image: RegistryImage | ImageFile, sha256: str) -> RegistryImage | ImageFile:
+    if isinstance(image, RegistryImage):
+        return RegistryImage(image.registry, image.repository, digest=sha256)
+    return image
+
+
+class _Location(NamedTuple):
+    """Where a registry's images are: ``name`` of them all, and whether TLS is spoken there."""
+
+    prefix: str
+    tls: bool
+
+
+def _locations(image: RegistryImage, copies: Mapping[str, Sequence[str]]) -> Iterator[_Location]:
+    for url in copies.get(image.registry, ()):
+        scheme, _, place = url.partition("://")
+        yield _Location(place.rstrip("/"), scheme == "https")
+    if image.registry not in copies:
+        yield _Location(image.registry, not is_loopback(image.registry))
+
+
+def _digest(request: BaseRequest, caches: Path, say: Say) -> tuple[str, _Location | None]:
+    """Return the digest of a base, and where a tag was found; of a file that of its bytes."""
+    image = request.image
+    if isinstance(image, ImageFile):
+        if image.path.is_file():
+            return sha256_of(image.path), None
+        with tempfile.TemporaryDirectory(prefix=".asking-", dir=caches) as scratch:
+            words = ["inspect", "--raw", _as_source(image, Path(scratch))]
+            return _hash(_skopeo(words, request, Path(scratch), _ASKING)), None
+    if image.digest:
+        return image.digest, None
+    at, raw = _from_first(
+        image, request, lambda at: _skopeo(_inspect(image, at), request, caches, _ASKING)
+    )
+    sha256 = _hash(raw)
+    say(f"{image} is sha256:{sha256}; to pin it: --base docker://{image.name}@sha256:{sha256}")
+    return sha256, at
+
+
+def _inspect(image: RegistryImage, at: _Location) -> list[str]:
+    tls = [] if at.tls else ["--tls-verify=false"]
+    return ["inspect", "--raw", *tls, _name_at(image, at)]
+
+
+def _hash(raw: str) -> str:
+    return hashlib.sha256(raw.encode("utf-8")).hexdigest()
+
+
+def _name_at(image: RegistryImage, at: _Location) -> str:
+    version = f"@sha256:{image.digest}" if image.digest else f":{image.tag}"
+    return f"docker://{at.prefix}/{image.repository}{version}"
+
+
+def _as_source(image: ImageFile, scratch: Path) -> str:
+    """Return how skopeo is told of a file: by a link, as its own syntax has no ``:`` in a path."""
+    (scratch / _SOURCE).symlink_to(image.path.resolve())
+    return f"{image.kind}:{_SOURCE}" + (f":{image.tag}" if image.tag else "")
+
+
+def _from_first(
+    image: RegistryImage, request: BaseRequest, ask: Callable[[_Location], str]
+) -> tuple[_Location, str]:
+    """Return the first location that gives what is asked, and that. Raises BuildError with all."""
+    refused = []
+    for at in _locations(image, request.copies):
+        try:
+            return at, ask(at)
+        except BuildError as error:
+            refused.append(f"  {at.prefix}: {error}")
+    raise BuildError(
+        "\n".join([f"{image} cannot be fetched", *refused]),
+        "a registry that wants to know who asks: skopeo login REGISTRY",
+        "copies of a registry that a site keeps: registries in its document, and --site",
+    )
+
+
+def _fetched(
+    pinned: RegistryImage | ImageFile, at: _Location | None, request: BaseRequest, scratch: Path
+) -> Path:
+    """Copy an image into a layout of OCI in a scratch folder."""
+    target = f"oci:{_LAYOUT}"
+
+    def copy(source: str, tls: bool) -> str:
+        words = ["copy", *([] if tls else ["--src-tls-verify=false"]), source, target]
+        return _skopeo(words, request, scratch, _FETCHING)
+
+    if isinstance(pinned, ImageFile):
+        copy(_as_source(pinned, scratch), tls=True)
+    elif at:
+        copy(_name_at(pinned, at), at.tls)
+    else:
+        _from_first(pinned, request, lambda at: copy(_name_at(pinned, at), at.tls))
+    return scratch / _LAYOUT
+
+
+def _skopeo(words: Sequence[str], request: BaseRequest, cwd: Path, limit: float) -> str:
+    """Run skopeo and return what it prints. Raises BuildError with its reason."""
+    host = request.host
+    program = host.which("skopeo")
+    if program is None:
+        raise MissingToolError(
+            f"{request.image} is fetched by skopeo, which is not on PATH",
+            "it is the package skopeo of Debian, Ubuntu, Fedora and RHEL",
+            "--base DIR names a system that lies here, unpacked",
+        )
+    home = host.home() or Path("/")
+    policy = [] if any((home / each).exists() for each in _POLICIES) else ["--insecure-policy"]
+    arch = ["--override-os", "linux", "--override-arch", ARCHES[request.arch]]
+    done = process.run([program, *policy, *arch, *words], env=host.environ, cwd=cwd, timeout=limit)
+    if done.ok:
+        return done.stdout
+    found = _REASON.findall(done.stderr)
+    reason = json.loads(f'"{found[-1]}"') if found else " ".join(last_lines(done.stderr, 1))
+    why = "it did not end in time" if done.code is None else reason.strip() or "it says no reason"
+    raise BuildError(redact(why, host.environ).text)
+
+
+def _unpack(layout: Path, made: Path, request: BaseRequest, log: Path) -> None:
+    """Unpack an image for the architecture that is asked for; keep its settings beside it."""
+    settings = _settings(layout)
+    arch = settings.get("architecture")
+    if arch != ARCHES[request.arch]:
+        named = next((name for name, other in ARCHES.items() if other == arch), arch)
+        raise UsageError(
+            f"{request.image} is an image for {named}, not for {request.arch}",
+            f"--arch {named} asks for that" if named in ARCHES else "name another image",
+        )
+    builder = find_builder(request.host)
+    log.unlink(missing_ok=True)
+    builder.unpack(layout, made / _ROOT, log)
+    log.unlink()
+    (made / _SETTINGS).write_text(json.dumps(settings.get("config") or {}), encoding="utf-8")
+
+
+def _settings(layout: Path) -> dict[str, Any]:
+    """Return the configuration of the one image in a layout."""
+
+    def blob(described: Mapping[str, Any]) -> Any:
+        kind, _, name = str(described["digest"]).partition(":")
+        return json.loads((layout / "blobs" / kind / name).read_text(encoding="utf-8"))
+
+    index = json.loads((layout / "index.json").read_text(encoding="utf-8"))
+    settings: dict[str, Any] = blob(blob(index["manifests"][0])["config"])
+    return settings
+
+
+def _untar(image: ImageFile, made: Path, request: BaseRequest) -> None:
+    """Unpack a system; its device nodes aside, which no image has and no user may make."""
+    (made / _ROOT).mkdir()
+    words = ["tar", "--numeric-owner", "--exclude=./dev/*", "--exclude=dev/*", "-xf"]
+    source = str(image.path.resolve())
+    done = process.run(
+        [*words, source, "-C", str(made / _ROOT)], env=request.host.environ, timeout=_UNPACKING
+    )
+    if not done.ok:
+        said = last_lines(done.stderr, 4)
+        raise BuildError(
+            "\n".join([f"{image} cannot be unpacked", *said]),
+            "a base is an archive of a system; one of an image is oci-archive:FILE or "
+            "docker-archive:FILE",
+        )
+
+
+def _variables(kept: Path) -> tuple[str, ...]:
+    """Return the variables that an image sets, ``NAME=VALUE``; none of a system in an archive."""
+    path = kept / _SETTINGS
+    settings = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return tuple(each for each in settings.get("Env") or () if "=" in each)

@@ -1,0 +1,112 @@
+"""How a base is named: a folder, or an image as skopeo, Podman and Apptainer spell it.
+
+Syntax: containers-transports(5) of github.com/containers/image. A name without a registry is
+Docker Hub's, as everywhere.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ..errors import UsageError
+from ..text import shown
+
+REGISTRY = "docker://"
+_HUB = "docker.io"
+# github.com/distribution/reference; a digest of another kind than sha256 is in no registry.
+_REPOSITORY = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_NAME = re.compile(
+    rf"(?P<repository>{_REPOSITORY}(?:/{_REPOSITORY})*)"
+    r"(?::(?P<tag>\w[\w.-]{0,127}))?(?:@sha256:(?P<digest>[0-9a-f]{64}))?"
+)
+_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?")
+
+FileKind = Literal["oci", "oci-archive", "docker-archive", "tar"]
+_FILES: tuple[FileKind, ...] = ("oci", "oci-archive", "docker-archive")
+
+
+@dataclass(frozen=True)
+class RegistryImage:
+    """An image of a registry; ``digest`` in hex, of its manifest or of a list of these."""
+
+    registry: str
+    repository: str
+    tag: str | None = None
+    digest: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.registry}/{self.repository}"
+
+    def __str__(self) -> str:
+        return f"{self.name}@sha256:{self.digest}" if self.digest else f"{self.name}:{self.tag}"
+
+
+@dataclass(frozen=True)
+class ImageFile:
+    """An image in a folder or a file of this machine; of ``tar``, the system itself."""
+
+    kind: FileKind
+    path: Path
+    tag: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called; where it lies is nobody else's business."""
+        return f"{self.path.name}:{self.tag}" if self.tag else self.path.name
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def parse_base(text: str, cwd: Path) -> RegistryImage | ImageFile | Path:
+    """Return what ``--base`` names; a path is a folder that holds a system. Raises UsageError."""
+    if text.startswith(REGISTRY):
+        return _of_registry(text.removeprefix(REGISTRY))
+    kind, colon, rest = text.partition(":")
+    found = next((each for each in _FILES if colon and each == kind), None)
+    if found:
+        path, _, tag = rest.partition(":")
+        return ImageFile(found, _there(cwd / path, text), tag or None)
+    path_named = cwd / text
+    return ImageFile("tar", path_named) if path_named.is_file() else path_named
+
+
+def _there(path: Path, text: str) -> Path:
+    if not path.exists():
+        raise UsageError(f"--base {shown(text)}: there is no {path}")
+    return path
+
+
+def _of_registry(text: str) -> RegistryImage:
+    host, slash, rest = text.partition("/")
+    if "@" in host and slash:
+        # Not shown: it is a password, as often as not.
+        raise UsageError(
+            "--base names a user: credentials do not belong in the name of an image",
+            "skopeo login REGISTRY keeps them, and REGISTRY_AUTH_FILE says where",
+        )
+    # As Docker tells a registry from the first part of a name.
+    if not slash or not (re.search(r"[.:]", host) or host == "localhost"):
+        host, rest = _HUB, text if slash else f"library/{text}"
+    match = _NAME.fullmatch(rest)
+    if match is None or not _HOST.fullmatch(host):
+        raise UsageError(
+            f"{shown(text)} is no name of an image of a registry",
+            f"such as {REGISTRY}{_HUB}/library/debian@sha256:... or {REGISTRY}debian:12",
+        )
+    tag, digest = match["tag"], match["digest"]
+    return RegistryImage(host, match["repository"], tag if tag or digest else "latest", digest)
+
+
+def is_loopback(registry: str) -> bool:
+    """Whether a registry is one of this machine: such are spoken to without TLS, as Docker does."""
+    host = registry.rpartition(":")[0] or registry
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
