@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, get_args
 
+from ..host import names_in
 from ..host.mpi import COMPONENTS
 from ..model.base import fits
 from ..model.horovod import HOROVOD
@@ -31,8 +32,9 @@ from .horovod import horovod_build
 from .origins import direct_origin
 from .stack import Stack
 
-# Every environment gets them anyway, in a release of its own; conda's pip is a package as others.
-_ALWAYS = ("pip",)
+# What a virtualenv gets from the Python that it is made with, pip anyway; conda's is a package.
+_PIP = "pip"
+_BUNDLED = "ensurepip/_bundled"
 _LIBRARIES: Mapping[str, LibraryHome] = {"nccl": NCCL, "cuda": CUDA}
 # A name that only a module of one of these would bring.
 _OF_MODULES = re.compile(r"lib(mpi|mpich|mpi_ibm|nccl|cudart|cudnn)\.so\b")
@@ -223,12 +225,15 @@ def _channel(what: Subject, each: CondaPackage) -> Iterator[Entry]:
 
 
 def _distributions(what: Subject) -> Iterator[Entry]:
+    brought = _of_python(what.environment)
     for each in what.own:
         component = what.component_of(each.key)
         if each.key == normalize(what.bundled) or component == HOROVOD:
             continue  # the runtime
-        if each.key in _ALWAYS:
-            yield Entry("differs", f"create installs a {each.key} of its own, here is {each}")
+        if f"{each.key}-{each.version}" in brought:
+            continue
+        if each.key == _PIP:
+            yield Entry("differs", f"it has {each}: create takes the one of its Python")
             continue
         origin = direct_origin(each)
         if each.problem is not None:
@@ -240,6 +245,16 @@ def _distributions(what: Subject) -> Iterator[Entry]:
             yield from _package(each)
         else:
             yield from _component(what, component, each)
+
+
+def _of_python(environment: Environment) -> frozenset[str]:
+    """Return what ``python -m venv`` installs of its own: pip, and setuptools before 3.12."""
+    python = environment.interpreter
+    if python.real is None or python.series is None:
+        return frozenset()
+    lib = python.real.parent.parent / "lib" / f"python{python.series}"
+    wheels = (name.split("-") for name in names_in(lib / _BUNDLED) if name.endswith(".whl"))
+    return frozenset(f"{normalize(each[0])}-{each[1]}" for each in wheels if len(each) > 1)
 
 
 def _package(each: Distribution) -> Iterator[Entry]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ensurepip
 import json
 import subprocess
 from collections.abc import Callable
@@ -129,6 +130,18 @@ def test_what_a_recipe_cannot_name(made: Made) -> None:
         "odd one",
         "which index has tool 1.0+local",
     ]
+
+
+def test_what_python_puts_into_a_virtualenv_is_left_to_it(made: Made) -> None:
+    (wheel,) = Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl")
+    made.install("pip", wheel.name.split("-")[1])
+    before = described(made)
+    assert not any("pip" in each for each in (*before[0]["packages"], *before[2]))
+    made.metadata("pip").rename(made.packages / "pip-0.1.dist-info")
+    made.say("pip", "METADATA", "Metadata-Version: 2.1\nName: pip\nVersion: 0.1\n\n")
+    recipe, _, differs = described(made)
+    assert recipe == before[0]
+    assert differs[0] == "it has pip 0.1: create takes the one of its Python"
 
 
 def horovod(made: Made, *classes: str, framework: str = "torch") -> Path:
