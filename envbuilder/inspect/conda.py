@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..host import names_in
+from ..target_tools.conda_packages import places_of
 from ..target_tools.files import open_regular, parse_json
 from ..target_tools.names import without_credentials
 from .facts import CondaPackage, RecordedFile, normal
@@ -77,6 +78,10 @@ def _files(record: Mapping[str, Any], prefix: str) -> Iterator[RecordedFile]:
     """
     data = record.get("paths_data")
     paths = data.get("paths") if isinstance(data, dict) else None
+    files = record.get("files")
+    where = places_of(
+        [each for each in files if isinstance(each, str)] if isinstance(files, list) else ()
+    )
     for each in paths if isinstance(paths, list) else ():
         name = each.get("_path") if isinstance(each, dict) else None
         if not isinstance(name, str) or name.endswith((".pyc", ".pyo")):
@@ -88,7 +93,7 @@ def _files(record: Mapping[str, Any], prefix: str) -> Iterator[RecordedFile]:
         sha256 = inside or (None if changed else each.get("sha256"))
         size = None if changed or kind == "softlink" else each.get("size_in_bytes")
         yield RecordedFile(
-            normal(prefix, name),
+            normal(prefix, where.get(name, name)),
             recorded_digest(sha256) if kind != "softlink" else "",
             str(size) if isinstance(size, int) else "",
         )

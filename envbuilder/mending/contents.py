@@ -14,9 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from ..target_tools.conda_packages import originals
 from ..target_tools.distributions import LARGEST_RECORD, parse_record
 from ..target_tools.files import open_regular
-from ..target_tools.relocate import CannotError, in_binary, in_text, originals
+from ..target_tools.relocate import CannotError, in_binary, in_text
 from ..text import shown
 
 _NO_FILE = "{} has no file of the hash that was recorded"

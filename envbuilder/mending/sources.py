@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import EnvbuildError
 from ..model.mending import Package, Wanted
+from ..target_tools.conda_packages import placed
 from ..target_tools.files import file_name, open_regular, parse_json
 from ..target_tools.names import normalize
 from .contents import CondaFile, Member, UnfitError, Wheel, unpacked_file
@@ -114,10 +115,7 @@ class Sources:
                 with open_regular(package.record) as stream:
                     said = parse_json(stream.read(_LARGEST_RECORD).decode("utf-8", "replace"))
                 prefix = str(self.places.prefix)
-                files = {
-                    os.path.normpath(f"{prefix}/{each['_path']}"): each
-                    for each in said["paths_data"]["paths"]
-                }
+                files = {os.path.normpath(f"{prefix}/{name}"): each for name, each in placed(said)}
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise UnfitError(f"{package.record} cannot be read") from error
             self._conda[package] = {"said": said, "files": files}

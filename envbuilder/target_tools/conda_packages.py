@@ -24,6 +24,8 @@ from .files import read_json, sha256_of, write_atomically
 from .processes import processors
 
 META = "conda-meta"
+# What starts a function of a package for any Python: the engine writes it.
+ENTRY_POINT = "unix_python_entry_point"
 # What a package runs on the machine that links it: bin/.NAME-post-link.sh.
 SCRIPT = re.compile(r"bin/\.(?P<name>.+)-(post-link|pre-link|pre-unlink)\.sh")
 # Of what is wrong, so much is said.
@@ -81,17 +83,45 @@ def clashes(records):
             yield "{} is a file of {}".format(name, " and ".join(owners[name]))
 
 
+def originals(name):
+    """Yield what a package may call a file: packages for any Python do not say which it will be."""
+    yield name
+    _, mark, rest = name.partition("/site-packages/")
+    if mark:
+        yield "site-packages/" + rest
+    if name.startswith("bin/"):
+        yield "python-scripts/" + name[len("bin/") :]
+
+
+def places_of(files):
+    """Return where files lie, relative to the prefix, by all that their record may call them.
+
+    *files*: the record's own list of where they lie. Of a package for any Python ``paths_data`` of
+    conda says what they are called in the package, that of rattler and mamba where they lie.
+    """
+    where = {original: name for name in files for original in originals(name)}
+    where.update((name, name) for name in files)
+    return where
+
+
+def placed(record):
+    """Yield where each file of a record lies, and what is said of it."""
+    where = places_of(record.get("files", ()))
+    for each in record["paths_data"]["paths"]:
+        yield where.get(each["_path"], each["_path"]), each
+
+
 def wrong_files(prefix, records):
     """Yield the files that are not as their packages say."""
     todo = []
     for record in records:
-        for each in record["paths_data"]["paths"]:
-            path = Path(prefix, each["_path"])
+        for name, each in placed(record):
+            path = Path(prefix, name)
             if not path.is_symlink() and not path.exists():
-                yield "{} of {} is not there".format(each["_path"], record["name"])
+                yield "{} of {} is not there".format(name, record["name"])
             wanted = each.get("sha256_in_prefix") or each.get("sha256")
             if each.get("path_type") == "hardlink" and wanted and path.is_file():
-                todo.append((path, wanted, each["_path"], record["name"]))
+                todo.append((path, wanted, name, record["name"]))
     with concurrent.futures.ThreadPoolExecutor(processors()) as pool:
         found = pool.map(sha256_of, [each[0] for each in todo])
         for (_, wanted, name, package), sha256 in zip(todo, found):
@@ -101,8 +131,33 @@ def wrong_files(prefix, records):
                 )
 
 
-def settle(records, packages):
-    """Write into the records of a prefix where its packages come from."""
+def respell(prefix, name, entry):
+    """Write what starts a function of a package as conda does.
+
+    rattler indents by tabulators, and lets a group write it.
+    """
+    path = Path(prefix, name)
+    path.chmod(path.stat().st_mode & ~0o022)
+    text = path.read_bytes()
+    if b"\n\t" not in text:
+        return
+    path.write_bytes(text.replace(b"\n\t", b"\n    "))
+    entry.update(sha256=sha256_of(path), size_in_bytes=path.stat().st_size)
+
+
+def settle_files(prefix, record):
+    """Make files and what is said of them such as any engine has them."""
+    for name, each in placed(record):
+        each["_path"] = name
+        if each.get("path_type") == ENTRY_POINT:
+            respell(prefix, name, each)
+        elif each.get("path_type") == "softlink":
+            # rattler's is that of the link; conda reads the file that it leads to, and has none.
+            each.pop("sha256_in_prefix", None)
+
+
+def settle(prefix, records, packages):
+    """Write into the records of a prefix where its packages come from, and what was settled."""
     by_identity = {identity(each): each for each in packages["packages"]}
     for path, record in records.items():
         package = by_identity[identity(record)]
@@ -110,6 +165,7 @@ def settle(records, packages):
             if package.get(key) is not None:
                 record[key] = package[key]
         record["fn"] = package["filename"]
+        settle_files(prefix, record)
         # These lie in the build, which is another folder for everyone.
         for key in ("extracted_package_dir", "package_tarball_full_path", "link"):
             record.pop(key, None)
@@ -128,7 +184,7 @@ def check(prefix, packages):
         sys.stderr.write("  and {} more\n".format(len(problems) - SHOWN))
     if problems:
         return 1
-    settle(records, packages)
+    settle(prefix, records, packages)
     number = sum(len(each["paths_data"]["paths"]) for each in those)
     sys.stdout.write("{} files of {} packages are as packed\n".format(number, len(those)))
     return 0

@@ -27,12 +27,11 @@ import tarfile
 from hashlib import sha256
 from pathlib import Path
 
-from .conda_packages import records_of, scripts
+from .conda_packages import ENTRY_POINT, originals, records_of, scripts
 from .files import canonical_json, read_json, remove_tree, sha256_of, write_atomically
 
 # What a prefix is called that is linked to be packed.
 PLACEHOLDER = "/envbuild-conda-prefix"
-ENTRY_POINT = "unix_python_entry_point"
 # Linux reads so many bytes of a script's first line, before 5.1: conda/core/portability.py.
 LONGEST_SHEBANG = 127
 SHEBANG = re.compile(rb"#! *(/(?:\\ |[^ \n\r\t])*)([^\n\r]*)")
@@ -94,16 +93,6 @@ def put_original(prefix, unpacked, entry):
     # It may be one file with that of the cache.
     target.unlink()
     shutil.copy2(str(source), str(target))
-
-
-def originals(name):
-    """Yield what a package may call a file: packages for any Python do not say which it will be."""
-    yield name
-    _, mark, rest = name.partition("/site-packages/")
-    if mark:
-        yield "site-packages/" + rest
-    if name.startswith("bin/"):
-        yield "python-scripts/" + name[len("bin/") :]
 
 
 def write_archive(prefix, archive):

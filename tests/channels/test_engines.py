@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -33,13 +33,17 @@ PACKAGES = [Package("python", "3.9.1"), Package("tool", "1.0", FILES), pip()]
 class Build:
     """A build folder with its packages, as they are fetched."""
 
-    def __init__(self, folder: Path) -> None:
-        channel = write_channel(folder / "channel", PACKAGES)
-        planned = plan([channel], python="3.9.1", tool="1.0")
+    def __init__(
+        self, folder: Path, packages: Sequence[Package] = PACKAGES, root: str = "a root"
+    ) -> None:
+        channel = write_channel(folder / "channel", packages)
+        pins = {each.name: each.version for each in packages if each.name != "pip"}
+        planned = plan([channel], **pins)
         steps = BACKENDS["conda"].TRAITS.steps
         planned = planned.model_copy(update={"steps": steps})
         lock = Lock(plan=planned, artifacts=solve(planned, GLIBC, {}, engine(folder)))
-        self.prefix, self.folder = folder / "a prefix", folder / "a build"
+        # conda takes a space in a path, and none in the last part of it.
+        self.prefix, self.folder = folder / root / "prefix", folder / "a build"
         prepare(self.folder, build_files(lock, Places(self.prefix, self.folder)), data.RUNTIME)
         self.home = folder
 

@@ -36,6 +36,23 @@ def test_a_file_that_conda_linked_was_changed(conda: Made, check: Validate) -> N
     )
 
 
+def test_a_package_for_any_python_as_conda_itself_records_it(conda: Made, check: Validate) -> None:
+    """Its paths_data says what the files are called in the package, its files where they lie."""
+    file = conda.prefix / "conda-meta" / "pyyaml-1.0-0.json"
+    value = json.loads(file.read_text())
+    value["files"] = [each["_path"] for each in value["paths_data"]["paths"]]
+    for each in value["paths_data"]["paths"]:
+        each["_path"] = each["_path"].partition(f"lib/python{zoo.SERIES}/")[2]
+    conda.write(file, json.dumps({**value, "noarch": "python"}))
+    assert check(conda, hashes=True).findings == ()
+    conda.edit(conda.packages / "yaml" / "loader.py", lambda data: data.swapcase())
+    (found,) = check(conda).findings
+    assert (found.id, found.summary) == (
+        "package.changed",
+        "pyyaml 1.0 has 1 file not as installed",
+    )
+
+
 def test_a_package_was_removed_by_force(conda: Made, check: Validate) -> None:
     (conda.prefix / "conda-meta" / "python_abi-1.0-0.json").unlink()
     (found,) = check(conda).findings

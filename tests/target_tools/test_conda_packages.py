@@ -156,3 +156,71 @@ def test_the_explicit_list_names_the_files_that_were_fetched(
         f"{folder}/one-1.0-0.conda",
         f"{folder}/two-1.0-0.conda",
     ]
+
+
+FOR_ANY_PYTHON = {
+    "site-packages/three/__init__.py": "lib/python3.11/site-packages/three/__init__.py",
+    "python-scripts/three": "bin/three",
+    "share/three": "share/three",
+    "bin/start": "bin/start",
+}
+START = b"import sys\n\nif __name__ == '__main__':\n\tsys.exit(main())\n"
+
+
+@pytest.fixture
+def conda_made(prefix: Path, packages: Path) -> Path:
+    """Return a prefix with a package for any Python, as conda 26.7 records one."""
+    said = record("three", dict.fromkeys(FOR_ANY_PYTHON, b"three"))
+    *paths, start = said["paths_data"]["paths"]
+    paths[0] |= {"sha256": sha256(b"three").hexdigest(), "sha256_in_prefix": None}
+    start |= {"path_type": "unix_python_entry_point"}
+    del start["sha256"]
+    link = {"_path": "lib/link", "path_type": "softlink", "sha256_in_prefix": "7" * 64}
+    said["paths_data"]["paths"].append(link)
+    said |= {"files": [*FOR_ANY_PYTHON.values(), "lib/link"], "noarch": "python"}
+    write(prefix, "conda-meta/three-1.0-0.json", json.dumps(said).encode())
+    for name in FOR_ANY_PYTHON.values():
+        write(prefix, name, b"three")
+    write(prefix, "bin/start", START)
+    (prefix / "bin" / "start").chmod(0o775)
+    (prefix / "lib" / "link").symlink_to("../share/three")
+    listed = json.loads(packages.read_text())
+    listed["packages"].append(package("three"))
+    packages.write_text(json.dumps(listed))
+    return prefix
+
+
+def test_a_package_for_any_python_is_found_where_it_lies(conda_made: Path, packages: Path) -> None:
+    done = tool("check", conda_made, packages)
+    assert (done.returncode, done.stderr) == (0, "")
+    kept = json.loads((conda_made / "conda-meta" / "three-1.0-0.json").read_text())
+    paths = {each["_path"]: each for each in kept["paths_data"]["paths"]}
+    assert [*paths] == [*FOR_ANY_PYTHON.values(), "lib/link"]
+    # conda's doctor would compare the file that a link leads to with rattler's hash of the link.
+    assert "sha256_in_prefix" not in paths["lib/link"]
+    again = tool("check", conda_made, packages)
+    assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_what_starts_a_function_is_spelt_as_conda_spells_it(
+    conda_made: Path, packages: Path
+) -> None:
+    assert tool("check", conda_made, packages).returncode == 0
+    start = conda_made / "bin" / "start"
+    assert start.read_bytes() == START.replace(b"\t", b"    ")
+    assert start.stat().st_mode & 0o777 == 0o755
+    kept = json.loads((conda_made / "conda-meta" / "three-1.0-0.json").read_text())
+    (said,) = (each for each in kept["paths_data"]["paths"] if each["_path"] == "bin/start")
+    assert said["sha256"] == sha256(start.read_bytes()).hexdigest()
+
+
+def test_a_changed_file_of_a_package_for_any_python_is_named_by_its_place(
+    conda_made: Path, packages: Path
+) -> None:
+    write(conda_made, FOR_ANY_PYTHON["site-packages/three/__init__.py"], b"changed")
+    (conda_made / "bin" / "three").unlink()
+    lines = tool("check", conda_made, packages).stderr.splitlines()
+    assert lines[0] == "error: bin/three of three is not there"
+    assert lines[1].startswith(
+        "error: lib/python3.11/site-packages/three/__init__.py of three: its"
+    )
