@@ -202,7 +202,9 @@ class _Jobs:
         return Command(("bundle", "install", self._file(_BUNDLE), "--root", root), ranks=True)
 
     def _smoke(self, root: str) -> Command:
-        return Command(("smoke", self.row.name, "--root", root, *self._emulated()), ranks=True)
+        # The site as the user called it: its file need not lie where others are found.
+        words = ("smoke", self.row.name, "--site", self._site_word(), "--root", root)
+        return Command((*words, *self._emulated()), ranks=True)
 
     def _prove(self) -> Command:
         return self._install(self.candidates) if self.apart else self._smoke(self.candidates)
