@@ -49,8 +49,8 @@ def read_channels(
     that leaves none of the package. Raises BuildError for a channel that cannot be read and never
     was, MissingToolError without py-rattler.
     """
-    names = {name: _names(each, components) for name, each in channels.items()}
-    urls = {name: (copies or {}).get(name) or (each.url,) for name, each in channels.items()}
+    names = {name: component_names(each, components) for name, each in channels.items()}
+    urls = places_of(channels, copies)
     if cached is None:
         return _with(channels, _read(urls, names, arch, engine, virtual, lambda _: None))
     file = cached.cache.file(urls, arch, names, virtual)
@@ -68,6 +68,11 @@ def read_channels(
         return _with(channels, kept.contents)
     cached.cache.store(file, contents)
     return _with(channels, contents)
+
+
+def places_of(channels: Mapping[str, Channel], copies: Urls | None) -> dict[str, Sequence[str]]:
+    """Return where each channel is read: at the site's copies, else at its own URL."""
+    return {name: (copies or {}).get(name) or (each.url,) for name, each in channels.items()}
 
 
 def _with(channels: Mapping[str, Channel], read: Contents) -> dict[str, Channel]:
@@ -90,11 +95,29 @@ def _read(
     virtual: Sequence[VirtualPackage],
     warn: Callable[[str], None],
 ) -> Contents:
+    wanted = {name for each in names.values() for name in each}
+    held, served = read_records(urls, wanted, arch, engine, virtual, warn)
+    packages = {name: rows(held[name], names[name], arch) for name in urls}
+    return Contents(packages, served)
+
+
+def read_records(
+    urls: Urls,
+    names: Iterable[str],
+    arch: Arch,
+    engine: Engine,
+    virtual: Sequence[VirtualPackage],
+    warn: Callable[[str], None],
+) -> tuple[dict[str, list[Mapping[str, Any]]], dict[str, str]]:
+    """Return the records of packages in each channel, and the URL at which each was read.
+
+    Raises BuildError for a channel that cannot be read, MissingToolError without py-rattler.
+    """
     request = {
         "do": "read",
         "channels": [[*each] for each in urls.values()],
         "platforms": [SUBDIRS[arch], NOARCH],
-        "names": sorted({name for each in names.values() for name in each}),
+        "names": sorted(names),
         "virtual": [list(each) for each in virtual],
     }
     try:
@@ -105,24 +128,21 @@ def _read(
             f"the conda channel {which} cannot be read: {error}",
             "a copy that the site keeps is named in the site file: channels: {NAME: URL}",
         ) from error
-    of_channel: dict[int, list[Mapping[str, Any]]] = {}
+    channels = [*urls]
+    held: dict[str, list[Mapping[str, Any]]] = {name: [] for name in channels}
     for each in answer["records"]:
-        of_channel.setdefault(each["number"], []).append(each)
+        held[channels[each["number"]]].append(each)
     served = {
         name: each[number]
         for (name, each), number in zip(urls.items(), answer["served"], strict=True)
     }
     for each in answer["failed"]:
-        name = [*urls][each["channel"]]
+        name = channels[each["channel"]]
         warn(f"the conda channel {name} is read at {served[name]}: {each['text']}")
-    packages = {
-        name: _rows(of_channel.get(number, ()), names[name], arch)
-        for number, name in enumerate(urls)
-    }
-    return Contents(packages, served)
+    return held, served
 
 
-def _names(channel: Channel, components: Mapping[str, Component]) -> dict[str, list[str]]:
+def component_names(channel: Channel, components: Mapping[str, Component]) -> dict[str, list[str]]:
     """Return what the packages of a channel are, by what it calls them: components."""
     found: dict[str, list[str]] = {}
     for component, known in components.items():
@@ -133,7 +153,7 @@ def _names(channel: Channel, components: Mapping[str, Component]) -> dict[str, l
     return found
 
 
-def _rows(
+def rows(
     records: Records, names: Mapping[str, list[str]], arch: Arch
 ) -> dict[str, tuple[CondaPackage, ...]]:
     """Return a row for each version of each component; builds differ in what they are for."""
@@ -144,7 +164,7 @@ def _rows(
             for component in names[each["name"]]:
                 key = (component, each["name"], each["version"])
                 found.setdefault(key, []).append(each)
-    rows: dict[str, list[CondaPackage]] = {}
+    found_rows: dict[str, list[CondaPackage]] = {}
     for (component, name, version), builds in sorted(found.items(), key=lambda item: item[0]):
         row = CondaPackage(
             version=version,
@@ -152,8 +172,8 @@ def _rows(
             arch=() if any(each["subdir"] == NOARCH for each in builds) else (arch,),
             pythons=_pythons(builds),
         )
-        rows.setdefault(component, []).append(row)
-    return {component: tuple(each) for component, each in rows.items()}
+        found_rows.setdefault(component, []).append(row)
+    return {component: tuple(each) for component, each in found_rows.items()}
 
 
 def _for_the_target(records: Records) -> Iterator[Mapping[str, Any]]:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import BuildError, NoSolutionError
 from ..model.artifact import CondaArchive
-from ..model.channels import CHANNEL_ORIGINS, NOARCH, SUBDIRS, VirtualPackage, package_name
+from ..model.channels import (
+    CHANNEL_ORIGINS,
+    NOARCH,
+    SUBDIRS,
+    VirtualPackage,
+    package_name,
+    spec_name,
+)
 from ..model.knowledge import Component
 from ..model.plan import Pin, Plan
 from ..target_tools.names import normalize
@@ -50,7 +57,14 @@ def solve(
         if error.kind != "unsolvable":
             raise BuildError(f"the conda channels cannot be read: {error}") from error
         raise _refusal(plan, pins, virtual, engine, str(error)) from error
-    by_name = {package_name(pin.locator): components.get(pin.component) for pin in pins}
+    return archives(plan, records, components)
+
+
+def archives(
+    plan: Plan, records: Iterable[Mapping[str, Any]], components: Mapping[str, Component]
+) -> tuple[CondaArchive, ...]:
+    """Return records of channels as the files of a plan's lock, by name."""
+    by_name = {package_name(pin.locator): components.get(pin.component) for pin in conda_pins(plan)}
     found = (_archive(each, by_name.get(each["name"])) for each in records)
     return tuple(sorted(found, key=lambda each: each.name))
 
@@ -63,14 +77,16 @@ def _records(
     without: Pin | None = None,
 ) -> list[dict[str, Any]]:
     pins = (pin for pin in conda_pins(plan) if pin is not without)
-    names = sorted({package_name(pin.locator) for pin in pins} | {*WITH_EVERY_PYTHON})
+    specs = {spec_name(each) for each in plan.conda_specs}
+    names = sorted({package_name(pin.locator) for pin in pins} | specs | {*WITH_EVERY_PYTHON})
+    pinned = [f"{package_name(pin.locator)} =={pin.version}" for pin in constrained]
     return engine.records(
         {
             "do": "solve",
             "channels": [each.url for each in plan.channels],
             "platforms": [SUBDIRS[plan.arch], NOARCH],
             "names": names,
-            "constraints": [f"{package_name(pin.locator)} =={pin.version}" for pin in constrained],
+            "constraints": [*pinned, *plan.conda_specs],
             "virtual": [list(each) for each in virtual],
         }
     )

@@ -98,6 +98,40 @@ def recipe_from(
         session.report.raw(value.text)
 
 
+@command(recipes, "import", example="recipes import environment.yml -o my-recipe.yaml")
+def import_file(
+    session: Session,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="An environment.yml, an explicit list, a conda-lock.yml or a pixi.lock.",
+        ),
+    ],
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of the recipe. Else as the file says.")
+    ] = None,
+    arch: ArchOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="A new file. Else standard output."),
+    ] = None,
+) -> None:
+    """Make a recipe of another tool's file; what a recipe cannot say is named.
+
+    Of a lock it pins every package; envbuild lock NAME --from FILE takes just these files.
+    """
+    from ..commands.foreign import import_recipe
+
+    made = import_recipe(file, name, arch, output, session.context)
+    for each in made.left_out:
+        session.report.warn(each)
+    if made.file is None and not session.report.as_json:
+        session.report.raw(made.recipe)
+    else:
+        session.report.show(made, f"wrote {made.file}")
+
+
 @command(sites, example="sites snapshot our-site.yaml -o our-site.snapshot.json")
 def snapshot(
     session: Session,

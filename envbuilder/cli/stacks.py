@@ -127,6 +127,14 @@ def lock(
             "has. No network.",
         ),
     ] = None,
+    listed: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Take just the packages of an explicit list, a conda-lock.yml or a pixi.lock.",
+        ),
+    ] = None,
 ) -> int:
     """Decide every file that would be fetched, with its hash; prints JSON (uses the network)."""
     from ..commands import lock as run
@@ -135,13 +143,20 @@ def lock(
     from ..files import write_atomically
     from ..views import building as views
 
+    if check is not None and listed is not None:
+        raise UsageError("--check makes no lock, and --from makes one: take one of them")
     if check is not None:
         value = run.check(choice, check, session.context)
         session.report.show(value, views.lock_check(value))
         return ExitCode.DRIFT if value.changed else ExitCode.OK
     if not choice.recipe:
         raise UsageError("lock needs a recipe", "envbuild recipes list shows them")
-    text = run.new_lock(load(choice, session.context, "to lock"), session.context).text()
+    if listed is not None:
+        from ..commands.lock_listed import lock_of_file
+
+        text = lock_of_file(choice, listed, session.context).text()
+    else:
+        text = run.new_lock(load(choice, session.context, "to lock"), session.context).text()
     if output is None:
         session.report.raw(text)
     else:

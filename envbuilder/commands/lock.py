@@ -127,7 +127,7 @@ def obtain_lock(
                 context.reporter.working("resolve packages against the index"),
             ):
                 conda = solved(planned, plan_inputs, context)
-                environment = _lock_environment(planned, scratch, plan_inputs, context)
+                environment = lock_environment(planned, scratch, plan_inputs, context)
                 environment = replace(environment, downloads=downloads)
                 return make_lock(planned, environment, distributions, conda)
         except (Refusal, ChannelRefusal) as refusal:
@@ -155,7 +155,7 @@ def fingerprint(
     if not _is_here(planned):
         return None
     with files.scratch(scratch):
-        environment = _lock_environment(planned, scratch, plan_inputs, context)
+        environment = lock_environment(planned, scratch, plan_inputs, context)
         return request_fingerprint(planned, environment.glibc, environment.inside)
 
 
@@ -185,9 +185,10 @@ def _glibc_stated(plan_inputs: PlanInputs) -> str | None:
     return glibc_of(plan_inputs.site, plan_inputs.chosen.facts, plan_inputs.snapshot)
 
 
-def _lock_environment(
+def lock_environment(
     planned: Plan, scratch: Path, plan_inputs: PlanInputs, context: Context
 ) -> LockEnvironment:
+    """Return where pip is asked for a plan's files; *scratch* is there, for this alone."""
     parts = plan_inputs.prefix_of(planned)
 
     def shell(plan: Plan, folder: Path) -> Run:

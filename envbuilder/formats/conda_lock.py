@@ -55,8 +55,9 @@ def read(
         elif entry:
             pip.append(entry)
     reading.check()
-    for name in sorted(left):
-        reading.note(root.place, f"the packages of category {name} are left out")
+    others = [f"{each} is another platform, and" for each in platforms if each != platform]
+    for what in (*others, *(f"the packages of category {name} are" for name in sorted(left))):
+        reading.note(root.place, f"{what} left out")
     found = PackageList(platform, channels, tuple(conda), tuple(pip)).sorted()
     return found, tuple(reading.notes)
 

@@ -13,7 +13,7 @@ from ..documents.source import Source
 from ..documents.tree import Node, Pairs, Scalar
 from ..documents.yaml_nodes import parse
 from ..errors import Place
-from ..target_tools.names import USER, without_credentials
+from ..target_tools.names import without_credentials
 from ..text import shown
 from .packages import PackageList, spec_name, url_fault
 from .reading import Reading, node_at
@@ -90,10 +90,7 @@ def _spec(reading: Reading, node: Node, places: dict[str, Place]) -> list[str]:
         if fault:
             reading.wrong(node.place, f"not the URL of a conda package: {shown(text)}: {fault}")
     else:
-        found = USER.sub("", text)
-        if found != text:
-            reading.note(node.place, f"the credentials of {shown(found)} are left out")
-        text = found
+        text = reading.clean(text, node.place)
         if not _SPEC.fullmatch(text):
             reading.wrong(
                 node.place,
@@ -114,9 +111,7 @@ def _pip(reading: Reading, node: Pairs, places: dict[str, Place]) -> list[str]:
             if not isinstance(item, Scalar):
                 reading.wrong(item.place, "each of pip must be text")
                 continue
-            text = USER.sub("", item.text.strip())
-            if text != item.text.strip():
-                reading.note(item.place, f"the credentials of {shown(text)} are left out")
+            text = reading.clean(item.text.strip(), item.place)
             places.setdefault(text, item.place)
             found.append(text)
     return found
@@ -168,9 +163,12 @@ def pinned(packages: PackageList, name: str | None = None) -> EnvironmentFile:
     options = [f"--index-url {packages.indexes[0]}"] if packages.indexes else []
     options += [f"--extra-index-url {each}" for each in packages.indexes[1:]]
     pip = [f"{each.name}=={each.version}" for each in packages.pip]
+    specs = [f"{each.name}={each.version}={each.build}" for each in packages.conda]
+    places = [*(each.place for each in packages.conda), *(each.place for each in packages.pip)]
     return EnvironmentFile(
         name=name,
         channels=tuple(without_credentials(each) for each in packages.channels),
-        specs=tuple(f"{each.name}={each.version}={each.build}" for each in packages.conda),
+        specs=tuple(specs),
         pip=(*options, *pip) if pip else (),
+        places=dict(zip((*specs, *pip), places, strict=True)),
     )

@@ -12,6 +12,7 @@ from typing import Literal
 
 from ..documents.source import Source
 from ..errors import Place, UsageError
+from ..target_tools.names import without_credentials
 from ..text import shown
 from .packages import NOARCH, CondaEntry, PackageList, in_order, platform_of
 from .reading import Reading
@@ -70,7 +71,7 @@ def _entry(reading: Reading, text: str, place: Place) -> CondaEntry | None:
     if match is None:
         reading.wrong(
             place,
-            f"no URL with a hash: {shown(text)}",
+            f"no URL with a hash: {shown(without_credentials(text))}",
             "write URL#md5 or URL#sha256:HEX, a package on a line",
         )
         return None

@@ -8,6 +8,7 @@ from typing import Any
 from ..documents.source import Source
 from ..documents.tree import Node, Pairs
 from ..documents.yaml_nodes import parse
+from ..text import shown
 from .packages import CondaEntry, PackageList, PipEntry
 from .reading import MOST_VALUES, Reading, node_at
 from .writing import yaml_text
@@ -41,6 +42,13 @@ def read(
     )
     indexes = reading.texts(node_at(chosen, "indexes"), "indexes")
     named = _chosen(reading, chosen, platform, "platform", "packages", listed=True)
+    for holder, taken, what in (
+        (node_at(root, "environments"), environment, "environment"),
+        (node_at(chosen, "packages"), platform, "platform"),
+    ):
+        for key, _ in reading.pairs(holder, what):
+            if key.text != taken:
+                reading.note(key.place, f"{shown(key.text)} is another {what}, and left out")
     wanted = _locations(reading, named)
     conda: list[CondaEntry] = []
     pip: list[PipEntry] = []

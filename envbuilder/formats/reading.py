@@ -51,10 +51,14 @@ class Reading:
         self.notes.append(f"{place}: {text}")
 
     def clean(self, url: str, place: Place) -> str:
-        """Return a URL without credentials, and note that there were some."""
+        """Return a URL without credentials; that it had some is a problem, which repeats none."""
         found = without_credentials(url)
         if found != url:
-            self.note(place, f"the credentials of {shown(found)} are left out")
+            self.wrong(
+                place,
+                f"{shown(found)} is written with credentials, which belong in no such file",
+                "take them out: ~/.netrc is where conda, pip and envbuild find them",
+            )
         return found
 
     # ------------------------------------------------------------ nodes of YAML

@@ -87,7 +87,7 @@ class LockEnvironment:
     ``outside`` without the plan's modules and variables. ``here``: the plan's interpreter and
     modules are on this machine. ``glibc`` is the target's. ``say`` tells a user what is unusual.
     ``downloads``: a folder for what had to be downloaded to be asked about, wheels and git trees;
-    None: it is not kept.
+    None: it is not kept. ``exact``: the versions of distributions that are decided already.
     """
 
     inside: Run
@@ -98,6 +98,7 @@ class LockEnvironment:
     environ: Mapping[str, str] = field(default_factory=dict)
     say: Callable[[str], None] = lambda _: None
     downloads: Path | None = None
+    exact: Mapping[str, str] = field(default_factory=dict)
     sources: Callable[[PipSettings, Mapping[str, str]], Sources] = Index
 
 
@@ -165,7 +166,13 @@ def _pip_report(
         version, _ = pip_version(environment.inside, python)
         if version >= REPORTS:
             return ask_own(
-                plan, environment.inside, python, environment.scratch, built, environment.downloads
+                plan,
+                environment.inside,
+                python,
+                environment.scratch,
+                built,
+                environment.downloads,
+                environment.exact,
             )
         present = _installed(plan, environment, known, python, built)
         with_pip = version < TAKES_TODAYS_WHEELS
@@ -177,7 +184,13 @@ def _pip_report(
         with_pip = "pip" not in of_conda
     target = Target(_python(plan, conda), plan.arch, environment.glibc)
     return ask_for_target(
-        plan, environment.outside, target, environment.scratch, present, with_pip=with_pip
+        plan,
+        environment.outside,
+        target,
+        environment.scratch,
+        present,
+        with_pip=with_pip,
+        exact=environment.exact,
     )
 
 

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..model.plan import Pin, Plan
@@ -53,11 +54,15 @@ def ask_own(
     scratch: Path,
     firm: Mapping[str, str],
     downloads: Path | None = None,
+    exact: Mapping[str, str] = MappingProxyType({}),
 ) -> PipReport:
-    """Ask the pip of the plan's own environment; what it downloads for that goes to *downloads*."""
+    """Ask the pip of the plan's own environment; what it downloads for that goes to *downloads*.
+
+    *exact*: the versions of distributions that are decided already.
+    """
     # Packages of the site are left in place; without them everything must be reported.
     ignore = [] if plan.system_site_packages else ["--ignore-installed"]
-    options = [*ignore, *write_present(scratch, firm)]
+    options = [*ignore, *write_present(scratch, firm), *_exactly(scratch, exact)]
     pip = [python, _RUN_PIP, "keep", str(downloads)] if downloads else [python, "-m", "pip"]
     answer = _asked(plan, run, pip, options, scratch)
     installs, markers = _installs(plan, answer, scratch)
@@ -72,10 +77,12 @@ def ask_for_target(
     scratch: Path,
     present: InstalledDistributions,
     with_pip: bool,
+    exact: Mapping[str, str] = MappingProxyType({}),
 ) -> PipReport:
     """Ask the pip of the Python that envbuild runs on, for another Python.
 
     *with_pip*: the environment gets a pip of the index, as its own cannot install today's wheels.
+    *exact* as for ``ask_own``.
     Raises MissingToolError without a pip that can report.
     """
     version, finished = pip_version(run, sys.executable)
@@ -85,6 +92,7 @@ def ask_for_target(
     markers.write_text(json.dumps(target.markers()), encoding="utf-8")
     command = [sys.executable, _RUN_PIP, "for", str(markers)]
     options = ["--target", str(scratch / "nowhere"), *target.pip_options()]
+    options += _exactly(scratch, exact)
     own = ("pip",) if with_pip else ()
     loose = dict(present.loose)
     while True:
@@ -98,6 +106,16 @@ def ask_for_target(
     closure = closure_of(installs, [*_requirements(plan), *own], target.markers())
     check_closure(installs, closure, target)
     return _report(plan, run, sys.executable, scratch, installs, closure)
+
+
+def _exactly(scratch: Path, versions: Mapping[str, str]) -> list[str]:
+    """Return the options by which pip takes these versions, where it takes the distributions."""
+    if not versions:
+        return []
+    file = scratch / "exact.txt"
+    lines = (f"{name}=={version}\n" for name, version in sorted(versions.items()))
+    file.write_text("".join(lines), encoding="utf-8")
+    return ["--constraint", str(file)]
 
 
 def pip_pins(plan: Plan) -> tuple[Pin, ...]:

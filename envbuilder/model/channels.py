@@ -43,6 +43,11 @@ def match_spec(locator: str, version: str) -> str:
     return f"{package_name(locator)}={version}"
 
 
+def spec_name(spec: str) -> str:
+    """Return the package of a MatchSpec as recipes write it: NAME, then a space and the version."""
+    return spec.partition(" ")[0]
+
+
 class CondaPackage(Document):
     """One release of a component in a conda channel. Versions are in conda's order."""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from .artifact import CondaArchive
-from .channels import CHANNEL_ORIGINS, NOARCH, SUBDIRS, package_name
+from .channels import CHANNEL_ORIGINS, NOARCH, SUBDIRS, package_name, spec_name
 from .plan import Lock, Pin
 
 # What a MatchSpec begins with: an optional channel, and the package's name.
@@ -50,7 +50,11 @@ def of_closure(lock: Lock) -> Iterator[str]:
     """Yield packages that nothing needs, and those that are needed and not there."""
     packages = {each.name: each for each in lock.conda_packages}
     todo = {package_name(pin.locator) for pin in _pins(lock)} & packages.keys()
-    todo |= {"pip"} & packages.keys()
+    asked = {spec_name(each) for each in lock.plan.conda_specs}
+    yield from (
+        f"{each} is asked for, and has no conda package" for each in asked - packages.keys()
+    )
+    todo |= ({"pip"} | asked) & packages.keys()
     needed: set[str] = set()
     while todo:
         name = todo.pop()

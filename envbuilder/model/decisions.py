@@ -108,8 +108,8 @@ def earlier_sha256(text: str) -> str:
 def asks_the_same(one: Plan, other: Plan) -> bool:
     """Whether the index is asked the same for both plans, so that one's files are the other's."""
     return plan_decisions(one) == plan_decisions(other) and (
-        (one.packages, one.pip_indexes, one.find_links)
-        == (other.packages, other.pip_indexes, other.find_links)
+        (one.packages, one.conda_specs, one.pip_indexes, one.find_links)
+        == (other.packages, other.conda_specs, other.pip_indexes, other.find_links)
     )
 
 

@@ -11,7 +11,7 @@ from .evidence import Evidence, Tier
 from .matching import Verdict
 from .places import AttestationForm, ImageFormat
 from .plan import Lock
-from .recipe import AdvisoryId, Severity
+from .recipe import AdvisoryId, Arch, Severity
 
 
 class CreateResult(Document):
@@ -266,6 +266,17 @@ class CheckResult(Document):
     asked: tuple[Line, ...]
     rows: tuple[RowMatch, ...]
     bad: bool
+
+
+class ImportResult(Document):
+    """A recipe that was made of another tool's file."""
+
+    name: Name
+    form: Line = Field(description="What the file is, such as a lock of pixi.")
+    arch: Arch
+    file: Line | None = Field(description="Where it was written.")
+    recipe: str
+    left_out: tuple[str, ...] = Field(description="What the file says and the recipe does not.")
 
 
 class LockCheck(Document):

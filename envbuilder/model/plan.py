@@ -220,6 +220,10 @@ class Plan(Document):
         default=(), description="Comes along with the modules, asked for by nobody."
     )
     packages: tuple[Line, ...] = ()
+    conda_specs: tuple[Line, ...] = Field(
+        default=(),
+        description="MatchSpecs of what else is taken from the channels, or which build.",
+    )
     modules: Modules = Modules()
     builds: tuple[SourceBuild, ...] = ()
     verified: tuple[SourceBuild, ...] = Field(

@@ -38,6 +38,18 @@ def _pip_requirement(text: str) -> str:
 
 PipRequirement = Annotated[Line, AfterValidator(_pip_requirement)]
 
+_CONDA_VERSION = r"(?:==|!=|<=|>=|~=|=|<|>)[A-Za-z0-9][A-Za-z0-9._+!*]*"
+CondaSpec = Annotated[
+    str,
+    spelt(
+        rf"^[a-z0-9_][a-z0-9._+-]*(?: (?:\*|{_CONDA_VERSION}(?:[,|]{_CONDA_VERSION})*)"
+        r"(?: [A-Za-z0-9._+*]+)?)?$",
+        "a conda package such as 'scipy', 'scipy >=1.5,<2' or 'scipy ==1.5.2 py37h14eb087_0'",
+        300,
+    ),
+]
+"""A conda package by name, version and build: the MatchSpecs that need no brackets."""
+
 # Setting these through a recipe would break what the build and the modulefile promise, or would
 # make a shell run what the value says.
 PROTECTED_VARIABLES = frozenset(
@@ -147,6 +159,14 @@ def _once(what: str) -> AfterValidator:
         return items
 
     return AfterValidator(check)
+
+
+def _each_package_once(specs: tuple[str, ...]) -> tuple[str, ...]:
+    names = [each.partition(" ")[0] for each in specs]
+    twice = sorted({each for each in names if names.count(each) > 1})
+    if twice:
+        raise ValueError(f"{twice[0]} is listed twice")
+    return specs
 
 
 class Runtime(Document):
@@ -280,6 +300,11 @@ class Recipe(Document):
     packages: tuple[PipRequirement, ...] = Field(
         default=(), description="Further pip requirements that no knowledge is kept about."
     )
+    conda_packages: Annotated[tuple[CondaSpec, ...], AfterValidator(_each_package_once)] = Field(
+        default=(),
+        description="For the backend conda: further packages of its channels, that no knowledge is "
+        "kept about, or the builds of those of the stack.",
+    )
     env: dict[FreeVariable, Line] = Field(
         default_factory=dict, description="Variables the environment sets when it is loaded."
     )
@@ -324,6 +349,9 @@ class Recipe(Document):
             raise ValueError(
                 f"backend: {self.backend} needs channels: name those that packages come from"
             )
+        if entries and self.conda_packages and self.backend not in entries.with_channels():
+            fitting = " or ".join(entries.with_channels())
+            raise ValueError(f"conda-packages are for backend: {fitting}")
         return self
 
     @field_validator("runtime")

@@ -68,6 +68,7 @@ def make_plan(request: PlanRequest) -> Plan:
         build_pins=decided.build_pins,
         brought=decided.brought,
         packages=recipe.packages,
+        conda_specs=recipe.conda_packages,
         modules=_modules(request),
         builds=tuple(_build(each, request) for each in decided.builds),
         verified=verified,

@@ -13,6 +13,8 @@ from ..model.site import Snapshot
 from .request import Requirement
 
 BUNDLED = "distributed-dl-training"
+BUILT_WITH = "flit-core"
+"""The component that the bundled runtime is built with."""
 
 
 def runtime_requirements(recipe: Recipe, knowledge: Knowledge) -> tuple[Requirement, ...]:
@@ -27,7 +29,7 @@ def build_requirements(
     recipe: Recipe, knowledge: Knowledge, snapshot: Snapshot
 ) -> tuple[Requirement, ...]:
     """Return what must be there while the runtimes are built, as far as it is planned."""
-    own = Requirement("flit-core", ">=3.2", f"building runtime {BUNDLED}")
+    own = Requirement(BUILT_WITH, ">=3.2", f"building runtime {BUNDLED}")
     known = knowledge.components.get(recipe.runtime.package)
     needs = _of(known.build_needs if known else (), recipe, knowledge)
     return (

@@ -16,6 +16,9 @@ solve: URLs; to read: of each the URLs of its copies, the first one first), *pla
       *failed*, the copies before them that could not be: *channel*, a number, and *text*.
   solve: which packages fit together? *constraints* (MatchSpecs) hold for the names and for what
       they need.
+  check: do the *records* go together, as a read answers them? ANSWER has *unmet*, of each need
+      that none of them nor of the virtual packages meets: *name*, *spec*, and *found*, what is
+      there in its place or None.
 ANSWER then holds ``records``, or ``error``: its ``kind``, ``text`` and, where it is known, the
 number of its ``channel``.
 
@@ -39,6 +42,7 @@ from .names import without_credentials
 
 # Of a record, what is asked of it.
 KEYS = ("name", "version", "build", "build_number", "subdir", "md5", "sha256", "size", "depends")
+KEYS += ("constrains",)
 # What a solve may take: minutes are normal for channels of 500,000 records.
 SOLVE_MINUTES = 20
 
@@ -151,13 +155,17 @@ def is_met(spec, virtual, met):
     return met[spec]
 
 
-def as_record(name, version, build):
-    """Return a virtual package as a channel would have it."""
+def as_record(name, version, build, build_number=0):
+    """Return a virtual or other package as a channel would have it."""
     from rattler import PackageRecord
     from rattler.package import BuildString
 
     return PackageRecord(
-        name=name, version=version, build=BuildString(build), build_number=0, subdir="noarch"
+        name=name,
+        version=version,
+        build=BuildString(build),
+        build_number=build_number,
+        subdir="noarch",
     )
 
 
@@ -216,6 +224,35 @@ async def solve(request):
     return {"records": [described(each) for each in records]}
 
 
+# ---------------------------------------------------------------- checking
+
+
+async def check(request):
+    """Return what packages that are given need and do not have."""
+    from rattler import MatchSpec
+
+    those = {each["name"]: each for each in request["records"]}
+    virtual, met, unmet = request["virtual"], {}, []
+    for each in those.values():
+        for spec in [*each.get("depends", ()), *each.get("constrains", ())]:
+            name = MatchSpec(spec).name.normalized
+            there = those.get(name)
+            if name.startswith("__"):
+                only_bound = spec in each.get("constrains", ())
+                fits = is_met(spec, virtual, met) or (
+                    only_bound and all(name != own for own, _, _ in virtual)
+                )
+            elif there is None:
+                fits = spec not in each.get("depends", ())
+            else:
+                key = there["name"], there["version"], there["build"]
+                fits = MatchSpec(spec).matches(as_record(*key, there.get("build_number", 0)))
+            if not fits:
+                found = there and "{} {}".format(there["version"], there["build"])
+                unmet.append({"name": each["name"], "spec": spec, "found": found})
+    return {"unmet": unmet}
+
+
 # ---------------------------------------------------------------- linking
 
 
@@ -242,7 +279,7 @@ async def link(prefix, cache, packages, folder, named):
 
 # ---------------------------------------------------------------- the program
 
-ACTIONS = {"read": read, "solve": solve}
+ACTIONS = {"read": read, "solve": solve, "check": check}
 
 
 def answer_to(request):

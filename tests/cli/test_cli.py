@@ -23,7 +23,7 @@ COMMANDS = (
     ["create", "plan", "why", "why-not", "lock", "render", "doctor", "hang", "report"]
     + ["list", "info", "validate", "diagnose", "diff", "smoke", "launch", "rollback", "remove"]
     + [f"advisories {verb}" for verb in ("list", "show", "check")]
-    + [f"recipes {verb}" for verb in ("list", "show", "check", "schema", "from")]
+    + [f"recipes {verb}" for verb in ("list", "show", "check", "schema", "from", "import")]
     + ["ci render", "ci run", "bundle verify", "bundle install"]
     + ["module render", "catalogue"]
     + [f"sites {verb}" for verb in ("list", "show", "check", "schema", "detect", "snapshot")]
@@ -303,9 +303,35 @@ def made(words: list[str]) -> dict[str, set[str]]:
 def test_of_all_commands_a_call_makes_its_own() -> None:
     whole = made([])
     assert {"plan", "why-not", "launch", "recipes"} <= set(whole)
-    assert whole["recipes"] == {"list", "show", "check", "schema", "from"}
+    assert whole["recipes"] == {"list", "show", "check", "schema", "from", "import"}
     assert made(["plan", "allreduce"]) == {"plan": set()}
     assert made(["recipes", "list"]) == {"recipes": {"list"}}
     # What helps after a slip must know all of them.
     for words in (["--help"], ["plon"], ["recipes"], ["recipes", "lst"], ["list-recipes"]):
         assert made(words) == whole
+
+
+def test_a_file_of_another_tool_becomes_a_recipe(tmp_path: Path) -> None:
+    source, recipe = tmp_path / "environment.yml", tmp_path / "ours.yaml"
+    source.write_text(
+        "name: x\nchannels: [conda-forge]\ndependencies: [python=3.12, xz]\nprefix: /x\n"
+    )
+    words = ("recipes", "import", str(source), "-o", str(recipe))
+    made = run(*words)
+    assert made.exit_code == 0, made.stderr
+    assert f"{source.name}:4:1: prefix is left out" in made.stderr
+    assert run("recipes", "check", str(recipe)).exit_code == 0
+    text = recipe.read_text()
+    assert "conda-packages:\n- xz\n" in text
+    again = run(*words)
+    assert again.exit_code == 2
+    assert "is there already, and stays as it is" in again.stderr
+    assert recipe.read_text() == text
+    shown = run("recipes", "import", str(source), "--name", "ours")
+    assert shown.stdout == text
+    plain = json.loads(run("recipes", "import", str(source), "--json").stdout)
+    assert (plain["name"], plain["form"]) == ("x", "conda environment file")
+    source.write_text("channels: [x]\ndependencies: &a [python]\n")
+    hostile_yaml = run(*words)
+    assert hostile_yaml.exit_code == 2
+    assert "environment.yml:2:15: error: anchors are not allowed" in hostile_yaml.stderr

@@ -31,7 +31,9 @@ WRITERS = {"explicit": explicit.write, "conda-lock": conda_lock.write, "pixi": p
 def test_a_file_of_conda_lock() -> None:
     source = read_source(DATA / "conda-lock.yml")
     found, notes = conda_lock.read(source, "linux-64")
-    assert notes == ()
+    assert notes == (
+        f"{DATA / 'conda-lock.yml'}:2:1: linux-aarch64 is another platform, and left out",
+    )
     assert (found.platform, found.channels) == ("linux-64", ("tests",))
     said = [(each.name, each.version, each.build, each.subdir) for each in found.conda]
     assert said == [
@@ -54,7 +56,10 @@ def test_a_file_of_conda_lock() -> None:
 def test_a_file_of_pixi() -> None:
     source = read_source(DATA / "pixi.lock")
     found, notes = pixi_lock.read(source, "linux-64")
-    assert notes == ()
+    assert [each.partition("pixi.lock:")[2] for each in notes] == [
+        "21:3: dev is another environment, and left out",
+        "16:7: linux-aarch64 is another platform, and left out",
+    ]
     assert (found.channels, found.indexes) == ((f"{MADE_UP}/",), ("https://index.example/simple",))
     assert [each.name for each in found.conda] == [
         "answer",
@@ -115,7 +120,7 @@ def test_a_list_of_conda() -> None:
 # no URL for: own-1.0-0.tar.bz2
 {FORGE}/linux-64/python-3.12.0-hab00c5b_0_cpython.conda#{"a" * 64}
 {FORGE}/noarch/tzdata-2023c-h71feb2d_0.conda#{"b" * 32}
-https://me:secret@site.example/t/my-token/own/linux-64/x-y-1.0-h1_0.tar.bz2#sha256:{"c" * 64}
+https://site.example/own/linux-64/x-y-1.0-h1_0.tar.bz2#sha256:{"c" * 64}
 {FORGE}/linux-64/libgomp-13.2.0-h807b86a_3.conda
 """
     )
@@ -128,11 +133,19 @@ https://me:secret@site.example/t/my-token/own/linux-64/x-y-1.0-h1_0.tar.bz2#sha2
         "tzdata": (None, "b" * 32),
         "x-y": ("c" * 64, None),
     }
-    site = "https://site.example/own/linux-64/x-y-1.0-h1_0.tar.bz2"
-    assert notes == (
-        "list.txt:6:1: the list lacks own-1.0-0.tar.bz2",
-        f"list.txt:9:1: the credentials of {site} are left out",
-    )
+    assert notes == ("list.txt:6:1: the list lacks own-1.0-0.tar.bz2",)
+
+
+def test_credentials_are_refused_and_not_repeated() -> None:
+    address = "https://me:secret@site.example/t/my-token/own/linux-64/x-1.0-0.tar.bz2"
+    with pytest.raises(DocumentError) as refused:
+        READERS["explicit"](f"@EXPLICIT\n{address}\n{address} more\n")
+    said = [f"{each.place}: {each.message}" for each in refused.value.problems]
+    clean = "https://site.example/own/linux-64/x-1.0-0.tar.bz2"
+    assert said == [
+        f"list.txt:2:1: {clean} is written with credentials, which belong in no such file",
+        f"list.txt:3:1: no URL with a hash: {clean} more",
+    ]
 
 
 WHOLE = PackageList(

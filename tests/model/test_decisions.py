@@ -83,6 +83,7 @@ def complete() -> Lock:
         "brought": (pin, pin.model_copy(update={"component": "gcc"})),
         "build_pins": (pin.model_copy(update={"component": "cmake"}),),
         "packages": ("pandas>=2", "scipy"),
+        "conda_specs": ("scipy >=1.5", "numpy ==1.16.4 py36_0"),
         "builds": (build,),
         "verified": (SourceBuild(component="horovod", version="0.18.2", flags={"A": "1"}),),
         "patches": (Patch(name="one", sha256="1" * 64), Patch(name="two", sha256="2" * 64)),
@@ -135,7 +136,7 @@ LOCK = complete()
 # What says nothing of the environment: ``decisions`` says why.
 SAYS_NOTHING = re.compile(
     r"""
-    plan\.(summary|packages|pip-indexes|find-links|inputs|steps)(\..*)?
+    plan\.(summary|packages|conda-specs|pip-indexes|find-links|inputs|steps)(\..*)?
     | plan\.(pins|build-pins|brought)\.\d+\.(why|fulfils)
     | plan\.(builds|verified)\.\d+\.(build-requires|frameworks|links)(\..*)?
     | plan\.builds\.\d+\.tree\.(url|tag)
@@ -254,6 +255,7 @@ def test_what_is_asked_of_an_index_is_more_than_what_is_decided() -> None:
     assert asks_the_same(plan, plan.model_copy(update={"summary": "x", "inputs": ()}))
     for changes in (
         {"packages": ("pandas>=3",)},
+        {"conda_specs": ("pandas >=3",)},
         {"pip_indexes": ()},
         {"find_links": ()},
         {"python": "/usr/bin/python3.12"},

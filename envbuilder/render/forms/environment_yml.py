@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ...errors import UsageError
 from ...formats.environment_yml import pinned
 from ...formats.lock import packages_of
-from ...model.channels import CHANNEL_ORIGINS, match_spec
+from ...model.channels import CHANNEL_ORIGINS, match_spec, package_name, spec_name
 from ...model.knowledge import Component
 from ...model.plan import Edit, Lock, Pin, Plan, SourceBuild
 from ...model.ranges import series_text
@@ -82,6 +82,8 @@ def _sort_pins(
             outside.append(str(pin))
         else:
             conda.append((_spec(name, pin, component), remark))
+    named = {package_name(pin.locator) for pin in (*plan.pins, *plan.build_pins)}
+    conda += [(each, "") for each in plan.conda_specs if spec_name(each) not in named]
     pip += plan.packages
     if pip:
         conda.append(("pip", ""))

@@ -1,0 +1,143 @@
+"""Packages that a list names, looked up in the channels: checked, and never solved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..errors import BuildError, DocumentError, Place, Problem
+from ..model.channels import Channel, VirtualPackage
+from ..model.knowledge import Component
+from ..model.recipe import Arch
+from ..target_tools.files import file_name
+from .contents import Urls, component_names, places_of, read_records, rows
+from .engine import Engine, EngineError
+
+_AGAIN = "a list of what the channels have today is made by a new solve: envbuild lock RECIPE"
+
+
+class Listed(NamedTuple):
+    """A package of a list. Hashes that the list does not say are None."""
+
+    name: str
+    subdir: str
+    url: str
+    sha256: str | None
+    md5: str | None
+    place: Place
+
+    @property
+    def filename(self) -> str:
+        return file_name(self.url)
+
+
+@dataclass(frozen=True)
+class ListedPackages:
+    """``channels``: as if they held the listed packages alone. ``records``: one for each."""
+
+    channels: Mapping[str, Channel]
+    records: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What packages are for. ``copies``: where the site keeps channels."""
+
+    arch: Arch
+    virtual: Sequence[VirtualPackage] = ()
+    copies: Urls | None = None
+
+
+def look_up(
+    listed: Sequence[Listed],
+    channels: Mapping[str, Channel],
+    target: Target,
+    components: Mapping[str, Component],
+    engine: Engine,
+    warn: Callable[[str], None],
+) -> ListedPackages:
+    """Return what the channels say of packages.
+
+    Raises DocumentError for those that no channel has, or has with another hash, and for needs that
+    are not met; BuildError for a channel that cannot be read, MissingToolError without py-rattler.
+    """
+    urls = places_of(channels, target.copies)
+    names = {each.name for each in listed}
+    held, served = read_records(urls, names, target.arch, engine, target.virtual, warn)
+    chosen: list[tuple[str, Mapping[str, Any]]] = []
+    problems: list[Problem] = []
+    for each in listed:
+        found = _find(each, held)
+        if isinstance(found, Problem):
+            problems.append(found)
+        else:
+            chosen.append(found)
+    if problems:
+        raise DocumentError(tuple(problems))
+    records = tuple(record for _, record in chosen)
+    unmet = tuple(_unmet(listed, records, target, engine))
+    if unmet:
+        raise DocumentError(unmet)
+    only = {}
+    for name, channel in channels.items():
+        own = [record for holder, record in chosen if holder == name]
+        packages = rows(own, component_names(channel, components), target.arch)
+        only[name] = channel.model_copy(update={"url": served[name], "packages": packages})
+    return ListedPackages(only, records)
+
+
+def _find(
+    wanted: Listed, held: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> tuple[str, Mapping[str, Any]] | Problem:
+    """Return a package's channel and record: of its own address first, then of another copy."""
+    there = [
+        (channel, record)
+        for channel, records in held.items()
+        for record in records
+        if (record["subdir"], file_name(record["url"])) == (wanted.subdir, wanted.filename)
+    ]
+    there.sort(key=lambda each: each[1]["url"] != wanted.url)
+    same = [each for each in there if _is_same(wanted, each[1])]
+    if same:
+        return same[0]
+    if not there:
+        which = ", ".join(held)
+        message = f"{wanted.subdir}/{wanted.filename} is in none of the channels {which}"
+        return Problem(message, wanted.place, (_AGAIN,))
+    channel, record = there[0]
+    kind = "sha256" if wanted.sha256 else "md5"
+    own = wanted.sha256 or wanted.md5
+    return Problem(
+        f"{wanted.filename} is listed with the {kind} {own}, and the channel {channel} has it with "
+        f"{record.get(kind)}",
+        wanted.place,
+        ("one of the two files is not what it was: ask who keeps the channel",),
+    )
+
+
+def _is_same(wanted: Listed, record: Mapping[str, Any]) -> bool:
+    pairs = ((wanted.sha256, record.get("sha256")), (wanted.md5, record.get("md5")))
+    return all(own is None or own == said for own, said in pairs)
+
+
+def _unmet(
+    listed: Sequence[Listed],
+    records: Sequence[Mapping[str, Any]],
+    target: Target,
+    engine: Engine,
+) -> Iterator[Problem]:
+    places = {each.name: each.place for each in listed}
+    request = {
+        "do": "check",
+        "records": records,
+        "virtual": [list(each) for each in target.virtual],
+    }
+    try:
+        answer = engine.answer(request)
+    except EngineError as error:
+        raise BuildError(f"the packages cannot be compared: {error}") from error
+    for each in answer["unmet"]:
+        instead = f", and there is {each['found']}" if each["found"] else ", which is not there"
+        message = f"{each['name']} goes with {each['spec']}{instead}"
+        yield Problem(message, places[each["name"]], ("the list is not whole, or was mixed up",))

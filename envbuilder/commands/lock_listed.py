@@ -1,0 +1,162 @@
+"""``envbuild lock RECIPE --from FILE``: a lock of just the packages that another tool's lock has.
+
+Nothing of conda is solved again: the channels are read for these packages alone, and the recipe is
+planned as if they held no others, so that all that is known of versions counts. pip is asked with
+the versions of the list as constraints.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from .. import files
+from ..channels.listed import Listed, ListedPackages, Target, look_up
+from ..channels.solve import archives
+from ..errors import DocumentError, Place, Problem, UsageError
+from ..formats.packages import PackageList, PipEntry
+from ..locking.failures import Refusal
+from ..locking.locker import distributions_of, make_lock
+from ..model.channels import CHANNEL_ORIGINS
+from ..model.lock_check import contradictions, only_built_with
+from ..model.plan import Lock, Plan
+from ..target_tools.names import normalize
+from ..text import counted, shown
+from .channels import engine, virtual_packages
+from .context import Context
+from .entries import entries
+from .foreign import read_file
+from .load import PlanInputs, load
+from .lock import lock_environment
+from .options import PlanOptions
+
+_RECIPE = "envbuild recipes import FILE makes a recipe of all that a list has"
+
+
+def lock_of_file(choice: PlanOptions, file: Path, context: Context) -> Lock:
+    """Return the lock of a recipe with the packages of a file; uses the network.
+
+    Raises UsageError for a file that is no lock, DocumentError for packages that the channels do
+    not have so, that do not go together or that the recipe does not ask for, and NoSolutionError
+    where they are not what it asks for.
+    """
+    inputs = load(choice, context, "to lock")
+    if not inputs.backend.TRAITS.channels:
+        raise UsageError(
+            f"the packages of a list come from conda channels: recipe {inputs.recipe.value.name} "
+            f"has backend: {inputs.recipe.value.backend}",
+            _RECIPE,
+        )
+    found, _ = read_file(file, inputs.arch, context)
+    for note in found.notes:
+        context.reporter.warn(note)
+    if found.packages is None:
+        raise UsageError(
+            "an environment.yml is no lock: it names no files",
+            "envbuild recipes import FILE makes a recipe of it, and envbuild lock solves that",
+            place=Place(shown(str(file))),
+        )
+    return lock_packages(found.packages, inputs, context, shown(str(file)))
+
+
+def lock_packages(packages: PackageList, inputs: PlanInputs, context: Context, origin: str) -> Lock:
+    """Return the lock of a recipe with just these packages. *origin*: what they are from."""
+    listed = _look_up(packages, inputs, context)
+    knowledge = inputs.knowledge.value
+    offered = knowledge.model_copy(update={"channels": {**knowledge.channels, **listed.channels}})
+    inputs = replace(inputs, read=lambda _: offered)
+    planned = inputs.planned
+    _check_origins(planned, packages, inputs)
+    conda = archives(planned, listed.records, knowledge.components)
+    distributions = distributions_of(inputs.recipe.value, knowledge.components)
+    with (
+        tempfile.TemporaryDirectory(prefix="envbuild-lock-") as folder,
+        files.scratch(Path(folder) / "work") as scratch,
+        context.reporter.working("take the packages of the list"),
+    ):
+        environment = lock_environment(planned, scratch, inputs, context)
+        exact = {normalize(each.name): each.version for each in packages.pip}
+        try:
+            lock = make_lock(planned, replace(environment, exact=exact), distributions, conda)
+        except Refusal as refusal:
+            raise UsageError(
+                f"the package index does not offer {refusal.component} {refusal.version}, which "
+                f"{origin} lists: {refusal}"
+            ) from refusal
+    _check(lock, packages, origin, context)
+    return lock
+
+
+def _look_up(packages: PackageList, inputs: PlanInputs, context: Context) -> ListedPackages:
+    channels = inputs.knowledge.value.channels
+    wanted = [
+        Listed(each.name, each.subdir, each.url, each.sha256, each.md5, each.place)
+        for each in packages.conda
+    ]
+    unhashed = sum(each.sha256 is None and each.md5 is None for each in wanted)
+    if unhashed:
+        context.reporter.warn(
+            f"no hash is listed of {counted(unhashed, 'package')}: those of the channels are taken"
+        )
+    target = Target(inputs.arch, virtual_packages(inputs), inputs.site.channels)
+    with context.reporter.working(f"look up {counted(len(wanted), 'package')}"):
+        return look_up(
+            wanted,
+            {name: channels[name] for name in inputs.recipe.value.channels},
+            target,
+            inputs.knowledge.value.components,
+            engine(context),
+            context.reporter.warn,
+        )
+
+
+def _check_origins(planned: Plan, packages: PackageList, inputs: PlanInputs) -> None:
+    """Raise DocumentError for listed packages that the recipe wants another version of.
+
+    With it from elsewhere there would be two of them.
+    """
+    components = inputs.knowledge.value.components
+    there = {each.name: each for each in packages.conda}
+    wrong = []
+    for pin in (*planned.pins, *planned.build_pins):
+        listed = there.get(components[pin.component].conda or "")
+        if listed and pin.origin not in CHANNEL_ORIGINS:
+            wanted = inputs.recipe.value.stack.get(pin.component, "*")
+            message = (
+                f"{listed.filename} is listed, and is not what the recipe asks for: "
+                f"{pin.component} {wanted}; that would be {pin}"
+            )
+            wrong.append(Problem(message, listed.place, (_RECIPE,)))
+    if wrong:
+        raise DocumentError(tuple(wrong))
+
+
+def _check(lock: Lock, packages: PackageList, origin: str, context: Context) -> None:
+    """Raise DocumentError unless the lock holds what is listed; say what it holds besides."""
+    wrong = [Problem(each, None, (_RECIPE,)) for each in contradictions(lock, entries().backends)]
+    tools = only_built_with(lock.plan)
+    wheels = {each.name: each for each in lock.index_files if each.kind == "wheel"}
+    for each in packages.pip:
+        found = wheels.get(normalize(each.name))
+        if found is None:
+            wrong.append(Problem(f"{each.name} is needed by nothing", each.place, (_RECIPE,)))
+        elif each.sha256 not in (None, found.sha256):
+            message = (
+                f"{each.name} {each.version} is listed with the sha256 {each.sha256}, and the "
+                f"index has it with {found.sha256}: {found.filename}"
+            )
+            wrong.append(Problem(message, each.place, ()))
+    if wrong:
+        raise DocumentError(tuple(wrong))
+    more = [*_besides(lock, packages.pip, tools)]
+    if more:
+        context.reporter.say(f"besides what {origin} lists, pip installs {', '.join(more)}")
+
+
+def _besides(lock: Lock, listed: Sequence[PipEntry], tools: set[str]) -> Iterator[str]:
+    names = {normalize(each.name) for each in listed}
+    for each in lock.index_files:
+        if each.kind == "wheel" and each.name not in names and each.name not in tools:
+            yield f"{each.name} {each.version}"

@@ -1,0 +1,191 @@
+"""What other tools' files ask for, as recipes: all of it, or named with its line."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from envbuilder.documents.source import source_of
+from envbuilder.formats import environment_yml
+from envbuilder.formats.match_spec import MatchSpec, parse
+from envbuilder.formats.recipe import Known, recipe_name, recipe_text
+
+KNOWN = Known(
+    conda={
+        "pip": "pip",
+        "python": "python",
+        "numpy": "numpy",
+        "openmpi": "openmpi",
+        "pytorch": "pytorch",
+    },
+    pip={"numpy": "numpy", "torch": "pytorch", "horovod": "horovod"},
+    channels={"https://conda.anaconda.org/conda-forge": "conda-forge"},
+    named_channels=frozenset({"conda-forge", "defaults"}),
+    built=frozenset({"horovod"}),
+    tools=frozenset({"pip"}),
+    bundled=frozenset({"distributed-dl-training"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "stack"),
+    [
+        ("numpy", "numpy", "*"),
+        ("numpy=1.16", "numpy =1.16", "==1.16.*"),
+        ("numpy =1.16", "numpy =1.16", "==1.16.*"),
+        ("numpy 1.16", "numpy ==1.16", "==1.16"),
+        ("numpy=1.16.*", "numpy =1.16", "==1.16.*"),
+        ("numpy==1.16.4", "numpy ==1.16.4", "==1.16.4"),
+        ("numpy=1.16.4=py36_0", "numpy ==1.16.4 py36_0", "==1.16.4"),
+        ("numpy ==1.16.4=py36_0", "numpy ==1.16.4 py36_0", "==1.16.4"),
+        ("numpy 1.16.4 py36_0", "numpy ==1.16.4 py36_0", "==1.16.4"),
+        ("numpy >= 1.16, <2", "numpy >=1.16,<2", ">=1.16,<2"),
+        ("numpy>=1.16,<2 *mkl*", "numpy >=1.16,<2 *mkl*", ">=1.16,<2"),
+        ("numpy=1.15|=1.16", "numpy =1.15|=1.16", None),
+        ("numpy [version='>=1.16',build=*openblas*]", "numpy >=1.16 *openblas*", ">=1.16"),
+        ("NumPy~=1.16", "numpy ~=1.16", "~=1.16"),
+        ("tzdata=2023c", "tzdata =2023c", None),
+        ("openssl 1!1.0", "openssl ==1!1.0", None),
+        ("jpeg 9e", "jpeg ==9e", None),
+        ("_libgcc_mutex 0.1 main", "_libgcc_mutex ==0.1 main", "==0.1"),
+    ],
+)
+def test_a_match_spec(text: str, said: str, stack: str | None) -> None:
+    found = parse(text)
+    assert found
+    assert (found.text, found.range, found.unsaid) == (said, stack, ())
+    assert found.sayable
+    assert parse(found.text) == found, "read again"
+
+
+def test_what_else_a_match_spec_says_is_named() -> None:
+    found = parse("conda-forge::numpy=1.16[build_number=2,md5=1234]")
+    assert found == MatchSpec(
+        "numpy", "=1.16", None, ("channel conda-forge", "build_number=2", "md5=1234")
+    )
+    assert parse(">=3") is None
+
+
+def test_rattler_takes_every_spec_of_a_recipe_for_the_same() -> None:
+    rattler = pytest.importorskip("rattler")
+    for text in ("numpy=1.16", "numpy=1.16.4=py36_0", "numpy>=1.16,<2 *mkl*", "numpy 1.16|1.17"):
+        found = parse(text)
+        assert found
+        one, other = rattler.MatchSpec(text), rattler.MatchSpec(found.text)
+        assert (one.version, one.build) == (other.version, other.build), text
+
+
+FILE = """\
+name: Our Env
+channels: [conda-forge, bioconda, nodefaults]
+dependencies:
+- numpy=1.16
+- openmpi=4.0.5=h1_0
+- conda-forge::scipy
+- tzdata=2023c
+- https://conda.anaconda.org/conda-forge/linux-64/zlib-1.2.13-h1_5.conda
+- pip
+- pip:
+  - --index-url https://index.example/simple
+  - --extra-index-url https://more.example/simple
+  - -e .
+  - -r more.txt
+  - git+https://git.example/x
+  - own @ https://files.example/own-1.0.tar.gz
+  - torch==1.13.1
+  - tqdm>=4; python_version < "3.8"
+  - horovod==0.28.1
+  - distributed-dl-training==0.1
+variables: {HOROVOD_WITH_MPI: 1, OURS: x, PATH: /bin, PYTHONNOUSERSITE: 1}
+"""
+
+
+def made(text: str) -> tuple[str, tuple[str, ...]]:
+    asked, notes = environment_yml.read(source_of(text.encode(), "environment.yml"))
+    return recipe_text(asked, KNOWN, "ours", "x86_64", "environment.yml", notes)
+
+
+def test_a_file_becomes_a_recipe_and_what_that_cannot_say_is_named_by_line() -> None:
+    text, lost = made(FILE)
+    assert lost == (
+        "environment.yml:6:3: of conda-forge::scipy the channel conda-forge is left out",
+        "environment.yml:8:3: of https://conda.anaconda.org/conda-forge/linux-64/zlib-1.2.13-..."
+        " the address https://conda.anaconda.org/conda-forge is left out",
+        "environment.yml:13:5: -e . is left out: an editable package is somebody's folder, not a "
+        "release",
+        "environment.yml:14:5: -r more.txt is left out: put the lines of that file in its place",
+        "environment.yml:15:5: git+https://git.example/x is left out: it is no package of an index "
+        "by its name and version",
+        "environment.yml:16:5: own @ https://files.example/own-1.0.tar.gz is left out: a recipe "
+        "has packages of indexes by their names and versions alone",
+        "environment.yml:19:5: the flags that horovod was built with: state them under runtime",
+        "the variable PATH cannot be set by a recipe",
+    )
+    head, _, body = text.partition("schema: 1\n")
+    assert [line[4:] for line in head.splitlines()[2:]] == [*lost]
+    assert body == (
+        "name: ours\n"
+        "summary: Imported from environment.yml\n"
+        "arch:\n- x86_64\n"
+        "backend: conda\n"
+        "channels:\n- conda-forge\n- https://conda.anaconda.org/bioconda\n"
+        "stack:\n  python: '*'\n  numpy: ==1.16.*\n  openmpi: ==4.0.5\n  pytorch: ==1.13.1\n"
+        "conda-packages:\n- openmpi ==4.0.5 h1_0\n- scipy\n- tzdata =2023c\n- zlib ==1.2.13 h1_5\n"
+        'packages:\n- tqdm>=4; python_version < "3.8"\n'
+        "pip-indexes:\n- https://index.example/simple\n- https://more.example/simple\n"
+        "env:\n  OURS: x\n"
+        "runtime:\n  package: horovod\n  version: ==0.28.1\n  flags:\n    HOROVOD_WITH_MPI: '1'\n"
+    )
+
+
+def test_a_file_without_channels_or_a_first_index() -> None:
+    text, lost = made("dependencies:\n- python\n- pip: ['--extra-index-url https://i.example/s']\n")
+    assert "channels:\n- defaults\n" in text
+    assert lost[1:] == (
+        "it names no channel: conda's own are taken, defaults",
+        "--extra-index-url https://i.example/s is left out: pip-indexes names the first one too, "
+        "and the file does not",
+    )
+
+
+@pytest.mark.parametrize(
+    ("called", "name"),
+    [("Our Env", "our-env"), ("x", "x"), ("_", None), ("ä", None), ("a" * 90, "a" * 64)],
+)
+def test_the_name_of_a_recipe(called: str, name: str | None) -> None:
+    assert recipe_name(called) == name
+
+
+WORDS = st.sampled_from(
+    [
+        "numpy",
+        "=1.2",
+        "==1.2",
+        "1.2.*",
+        "py36_0",
+        ">=1,<2",
+        "c::",
+        "[",
+        "]",
+        "=",
+        "|",
+        ",",
+        "*",
+        " ",
+    ]
+)
+
+
+@settings(max_examples=100)
+@given(st.lists(WORDS, max_size=6))
+def test_no_spec_is_dropped_in_silence(words: list[str]) -> None:
+    """Whatever a dependency says, it is in the recipe or among what was left out."""
+    text = "".join(words).strip() or "x"
+    asked = environment_yml.EnvironmentFile(specs=(text,), channels=("conda-forge",))
+    made, lost = recipe_text(asked, KNOWN, "ours", "x86_64", "f")
+    found = parse(text)
+    if found is None or not found.sayable:
+        assert any("is left out: a recipe cannot say it" in each for each in lost)
+    else:
+        assert f"- {found.text}" in made or f"  {found.name}: " in made
