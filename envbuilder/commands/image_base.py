@@ -76,4 +76,6 @@ def check_image(base: BaseImage | None, plan_inputs: PlanInputs, context: Contex
 
 def base_name(plan_inputs: PlanInputs) -> str:
     """Return what the system of a base is, for people."""
-    return plan_inputs.site.facts.os or plan_inputs.site.name
+    site = plan_inputs.site
+    # The Debian that stands for a site's machines, which may have another system.
+    return f"debian {site.debian.suite}" if site.debian else site.facts.os or site.name

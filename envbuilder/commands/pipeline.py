@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..images.reference import REGISTRY
 from ..model.pipeline import FOLDER, Command, Job, Pipeline, ReportKind, Stage, When
 from ..model.site import ImageCI, Runner
 from .matrix import Matrix, Row
@@ -230,6 +231,13 @@ class _Jobs:
         return self._create("--root", self.root, *self._emulated(), "--require-tier", tier)
 
     def _image(self, image: ImageCI) -> Command:
-        place = ("--arch", self.row.arch, "--base", image.base) if image.base else self._place()
-        words = ("image", self.row.word, *place, *self._folders(), "--format", image.format)
-        return Command((*words, "--output", self._file(_IMAGE)), ranks=True)
+        if image.base is None:
+            place = self._place()
+        else:
+            # Of registries the site may have copies; else the base says what there is.
+            copies = image.base.startswith(REGISTRY)
+            site = ("--site", self._site_word()) if copies else ()
+            place = (*site, "--arch", self.row.arch, "--base", image.base)
+        words = ("image", self.row.word, *place, *self._folders())
+        words = (*words, "--format", image.format, "--output", self._file(_IMAGE))
+        return Command(words, ranks=True)

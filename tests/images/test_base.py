@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from envbuilder import data
+from envbuilder.commands.image_base import base_name
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.errors import UsageError
 from envbuilder.images import read_base
 from envbuilder.model.base_image import BaseImage
+from envbuilder.model.site import DebianSystem, Site, SiteFacts
 from envbuilder.render.image import bases
 from tests.debian_system import DEBIAN, PACKAGES, system
 
@@ -104,3 +107,19 @@ def test_an_architecture_that_no_recipe_has(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is no base for an image"):
         read(tmp_path / "none")
+
+
+def test_the_debian_of_a_site_is_what_its_images_begin_with() -> None:
+    own = Site.model_validate(
+        {
+            "schema": 1,
+            "name": "power",
+            "summary": "Power9",
+            "arch": ["ppc64le"],
+            "facts": SiteFacts(os="rhel 7"),
+        }
+    )
+    assert base_name(SimpleNamespace(site=own)) == "rhel 7"  # type: ignore[arg-type]
+    debian = DebianSystem(suite="bookworm", packages=("python3",))
+    stood_for = own.model_copy(update={"debian": debian})
+    assert base_name(SimpleNamespace(site=stood_for)) == "debian bookworm"  # type: ignore[arg-type]

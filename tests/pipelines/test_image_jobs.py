@@ -58,6 +58,10 @@ def test_no_image_is_made_that_nobody_asked_for(
     [
         ({"base": BASE}, f"--arch ppc64le --base {BASE} --format sif"),
         ({"recipes": ["allreduce"]}, "--site SITE --arch ppc64le --format sif"),
+        (
+            {"base": "docker://debian:12"},
+            "--site SITE --arch ppc64le --base docker://debian:12 --format sif",
+        ),
         ({"base": "my base", "format": "oci"}, "--arch ppc64le --base 'my base' --format oci"),
     ],
 )
