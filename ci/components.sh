@@ -10,7 +10,7 @@ packages=(squashfs-tools lmod zsh tcsh tcl lua5.3 openmpi-bin libopenmpi-dev gcc
 long=
 if [ "${2:-}" = long ]; then
     long=yes
-    packages+=(qemu-user-static binfmt-support mmdebstrap patchelf skopeo)
+    packages+=(qemu-user-static binfmt-support mmdebstrap patchelf skopeo buildah)
 fi
 
 say() { printf 'components: %s\n' "$*" >&2; }
@@ -49,6 +49,21 @@ fi
 modulecmd=$(find "$tcl" -name modulecmd.tcl -print -quit)
 if [ -n "$modulecmd" ]; then
     printf 'export ENVBUILD_MODULECMD=%q\n' "$modulecmd"
+fi
+
+# As a package it would run as a service, too.
+if [ -n "$long" ]; then
+    registry=$folder/docker-registry
+    if [ ! -x "$registry/usr/bin/docker-registry" ]; then
+        mkdir -p "$registry"
+        if (cd "$registry" && apt-get download -qq -o APT::Sandbox::User=root docker-registry) >&2; then
+            dpkg -x "$registry"/docker-registry_*.deb "$registry"
+        else
+            say "docker-registry could not be fetched: its tests are skipped"
+        fi
+    fi
+    # shellcheck disable=SC2016 # for the shell that reads it
+    printf 'export PATH=%q:$PATH\n' "$registry/usr/bin"
 fi
 
 if [ -n "$long" ]; then

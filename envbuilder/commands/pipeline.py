@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..images.reference import REGISTRY
+from ..model.base_image import REGISTRY
 from ..model.pipeline import FOLDER, Command, Job, Pipeline, ReportKind, Stage, When
 from ..model.site import ImageCI, Runner
 from .matrix import Matrix, Row

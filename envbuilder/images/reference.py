@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import UsageError
+from ..model.base_image import REGISTRY
 from ..text import shown
 
-REGISTRY = "docker://"
 _HUB = "docker.io"
 # github.com/distribution/reference; a digest of another kind than sha256 is in no registry.
 _REPOSITORY = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"

@@ -11,6 +11,8 @@ from .site import AbsolutePath, Site, Snapshot
 
 # What an image is built from: the folder that holds the definition file has it.
 BUNDLE_FOLDER = "bundle"
+# How the name of a base begins that is an image of a registry.
+REGISTRY = "docker://"
 
 
 class VendorPackage(Document):
