@@ -12,7 +12,8 @@ from ..documents.for_arch import for_arch
 from ..documents.library import find as find_document
 from ..documents.load import load_recipe, read_document
 from ..documents.site_choice import ChosenSite, with_partition
-from ..inspect import checks, imports, recipe
+from ..inspect import checks, imports
+from ..inspect import recipe as as_asked
 from ..inspect.checks.protocol import seen
 from ..inspect.facts import Environment, Target, arch_of
 from ..inspect.mending import MENDS
@@ -20,8 +21,8 @@ from ..inspect.stack import Stack
 from ..model.condition import Value
 from ..model.matching import Verdict
 from ..model.outcome import RowMatch
-from ..model.recipe import Arch, Severity
-from ..model.validation import Acceptance, Baseline, CheckInfo, Finding, Validation
+from ..model.recipe import Arch, Recipe, Severity
+from ..model.validation import Acceptance, Baseline, CheckInfo, Finding, RecipeChange, Validation
 from ..resolve.facts import site_facts
 from ..text import shown
 from .context import Context
@@ -39,7 +40,7 @@ _WHY_ROW = "it is recorded among the advisories: envbuild advisories show {}"
 
 def list_checks() -> tuple[CheckInfo, ...]:
     """Return every kind of finding."""
-    every = (*checks.table(), *recipe.table(), imports.IMPORT_FAILED)
+    every = (*checks.table(), *as_asked.table(), imports.IMPORT_FAILED)
     return tuple(each.model_copy(update={"mends": MENDS.get(each.id)}) for each in every)
 
 
@@ -95,7 +96,8 @@ def validate(
     rows = rows_of(environment, stack, context, _site_facts(site))
     told = [row for row in rows if row.verdict in _TOLD]
     sure = [_of_row(row, stack, environment) for row in told if row.verdict == "holds"]
-    asked = _as_recipe(compared.recipe, environment, stack, context) if compared.recipe else ()
+    recipe = _recipe(compared.recipe, environment, context) if compared.recipe else None
+    asked = [*_as_recipe(recipe, environment, stack, context)] if recipe else []
     imported = imports.modules_of(environment, context.knowledge.components) if run else ()
     failed = [*imports.failures(environment, imported)]
     findings = [*checks.run(environment, hashes=hashes), *sure, *asked, *failed]
@@ -111,6 +113,7 @@ def validate(
         imported=tuple(shown(each, 400) for each in imported),
         modules=tuple(shown(each.name, 400) for each in environment.modules),
         findings=tuple(sorted(findings, key=_place)),
+        change=_change(recipe, environment, stack, site, context) if recipe and asked else None,
         undecided=tuple(row for row in told if row.verdict == "unknown"),
     )
 
@@ -159,19 +162,39 @@ def _target(site: ChosenSite) -> Target:
     return Target(site.site.name, archs, str(glibc) if glibc else None)
 
 
-def _as_recipe(
-    name: str, environment: Environment, stack: Stack, context: Context
-) -> Iterator[Finding]:
-    """Return what is not as a recipe asks. Raises DocumentError or UsageError."""
+def _recipe(name: str, environment: Environment, context: Context) -> Recipe:
+    """Return a recipe as it is on the architecture of an environment.
+
+    Raises DocumentError or UsageError.
+    """
     loaded = load_recipe(
         find_document("recipe", name, context.folders), context.knowledge, entries()
     )
     arch = next((a for a in get_args(Arch) if a == arch_of(environment.interpreter.machine)), None)
-    wanted = (for_arch(loaded, arch) if arch else loaded).value
+    return (for_arch(loaded, arch) if arch else loaded).value
+
+
+def _as_recipe(
+    wanted: Recipe, environment: Environment, stack: Stack, context: Context
+) -> Iterator[Finding]:
+    """Return what is not as a recipe asks."""
     components = context.knowledge.components
-    yield from recipe.compare(
-        recipe.Comparison(wanted, environment, stack, components, backend_of(environment))
+    yield from as_asked.compare(
+        as_asked.Comparison(wanted, environment, stack, components, backend_of(environment))
     )
+
+
+def _change(
+    wanted: Recipe,
+    environment: Environment,
+    stack: Stack,
+    site: ChosenSite | None,
+    context: Context,
+) -> RecipeChange | None:
+    # lazy import: the solver, 0.1 s
+    from .smallest_change import change_for
+
+    return change_for(wanted, environment, stack, site, context)
 
 
 def _place(each: Finding) -> tuple[int, str, str]:

@@ -1,7 +1,6 @@
-"""Whether an environment is what a recipe asks for, and the smallest change that makes it so.
+"""Whether an environment is what a recipe asks for: each constraint by itself.
 
-Each constraint is looked at by itself, so the smallest change is to change what does not hold: the
-finding says to what. What pip or conda would change beside it nobody has solved here.
+What is to change, and what with it, ``resolve.smallest_change`` solves.
 """
 
 from __future__ import annotations

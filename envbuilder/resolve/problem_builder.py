@@ -224,8 +224,7 @@ def _wants(
         candidates = of_origin(request, index, each.component, found.of(each.component))
         allowed = frozenset(c.id for c in candidates if _admits(each.constraint, c))
         kind = _kind(ref, each, request)
-        known = request.knowledge.components.get(each.component)
-        parts = (known.series if known else None) or _SERIES
+        parts = _abi_parts(request, each.component)
         line = kind == "line" and not strict
         yield Want(
             ref=ref,
@@ -241,6 +240,20 @@ def _kind(ref: Assumption, requirement: Requirement, request: Request) -> WantKi
     if ref.kind == "line":
         return "line"
     return "implied" if requirement.component in request.knowledge.components else "role"
+
+
+def distances(
+    inputs: ProblemInputs, component: str, allowed: frozenset[str], constraint: str
+) -> tuple[tuple[str, int], ...]:
+    """Return how far each candidate of a component is from what a constraint asks for."""
+    request = inputs.request
+    candidates = of_origin(request, inputs.index, component, inputs.pool.of(component))
+    return _distances(candidates, allowed, constraint, _abi_parts(request, component))
+
+
+def _abi_parts(request: Request, component: str) -> int:
+    known = request.knowledge.components.get(component)
+    return (known.series if known else None) or _SERIES
 
 
 def _distances(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..model.outcome import RowMatch
-from ..model.validation import CheckInfo, Finding, Validation
+from ..model.validation import CheckInfo, Finding, PackageStep, RecipeChange, Validation
 from ..text import counted, filled
 from .layout import joined
 from .mending import mending
@@ -39,6 +39,7 @@ def validation(value: Validation, *, everything: bool = False) -> Iterator[str]:
         yield ""
         yield from _kind(those, everything)
     yield ""
+    yield from _change(value.change) if value.change else ()
     yield from _baseline(value)
     yield from mending(value.mending, everything=everything)
     yield from _ending(value)
@@ -63,6 +64,35 @@ def _kind(those: Sequence[Finding], everything: bool) -> Iterator[str]:
     yield from filled("         why: ", first.why, 14)
     if alike:
         yield from filled("         fix: ", first.fix, 14)
+
+
+def _change(value: RecipeChange) -> Iterator[str]:
+    """Yield the smallest change that makes it what the recipe asks for."""
+    if value.late:
+        yield f"the smallest change for recipe {value.recipe} was not found in time"
+    elif value.refused:
+        yield f"no change of its packages makes it what recipe {value.recipe} asks for, for these"
+        yield "cannot hold together with what it stands on:"
+        yield from (line for each in value.refused for line in filled("  - ", each))
+    elif value.steps or value.packages:
+        yield f"the smallest change that makes it what recipe {value.recipe} asks for:"
+        for each in value.steps:
+            yield f"  {each.component} {_step(each)}"
+        yield from (f"  {each} (pip chooses the release)" for each in value.packages)
+        for text in value.breaks:
+            yield from filled("  breaks ", text, 4)
+        for text in value.rebuild:
+            yield from filled("  builds again ", text, 4)
+        yield from (line for each in value.commands for line in filled("  ", each, 4))
+    else:
+        yield f"recipe {value.recipe} asks for no other package"
+    yield ""
+
+
+def _step(each: PackageStep) -> str:
+    if each.was is None:
+        return f"{each.to}, which is not there"
+    return f"{each.was} -> {each.to}" if each.to else f"{each.was} goes"
 
 
 def _baseline(value: Validation) -> Iterator[str]:

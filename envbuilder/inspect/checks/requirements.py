@@ -24,8 +24,8 @@ _LONGEST = 2000
 _OF_EXTRA = re.compile(r";[^;]*\bextra\s*==\s*['\"]([^'\"]*)['\"]")
 
 
-class Unmet(NamedTuple):
-    """A requirement that does not hold. ``version``: what is there; None: nothing is."""
+class Required(NamedTuple):
+    """What a distribution requires. ``version``: what is there; None: nothing is."""
 
     owner: Distribution
     requirement: Requirement
@@ -33,15 +33,25 @@ class Unmet(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def unmet(environment: Environment) -> tuple[Unmet, ...]:
-    """Return every requirement that does not hold.
+def required(environment: Environment) -> tuple[Required, ...]:
+    """Return what the distributions require here.
 
     Extras are looked at where another distribution asks for them.
     """
-    return tuple(_unmet(environment))
+    return tuple(_required(environment))
 
 
-def _unmet(environment: Environment) -> Iterator[Unmet]:
+def unmet(environment: Environment) -> tuple[Required, ...]:
+    """Return every requirement that does not hold."""
+    return tuple(each for each in required(environment) if not is_met(each))
+
+
+def is_met(each: Required) -> bool:
+    """Whether what is there is what is required."""
+    return each.version is not None and admits(each.requirement, each.version)
+
+
+def _required(environment: Environment) -> Iterator[Required]:
     markers = _marker_values(environment)
     waiting = [(each, "") for each in environment.distributions]
     looked = set(waiting)
@@ -50,11 +60,10 @@ def _unmet(environment: Environment) -> Iterator[Unmet]:
         for requirement in _requirements(each, extra, markers):
             found = environment.found.get(normalize(requirement.name))
             if found is None:
-                yield Unmet(each, requirement, None)
+                yield Required(each, requirement, None)
                 continue
             other = found[1]
-            if not _admits(requirement, other.version):
-                yield Unmet(each, requirement, other.version)
+            yield Required(each, requirement, other.version)
             for wanted in sorted(requirement.extras):
                 if (other, wanted) not in looked:
                     looked.add((other, wanted))
@@ -98,7 +107,7 @@ def _holds(marker: Marker | None, values: Mapping[str, str]) -> bool:
         return False
 
 
-def _admits(requirement: Requirement, version: str) -> bool:
+def admits(requirement: Requirement, version: str) -> bool:
     if requirement.url:
         return True
     try:
