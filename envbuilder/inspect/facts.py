@@ -53,6 +53,8 @@ class RecordedFile(NamedTuple):
     size: str
 
 
+# Where Debian's own packages lie; what pip installs beside them lies in lib/pythonX.Y.
+_DEBIAN = "/lib/python3/dist-packages"
 _LEFT_OUT = re.compile(r"__pycache__/|\.py[co]$|^[^/]+\.data/")
 
 
@@ -97,9 +99,12 @@ class Distribution:
         """The recorded files that installers leave as they are.
 
         Bytecode is written again when Python likes to, RECORD cannot hold its own hash, and what
-        a wheel has in NAME-VERSION.data lies elsewhere: a conda package may keep that RECORD.
+        a wheel has in NAME-VERSION.data lies elsewhere: a conda package may keep that RECORD. What
+        Debian packed has a RECORD of before its libraries were stripped and its scripts moved.
         """
         folder = str(self.path.parent)
+        if folder.endswith(_DEBIAN):
+            return ()
         return tuple(
             RecordedFile(normal(folder, name), digest, size)
             for name, (digest, size) in (self.recorded or {}).items()

@@ -34,13 +34,16 @@ def read_environment(
     """
     config = _config(prefix)
     folders = _own_folders(prefix)
+    series = next((s for folder in folders if (s := _series(str(folder)))), None)
+    interpreter = _interpreter(prefix, config or {}, series)
+    if config is None and not folders and not loaded and _python(prefix):
+        # A distribution's own Python: Debian calls its folders otherwise.
+        folders = list(_base_folders(str(prefix / "bin"), interpreter))
     if config is None and not (_python(prefix) and (folders or loaded)):
         raise UsageError(
             f"this is no environment of Python: {prefix}",
             "name the folder that has bin/python and lib/pythonX.Y/site-packages in it",
         )
-    series = next((s for folder in folders if (s := _series(str(folder)))), None)
-    interpreter = _interpreter(prefix, config or {}, series)
     searched = tuple(
         PackageFolder(path, "module" if loaded and kind == "pythonpath" else kind, there)
         for path, kind in _search_path(config, folders, interpreter, environ)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import io
+import lzma
 import os
 import stat
 import zipfile
+import zlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +23,8 @@ from ..target_tools.files import open_regular
 from ..target_tools.relocate import CannotError, in_binary, in_text
 from ..text import shown
 
+# What zipfile raises for an archive that is none, whatever it is that is wrong with it.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
 _NO_FILE = "{} has no file of the hash that was recorded"
 
 
@@ -35,7 +40,7 @@ class Member:
     ``source``: the package's file or folder, for a message.
     """
 
-    open: Callable[[], IO[bytes]]
+    open: Callable[[], AbstractContextManager[IO[bytes]]]
     source: str
     executable: bool = False
     mode: int | None = None
@@ -50,7 +55,7 @@ class Wheel:
         try:
             self._archive = zipfile.ZipFile(path)
             self._members = self._by_digest()
-        except (OSError, ValueError, RuntimeError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError, *_DAMAGED) as error:
             raise UnfitError(f"{path.name} is no wheel that can be read: {error}") from error
 
     def _by_digest(self) -> Mapping[str, Sequence[str]]:
@@ -73,10 +78,19 @@ class Wheel:
             raise UnfitError(_NO_FILE.format(self._path.name))
         info = self._archive.getinfo(name)
         return Member(
-            lambda: self._archive.open(info),
+            lambda: self._reading(info),
             self._path.name,
             executable=bool(info.external_attr >> 16 & 0o111),
         )
+
+    @contextmanager
+    def _reading(self, info: zipfile.ZipInfo) -> Iterator[IO[bytes]]:
+        """Give a file of it. Raises UnfitError where it turns out to be damaged."""
+        try:
+            with self._archive.open(info) as stream:
+                yield stream
+        except _DAMAGED as error:
+            raise UnfitError(f"{self._path.name} is damaged: {error}") from error
 
 
 def _alike(one: str, other: str) -> int:

@@ -198,7 +198,8 @@ def _twice(environment: Environment) -> Iterator[Violation]:
         for each in folder.distributions:
             named[each.key].append(each)
         for those in named.values():
-            if len(those) > 1:
+            # An egg-info of the same release beside a dist-info does no harm: Debian has such.
+            if len({each.version for each in those}) > 1:
                 versions = " and ".join(each.version for each in those)
                 yield Violation(
                     f"{those[0].name} is installed as {versions}",

@@ -47,7 +47,7 @@ def _missing(environment: Environment) -> Iterator[Violation]:
                 + (f"; {optional}" if optional else ""),
                 (seen(where, "NEEDED" if direct else "NEEDED of what it needs", name),),
                 confidence="certain" if needed else "possible",
-                severity=None if needed else "warning",
+                severity=None if needed else "info" if optional else "warning",
             )
 
 
