@@ -79,9 +79,13 @@ def recipe_from(
         bool,
         typer.Option("--loaded", help="The modules that are loaded in this shell belong to it."),
     ] = False,
-    output: Annotated[
+    called: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write it to mine.yaml."),
+        typer.Option("--name", metavar="NAME", help="Of the recipe. Else as the folder is called."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="A new file. Else standard output."),
     ] = None,
 ) -> None:
     """Print the recipe that would make an environment again, whoever built it. Only reads.
@@ -91,11 +95,11 @@ def recipe_from(
     from ..commands.recipes_from import recipe_from as run
     from ..views import documents as views
 
-    value = run(name, root, output, session.context, loaded=loaded)
+    value = run(name, root, called, output, session.context, loaded=loaded)
     if session.report.as_json or value.file:
         session.report.show(value, views.recipe_draft(value))
     else:
-        session.report.raw(value.text)
+        session.report.raw(value.recipe)
 
 
 @command(recipes, "import", example="recipes import environment.yml -o my-recipe.yaml")

@@ -59,7 +59,7 @@ def import_recipe(
     text, left_out = recipe_text(found.asked, known, called, for_arch, file.name, found.notes)
     _check(text, called, file, context)
     if output is not None:
-        _write(context.path(output), text)
+        write_new(context.path(output), text)
     return ImportResult(
         name=called,
         form=found.form,
@@ -72,6 +72,15 @@ def import_recipe(
 
 def _name(name: str | None, output: Path | None, found: ForeignFile, file: Path) -> str:
     """Return what the recipe is called: as said, as its file, as its environment, as the file."""
+    own = recipe_name(found.asked.name or "") or recipe_name(file.name.partition(".")[0])
+    return name_of_recipe(name, output, own, file.name)
+
+
+def name_of_recipe(name: str | None, output: Path | None, own: str | None, origin: str) -> str:
+    """Return what a recipe is called: as said, as its file, else *own*; *origin*: for people.
+
+    Raises UsageError where that is no name of a recipe.
+    """
     if output is not None and output.suffix != _SUFFIX:
         raise UsageError(f"'{shown(str(output))}' is no file of a recipe: it must end in {_SUFFIX}")
     said = name or (output.stem if output else None)
@@ -83,9 +92,8 @@ def _name(name: str | None, output: Path | None, found: ForeignFile, file: Path)
                 f"a recipe has the name of its file: {shown(output.name)} is not {shown(said)}"
             )
         return said
-    own = recipe_name(found.asked.name or "") or recipe_name(file.name.partition(".")[0])
     if own is None:
-        raise UsageError(f"'{shown(file.name)}' names no recipe", "--name NAME does")
+        raise UsageError(f"'{shown(origin)}' names no recipe", "--name NAME does")
     return own
 
 
@@ -127,7 +135,8 @@ def _check(text: str, name: str, file: Path, context: Context) -> None:
             ) from error
 
 
-def _write(path: Path, text: str) -> None:
+def write_new(path: Path, text: str) -> None:
+    """Write a file where there is none. Raises UsageError where there is one, or it cannot be."""
     try:
         with path.open("x", encoding="utf-8") as opened:
             opened.write(text)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..documents.library import NAME
 from ..documents.load import checked
 from ..documents.source import source_of
-from ..errors import UsageError
+from ..formats.recipe import recipe_name
 from ..formats.writing import yaml_text
 from ..inspect.as_recipe import Draft, Subject, recipe_draft
 from ..inspect.facts import Environment
@@ -22,6 +20,7 @@ from ..resolve.implied_requirements import BUNDLED
 from ..text import LONG, filled, shown
 from .context import Context
 from .entries import entries
+from .foreign import name_of_recipe, write_new
 from .inspected import (
     backend_of,
     components_of,
@@ -29,10 +28,8 @@ from .inspected import (
     provided_by_modules,
     rows_of,
 )
-from .sites import save
 
 _SUFFIX = ".yaml"
-_NO_LETTERS = re.compile(r"[^a-z0-9]+")
 # What the runtime of every environment needs, as ``implied_requirements`` has it.
 _IMPLIED = ("numpy", "mpi4py", "mpi")
 
@@ -40,19 +37,21 @@ _IMPLIED = ("numpy", "mpi4py", "mpi")
 def recipe_from(
     name: str | None,
     root: str | None,
-    output: str | None,
+    called: str | None,
+    output: Path | None,
     context: Context,
     *,
     loaded: bool = False,
 ) -> RecipeDraft:
-    """Return the recipe of an environment that exists, and write it to the file *output*.
+    """Return the recipe of an environment that exists; write it to *output*, where nothing is yet.
 
-    *name*, *loaded*: as ``environment_of`` has them. Raises UsageError for what is no environment,
-    DocumentError for one of which no recipe can be made.
+    *name*, *loaded*: as ``environment_of`` has them; *called*: the recipe's name.
+    Raises UsageError for what is no environment, DocumentError for one that makes no recipe.
     """
     environment = environment_of(name, root, context, loaded=loaded)
     stack = components_of(environment, context)
-    called = _recipe_name(environment, output)
+    own = recipe_name(environment.prefix.name)
+    called = name_of_recipe(called, output, own, environment.prefix.name)
     prefix = shown(str(environment.prefix), LONG)
     draft = recipe_draft(_subject(environment, stack, context), called, f"What {prefix} holds")
     recipe = _checked(yaml_text(dict(draft.values)), called, context)
@@ -63,28 +62,15 @@ def recipe_from(
     )
     text = _text(environment, draft, differs)
     _checked(text, called, context)
-    path = save(text, output, context) if output else None
+    if output is not None:
+        write_new(context.path(output), text)
     return RecipeDraft(
         name=called,
-        text=text,
+        recipe=text,
         unknown=draft.unknown,
         differs=differs,
-        file=str(path) if path else None,
+        file=str(output) if output else None,
     )
-
-
-def _recipe_name(environment: Environment, output: str | None) -> str:
-    """Return the name of the file, by which a recipe is found; else one like the folder's."""
-    if output is None:
-        name = _NO_LETTERS.sub("-", environment.prefix.name.lower()).strip("-")
-        return name or "environment"
-    name = Path(output).name.removesuffix(_SUFFIX)
-    if not output.endswith(_SUFFIX) or not NAME.fullmatch(name):
-        raise UsageError(
-            f"'{shown(output)}' cannot be a recipe",
-            "name it in lower case, as the environment is to be called: mine.yaml",
-        )
-    return name
 
 
 def _subject(environment: Environment, stack: Stack, context: Context) -> Subject:

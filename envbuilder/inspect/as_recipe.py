@@ -18,7 +18,7 @@ from ..model.base import fits
 from ..model.horovod import HOROVOD
 from ..model.knowledge import Component
 from ..model.ranges import check_range
-from ..model.recipe import Arch, PipRequirement
+from ..model.recipe import Arch, CondaSpec, PipRequirement
 from ..model.urls import ChannelName
 from ..target_tools.distributions import INSIDE
 from ..target_tools.files import is_below
@@ -131,6 +131,7 @@ def recipe_draft(what: Subject, name: str, summary: str) -> Draft:
         "stack": {"python": "*", **section("stack")},
         "pip-names": section("pip-names"),
         "from-source": [*section("from-source")],
+        "conda-packages": [*section("conda-packages")],
         "packages": [*section("packages")],
         "runtime": {**runtime, **({"flags": flags} if flags else {})},
     }
@@ -204,10 +205,12 @@ def _conda(what: Subject) -> Iterator[Entry]:
     for each in what.environment.conda:
         component = names.get(each.name)
         yield from _channel(what, each)
-        if component in (None, HOROVOD):
-            build = f" {each.build}" if each.build else ""
-            yield Entry("unknown", f"the conda package {shown(each.name)} {each.version}{build}")
-        else:
+        spec = " ".join(filter(None, (each.name, f"=={each.version}", each.build)))
+        if fits(CondaSpec, spec):
+            yield Entry("conda-packages", spec)
+        elif component in (None, HOROVOD):
+            yield Entry("unknown", f"the conda package {shown(spec, LONG)}")
+        if component not in (None, HOROVOD):
             yield _line(component, each.version)
     channels = {url for each in what.environment.conda for url in [each.channel] if url}
     if len(channels) > 1:

@@ -234,7 +234,7 @@ class RecipeDraft(Document):
     """A recipe that would make an environment again: its text, and what that leaves open."""
 
     name: Name
-    text: str
+    recipe: str
     unknown: tuple[Line, ...] = Field(description="Not in the recipe: nothing says it.")
     differs: tuple[Line, ...] = Field(description="What create makes otherwise.")
     file: Line | None = Field(default=None, description="Where it was written.")

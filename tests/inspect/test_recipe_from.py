@@ -49,7 +49,7 @@ def described(made: Made, *words: str, **env: str) -> tuple[dict[str, Any], list
     assert done.exit_code == 0, done.stderr
     assert look(made.prefix) == before
     said = json.loads(done.stdout)
-    return yaml.safe_load(said["text"]), said["unknown"], said["differs"]
+    return yaml.safe_load(said["recipe"]), said["unknown"], said["differs"]
 
 
 def test_what_an_index_has_is_named_by_its_release(made: Made) -> None:
@@ -93,7 +93,9 @@ def test_the_file_is_a_recipe_by_its_own_name(made: Made, tmp_path: Path) -> Non
     # On the screen it is the same text, with a name of the folder.
     printed = run(str(made.prefix)).stdout
     assert printed == file.read_text().replace("name: again\n", f"name: {made.prefix.name}\n")
-    assert run(str(made.prefix), "-o", str(tmp_path / "Again.yml")).exit_code == 2
+    assert run(str(made.prefix), "--name", "again").stdout == file.read_text()
+    for wrong in (file, tmp_path / "Again.yaml", tmp_path / "again.yml"):
+        assert run(str(made.prefix), "-o", str(wrong)).exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -254,7 +256,14 @@ def test_conda_packages_with_their_channels(made: Made) -> None:
         "python": "==3.11.7",
         "numpy": "==2.2.1",
     }
-    assert "the conda package zlib 1.3.1 0" in unknown
+    assert set(recipe["conda-packages"]) == {
+        "numpy ==2.2.1 0",
+        "python ==3.11.7 0",
+        "python_abi ==1.0 0",
+        "pyyaml ==1.0 0",
+        "zlib ==1.3.1 0",
+    }
+    assert unknown == ["the channel of python_abi: not said", "the channel of pyyaml: not said"]
     # What pip put on top stays pip's.
     assert any(each.startswith("Jinja2==") for each in recipe["packages"])
     assert not any(each.lower().startswith("pyyaml==") for each in recipe["packages"])
