@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from ..errors import BuildError
@@ -108,8 +109,11 @@ def read_records(
     engine: Engine,
     virtual: Sequence[VirtualPackage],
     warn: Callable[[str], None],
+    more: Mapping[str, bool] = MappingProxyType({}),
 ) -> tuple[dict[str, list[Mapping[str, Any]]], dict[str, str]]:
     """Return the records of packages in each channel, and the URL at which each was read.
+
+    *more*: what else is asked of the engine.
 
     Raises BuildError for a channel that cannot be read, MissingToolError without py-rattler.
     """
@@ -119,6 +123,7 @@ def read_records(
         "platforms": [SUBDIRS[arch], NOARCH],
         "names": sorted(names),
         "virtual": [list(each) for each in virtual],
+        **more,
     }
     try:
         answer = engine.answer(request)

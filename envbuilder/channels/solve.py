@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ..errors import BuildError, NoSolutionError
@@ -19,6 +20,7 @@ from ..model.knowledge import Component
 from ..model.plan import Pin, Plan
 from ..target_tools.names import normalize
 from .engine import Engine, EngineError
+from .signatures import Signed, asking_signatures, signed
 
 # What an environment needs beside the plan's own: pip installs the rest.
 WITH_EVERY_PYTHON = ("pip",)
@@ -48,11 +50,13 @@ def solve(
     """Return the packages of a plan's prefix, by name.
 
     Raises ChannelRefusal for a pin in whose place another version would do, NoSolutionError where
-    no other version of one does, BuildError for a channel that cannot be read.
+    no other version of one does, BuildError for a channel that cannot be read or a package that is
+    not signed with a key that is stated for its channel.
     """
     pins = conda_pins(plan)
     try:
-        records = _records(plan, pins, virtual, engine)
+        more = asking_signatures(any(each.keys for each in plan.channels))
+        records = _records(plan, pins, virtual, engine, more=more)
     except EngineError as error:
         if error.kind != "unsolvable":
             raise BuildError(f"the conda channels cannot be read: {error}") from error
@@ -63,9 +67,16 @@ def solve(
 def archives(
     plan: Plan, records: Iterable[Mapping[str, Any]], components: Mapping[str, Component]
 ) -> tuple[CondaArchive, ...]:
-    """Return records of channels as the files of a plan's lock, by name."""
+    """Return records of channels as the files of a plan's lock, by name.
+
+    Raises BuildError for one that is not signed with a key that is stated for its channel.
+    """
     by_name = {package_name(pin.locator): components.get(pin.component) for pin in conda_pins(plan)}
-    found = (_archive(each, by_name.get(each["name"])) for each in records)
+    channels = {each.url: each for each in plan.channels}
+    found = (
+        _archive(each, by_name.get(each["name"]), signed(each, channels.get(each["channel"])))
+        for each in records
+    )
     return tuple(sorted(found, key=lambda each: each.name))
 
 
@@ -75,6 +86,7 @@ def _records(
     virtual: Sequence[VirtualPackage],
     engine: Engine,
     without: Pin | None = None,
+    more: Mapping[str, bool] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
     pins = (pin for pin in conda_pins(plan) if pin is not without)
     specs = {spec_name(each) for each in plan.conda_specs}
@@ -88,6 +100,7 @@ def _records(
             "names": names,
             "constraints": [*pinned, *plan.conda_specs],
             "virtual": [list(each) for each in virtual],
+            **more,
         }
     )
 
@@ -148,7 +161,7 @@ def _of_target(reason: str, virtual: Sequence[VirtualPackage]) -> Iterator[str]:
             yield f"the target has no {name}: the site file states none by facts: {how}"
 
 
-def _archive(record: Mapping[str, Any], known: Component | None) -> CondaArchive:
+def _archive(record: Mapping[str, Any], known: Component | None, signature: Signed) -> CondaArchive:
     if "sha256" not in record:
         raise BuildError(
             f"the channel gives no sha256 for {record['url']}",
@@ -168,6 +181,8 @@ def _archive(record: Mapping[str, Any], known: Component | None) -> CondaArchive
         depends=tuple(record.get("depends", ())),
         distribution=own or _distribution(record),
         imports=known.python_import if known and own else None,
+        signed_by=signature.by,
+        verified_by=signature.verified_by,
     )
 
 

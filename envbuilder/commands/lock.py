@@ -30,6 +30,7 @@ from ..model.outcome import LockCheck
 from ..model.places import Places
 from ..model.plan import Lock, Modules, Plan
 from ..model.resolution import decided
+from ..model.signatures import signature_lines
 from ..model.site import glibc_of
 from ..render.build import render_shell
 from ..render.subject import UnlockedPlan
@@ -129,7 +130,7 @@ def obtain_lock(
                 conda = solved(planned, plan_inputs, context)
                 environment = lock_environment(planned, scratch, plan_inputs, context)
                 environment = replace(environment, downloads=downloads)
-                return make_lock(planned, environment, distributions, conda)
+                made = make_lock(planned, environment, distributions, conda)
         except (Refusal, ChannelRefusal) as refusal:
             who = "index does" if isinstance(refusal, Refusal) else "conda channels do"
             context.reporter.say(
@@ -143,6 +144,15 @@ def obtain_lock(
                     "is it a complete mirror? pip-indexes in the recipe or site file names another",
                 ) from refusal
             planned = _planned_again(plan_inputs, refused, planned)
+        else:
+            say_signatures(made, context)
+            return made
+
+
+def say_signatures(lock: Lock, context: Context) -> None:
+    """Say once of each conda channel what is known of its signatures."""
+    for line in signature_lines(lock):
+        context.reporter.say(f"conda channel {line}")
 
 
 def fingerprint(

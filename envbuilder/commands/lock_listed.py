@@ -29,7 +29,7 @@ from .context import Context
 from .entries import entries
 from .foreign import read_file
 from .load import PlanInputs, load
-from .lock import lock_environment
+from .lock import lock_environment, say_signatures
 from .options import PlanOptions
 
 _RECIPE = "envbuild recipes import FILE makes a recipe of all that a list has"
@@ -86,6 +86,7 @@ def lock_packages(packages: PackageList, inputs: PlanInputs, context: Context, o
                 f"{origin} lists: {refusal}"
             ) from refusal
     _check(lock, packages, origin, context)
+    say_signatures(lock, context)
     return lock
 
 
@@ -100,7 +101,8 @@ def _look_up(packages: PackageList, inputs: PlanInputs, context: Context) -> Lis
         context.reporter.warn(
             f"no hash is listed of {counted(unhashed, 'package')}: those of the channels are taken"
         )
-    target = Target(inputs.arch, virtual_packages(inputs), inputs.site.channels)
+    keyed = bool(inputs.site.channel_keys or inputs.recipe.value.channel_keys)
+    target = Target(inputs.arch, virtual_packages(inputs), inputs.site.channels, keyed)
     with context.reporter.working(f"look up {counted(len(wanted), 'package')}"):
         return look_up(
             wanted,

@@ -116,7 +116,7 @@ class Sources:
                     said = parse_json(stream.read(_LARGEST_RECORD).decode("utf-8", "replace"))
                 prefix = str(self.places.prefix)
                 files = {os.path.normpath(f"{prefix}/{name}"): each for name, each in placed(said)}
-            except (OSError, ValueError, KeyError, TypeError) as error:
+            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                 raise UnfitError(f"{package.record} cannot be read") from error
             self._conda[package] = {"said": said, "files": files}
         return self._conda[package]

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ..target_tools.files import file_name
-from .base import Document, GitCommit, Line, Name, Sha256, spelt
+from .base import Document, GitCommit, Line, Name, PublicKey, Sha256, spelt
 from .urls import CleanUrl, GitUrl
 
 
@@ -71,6 +71,14 @@ class CondaArchive(Document):
         default=None, description="What Python's package metadata calls it; None: nothing is known."
     )
     imports: Line | None = Field(default=None, description="What Python imports it as.")
+    signed_by: tuple[PublicKey, ...] | None = Field(
+        default=None,
+        description="The keys with which its channel says that its record is signed; None: locked "
+        "before that was asked.",
+    )
+    verified_by: PublicKey | None = Field(
+        default=None, description="The key, stated by site or recipe, whose signature was verified."
+    )
 
     @property
     def filename(self) -> str:

@@ -10,6 +10,7 @@ from .base import (
     Line,
     ModuleName,
     Name,
+    PublicKey,
     Sha256,
     VariableName,
     canonical_json,
@@ -197,6 +198,10 @@ class PlanChannel(Document):
     )
     accept: dict[VariableName, Line] = Field(default_factory=dict)
     licence: Line | None = None
+    keys: tuple[PublicKey, ...] = Field(
+        default=(),
+        description="Keys that site or recipe states: each package must be signed with one.",
+    )
 
 
 class Plan(Document):

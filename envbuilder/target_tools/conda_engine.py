@@ -19,6 +19,9 @@ solve: URLs; to read: of each the URLs of its copies, the first one first), *pla
   check: do the *records* go together, as a read answers them? ANSWER has *unmet*, of each need
       that none of them nor of the virtual packages meets: *name*, *spec*, and *found*, what is
       there in its place or None.
+With *signatures* what is read or solved also has, where it is signed, its ``signatures`` by public
+key and what is ``signed``, as its channel has both. *whole*: no channel is read in shards, which
+have no signatures.
 ANSWER then holds ``records``, or ``error``: its ``kind``, ``text`` and, where it is known, the
 number of its ``channel``.
 
@@ -38,6 +41,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
+from .content_trust import add_signatures
 from .names import without_credentials
 
 # Of a record, what is asked of it.
@@ -91,12 +95,13 @@ def gateway(request):
 
     Of its own it knows no credentials: these are those of ~/.netrc (or NETRC) and of rattler.
     """
-    from rattler import Gateway
+    from rattler import Gateway, SourceConfig
     from rattler.networking import Client
     from rattler.networking.middleware import AuthenticationMiddleware
 
     client = Client([AuthenticationMiddleware()])
-    return Gateway(cache_dir=request["cache"], client=client)
+    config = SourceConfig(sharded_enabled=not request.get("whole"))
+    return Gateway(cache_dir=request["cache"], client=client, default_config=config)
 
 
 # ---------------------------------------------------------------- reading
@@ -109,7 +114,8 @@ async def read(request):
         records, copy = await first_copy(number, urls, request, failed)
         found.extend((number, record) for record in records)
         served.append(copy)
-    return {"records": told(found, request["virtual"]), "served": served, "failed": failed}
+    records = signed(told(found, request["virtual"]), request)
+    return {"records": records, "served": served, "failed": failed}
 
 
 async def first_copy(number, urls, request, failed):
@@ -221,7 +227,14 @@ async def solve(request):
         raise RequestError("unsolvable", str(error)) from error
     except Exception as error:
         raise RequestError("channel", one_line(error)) from error
-    return {"records": [described(each) for each in records]}
+    return {"records": signed([described(each) for each in records], request)}
+
+
+def signed(records, request):
+    """Return records, with their signatures where they are asked for."""
+    if request.get("signatures"):
+        add_signatures(records, Path(request["cache"]))
+    return records
 
 
 # ---------------------------------------------------------------- checking

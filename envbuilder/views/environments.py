@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..model.evidence import Evidence, FactTopic, SmokeReport, Timing
 from ..model.outcome import DefaultChange, EnvironmentEntry, Info, Listing, RemoveResult
+from ..model.signatures import signature_lines
 from ..text import counted, filled
 from .layout import columns, how, joined, moment, size
 from .plan import finding_lines
@@ -100,6 +101,11 @@ def info(value: Info) -> Iterator[str]:
     yield from (f"  ! {line}" for line in value.damaged)
     yield from ("", "components")
     yield columns((pin.component, pin.version, f"{pin.origin}:{pin.locator}") for pin in plan.pins)
+    channels = signature_lines(value.lock)
+    if channels:
+        yield from ("", "conda channels")
+    for line in channels:
+        yield from filled("  ", line)
     if plan.findings:
         yield from ("", "advisories")
     for finding in plan.findings:

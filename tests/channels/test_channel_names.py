@@ -26,7 +26,7 @@ from envbuilder.commands.entries import entries
 from envbuilder.commands.load import load
 from envbuilder.commands.options import PlanOptions
 from envbuilder.documents.load import load_recipe, load_site
-from envbuilder.errors import DocumentError, NoSolutionError
+from envbuilder.errors import DocumentError, NoSolutionError, UsageError
 from envbuilder.model.plan import Plan
 from envbuilder.report import Report
 from envbuilder.target_tools.conda_engine import clean
@@ -73,9 +73,13 @@ def planned(
     *,
     recorded: Mapping[str, str] = {},
     stack: Mapping[str, str] = {},
+    more: Mapping[str, object] = {},
     **site: object,
 ) -> tuple[Plan, str]:
-    """Plan a recipe of these channels for a site; return the plan, and what was said."""
+    """Plan a recipe of these channels for a site; return the plan, and what was said.
+
+    *more*: what else the recipe has.
+    """
     (folder / "knowledge").mkdir(exist_ok=True, parents=True)
     (folder / "sites").mkdir(exist_ok=True)
     about = {"recorded": "2026-11-01", "sources": ["a test"], "packages": {}, "licence": LICENCE}
@@ -83,7 +87,7 @@ def planned(
     said = {"schema": 1, "recorded": "2026-11-01", "source": "a test", "channels": known}
     (folder / "knowledge" / "versions.yaml").write_text(json.dumps(said), encoding="utf-8")
     recipe = {"schema": 1, "name": "small", "summary": "A test", "arch": ["x86_64"]}
-    recipe |= {"backend": "conda", "channels": asked, "stack": {**STACK, **stack}}
+    recipe |= {"backend": "conda", "channels": asked, "stack": {**STACK, **stack}, **more}
     (folder / "small.yaml").write_text(json.dumps(recipe), encoding="utf-8")
     ours = {"schema": 1, "name": "ours", "summary": "A site", "arch": ["x86_64"], **site}
     (folder / "sites" / "ours.yaml").write_text(json.dumps(ours), encoding="utf-8")
@@ -161,6 +165,32 @@ def test_a_sites_order_is_the_priority_and_what_it_hides_is_named(
         planned(tmp_path / "c", [new, old], stack={"numpy": ">=1.26"}, **order)
     hidden = f"channel {new} has numpy 1.26.4, which channel {old} hides"
     assert hidden in str(caught.value.problems)
+
+
+def test_keys_are_those_of_the_site_else_of_the_recipe_however_a_channel_is_written(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    url, folder = folders["new"].as_uri(), str(folders["new"])
+    ours, theirs = "a" * 64, "b" * 64
+    keyed: Mapping[str, object] = {"channel-keys": {folder: [ours]}}
+    plan, _ = planned(tmp_path / "a", [url], more=keyed, recorded={"known": url})
+    assert [(each.name, each.keys) for each in plan.channels] == [("known", (ours,))]
+    plan, _ = planned(tmp_path / "b", [url], more=keyed, **{"channel-keys": {url: [theirs]}})
+    assert [each.keys for each in plan.channels] == [(theirs,)]
+    plan, _ = planned(tmp_path / "c", [url], **{"channel-keys": {"file:///other": [theirs]}})
+    assert [each.keys for each in plan.channels] == [()]
+
+
+def test_keys_of_no_channel_of_the_recipe_are_refused_and_so_is_what_is_no_key(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    url = folders["new"].as_uri()
+    with pytest.raises(UsageError, match="which is none of the recipe's channels"):
+        planned(tmp_path / "a", [url], more={"channel-keys": {f"{url}s": ["a" * 64]}})
+    with pytest.raises(DocumentError, match="ed25519 public key: 64 hex digits"):
+        planned(tmp_path / "b", [url], more={"channel-keys": {url: ["A" * 64]}})
+    with pytest.raises(DocumentError, match="channel-keys"):
+        planned(tmp_path / "c", [url], more={"channel-keys": {url: []}})
 
 
 @pytest.mark.parametrize("status", [200, 401, 404, 500])

@@ -125,6 +125,8 @@ def complete() -> Lock:
         depends=("python", "__glibc >=2.28"),
         distribution="mutex",
         imports="mutex",
+        signed_by=("7" * 64, "8" * 64),
+        verified_by="7" * 64,
     )
     artifacts = (*kept, tree, conda)
     whole = lock.model_copy(update={"plan": plan.model_copy(update=more), "artifacts": artifacts})
@@ -145,7 +147,7 @@ SAYS_NOTHING = re.compile(
     | plan\.findings\.1\..*
     | plan\.proofs\.\d+\.launcher\..*
     | artifacts\.\d+\.(url|filename|size|imports|needs|tag|commit|tree|submodules)(\..*)?
-    | artifacts\.\d+\.(md5|channel|subdir|depends|distribution)(\..*)?
+    | artifacts\.\d+\.(md5|channel|subdir|depends|distribution|signed-by|verified-by)(\..*)?
     """,
     re.VERBOSE,
 )
