@@ -74,7 +74,7 @@ def look_up(
     chosen: list[tuple[str, Mapping[str, Any]]] = []
     problems: list[Problem] = []
     for each in listed:
-        found = _find(each, held)
+        found = find(each, held)
         if isinstance(found, Problem):
             problems.append(found)
         else:
@@ -93,10 +93,13 @@ def look_up(
     return ListedPackages(only, records)
 
 
-def _find(
+def find(
     wanted: Listed, held: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> tuple[str, Mapping[str, Any]] | Problem:
-    """Return a package's channel and record: of its own address first, then of another copy."""
+    """Return a package's channel and record: of its own address first, then of another copy.
+
+    A Problem: no channel has it, or has another file of that name.
+    """
     there = [
         (channel, record)
         for channel, records in held.items()

@@ -9,7 +9,14 @@ from typing import Annotated
 
 import typer
 
-from ..commands.options import CreateOptions, LockOptions, PlanOptions, RenderOptions, WhyOptions
+from ..commands.options import (
+    CloneOptions,
+    CreateOptions,
+    LockOptions,
+    PlanOptions,
+    RenderOptions,
+    WhyOptions,
+)
 from .command import Group, command
 from .session import Session
 
@@ -70,6 +77,20 @@ def create(
         raise UsageError("--bundle builds nothing, and --emulate builds: take one of them")
     target = "bundle" if bundle else "emulation" if emulate else None
     done = run(replace(options, target=target, output=output, require_tier=tier), session.context)
+    session.report.show(done, views.made(done))
+
+
+@command(verbs, example="clone /sw/anaconda/envs/torch --name ours --root /scratch/me/env")
+def clone(session: Session, options: CloneOptions) -> None:
+    """Make an environment of the packages of a conda environment, which stays as it is.
+
+    They come from their channels, else from conda's cache or the files that are there (uses the
+    network). The recipe is written to NAME.yaml.
+    """
+    from ..commands.clone import clone as run
+    from ..views import building as views
+
+    done = run(options, session.context)
     session.report.show(done, views.made(done))
 
 

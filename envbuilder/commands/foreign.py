@@ -57,7 +57,7 @@ def import_recipe(
     called = _name(name, output, found, file)
     known = known_names(context.knowledge)
     text, left_out = recipe_text(found.asked, known, called, for_arch, file.name, found.notes)
-    _check(text, called, file, context)
+    check_recipe(text, called, file, context)
     if output is not None:
         write_new(context.path(output), text)
     return ImportResult(
@@ -119,7 +119,7 @@ def known_names(knowledge: Knowledge) -> Known:
     )
 
 
-def _check(text: str, name: str, file: Path, context: Context) -> None:
+def check_recipe(text: str, name: str, file: Path, context: Context) -> None:
     """Raise DocumentError unless the recipe is as good as one that is written by hand."""
     with tempfile.TemporaryDirectory(prefix="envbuild-import-") as folder:
         draft = Path(folder, f"{name}{_SUFFIX}")

@@ -36,7 +36,7 @@ def environment_of(
     *name*: a folder, or NAME[/N] of *root*. *loaded*: the modules that are loaded in this shell
     belong to it; None is then the Python that the shell runs. Raises UsageError for what is none.
     """
-    prefix = _first_python(context) if loaded and name is None else _prefix(name, root, context)
+    prefix = _first_python(context) if loaded and name is None else prefix_of(name, root, context)
     return read_environment(prefix, context.environ, loaded=loaded)
 
 
@@ -85,7 +85,8 @@ def _first_python(context: Context) -> Path:
     return Path(path).resolve().parent.parent
 
 
-def _prefix(name: str | None, root: str | None, context: Context) -> Path:
+def prefix_of(name: str | None, root: str | None, context: Context) -> Path:
+    """Return the folder of an environment; arguments and errors as for ``environment_of``."""
     if name is not None:
         folder = context.path(name)
         published = _PUBLISHED.fullmatch(name) and not is_there(folder)

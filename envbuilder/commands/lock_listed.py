@@ -8,7 +8,7 @@ the versions of the list as constraints.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from .. import files
 from ..channels.listed import Listed, ListedPackages, Target, look_up
 from ..channels.solve import archives
 from ..errors import DocumentError, Place, Problem, UsageError
-from ..formats.packages import PackageList, PipEntry
+from ..formats.packages import CondaEntry, PackageList, PipEntry
 from ..locking.failures import Refusal
 from ..locking.locker import distributions_of, make_lock
 from ..model.channels import CHANNEL_ORIGINS
@@ -90,12 +90,17 @@ def lock_packages(packages: PackageList, inputs: PlanInputs, context: Context, o
     return lock
 
 
+def listed_of(entries: Iterable[CondaEntry]) -> list[Listed]:
+    """Return packages as the channels are asked for them."""
+    return [
+        Listed(each.name, each.subdir, each.url, each.sha256, each.md5, each.place)
+        for each in entries
+    ]
+
+
 def _look_up(packages: PackageList, inputs: PlanInputs, context: Context) -> ListedPackages:
     channels = inputs.knowledge.value.channels
-    wanted = [
-        Listed(each.name, each.subdir, each.url, each.sha256, each.md5, each.place)
-        for each in packages.conda
-    ]
+    wanted = listed_of(packages.conda)
     unhashed = sum(each.sha256 is None and each.md5 is None for each in wanted)
     if unhashed:
         context.reporter.warn(

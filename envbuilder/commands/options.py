@@ -226,6 +226,33 @@ class CreateOptions:
 
 
 @dataclass(frozen=True)
+class CloneOptions:
+    """Of ``clone``. ``allow`` and the site's: as of a plan."""
+
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH|NAME[/N]", help="A conda environment: its folder, or its name."
+        ),
+    ]
+    name: Annotated[str, typer.Option(metavar="NAME", help="Of the new environment.")]
+    leave: Annotated[
+        bool,
+        typer.Option(
+            "--leave",
+            help="Leave behind what no package has, and take what was changed as it was packed.",
+        ),
+    ] = False
+    root: RootOption = None
+    site: SiteOption = None
+    partition: Partition = None
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID=REASON", help="Waive an advisory; may be repeated."),
+    ] = None
+
+
+@dataclass(frozen=True)
 class MatrixOptions:
     """Several recipes on the architectures of one site. ``base``: where its roots are."""
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import io
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 from render_cases import make_plan
 
 from envbuilder.channels.engine import Engine
+from envbuilder.commands import channels, clone, lock, lock_listed
 from envbuilder.commands.context import Context
 from envbuilder.commands.load import load
 from envbuilder.commands.options import PlanOptions
-from envbuilder.model.plan import Pin, Plan, PlanChannel
+from envbuilder.model.artifact import CondaArchive
+from envbuilder.model.plan import Lock, Pin, Plan, PlanChannel
 from envbuilder.report import Report
 from tests.conda_channel import File, Package
 
@@ -88,11 +92,11 @@ def _child() -> subprocess.Popen[str]:
     return child
 
 
-def plan(channels: Sequence[Path | str], **pins: str) -> Plan:
+def plan(places: Sequence[Path | str], **pins: str) -> Plan:
     """Return a plan for conda with these pins, in that order, and python."""
     named = tuple(
         PlanChannel(name=f"c{number}", url=each if isinstance(each, str) else each.as_uri())
-        for number, each in enumerate(channels)
+        for number, each in enumerate(places)
     )
     return make_plan(
         backend="conda",
@@ -105,18 +109,45 @@ def plan(channels: Sequence[Path | str], **pins: str) -> Plan:
     )
 
 
-def planned(folder: Path, channels: Mapping[str, Path], **stack: str) -> Plan:
+def planned(folder: Path, channels_of: Mapping[str, Path], **stack: str) -> Plan:
     """Return the plan of a recipe of these channels, by name, and this stack beside Python."""
     (folder / "knowledge").mkdir(exist_ok=True)
     about = {"recorded": "2026-11-01", "sources": ["a test"], "packages": {}}
-    known = {name: {**about, "url": path.as_uri()} for name, path in channels.items()}
+    known = {name: {**about, "url": path.as_uri()} for name, path in channels_of.items()}
     said = {"schema": 1, "recorded": "2026-11-01", "source": "a test", "channels": known}
     (folder / "knowledge" / "versions.yaml").write_text(json.dumps(said), encoding="utf-8")
     recipe = {"schema": 1, "name": "small", "summary": "A test", "arch": ["x86_64"]}
-    recipe |= {"backend": "conda", "channels": [*channels], "stack": {"python": "*", **stack}}
+    recipe |= {"backend": "conda", "channels": [*channels_of], "stack": {"python": "*", **stack}}
     (folder / "small.yaml").write_text(json.dumps(recipe), encoding="utf-8")
     environ = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     said_to = io.StringIO()
     report = Report(said_to, said_to, as_json=False)
     context = Context(environ, folder, lambda: datetime.now(timezone.utc), report, (folder,))
     return load(PlanOptions("small", site="local"), context).planned
+
+
+def context(folder: Path) -> tuple[Context, io.StringIO]:
+    """Return the world of a verb that runs in a folder, and what it says."""
+    said = io.StringIO()
+    environ = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    report = Report(said, said, as_json=False)
+    return Context(environ, folder, lambda: datetime.now(timezone.utc), report), said
+
+
+def without_pip(
+    plan: Plan, _environment: object, _known: object, conda: Sequence[CondaArchive]
+) -> Lock:
+    """Return a lock without what pip would bring: to be put in the place of ``make_lock``."""
+    return Lock(plan=plan, artifacts=tuple(conda))
+
+
+@contextlib.contextmanager
+def one_engine(folder: Path) -> Iterator[None]:
+    """Let verbs ask the one process, and no pip, which has nothing to bring."""
+    live = LiveEngine(dict(os.environ), folder)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (channels, clone, lock_listed):
+            patch.setattr(module, "engine", lambda _: live)
+        for module in (lock, lock_listed):
+            patch.setattr(module, "make_lock", without_pip)
+        yield

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import io
-import os
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from channel_tools import GLIBC, LiveEngine, engine, package, pip, plan, planned, python
+from channel_tools import GLIBC, context, engine, one_engine, package, pip, plan, planned, python
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
-from test_plans import fake_pip
 
 from envbuilder.channels.listed import Listed, ListedPackages, Target, look_up
 from envbuilder.channels.solve import archives, solve
-from envbuilder.commands import channels as channels_command
 from envbuilder.commands import lock as lock_command
-from envbuilder.commands import lock_listed
-from envbuilder.commands.context import Context
 from envbuilder.commands.foreign import import_recipe
 from envbuilder.commands.load import load
 from envbuilder.commands.lock_listed import lock_of_file
@@ -32,7 +25,6 @@ from envbuilder.formats.match_spec import parse
 from envbuilder.formats.packages import PackageList
 from envbuilder.model.channels import unrecorded
 from envbuilder.model.plan import Lock
-from envbuilder.report import Report
 from tests.conda_channel import write_channel
 
 PY = "python >=3.12,<3.13.0a0"
@@ -75,21 +67,8 @@ def channel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Answer all requests in one process, and without pip, which has nothing to bring."""
-    live = LiveEngine(dict(os.environ), tmp_path_factory.mktemp("cache"))
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (channels_command, lock_listed):
-            patch.setattr(module, "engine", lambda _: live)
-        for module in (lock_command, lock_listed):
-            patch.setattr(module, "make_lock", fake_pip)
+    with one_engine(tmp_path_factory.mktemp("cache")):
         yield
-
-
-def context(folder: Path) -> tuple[Context, io.StringIO]:
-    said = io.StringIO()
-    environ = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
-    report = Report(said, said, as_json=False)
-    return Context(environ, folder, lambda: datetime.now(timezone.utc), report), said
 
 
 RECIPE = """\

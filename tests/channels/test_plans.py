@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from channel_tools import package, pip, python
+from channel_tools import package, pip, python, without_pip
 from test_contents import Quiet
 
 from envbuilder.commands import lock as lock_command
@@ -20,7 +20,6 @@ from envbuilder.commands.load import PlanInputs, load
 from envbuilder.commands.lock import obtain_lock
 from envbuilder.commands.options import PlanOptions
 from envbuilder.errors import NoSolutionError
-from envbuilder.model.artifact import CondaArchive
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.report import Report
 from tests.conda_channel import Package, write_channel
@@ -86,17 +85,10 @@ def test_what_is_recorded_of_a_channel_is_planned_with_and_read_for_a_lock(tmp_p
     assert to_lock.planned.channels[0].url == url
 
 
-def fake_pip(
-    plan: Plan, _environment: object, _known: object, conda: Sequence[CondaArchive]
-) -> Lock:
-    """Return a lock without what pip would bring."""
-    return Lock(plan=plan, artifacts=tuple(conda))
-
-
 def locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packages: Sequence[Package]
 ) -> tuple[Lock, str]:
-    monkeypatch.setattr(lock_command, "make_lock", fake_pip)
+    monkeypatch.setattr(lock_command, "make_lock", without_pip)
     folder = write_channel(tmp_path / "channel", packages)
     made, context, said = inputs(tmp_path, folder.as_uri(), "to lock")
     return obtain_lock(made, made.planned, context, tmp_path / "scratch"), said.getvalue()

@@ -20,7 +20,7 @@ from envbuilder.commands.render import known_forms
 from tests.documents import hostile
 
 COMMANDS = (
-    ["create", "plan", "why", "why-not", "lock", "render", "doctor", "hang", "report"]
+    ["create", "clone", "plan", "why", "why-not", "lock", "render", "doctor", "hang", "report"]
     + ["list", "info", "validate", "diagnose", "diff", "smoke", "launch", "rollback", "remove"]
     + [f"advisories {verb}" for verb in ("list", "show", "check")]
     + [f"recipes {verb}" for verb in ("list", "show", "check", "schema", "from", "import")]

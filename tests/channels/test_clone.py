@@ -1,0 +1,216 @@
+"""A clone is a recipe and a lock of what a prefix holds; the prefix stays as it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from channel_tools import context, one_engine, package, pip
+from linked_prefix import link_prefix
+
+from envbuilder.commands import clone as clone_command
+from envbuilder.commands.clone import clone
+from envbuilder.commands.lock import LOCKS
+from envbuilder.commands.options import CloneOptions, CreateOptions
+from envbuilder.errors import DocumentError, UsageError
+from envbuilder.model.plan import Lock
+from tests.conda_channel import PLACEHOLDER, SERIES, File, Package
+
+P = PLACEHOLDER.encode()
+NEXT = f"{SERIES.split('.')[0]}.{int(SERIES.split('.')[1]) + 1}.0a0"
+PY = f"python >={SERIES},<{NEXT}"
+SITE = f"lib/python{SERIES}/site-packages"
+PACKAGES = [
+    Package(
+        "python",
+        f"{SERIES}.1",
+        {
+            f"bin/python{SERIES}": File(b"\x7fELF", executable=True),
+            "bin/python": File(b"", link=f"python{SERIES}"),
+            f"{SITE}/README.txt": File(b"\n"),
+        },
+    ),
+    package("numpy", "1.26.4", PY, build="py_0"),
+    package("mpi4py", "4.0.1", PY, "mpich", build="py_0"),
+    package("mpich", "4.2.3"),
+    package("flit-core", "3.9.0", subdir="noarch", noarch="generic"),
+    Package("tool", "1.0", {"bin/tool": File(P + b"\0\0", mode="binary")}),
+    pip(),
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with one_engine(tmp_path_factory.mktemp("cache")):
+        yield
+
+
+@pytest.fixture(scope="module")
+def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the prefix ``env``, its ``channel`` and rattler's ``cache``."""
+    return link_prefix(tmp_path_factory.mktemp("linked"), PACKAGES).parent
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Lock]:
+    """Return the locks that are built, in place of their environments."""
+    locks: list[Lock] = []
+
+    def create(options: CreateOptions, _context: object) -> Any:
+        assert options.locked
+        locks.append(LOCKS.load(options.locked))
+
+    monkeypatch.setattr(clone_command, "create", create)
+    return locks
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Return every file of a folder, its mode, and its hash or where it leads to."""
+    return {
+        str(path.relative_to(folder)): f"{path.lstat().st_mode} "
+        + (str(path.readlink()) if path.is_symlink() else sha256(path.read_bytes()).hexdigest())
+        for path in sorted(folder.rglob("*"))
+        if path.is_symlink() or path.is_file()
+    }
+
+
+def cloned(folder: Path, prefix: Path, **options: Any) -> str:
+    """Clone a prefix; return what was said."""
+    around, said = context(folder)
+    clone(CloneOptions(str(prefix), "ours", site="local", **options), around)
+    return said.getvalue()
+
+
+def test_the_packages_come_from_their_channel(
+    linked: Path, tmp_path: Path, made: list[Lock]
+) -> None:
+    before = tree(linked / "env")
+    cloned(tmp_path, linked / "env")
+    assert tree(linked / "env") == before
+    (lock,) = made
+    channel = (linked / "channel").as_uri()
+    assert {each.name: each.url for each in lock.conda_packages} == {
+        each.name: f"{channel}/{each.subdir}/{each.stem}.conda" for each in PACKAGES
+    }
+    text = (tmp_path / "ours.yaml").read_text(encoding="utf-8")
+    assert f"channels:\n- {channel}\n" in text
+    assert "- tool ==1.0 0\n" in text
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "ours.yaml"]
+    with pytest.raises(UsageError, match=r"ours.yaml is there already"):
+        cloned(tmp_path, linked / "env")
+
+
+def test_what_the_channel_lacks_is_put_together_again(
+    linked: Path, tmp_path: Path, made: list[Lock]
+) -> None:
+    prefix, channel = linked / "env", linked / "channel"
+    index = channel / "linux-64" / "repodata.json"
+    text = index.read_text(encoding="utf-8")
+    said = json.loads(text)
+    said["packages.conda"] = {
+        name: each for name, each in said["packages.conda"].items() if not name.startswith("tool-")
+    }
+    index.write_text(json.dumps(said), encoding="utf-8")
+    before = tree(prefix)
+    try:
+        told = cloned(tmp_path, prefix)
+    finally:
+        index.write_text(text, encoding="utf-8")
+    assert tree(prefix) == before
+    assert "no channel serves tool-1.0-0.conda: put together from the prefix" in told
+    (tool,) = (each for each in made[0].conda_packages if each.name == "tool")
+    own = tmp_path / "ours.packages"
+    assert tool.url == f"{own.as_uri()}/linux-64/tool-1.0-0.tar.bz2"
+    file = own / "linux-64" / "tool-1.0-0.tar.bz2"
+    assert sha256(file.read_bytes()).hexdigest() == tool.sha256
+    recipe = (tmp_path / "ours.yaml").read_text(encoding="utf-8")
+    assert f"channels:\n- {own.as_uri()}\n- {channel.as_uri()}\n" in recipe
+
+
+def test_a_channel_that_is_gone_is_left_out(linked: Path, tmp_path: Path, made: list[Lock]) -> None:
+    (linked / "channel").rename(linked / "gone")
+    try:
+        told = cloned(tmp_path, linked / "env")
+    finally:
+        (linked / "gone").rename(linked / "channel")
+    assert "cannot be read" in told
+    own = (tmp_path / "ours.packages").as_uri()
+    assert all(each.url.startswith(own) for each in made[0].conda_packages)
+    assert f"channels:\n- {own}\nstack:" in (tmp_path / "ours.yaml").read_text()
+
+
+def dist(prefix: Path, name: str, version: str, direct: str | None = None) -> None:
+    """Install a distribution as pip does."""
+    site = prefix / SITE
+    info = site / f"{name}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (site / f"{name}.py").write_text("x = 1\n")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    rows = [f"{name}.py,,", f"{info.name}/METADATA,,", f"{info.name}/RECORD,,"]
+    (info / "RECORD").write_text("".join(f"{each}\n" for each in rows))
+    if direct:
+        (info / "direct_url.json").write_text(direct)
+
+
+EDITABLE = json.dumps({"url": "file:///home/me/own", "dir_info": {"editable": True}})
+
+
+def changed_file(prefix: Path) -> None:
+    # The linked file is one with that of the cache.
+    path = prefix / "bin" / "tool"
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content + b"more")
+
+
+def test_what_a_clone_would_not_have_is_refused_or_left_behind(
+    linked: Path, tmp_path: Path, made: list[Lock]
+) -> None:
+    prefix = tmp_path / "env"
+    shutil.copytree(linked / "env", prefix, symlinks=True)
+    changed_file(prefix)
+    (prefix / "share" / "mpich").unlink()
+    (prefix / "share" / "mine").write_text("x")
+    dist(prefix, "own", "1.0", EDITABLE)
+    with pytest.raises(DocumentError) as refused:
+        cloned(tmp_path, prefix)
+    said = [each.message for each in refused.value.problems]
+    assert [each.partition(": its sha256")[0] for each in said] == [
+        "pip installed own 1.0 from the folder file:///home/me/own, editable: no index has it",
+        "share/mpich of mpich is not there",
+        "bin/tool of tool",
+        "share/mine is of no package",
+    ]
+    assert made == []
+    assert not (tmp_path / "ours.yaml").exists()
+    told = cloned(tmp_path, prefix, leave=True)
+    assert [line for line in told.splitlines() if "left behind" in line] == [
+        *(f"warning: left behind: {each}" for each in said[1:]),
+        "warning: left behind: own 1.0, which pip installed from elsewhere",
+    ]
+    assert len(made) == 1
+
+
+def test_what_pip_installed_is_asked_of_pip_again(
+    linked: Path, tmp_path: Path, made: list[Lock]
+) -> None:
+    prefix = tmp_path / "env"
+    shutil.copytree(linked / "env", prefix, symlinks=True)
+    dist(prefix, "tqdm", "4.67.1")
+    dist(prefix, "distributed_dl_training", "0.1", EDITABLE)
+    cloned(tmp_path, prefix)
+    assert "packages:\n- tqdm==4.67.1\n" in (tmp_path / "ours.yaml").read_text()
+    # A new environment gets a runtime of its own.
+    assert made[0].plan.packages == ("tqdm==4.67.1",)
+
+
+def test_what_is_no_conda_environment(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no conda environment"):
+        cloned(tmp_path, tmp_path)
+    with pytest.raises(UsageError, match="is no name of an environment"):
+        clone(CloneOptions(str(tmp_path), "Ours"), context(tmp_path)[0])
