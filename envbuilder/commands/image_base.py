@@ -12,6 +12,7 @@ from ..host import Host
 from ..images import (
     BaseRequest,
     RegistryImage,
+    check_rights,
     find_builder,
     obtain_base,
     parse_base,
@@ -70,7 +71,10 @@ def check_image(base: BaseImage | None, plan_inputs: PlanInputs, context: Contex
             "--base FOLDER names a folder with a Debian or Ubuntu, such as mmdebstrap makes",
             "a site file says it: debian: {suite: bookworm, packages: [python3-venv, ...]}",
         )
-    find_builder(Host(context.environ))
+    host = Host(context.environ)
+    find_builder(host)
+    if base:
+        check_rights(base.folder, host)
     check_runs_here(plan_inputs, context)
 
 

@@ -1,6 +1,6 @@
 """Images: what one begins with, the program that builds, packs and tests it, what it holds."""
 
-from .apptainer import Builder, find_builder
+from .apptainer import Builder, check_rights, find_builder
 from .base import read_base
 from .contents import sandbox_root, unpack_records
 from .obtain import BaseRequest, obtain_base
@@ -16,6 +16,7 @@ __all__ = [
     "RegistryImage",
     "arch_of",
     "check_layer",
+    "check_rights",
     "find_builder",
     "obtain_base",
     "pack_layout",

@@ -7,13 +7,14 @@ loses the reason of a build that failed (``Client.build`` returns None), so it i
 from __future__ import annotations
 
 import os
+import pwd
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import process
-from ..errors import BuildError, EnvbuildError, MissingToolError, SmokeError
+from ..errors import BuildError, EnvbuildError, MissingToolError, SmokeError, UsageError
 from ..host import Host
 from ..model.progress import Listener
 from ..text import last_lines
@@ -64,7 +65,15 @@ class Builder:
         self._run("test", [str(image)], log, image.parent, listener, SmokeError)
 
     def _rights(self) -> list[str]:
-        return [] if os.geteuid() == 0 else ["--fakeroot"]
+        """Return what a user says to be root in a namespace of their own.
+
+        Without a range in /etc/subuid Apptainer (since 1.1) also starts the program fakeroot, which
+        only pretends to change modes: the image would not be what was recorded in it.
+        """
+        if os.geteuid() == 0:
+            return []
+        own = ["--ignore-fakeroot-command"] if Path(self.program).name == PROGRAMS[0] else []
+        return ["--fakeroot", *own]
 
     def _run(
         self,
@@ -94,6 +103,34 @@ class Builder:
             "\n".join([f"{name} {verb} {how}", *lines]),
             f"no image was made; the whole log: {log}",
         )
+
+
+def check_rights(base: Path, host: Host) -> None:
+    """Raise UsageError for a base whose files this user cannot give the owners that they have.
+
+    Where a user is mapped to root and to nobody else, files of others belong to nobody.
+    """
+    user, owner = os.geteuid(), base.stat().st_uid
+    if user in (0, owner) or _has_subordinate_ids(user, host):
+        return
+    raise UsageError(
+        f"{base} belongs to user {owner}, and a user without a range in /etc/subuid cannot copy it",
+        "name an archive of it, or an image of a registry: it is unpacked as your own",
+        f"as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {_name(user)}",
+    )
+
+
+def _has_subordinate_ids(user: int, host: Host) -> bool:
+    """Whether subuid(5) has a line for a user, by name or number."""
+    lines = (host.read("/etc/subuid") or "").splitlines()
+    return any(line.partition(":")[0] in (_name(user), str(user)) for line in lines)
+
+
+def _name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
 
 
 def find_builder(host: Host) -> Builder:

@@ -253,7 +253,7 @@ def _settings(layout: Path) -> dict[str, Any]:
 def _untar(image: ImageFile, made: Path, request: BaseRequest) -> None:
     """Unpack a system; its device nodes aside, which no image has and no user may make."""
     (made / _ROOT).mkdir()
-    words = ["tar", "--numeric-owner", "--exclude=./dev/*", "--exclude=dev/*", "-xf"]
+    words = ["tar", "-p", "--numeric-owner", "--exclude=./dev/*", "--exclude=dev/*", "-xf"]
     source = str(image.path.resolve())
     done = process.run(
         [*words, source, "-C", str(made / _ROOT)], env=request.host.environ, timeout=_UNPACKING

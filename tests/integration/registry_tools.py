@@ -80,9 +80,16 @@ def _listens(running: subprocess.Popen[bytes], log: Path) -> str:
     pytest.fail(f"docker-registry does not listen:\n{log.read_text()}")
 
 
-def push(root: Path, name: str, scratch: Path, arch: str = "x86_64") -> str:
-    """Push a system as an image; return the digest of its manifest."""
-    digest = pack_layout(root, scratch, OciConfig(arch, "base", ("BASE_SAYS=hello",), {}))
+def push(
+    root: Path,
+    name: str,
+    scratch: Path,
+    *,
+    arch: str = "x86_64",
+    variables: tuple[str, ...] = ("BASE_SAYS=hello",),
+) -> str:
+    """Push a system as an image that sets variables; return the digest of its manifest."""
+    digest = pack_layout(root, scratch, OciConfig(arch, "base", variables, {}))
     words = ["skopeo", "--insecure-policy", "copy", "--dest-tls-verify=false", "--preserve-digests"]
     done = run([*words, f"oci:{scratch}:base", f"docker://{name}"])
     assert done.code == 0, done.text

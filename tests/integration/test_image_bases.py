@@ -43,7 +43,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         made = system(folder / "system", packages)
         digest = push(made, f"{place}/{NAME}:12", folder / "layout")
         arm = system(folder / "arm", packages, arch="arm64")
-        push(arm, f"{place}/{NAME}:arm", folder / "arm-layout", "aarch64")
+        push(arm, f"{place}/{NAME}:arm", folder / "arm-layout", arch="aarch64")
         yield Lab(place, folder / "run" / "store", digest)
 
 

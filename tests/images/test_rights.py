@@ -1,0 +1,39 @@
+"""Which bases a user can begin with, who is not root."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from envbuilder.errors import UsageError
+from envbuilder.host import Host
+from envbuilder.images import check_rights
+
+USER = 50001
+
+
+@pytest.mark.parametrize(
+    ("user", "ranges", "fits"),
+    [
+        (0, "", True),
+        (os.getuid(), "", True),
+        (USER, f"{USER}:100000:65536\n", True),
+        (USER, "", False),
+        (USER, f"someone:100000:65536\n{USER}1:1:1\n", False),
+    ],
+)
+def test_a_base_of_whose_files_a_user_can_be_the_owner(
+    user: int, ranges: str, fits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/subuid").write_text(ranges)
+    host = Host({}, files=tmp_path)
+    if fits:
+        check_rights(tmp_path, host)
+        return
+    with pytest.raises(UsageError, match="belongs to user .* without a range in /etc/subuid") as e:
+        check_rights(tmp_path, host)
+    assert "an archive of it, or an image of a registry" in e.value.problems[0].hints[0]
