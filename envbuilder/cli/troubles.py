@@ -7,7 +7,13 @@ from typing import Annotated
 
 import typer
 
-from ..commands.options import ComparisonOptions, FindingOptions, MendOptions, RootOption
+from ..commands.options import (
+    ComparisonOptions,
+    FindingOptions,
+    MendOptions,
+    ProvingOptions,
+    RootOption,
+)
 from .command import Group, command
 from .environments import environment_names
 from .session import Session
@@ -43,13 +49,10 @@ def validate(
     verify: Annotated[
         bool, typer.Option("--verify", help="Hash every file that a package recorded.")
     ] = False,
-    run_: Annotated[
-        bool,
-        typer.Option("--run", help="Also import its packages, by its own Python. This runs them."),
-    ] = False,
     *,
     told: FindingOptions,
     compared: ComparisonOptions,
+    proving: ProvingOptions,
     mending: MendOptions,
 ) -> int:
     """Find what is wrong with an environment that anybody built; without --run nothing of it runs.
@@ -68,7 +71,7 @@ def validate(
         session.report.show(table, views.checks(table))
         return int(ExitCode.OK)
     reports.check_form(told.form, as_json=session.report.as_json)
-    look = run.Look(name, root, verify, loaded, run_, compared, told.baseline)
+    look = run.Look(name, root, verify, loaded, proving, compared, told.baseline)
     if mending.fix or mending.dry_run:
         from ..commands.mending import fix
 
@@ -77,7 +80,9 @@ def validate(
         value = run.look(look, session.context)
     if told.form:
         session.report.raw(
-            reports.REPORTS[told.form](value, run.looked_for(compared, loaded=loaded, run=run_))
+            reports.REPORTS[told.form](
+                value, run.looked_for(compared, loaded=loaded, run=proving.run)
+            )
         )
     else:
         session.report.show(value, views.validation(value, everything=told.everything))

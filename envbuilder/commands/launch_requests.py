@@ -221,9 +221,41 @@ def smoke_request(
     """
     scheduler = facts.scheduler if where is None else where.scheduler
     launcher = _of_scheduler(facts.plan, proof.launcher, scheduler)
-    traits = LAUNCHERS[launcher.kind].TRAITS
-    gloo = proof.transport == "gloo" and not traits.mpi_only
-    request = base_request(facts, launcher, ranks, scheduler, gloo=gloo)
+    request = base_request(facts, launcher, ranks, scheduler, gloo=_by_gloo(proof, launcher))
+    return _placed(request, where)
+
+
+def _by_gloo(proof: Proof, launcher: Launcher) -> bool:
+    return proof.transport == "gloo" and not LAUNCHERS[launcher.kind].TRAITS.mpi_only
+
+
+def foreign_request(
+    proof: Proof, mpi: Mpi | None, shape: Shape, ranks: int, where: HostList
+) -> LaunchRequest:
+    """Return the request of a smoke test of what no plan describes: on the hosts that are here.
+
+    *mpi*: that of the environment. In a job its own launcher starts the ranks where *proof* names
+    that of another scheduler.
+    """
+    launcher = proof.launcher
+    if LAUNCHERS[launcher.kind].TRAITS.scheduler not in (None, where.scheduler) and where.scheduler:
+        launcher = own_launcher(mpi.component) or launcher if mpi else launcher
+    request = LaunchRequest(
+        kind=launcher.kind,
+        program=("PROGRAM.py",),
+        ranks=ranks,
+        scheduler=where.scheduler,
+        command=launcher.command,
+        mpi=mpi,
+        transport=TransportOptions(gloo=_by_gloo(proof, launcher)),
+        shape=shape,
+    )
+    return _placed(request, where)
+
+
+def _placed(request: LaunchRequest, where: HostList | None) -> LaunchRequest:
+    """Return the request of a smoke test with the hosts that its launcher is told."""
+    traits, ranks = LAUNCHERS[request.kind].TRAITS, request.ranks
     hosts = where.hosts if where and (traits.asks_scheduler or traits.scheduler) else None
     hosts = hosts if isinstance(hosts, tuple) else None
     return replace(

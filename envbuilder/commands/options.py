@@ -184,6 +184,29 @@ class FindingOptions:
 
 
 @dataclass(frozen=True)
+class ProvingOptions:
+    """Of ``validate``: whether the environment is run, on how many ranks, what is kept of it."""
+
+    run: Annotated[
+        bool,
+        typer.Option(
+            "--run",
+            help="Also import its packages, by its own Python, and start ranks that talk. This "
+            "runs them.",
+        ),
+    ] = False
+    ranks: Annotated[
+        int, typer.Option(metavar="N", min=2, max=4096, help="With --run: so many ranks.")
+    ] = 2
+    evidence: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="With --run: keep scripts, logs and records of the ranks there."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
 class MendOptions:
     """Of ``validate``: whether files are put back."""
 

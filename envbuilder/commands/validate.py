@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from ..documents.for_arch import for_arch
 from ..documents.library import find as find_document
@@ -28,8 +28,11 @@ from ..text import shown
 from .context import Context
 from .entries import entries
 from .inspected import backend_of, components_of, environment_of, rows_of
-from .options import ComparisonOptions
+from .options import ComparisonOptions, ProvingOptions
 from .site_contents import site_search
+
+if TYPE_CHECKING:
+    from .foreign_proofs import ForeignRun
 
 _WORST: tuple[Severity, ...] = ("error", "warning", "info")
 # What is told: of rows that a remedy lifts, or that speak of what is not there, nothing is.
@@ -40,7 +43,7 @@ _WHY_ROW = "it is recorded among the advisories: envbuild advisories show {}"
 
 def list_checks() -> tuple[CheckInfo, ...]:
     """Return every kind of finding."""
-    every = (*checks.table(), *as_asked.table(), imports.IMPORT_FAILED)
+    every = (*checks.table(), *as_asked.table(), imports.IMPORT_FAILED, imports.RANKS_FAILED)
     return tuple(each.model_copy(update={"mends": MENDS.get(each.id)}) for each in every)
 
 
@@ -59,15 +62,17 @@ class Look(NamedTuple):
     root: str | None
     hashes: bool = False
     loaded: bool = False
-    run: bool = False
+    proving: ProvingOptions | None = None
     compared: ComparisonOptions | None = None
     baseline: Path | None = None
 
 
 def look(asked: Look, context: Context) -> Validation:
     """Return what is wrong, with what the baseline accepts of it. Raises as the two below."""
-    name, root, hashes, loaded, run, compared, baseline = asked
-    value = validate(name, root, context, hashes=hashes, loaded=loaded, run=run, compared=compared)
+    name, root, hashes, loaded, proving, compared, baseline = asked
+    value = validate(
+        name, root, context, hashes=hashes, loaded=loaded, proving=proving, compared=compared
+    )
     return accept(value, baseline, context) if baseline else value
 
 
@@ -78,15 +83,15 @@ def validate(
     *,
     hashes: bool = False,
     loaded: bool = False,
-    run: bool = False,
+    proving: ProvingOptions | None = None,
     compared: ComparisonOptions | None = None,
 ) -> Validation:
     """Return what is wrong with an environment; None: the one that is active in this shell.
 
     *name*: a folder, or NAME[/N] of *root*. *hashes*: every file that its packages recorded is
-    hashed. *run*: its packages are imported, by its own Python. *loaded*: the modules that are
-    loaded in this shell belong to it; None is then the Python that the shell runs. *compared*: with
-    which recipe and site. Raises UsageError for what is none.
+    hashed. *proving*: whether its packages are imported and its ranks started. *loaded*: the
+    modules that are loaded in this shell belong to it; None is then the Python that the shell runs.
+    *compared*: with which recipe and site. Raises UsageError for what is none.
     """
     compared = compared or ComparisonOptions()
     there = environment_of(name, root, context, loaded=loaded)
@@ -98,8 +103,11 @@ def validate(
     sure = [_of_row(row, stack, environment) for row in told if row.verdict == "holds"]
     recipe = _recipe(compared.recipe, environment, context) if compared.recipe else None
     asked = [*_as_recipe(recipe, environment, stack, context)] if recipe else []
+    run = proving if proving and proving.run else None
     imported = imports.modules_of(environment, context.knowledge.components) if run else ()
     failed = [*imports.failures(environment, imported)]
+    ranks = _ranks(environment, stack, site, run, context, imports_failed=bool(failed))
+    failed += ranks.findings if ranks else ()
     findings = [*checks.run(environment, hashes=hashes), *sure, *asked, *failed]
     python = environment.interpreter
     return Validation(
@@ -111,6 +119,8 @@ def validate(
         libraries=len(environment.libraries),
         files=sum(len(each.recorded or ()) for each in environment.distributions),
         imported=tuple(shown(each, 400) for each in imported),
+        proofs=ranks.proofs if ranks else (),
+        not_proved=ranks.refused if ranks else None,
         modules=tuple(shown(each.name, 400) for each in environment.modules),
         findings=tuple(sorted(findings, key=_place)),
         change=_change(recipe, environment, stack, site, context) if recipe and asked else None,
@@ -182,6 +192,26 @@ def _as_recipe(
     yield from as_asked.compare(
         as_asked.Comparison(wanted, environment, stack, components, backend_of(environment))
     )
+
+
+def _ranks(
+    environment: Environment,
+    stack: Stack,
+    site: ChosenSite | None,
+    run: ProvingOptions | None,
+    context: Context,
+    *,
+    imports_failed: bool,
+) -> ForeignRun | None:
+    """Return what its ranks prove, where they are to be started."""
+    if run is None:
+        return None
+    # lazy import: launchers and templates, for what is seldom asked
+    from .foreign_proofs import ForeignRun, prove_ranks
+
+    if imports_failed:
+        return ForeignRun(refused="not all of its packages can be imported")
+    return prove_ranks(environment, stack, site, run, context)
 
 
 def _change(

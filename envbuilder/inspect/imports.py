@@ -25,6 +25,16 @@ IMPORT_FAILED = CheckInfo(
     source="https://docs.python.org/3/library/importlib.html",
 )
 
+RANKS_FAILED = CheckInfo(
+    id="run.ranks-failed",
+    severity="error",
+    title="ranks that were started do not talk as they should",
+    why="a program of several ranks hangs, ends, or computes what is wrong",
+    fix="the summary says what failed first; envbuild diagnose reads its log, --evidence DIR "
+    "keeps it",
+    source="https://github.com/horovod/horovod/blob/2626dc87/docs/troubleshooting.rst",
+)
+
 
 def modules_of(environment: Environment, components: Mapping[str, Component]) -> tuple[str, ...]:
     """Return what is worth importing: packages with extension modules, and known components.

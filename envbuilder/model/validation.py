@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from .base import Document, Line
+from .evidence import LaunchRecord, Moment, SmokeResult
 from .mending import Mending
 from .outcome import RowMatch
 from .recipe import Severity
@@ -89,6 +90,18 @@ class RecipeChange(Document):
     commands: tuple[Line, ...] = ()
 
 
+class ForeignProof(Document):
+    """The record of one smoke test of an environment as it was found; kept where the user says."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    path: Line = Field(description="The environment.")
+    execution: Literal["native", "emulated"]
+    time: Moment
+    log: Line | None = Field(description="Where its log lies; None: it was not kept.")
+    request: LaunchRecord
+    result: SmokeResult
+
+
 class Validation(Document):
     """What is known of an environment after it was looked at."""
 
@@ -105,6 +118,12 @@ class Validation(Document):
     )
     imported: tuple[Line, ...] = Field(
         default=(), description="What --run imported, or tried to, each in a process of its own."
+    )
+    proofs: tuple[ForeignProof, ...] = Field(
+        default=(), description="Of the ranks that --run started; a failed one is the last."
+    )
+    not_proved: Line | None = Field(
+        default=None, description="Why --run started no ranks; None: it did, or was not asked to."
     )
     findings: tuple[Finding, ...] = Field(description="The worst first.")
     undecided: tuple[RowMatch, ...] = Field(

@@ -52,11 +52,11 @@ def proofs(
         built = next((each.flags for each in builds if each.component == HOROVOD), None)
         flags = recipe.runtime.flags if built is None else built
         parts = horovod_parts(flags, pins, knowledge)
-        yield from _of_horovod(parts, flags, launcher, api_launcher)
+        yield from of_horovod(parts, flags, launcher, api_launcher)
         return
     if HOROVOD in recipe.runtime.aliases:
         bundled = [each for each in horovod_parts({}, pins, knowledge) if each.bundled]
-        yield from _of_horovod(bundled, {}, launcher, api_launcher)
+        yield from of_horovod(bundled, {}, launcher, api_launcher)
     for component in sorted(components.keys() & knowledge.components.keys()):
         own = knowledge.components[component].collectives
         by = api_launcher(own.proof) if own else None
@@ -70,12 +70,13 @@ def proofs(
             yield Proof(api=own.proof, transport=transport, launcher=by)
 
 
-def _of_horovod(
+def of_horovod(
     parts: Sequence[HorovodPart],
     flags: Mapping[str, str],
     launcher: Launcher,
     api_launcher: ApiLauncher,
 ) -> Iterator[Proof]:
+    """Yield the smoke tests of a Horovod with these parts, built with these flags."""
     for part in parts:
         if part.proof is None:
             continue

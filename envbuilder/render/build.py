@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from .. import data
@@ -87,6 +88,30 @@ def render_smoke(
         words=(*start.words, *program, *arguments),
     )
     return {"environment.sh": _environment(lock, places, prefix), "smoke.sh": smoke}
+
+
+def render_foreign_smoke(
+    prefix: Path, start: StartCommand, proof: Proof, *, mpi_outside: bool
+) -> str:
+    """Return the script of a smoke test of an environment that was not built by envbuild.
+
+    It runs in the shell as that is, with the environment first on PATH. *mpi_outside*: its MPI does
+    not lie in it, so that its compiler wrapper is asked where it does.
+    """
+    program = (str(prefix / "bin" / "python"), Quoted('"$HERE/target_tools"'), "smoke")
+    arguments = ("--api", proof.api, "--transport", proof.transport, Quoted('"$@"'))
+    return render(
+        "bash/smoke-foreign.sh.j2",
+        prefix=str(prefix),
+        ranks=str(start.ranks),
+        wrappers=[_BESIDE_LAUNCHER] if mpi_outside else [],
+        as_root=[
+            edit_line("bash", Edit(kind="set", name=name, value="1"), prefix)
+            for name in start.root_variables
+        ],
+        settings=[Quoted(line) for line in start.settings],
+        words=(*start.words, *program, *arguments),
+    )
 
 
 # The compiler wrapper beside the launcher that the loaded modules bring.

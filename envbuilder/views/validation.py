@@ -6,7 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..model.outcome import RowMatch
-from ..model.validation import CheckInfo, Finding, PackageStep, RecipeChange, Validation
+from ..model.validation import (
+    CheckInfo,
+    Finding,
+    ForeignProof,
+    PackageStep,
+    RecipeChange,
+    Validation,
+)
 from ..text import counted, filled
 from .layout import joined
 from .mending import mending
@@ -30,6 +37,10 @@ def validation(value: Validation, *, everything: bool = False) -> Iterator[str]:
     yield "  " + ", ".join(sizes)
     if value.imported:
         yield from filled("  imports tried: ", ", ".join(value.imported), 4)
+    for proof in value.proofs:
+        yield from filled("  ranks: ", _ranks(proof), 4)
+    if value.not_proved:
+        yield from filled("  no ranks were started: ", value.not_proved, 4)
     if value.modules:
         yield from filled("  modules: ", ", ".join(value.modules))
     by_kind: dict[str, list[Finding]] = {}
@@ -64,6 +75,14 @@ def _kind(those: Sequence[Finding], everything: bool) -> Iterator[str]:
     yield from filled("         why: ", first.why, 14)
     if alike:
         yield from filled("         fix: ", first.fix, 14)
+
+
+def _ranks(each: ForeignProof) -> str:
+    result = each.result
+    said = f"{result.ranks} talk through {result.api} over {result.transport}: {result.verdict}"
+    kept = f"; kept: {each.log}" if each.log else ""
+    by = f", {result.mpi}" if result.mpi else ""
+    return f"{said} ({result.tier}{by}){kept}"
 
 
 def _change(value: RecipeChange) -> Iterator[str]:

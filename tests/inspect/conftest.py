@@ -13,6 +13,7 @@ import zoo
 from zoo import Validate
 
 from envbuilder.commands.context import Context
+from envbuilder.commands.options import ProvingOptions
 from envbuilder.commands.validate import validate
 from envbuilder.model.validation import Validation
 from envbuilder.report import Report
@@ -67,7 +68,7 @@ def check(context: Context) -> Validate:
             outside,
             hashes=hashes,
             loaded=loaded,
-            run=run,
+            proving=ProvingOptions(run=run),
         )
         assert used_by_others or look(made.prefix) == before
         return value

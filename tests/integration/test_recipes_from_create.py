@@ -14,6 +14,8 @@ from conda_tools import make_channel
 from integration_tools import COMMAND, SMALL_BYTES, Done, Envbuild, run
 from module_tools import AS_ROOT, in_lmod, lmod_init, make_cluster, path_without_mpi
 
+from envbuilder.target_tools.manifest import look
+
 # What create puts into every environment: see docs/validating.md.
 BUNDLED = {"pip", "distributed-dl-training"}
 # Older than what a recipe without versions would take, and one that no knowledge is kept about.
@@ -100,6 +102,16 @@ def test_a_virtualenv(envbuild: Envbuild, tmp_path: Path) -> None:
     assert recipe_of(envbuild("recipes", "from", new).out) == before
     said = [findings(envbuild("validate", each, "--json")) for each in (old, new)]
     assert said == [[], []]
+    # The ranks of the one that nobody proved talk as well, and nothing is written into it.
+    before = look(old)
+    ran = envbuild("validate", old, "--run", "--evidence", tmp_path / "kept", "--json")
+    assert findings(ran) == []
+    (proof,) = json.loads(ran.out)["proofs"]
+    assert (proof["result"]["verdict"], proof["result"]["tier"]) == ("passed", "several ranks")
+    assert proof["result"]["api"] == "mpi4py"
+    assert f"{old}/lib/libmpi" in json.dumps(proof["result"]["libraries"])
+    assert json.loads((tmp_path / "kept" / "0001" / "evidence.json").read_text()) == proof
+    assert look(old) == before
 
 
 @pytest.mark.long

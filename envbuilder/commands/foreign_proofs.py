@@ -1,0 +1,255 @@
+"""``validate --run``: the ranks of an environment that others built are started, and judged.
+
+The smoke tests are those of ``create``, with the same launch line and the same judge. Nothing is
+written into the environment: scripts, logs and records lie in a folder of the user's choice, or are
+gone when the verdict is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import process
+from ..documents.site_choice import ChosenSite
+from ..errors import UsageError
+from ..host import ask
+from ..host.mpi import COMPONENTS, identify
+from ..inspect.checks.mpi import first_launcher, loaded_mpis
+from ..inspect.checks.protocol import Violation, seen, told
+from ..inspect.facts import Environment
+from ..inspect.horovod import horovod_build
+from ..inspect.imports import RANKS_FAILED
+from ..inspect.stack import Stack
+from ..launchers import api_launcher, own_launcher, site_shape
+from ..model.base import canonical_json
+from ..model.horovod import HOROVOD
+from ..model.knowledge import Knowledge
+from ..model.launch import LaunchRequest, Mpi, Shape
+from ..model.plan import Proof
+from ..model.site import Launcher
+from ..model.validation import Finding, ForeignProof
+from ..planning.proofs import of_horovod
+from ..render.build import render_foreign_smoke
+from ..resolve.implied_requirements import BUNDLED
+from ..target_tools.files import is_below, write_atomically
+from ..target_tools.proving.evidence import RECORD, TOOLS, next_run, write_run
+from ..target_tools.proving.runner import LOG, SmokeRequest, run_smoke
+from ..text import LONG, shown
+from .context import Context
+from .hosts import find_smoke_hosts
+from .launch_requests import foreign_request, record, start_command
+from .options import ProvingOptions
+
+# Seconds for one smoke test, as recipes have it; and its largest message, in bytes.
+_TIMEOUT = 120.0
+_MAX_BYTES = 1024 * 1024
+# Seconds for a launcher to say its release.
+_PATIENCE = 20.0
+
+
+@dataclass(frozen=True)
+class ForeignRun:
+    """What the ranks proved; ``refused``: why none were started."""
+
+    proofs: tuple[ForeignProof, ...] = ()
+    refused: str | None = None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The smoke test that failed."""
+        return tuple(map(_finding, self.proofs[-1:])) if self.failed else ()
+
+    @property
+    def failed(self) -> bool:
+        return any(each.result.verdict != "passed" for each in self.proofs)
+
+
+def _finding(each: ForeignProof) -> Finding:
+    result = each.result
+    lines = result.failure_lines()
+    first = shown(lines[0].removeprefix("- "), 2 * LONG) if lines else "it says nothing"
+    over = f"{result.api} over {result.transport or 'anything'}"
+    place = seen(each.log or each.path, "launch", result.launch)
+    return told(RANKS_FAILED, Violation(f"{result.ranks} ranks of {over}: {first}", (place,)))
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """An environment with the MPI that its modules load, and what starts its ranks."""
+
+    environment: Environment
+    stack: Stack
+    mpi: Mpi | None
+    outside: bool
+    launcher: Launcher | None
+
+
+def prove_ranks(
+    environment: Environment,
+    stack: Stack,
+    site: ChosenSite | None,
+    options: ProvingOptions,
+    context: Context,
+) -> ForeignRun:
+    """Start the ranks of every smoke test that an environment can pass, until one fails.
+
+    *site*: whose launcher starts them; None: the MPI's own. Raises UsageError for a folder of
+    evidence that lies in the environment.
+    """
+    kept = context.path(options.evidence) if options.evidence else None
+    prefix = environment.prefix
+    if kept and is_below(os.path.realpath(kept), os.path.realpath(prefix)):
+        raise UsageError(
+            f"--evidence {shown(str(options.evidence))} lies in the environment, which stays as it "
+            "is",
+            "name a folder outside of it",
+        )
+    subject = _subject(environment, stack, site)
+    proofs = [*_proofs(subject, context.knowledge)]
+    if not environment.native or not proofs:
+        return ForeignRun(refused=_why_none(subject))
+    try:
+        starts = [(each, _request(subject, each, site, options.ranks, context)) for each in proofs]
+        for _, request in starts:
+            start_command(request)
+    except UsageError as error:
+        return ForeignRun(refused=shown(str(error), LONG))
+    done = []
+    for proof, request in starts:
+        done.append(_prove(subject, proof, request, kept, context))
+        if done[-1].result.verdict != "passed":
+            break
+    return ForeignRun(tuple(done))
+
+
+def _subject(environment: Environment, stack: Stack, site: ChosenSite | None) -> _Subject:
+    found = [one for those in loaded_mpis(environment).values() for one in those]
+    mpi, outside, launcher = None, False, None
+    for each in found[:1]:
+        component = COMPONENTS.get(each.mpi.name)
+        if component:
+            known = stack.versions.get(component) or each.mpi.version
+            mpi = Mpi(component, known or _said_by_launcher(environment) or "unknown")
+            outside = not is_below(each.real, os.path.realpath(environment.prefix))
+            launcher = own_launcher(component)
+    if site and site.site.launcher and mpi:
+        launcher = site.site.launcher
+    return _Subject(environment, stack, mpi, outside, launcher)
+
+
+def _said_by_launcher(environment: Environment) -> str | None:
+    """Return the release that mpiexec says, where no file beside the library does."""
+    launcher = first_launcher(environment)
+    if launcher is None:
+        return None
+    said = ask((launcher.path, "--version"), environment.environ, patience=_PATIENCE)
+    return identify(Path(launcher.path).name, said.stdout)[1]
+
+
+def _why_none(subject: _Subject) -> str:
+    environment = subject.environment
+    if not environment.native:
+        return "this machine does not run its Python"
+    if "numpy" not in environment.found:
+        return "the ranks compute with numpy, which is not there"
+    if subject.mpi is None:
+        return "no module of it loads an MPI"
+    if subject.launcher is None:
+        return f"no launcher of {subject.mpi.component} is known"
+    return f"there is nothing to talk through: none of mpi4py, {HOROVOD}, {BUNDLED}"
+
+
+def _proofs(subject: _Subject, knowledge: Knowledge) -> Iterator[Proof]:
+    """Yield what the environment can be asked to prove, with what is there in it."""
+    found = subject.environment.found
+    if "numpy" not in found:
+        return
+    if subject.launcher:
+        if BUNDLED in found and "mpi4py" in found:
+            yield Proof(api="numpy", transport="mpi", launcher=subject.launcher)
+        elif "mpi4py" in found:
+            yield Proof(api="mpi4py", transport="mpi", launcher=subject.launcher)
+    if HOROVOD in found:
+        yield from _of_horovod(subject, knowledge)
+        return
+    for name in sorted(subject.stack.versions.keys() & knowledge.components.keys()):
+        own = knowledge.components[name].collectives
+        by = api_launcher(own.proof) if own else None
+        if own and by:
+            yield Proof(api=own.proof, transport="gloo", launcher=by)
+
+
+def _of_horovod(subject: _Subject, knowledge: Knowledge) -> Iterator[Proof]:
+    folder, _ = subject.environment.found[HOROVOD]
+    built = horovod_build(subject.environment, folder)
+    flags = dict(subject.stack.flags or (built.flags if built else {}))
+    if subject.launcher is None:
+        flags["HOROVOD_WITHOUT_MPI"] = "1"
+    parts = [
+        part
+        for component, part in knowledge.horovod_parts().items()
+        if component in subject.stack.versions and flags.get(f"HOROVOD_WITHOUT_{part.flag}") != "1"
+    ]
+    # Where no MPI is compiled in, none starts the ranks, and nothing is done with the launcher.
+    launcher = subject.launcher or Launcher(kind="custom", command=("none",))
+    yield from of_horovod(parts, flags, launcher, api_launcher)
+
+
+def _request(
+    subject: _Subject, proof: Proof, site: ChosenSite | None, ranks: int, context: Context
+) -> LaunchRequest:
+    shape = site_shape(site.site, site.partition) if site else Shape()
+    where = find_smoke_hosts(None, context)
+    return foreign_request(proof, subject.mpi, shape, ranks, where)
+
+
+def _prove(
+    subject: _Subject,
+    proof: Proof,
+    request: LaunchRequest,
+    kept: Path | None,
+    context: Context,
+) -> ForeignProof:
+    environment, ranks = subject.environment, request.ranks
+    start = start_command(request)
+    script = render_foreign_smoke(environment.prefix, start, proof, mpi_outside=subject.outside)
+    over = f"{proof.api} over {proof.transport}"
+    with contextlib.ExitStack() as stack:
+        above = kept or Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="envbuild-run-"))
+        )
+        stack.enter_context(context.reporter.working(f"{ranks} ranks of {over}"))
+        run = next_run(above)
+        write_run(run, {"smoke.sh": script})
+        said = run_smoke(
+            SmokeRequest(
+                command=("bash", "smoke.sh"),
+                folder=run,
+                ranks=ranks,
+                timeout=_TIMEOUT,
+                max_bytes=_MAX_BYTES,
+                prefix=environment.prefix,
+                env=dict(environment.environ),
+                launch=(*start.words, "python", TOOLS.name, "smoke"),
+                api=proof.api,
+                transport=proof.transport,
+                mpi_from=("wrapper" if subject.outside else "prefix") if subject.mpi else None,
+            ),
+            process.start,
+        )
+        value = ForeignProof.model_validate(
+            {
+                "path": shown(str(environment.prefix), 400),
+                "time": context.clock().strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "log": shown(str(run / LOG), 400) if kept else None,
+                "request": record(request).plain(),
+                **said,
+            }
+        )
+        write_atomically(run / RECORD, canonical_json(value.plain()))
+    return value

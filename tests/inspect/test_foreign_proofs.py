@@ -1,0 +1,106 @@
+"""--run: whether ranks can be started of what others built, and what comes of one that fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zoo
+from test_validate import run
+from ways import mpis
+from zoo import Made
+
+from envbuilder.commands import foreign_proofs
+from envbuilder.target_tools.manifest import look
+from envbuilder.target_tools.proving.runner import SmokeRequest
+
+FAILED: dict[str, Any] = {
+    "execution": "native",
+    "result": {
+        "tier": "one rank",
+        "verdict": "failed",
+        "reasons": ["each rank is rank 0 of 1"],
+        "seconds": 1.0,
+        "ranks": 3,
+        "launch": "mpiexec -n 3 python target_tools smoke",
+        "api": "mpi4py",
+        "transport": "mpi",
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the metadata of these tests names is not there to be imported."""
+    monkeypatch.setattr("envbuilder.inspect.imports.modules_of", lambda *_: ())
+
+
+@pytest.fixture
+def parallel(made: Made, need: Callable[[str], str]) -> Made:
+    """Return an environment whose mpi4py loads an Open MPI from outside."""
+    need("gcc")
+    made.install("numpy", "2.2.1")
+    made.install("mpi4py", "4.1.0")
+    library = mpis(made)[0]
+    zoo.module_with(made, "mpi4py/MPI", library)
+    made.write(library.parent / "pkgconfig" / "ompi.pc", "Name: Open MPI\nVersion: 4.1.4\n")
+    return made
+
+
+def validated(made: Made, *words: str) -> dict[str, Any]:
+    done = run(str(made.prefix), "--run", *words, "--json")
+    assert done.exit_code in (0, 4), done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def test_why_none_are_started(made: Made) -> None:
+    value = validated(made)
+    assert value["not-proved"] == "the ranks compute with numpy, which is not there"
+    made.install("numpy", "2.2.1")
+    assert validated(made)["not-proved"] == "no module of it loads an MPI"
+    assert "no ranks were started: no module" in run(str(made.prefix), "--run").stdout
+
+
+def test_a_failed_one_is_a_finding_with_what_was_asked(
+    parallel: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[SmokeRequest] = []
+
+    def started(request: SmokeRequest, _start: object) -> dict[str, Any]:
+        asked.append(request)
+        return FAILED
+
+    monkeypatch.setattr(foreign_proofs, "run_smoke", started)
+    before = look(parallel.prefix)
+    value = validated(parallel, "--ranks", "3", "--evidence", str(tmp_path / "kept"))
+    assert look(parallel.prefix) == before
+    (request,) = asked
+    assert (request.api, request.transport, request.ranks) == ("mpi4py", "mpi", 3)
+    assert request.launch[:1] == ("mpiexec",)
+    # What the MPI outside is, its compiler wrapper is asked where the ranks start.
+    assert request.mpi_from == "wrapper"
+    script = (request.folder / "smoke.sh").read_text()
+    assert f"prefix={parallel.prefix}\n" in script
+    assert "mpicxx" in script
+    (found,) = (each for each in value["findings"] if each["id"] == "run.ranks-failed")
+    assert found["summary"] == "3 ranks of mpi4py over mpi: each rank is rank 0 of 1"
+    record = json.loads((tmp_path / "kept" / "0001" / "evidence.json").read_text())
+    assert record == value["proofs"][0]
+    assert (record["request"]["launcher"], record["request"]["mpi"]) == ("openmpi", "openmpi@4.1.4")
+
+
+def test_a_launcher_that_nobody_can_ask(parallel: Made) -> None:
+    """Its options differ from release to release."""
+    (parallel.prefix.parent / "ompi" / "pkgconfig" / "ompi.pc").unlink()
+    assert "which Open MPI it is must be known" in validated(parallel)["not-proved"]
+
+
+def test_evidence_in_the_environment_is_refused(parallel: Made) -> None:
+    inside = parallel.prefix / "proofs"
+    done = run(str(parallel.prefix), "--run", "--evidence", str(inside))
+    assert done.exit_code == 2
+    assert "lies in the environment" in done.stderr
+    assert not inside.exists()
