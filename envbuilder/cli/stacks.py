@@ -106,6 +106,14 @@ def image(
             "Else a Debian as the site states it.",
         ),
     ] = None,
+    bind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DIR[:DIR]",
+            help="A folder of the site's modules, which the image binds in and does not hold: it "
+            "is then planned for --site. May be repeated.",
+        ),
+    ] = None,
     kind: Annotated[
         ImageKind,
         typer.Option("--format", help="A file, OCI's layout, or what Apptainer runs."),
@@ -126,7 +134,13 @@ def image(
     from ..views import building as views
 
     options = CreateOptions(
-        choice, target="image", base=base, format=kind.value, output=output, locked=locked
+        choice,
+        target="image",
+        base=base,
+        binds=tuple(bind or ()),
+        format=kind.value,
+        output=output,
+        locked=locked,
     )
     done = run(options, session.context)
     session.report.show(done, views.made(done))

@@ -16,6 +16,7 @@ from .channels import Reading
 from .context import Context
 from .emulate import OFFER, can_emulate
 from .image_base import named_base
+from .image_binds import bound_inputs, parse_binds
 from .load import PlanInputs, load
 from .lock import check_derived, named_lock
 from .options import CreateOptions
@@ -30,15 +31,20 @@ def create(options: CreateOptions, context: Context) -> CreateResult | BundleRes
     before is as it was.
     """
     reading: Reading = "to lock anew" if options.relock else "to lock"
-    base = named_base(options.base, options.choice, context)
-    plan_inputs = load(options.choice, context, reading, base)
+    binds = parse_binds(options.binds, context)
+    base = named_base(options.base, options.choice, context, bound=bool(binds))
+    if binds:
+        plan_inputs = bound_inputs(load(options.choice, context, reading), base)
+    else:
+        plan_inputs = load(options.choice, context, reading, base)
     name = options.target or default_target(plan_inputs.arch, platform.machine())
     check_choice("target", name, TARGETS)
     _check_arch(name, plan_inputs.arch)
     _check_tier(options.require_tier, name, plan_inputs, context)
     _check_shared(options, name)
     given = _given_lock(options, plan_inputs, context)
-    return TARGETS[name].make(CreateStages(options, plan_inputs, context, given, base))
+    stages = CreateStages(options, plan_inputs, context, given, base, binds)
+    return TARGETS[name].make(stages)
 
 
 def _check_shared(options: CreateOptions, target: str) -> None:

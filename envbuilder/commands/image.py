@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import BuildError, UsageError
 from ..host import Host
 from ..images import OciConfig, arch_of, check_layer, find_builder, pack_layout
-from ..model.base_image import BaseImage
+from ..model.base_image import BaseImage, Bind
 from ..model.evidence import Evidence, newest_passed, telling
 from ..model.outcome import ImageResult
 from ..model.places import ImageFormat
@@ -28,6 +28,7 @@ from ..target_tools.root.layout import MANIFEST, Home
 from .context import Context
 from .emulate import system_of
 from .image_base import base_name
+from .launch_requests import facts_of
 from .load import PlanInputs
 
 _BUILD = Step(id="image", title="build and prove in the base")
@@ -40,17 +41,26 @@ _ENDINGS: Mapping[ImageFormat, str] = {"sif": ".sif", "oci": ".oci", "sandbox": 
 
 @dataclass(frozen=True)
 class ImageRequest:
-    """What an image is made of, and how. *base*: None for the Debian that the site states."""
+    """What an image is made of, and how. *base*: None for the Debian that the site states.
+
+    *binds*: the folders of the site's modules, which the image does not hold.
+    """
 
     lock: Lock
     base: BaseImage | None
     plan_inputs: PlanInputs
     format: ImageFormat
     output: Path
+    binds: tuple[Bind, ...] = ()
 
     @property
     def name(self) -> str:
         return f"{self.lock.plan.recipe}-{self.lock.id()}-{self.lock.plan.arch}"
+
+    @property
+    def base_name(self) -> str:
+        """What the system in it is, for people."""
+        return base_name(self.base, self.plan_inputs)
 
     @property
     def image(self) -> Path:
@@ -67,15 +77,13 @@ class ImageRequest:
         return self.output / f"{self.name}.log"
 
 
-def image_definition(lock: Lock, plan_inputs: PlanInputs) -> str:
-    """Return the definition file of an image on a base, which is the site of the plan."""
-    return render_bundle_definition(lock, base_name(plan_inputs))
+def write_definition(lock: Lock, base: str, folder: Path, binds: Sequence[Bind] = ()) -> Path:
+    """Write what is built from into the folder that holds the bundle, and BASE or a link to it.
 
-
-def write_definition(lock: Lock, plan_inputs: PlanInputs, folder: Path) -> Path:
-    """Write what is built from into the folder that holds the bundle, and BASE or a link to it."""
+    *base*: what its system is, for people.
+    """
     file = folder / definition_file(lock)
-    file.write_text(image_definition(lock, plan_inputs), encoding="utf-8")
+    file.write_text(render_bundle_definition(lock, base, binds), encoding="utf-8")
     return file
 
 
@@ -92,9 +100,11 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
     Raises MissingToolError, BuildError or SmokeError; then there is no image, only a log.
     """
     lock, scratch = request.lock, bundle.parent
-    builder = find_builder(Host(context.environ))
+    gpus = facts_of(lock.plan, request.plan_inputs).gpus
+    found = find_builder(Host(context.environ))
+    builder = replace(found, binds=request.binds, gpus=gpus)
     base = request.base.folder if request.base else system_of(request.plan_inputs, context)
-    definition = write_definition(lock, request.plan_inputs, scratch)
+    definition = write_definition(lock, request.base_name, scratch, request.binds)
     (scratch / BASE).symlink_to(base.resolve())
     request.log.unlink(missing_ok=True)
     root, packed = scratch / "root", scratch / request.image.name
@@ -124,7 +134,9 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
         environment=lock.plan.recipe,
         id=lock.id(),
         lock_sha256=lock.sha256(),
-        base=base_name(request.plan_inputs),
+        base=request.base_name,
+        binds=tuple(map(str, request.binds)),
+        gpus=gpus,
         arch=lock.plan.arch,
         format=request.format,
         image=str(request.image),
@@ -171,7 +183,7 @@ def _oci_config(request: ImageRequest) -> OciConfig:
         arch=lock.plan.arch,
         tag=lock.id(),
         environment=tuple(f"{name}={value}" for name, value in sorted(values.items())),
-        labels=dict(labels(lock, base_name(request.plan_inputs))),
+        labels=dict(labels(lock, request.base_name, request.binds)),
     )
 
 

@@ -30,20 +30,24 @@ from .options import PlanOptions
 from .site_contents import site_search
 
 
-def named_base(named: str | None, choice: PlanOptions, context: Context) -> BaseImage | None:
+def named_base(
+    named: str | None, choice: PlanOptions, context: Context, *, bound: bool = False
+) -> BaseImage | None:
     """Return what ``--base`` holds, fetched where it is not here; None where none is named.
 
-    ``--site`` then says whose copies of registries are asked, and nothing else. Raises UsageError
-    for a base that no image can begin with, BuildError for one that cannot be fetched.
+    ``--site`` then says whose copies of registries are asked, and nothing else, unless modules of
+    the site are *bound*. Raises UsageError for a base that no image can begin with, BuildError for
+    one that cannot be fetched.
     """
     if named is None:
         return None
     found = parse_base(named, context.cwd)
     fetched = isinstance(found, RegistryImage)
-    if choice.partition or (choice.site and not fetched):
+    if not bound and (choice.partition or (choice.site and not fetched)):
         raise UsageError(
             "--base says what the image holds, and --site would too: take one of them",
             "--site names one that states a Debian (debian:), which the image then begins with",
+            "--bind has the image take the site's modules, and begin with the base",
         )
     known = (context.knowledge.components, bases().programs, bases().nvidia_packages)
     if isinstance(found, Path):
@@ -78,8 +82,8 @@ def check_image(base: BaseImage | None, plan_inputs: PlanInputs, context: Contex
     check_runs_here(plan_inputs, context)
 
 
-def base_name(plan_inputs: PlanInputs) -> str:
+def base_name(base: BaseImage | None, plan_inputs: PlanInputs) -> str:
     """Return what the system of a base is, for people."""
-    site = plan_inputs.site
+    site = base.site if base else plan_inputs.site
     # The Debian that stands for a site's machines, which may have another system.
     return f"debian {site.debian.suite}" if site.debian else site.facts.os or site.name

@@ -245,6 +245,7 @@ class CreateOptions:
     output: Path | None = None
     require_tier: str | None = None
     base: str | None = None
+    binds: tuple[str, ...] = ()
     format: ImageFormat = "sif"
 
 

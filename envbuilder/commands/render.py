@@ -17,7 +17,7 @@ from ..model.base_image import BUNDLE_FOLDER, BaseImage
 from ..model.entries import check_choice
 from ..model.places import Places
 from ..model.plan import Lock, Plan
-from ..render.bundle_image import BASE
+from ..render.bundle_image import BASE, render_bundle_definition
 from ..render.container import render_image
 from ..render.image import make_image
 from ..render.subject import Renderable, Subject, UnlockedPlan
@@ -26,8 +26,8 @@ from ..root.environments import places_of
 from ..schedulers import SCHEDULERS
 from ..target_tools.root.layout import Home
 from .context import Context
-from .image import image_definition, write_definition
-from .image_base import named_base
+from .image import write_definition
+from .image_base import base_name, named_base
 from .launch_requests import facts_of, script_start
 from .load import PlanInputs, load
 from .lock import named_lock, new_lock
@@ -112,7 +112,7 @@ def _one(name: str, options: RenderOptions, context: Context) -> RenderResult:
                 "the definition file of an image on a base names the hashes of its lock",
                 f"--locked FILE has them; --as {IMAGE} makes a lock",
             )
-        text = image_definition(lock, plan_inputs)
+        text = render_bundle_definition(lock, base_name(base, plan_inputs))
     else:
         text = forms()[form].render(subject)
     if options.output is None:
@@ -174,7 +174,7 @@ def _image_on_base(
     with tempfile.TemporaryDirectory(prefix=".envbuild-", dir=folder) as downloads:
         lock = stages.lock(Path(downloads))
         bundle.write(lock, folder / BUNDLE_FOLDER, stages, Path(downloads))
-    write_definition(lock, plan_inputs, folder)
+    write_definition(lock, base_name(base, plan_inputs), folder)
     if base:
         (folder / BASE).symlink_to(base.folder.resolve())
     else:

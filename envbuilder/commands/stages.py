@@ -16,7 +16,7 @@ from ..build import build, hand_over, prepare
 from ..channels.pack import pack_prefix
 from ..errors import BuildError, SmokeError, UsageError
 from ..model.backend import Script
-from ..model.base_image import BaseImage
+from ..model.base_image import BaseImage, Bind
 from ..model.evidence import TIERS, Evidence, newest_passed, telling
 from ..model.outcome import CreateResult, ImageResult
 from ..model.places import Dialect, Places
@@ -36,6 +36,7 @@ from .context import Context
 from .emulate import can_emulate, emulated_system, install_emulated
 from .image import ImageRequest, build_image, check_places
 from .image_base import check_image
+from .image_binds import check_binds
 from .launch_requests import LaunchFacts, example, facts_of, script_start
 from .load import PlanInputs
 from .lock import obtain_lock
@@ -68,7 +69,8 @@ def _check_machine(options: CreateOptions, plan_inputs: PlanInputs) -> None:
 
 @dataclass(frozen=True)
 class CreateStages:
-    """See ``targets.Stages``. ``given``: the lock of ``--locked``. ``base``: of an image.
+    """See ``targets.Stages``. ``given``: the lock of ``--locked``. ``base`` and ``binds``:
+    of an image.
 
     One class with many methods: each hands one recipe, site and root to a stage, and a target calls
     those that it needs.
@@ -79,6 +81,7 @@ class CreateStages:
     context: Context
     given: Lock | None
     base: BaseImage | None = None
+    binds: tuple[Bind, ...] = ()
 
     @property
     def planned(self) -> Plan:
@@ -177,12 +180,17 @@ class CreateStages:
         return version.number
 
     def check_image(self, lock: Lock | None = None) -> None:
+        if self.binds:
+            base = self.base.folder if self.base else None
+            check_binds(self.planned.modules, self.binds, base)
         check_image(self.base, self.plan_inputs, self.context)
         if lock:
             check_places(self._image(lock))
 
     def _image(self, lock: Lock) -> ImageRequest:
-        return ImageRequest(lock, self.base, self.plan_inputs, self.options.format, self.output)
+        return ImageRequest(
+            lock, self.base, self.plan_inputs, self.options.format, self.output, self.binds
+        )
 
     def build_image(self, lock: Lock, bundle: Path) -> ImageResult:
         return build_image(self._image(lock), bundle, self.context)

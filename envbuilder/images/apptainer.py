@@ -16,6 +16,7 @@ from pathlib import Path
 from .. import process
 from ..errors import BuildError, EnvbuildError, MissingToolError, SmokeError, UsageError
 from ..host import Host
+from ..model.base_image import Bind
 from ..model.progress import Listener
 from ..text import last_lines
 
@@ -32,10 +33,16 @@ _ERRORS: Mapping[int, type[EnvbuildError]] = {6: SmokeError}
 
 @dataclass(frozen=True)
 class Builder:
-    """A program that builds images; *environ* is what it and what it starts see."""
+    """A program that builds images; *environ* is what it and what it starts see.
+
+    *binds*: what the images take from the machine, as they are built and tested; *gpus*: with them
+    its NVIDIA GPUs, and the libraries of their driver.
+    """
 
     program: str
     environ: Mapping[str, str]
+    binds: tuple[Bind, ...] = ()
+    gpus: bool = False
 
     def build_root(self, definition: Path, root: Path, log: Path, listener: Listener) -> None:
         """Run a definition file's sections; the new folder *root* holds what came of it.
@@ -43,7 +50,8 @@ class Builder:
         Raises BuildError, or SmokeError where the ranks of its environment did not prove that they
         can talk; the log says all.
         """
-        words = ["--sandbox", "--notest", *self._rights(), str(root), definition.name]
+        own = [*self._rights(), *self._of_machine()]
+        words = ["--sandbox", "--notest", *own, str(root), definition.name]
         self._run("build", words, log, definition.parent, listener)
 
     def unpack(self, layout: Path, root: Path, log: Path) -> None:
@@ -62,7 +70,12 @@ class Builder:
 
     def test(self, image: Path, log: Path, listener: Listener) -> None:
         """Run the test that an image holds. Raises SmokeError."""
-        self._run("test", [str(image)], log, image.parent, listener, SmokeError)
+        words = [*self._of_machine(), str(image)]
+        self._run("test", words, log, image.parent, listener, SmokeError)
+
+    def _of_machine(self) -> list[str]:
+        binds = [word for each in self.binds for word in ("--bind", str(each))]
+        return [*binds, *(["--nv"] if self.gpus else [])]
 
     def _rights(self) -> list[str]:
         """Return what a user says to be root in a namespace of their own.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from .base import Document, Line
@@ -22,6 +22,21 @@ class VendorPackage(Document):
     """Pattern of its name."""
     locator: AbsolutePath
     home: AbsolutePath
+
+
+class Bind(NamedTuple):
+    """A folder of the machine that an image does not hold, and has while it runs.
+
+    ``target``: where in the image, an absolute path.
+    """
+
+    source: Path
+    target: PurePosixPath
+
+    def __str__(self) -> str:
+        """As Apptainer's --bind takes it."""
+        same = str(self.source) == str(self.target)
+        return str(self.target) if same else f"{self.source}:{self.target}"
 
 
 class BaseSource(NamedTuple):

@@ -72,6 +72,10 @@ class ImageResult(Document):
     image: Line = Field(description="Its file, or of a sandbox its folder.")
     bytes: int = Field(description="Size of its files in bytes.")
     beside: Line = Field(description="Folder of its lock, manifest and records.")
+    binds: tuple[Line, ...] = Field(
+        default=(), description="Folders that it takes from the machine, as --bind has them."
+    )
+    gpus: bool = Field(default=False, description="Whether it was proved on the machine's GPUs.")
     evidence: Evidence = Field(description="What was proved of the recipe's own runtime.")
     proofs: tuple[Evidence, ...]
 

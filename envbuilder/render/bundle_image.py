@@ -6,9 +6,9 @@ any other, with lock, manifest and records.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ..model.base_image import BUNDLE_FOLDER
+from ..model.base_image import BUNDLE_FOLDER, Bind
 from ..model.plan import Lock
 from ..model.proofs import mpi_from, proofs_of
 from ..target_tools.root.layout import Home
@@ -18,6 +18,11 @@ from .templates import render
 
 # Beside the definition file, the folder of the base or a link to it: its path may hold anything.
 BASE = "base"
+# Words of bash that run others in the environment of the build folder that they come after.
+_IN_MODULES = (
+    'set -euo pipefail; source "$0/environment.sh"; load_modules; enter_environment; '
+    'set +euo pipefail; exec "$@"'
+)
 BUNDLE = FOLDER.with_name("envbuild.bundle")
 
 
@@ -25,10 +30,11 @@ def definition_file(lock: Lock) -> str:
     return f"{lock.plan.recipe}.def"
 
 
-def render_bundle_definition(lock: Lock, base_name: str) -> str:
+def render_bundle_definition(lock: Lock, base_name: str, binds: Sequence[Bind] = ()) -> str:
     """Return the definition file, for a folder that holds BASE and ``bundle``.
 
-    *base_name*: what the system in BASE is, for people.
+    *base_name*: what the system in BASE is, for people. *binds*: what it takes from the machine as
+    it is built and started.
     """
     plan, identity = lock.plan, lock.id()
     told = help_lines(lock, base_name, cuda=any(pin.component == "cuda" for pin in plan.pins))
@@ -41,7 +47,9 @@ def render_bundle_definition(lock: Lock, base_name: str) -> str:
         # Indented: no line of the text is the header of a section or of a further stage.
         help=[Quoted(f"    {line(each)}" if each else "") for each in told],
         # A label's value ends with its line and is not quoted.
-        labels=[(comment(key), line(value)) for key, value in labels(lock, base_name)],
+        labels=[(comment(key), line(value)) for key, value in labels(lock, base_name, binds)],
+        binds=[str(each.target) for each in binds],
+        in_modules=_IN_MODULES,
         root=str(FOLDER),
         source=BUNDLE_FOLDER,
         bundle=str(BUNDLE),

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import UsageError
+from ..model.base_image import Bind
 from ..model.places import Places
 from ..model.plan import Lock, Plan
 from ..model.proofs import mpi_from, proofs_of
@@ -126,7 +127,7 @@ def _proof(plan: Plan) -> Iterator[str]:
         yield from ("--mpi-from", where)
 
 
-def labels(lock: Renderable, base: str) -> Iterator[tuple[str, str]]:
+def labels(lock: Renderable, base: str, binds: Sequence[Bind] = ()) -> Iterator[tuple[str, str]]:
     plan = lock.plan
     yield "org.opencontainers.image.title", plan.recipe
     yield "org.opencontainers.image.description", plan.summary
@@ -137,6 +138,8 @@ def labels(lock: Renderable, base: str) -> Iterator[tuple[str, str]]:
     yield "envbuild.arch", plan.arch
     yield "envbuild.environment", lock.id()
     yield "envbuild.lock.sha256", lock.sha256()
+    if binds:
+        yield "envbuild.binds", ",".join(str(each.target) for each in binds)
     if plan.waived:
         yield "envbuild.waived", ",".join(sorted(each.id for each in plan.waived))
 

@@ -78,7 +78,11 @@ def image_built(value: ImageResult) -> Iterator[str]:
         yield f"  skopeo copy oci:{file}:{value.id} docker://REGISTRY/{value.environment}:{value.id}"
         yield f"  podman run oci:{file}:{value.id} mpiexec -n 2 {program}"
     else:
-        yield f"  apptainer exec {file} mpiexec -n 2 {program}"
+        # What loads the modules is the image's runscript.
+        verb = "run" if value.binds else "exec"
+        words = "".join(f"--bind {shlex.quote(each)} " for each in value.binds)
+        words += "--nv " if value.gpus else ""
+        yield f"  apptainer {verb} {words}{file} mpiexec -n 2 {program}"
     yield ""
     yield _ENDS[value.format]
 

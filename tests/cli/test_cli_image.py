@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
 from envbuilder.emulation import system as emulated
-from tests.debian_system import system
+from tests.debian_system import PACKAGES, system
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
@@ -85,3 +85,52 @@ def test_another_architecture_than_the_base_has(tools: Path, tmp_path: Path) -> 
     done = image(tools, tmp_path / "output", "--base", base, "--arch", "x86_64")
     assert done.exit_code == 2
     assert "site debian-12 has aarch64, not x86_64" in done.stderr
+
+
+POWER = ("--site", "taurus-ml", "--arch", "ppc64le")
+
+
+@pytest.mark.parametrize(
+    ("bind", "said"),
+    [
+        ("none", "is no folder of this machine"),
+        (".:sw", "it must have an absolute path, and not be /"),
+        (".:/sw/..", "it must have an absolute path, and not be /"),
+        (".:/", "it must have an absolute path, and not be /"),
+        (".:/sw:ro", "a ',' or ':' in it has a meaning for Apptainer"),
+        (".:/s,w", "a ',' or ':' in it has a meaning for Apptainer"),
+    ],
+)
+def test_what_cannot_be_bound(tools: Path, tmp_path: Path, bind: str, said: str) -> None:
+    base = system(tmp_path / "base", arch="ppc64el")
+    done = image(tools, tmp_path / "output", *POWER, "--base", base, "--bind", bind)
+    assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+
+
+def test_a_base_in_which_the_bound_programs_do_not_run(tools: Path, tmp_path: Path) -> None:
+    (tmp_path / "sw").mkdir()
+    words = (*POWER, "--bind", f"{tmp_path}/sw:/sw", "--base")
+    other = image(tools, tmp_path / "output", *words, system(tmp_path / "base"))
+    assert (other.exit_code, "the base is for x86_64, not ppc64le" in other.stderr) == (2, True)
+    packages = {**PACKAGES, "libc6": "2.12-1"}
+    older = system(tmp_path / "older", packages, arch="ppc64el")
+    old = image(tools, tmp_path / "output", *words, older)
+    assert old.exit_code == 2
+    assert "has glibc 2.12, and the programs of taurus-ml want 2.17" in old.stderr
+
+
+def test_modules_that_the_image_would_not_have(tools: Path, tmp_path: Path) -> None:
+    base = system(tmp_path / "base", arch="ppc64el")
+    (tmp_path / "sw").mkdir()
+    words = (*POWER, "--base", base, "--bind", f"{tmp_path}/sw:/sw")
+    done = image(tools, tmp_path / "output", *words)
+    assert done.exit_code == 2
+    assert "the image would have no /usr/share/lmod/lmod/init/bash" in done.stderr
+    lmod = base / "usr/share/lmod/lmod/init/bash"
+    lmod.parent.mkdir(parents=True)
+    lmod.touch()
+    tree = image(tools, tmp_path / "output", *words)
+    assert "the image would have no /sw/modules/taurus/environment" in tree.stderr
+    own = ("--site", "debian-ppc64le", "--base", base, "--bind", tmp_path)
+    none = image(tools, tmp_path / "output", *own)
+    assert (none.exit_code, "and the plan takes none" in none.stderr) == (2, True)

@@ -13,7 +13,7 @@ from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.errors import UsageError
 from envbuilder.images import read_base
 from envbuilder.model.base_image import BaseImage
-from envbuilder.model.site import DebianSystem, Site, SiteFacts
+from envbuilder.model.site import DebianSystem, Site, SiteFacts, Snapshot
 from envbuilder.render.image import bases
 from tests.debian_system import DEBIAN, PACKAGES, system
 
@@ -119,7 +119,10 @@ def test_the_debian_of_a_site_is_what_its_images_begin_with() -> None:
             "facts": SiteFacts(os="rhel 7"),
         }
     )
-    assert base_name(SimpleNamespace(site=own)) == "rhel 7"  # type: ignore[arg-type]
+    assert base_name(None, SimpleNamespace(site=own)) == "rhel 7"  # type: ignore[arg-type]
     debian = DebianSystem(suite="bookworm", packages=("python3",))
     stood_for = own.model_copy(update={"debian": debian})
-    assert base_name(SimpleNamespace(site=stood_for)) == "debian bookworm"  # type: ignore[arg-type]
+    inputs = SimpleNamespace(site=stood_for)
+    assert base_name(None, inputs) == "debian bookworm"  # type: ignore[arg-type]
+    named = BaseImage(Path(), own, Snapshot())
+    assert base_name(named, inputs) == "rhel 7"  # type: ignore[arg-type]
