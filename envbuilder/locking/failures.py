@@ -13,6 +13,8 @@ from ..target_tools.names import normalize
 # So much of the end of what the module system said is shown.
 _LAST_LINES = 20
 
+# Who wants which release of what, behind the words that it cannot be.
+_CAUSES = re.compile(r"^The conflict is caused by:\n((?:    .+\n)+)", re.MULTILINE)
 _UNREACHABLE = re.compile(
     r"Failed to establish a new connection|Temporary failure in name resolution|"
     r"Name or service not known|Network is unreachable|Connection refused|"
@@ -103,6 +105,7 @@ def pip_failure(plan: Plan, pins: Sequence[Pin], answer: Finished) -> Exception:
     return BuildError(
         f"pip finds no set of packages for recipe {plan.recipe}: {_last_line(answer)}",
         *(line[:300] for line in text.splitlines() if _tells(line)),
+        *(line.strip()[:300] for found in _CAUSES.findall(text) for line in found.splitlines()),
         *_sources_only(text),
     )
 

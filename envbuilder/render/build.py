@@ -8,6 +8,7 @@ from typing import Any
 from .. import data
 from ..errors import UsageError
 from ..model.backend import PrefixParts, Script
+from ..model.conda_order import compare
 from ..model.launch import StartCommand
 from ..model.places import Places
 from ..model.plan import Edit, Lock, Modules, Plan, Proof
@@ -48,7 +49,23 @@ def render_script(source: Renderable, places: Places, prefix: PrefixParts) -> st
         **_values(source, places),
         steps=[(each, Quoted(_function(source, each.id, prefix))) for each in source.plan.steps],
         sources=Quoted(_source_functions(source.plan)),
+        install_options=_install_options(source),
     )
+
+
+# The release of pip that knows --root-user-action.
+_QUIET_AS_ROOT = "22.1"
+
+
+def _install_options(source: Renderable) -> tuple[str, ...]:
+    """Return what pip is told whenever it installs.
+
+    As root it warns of an environment that is no virtualenv, and --isolated hides its variable.
+    """
+    packages = source.conda_packages if isinstance(source, Lock) else ()
+    pip = next((each.version for each in packages if each.name == "pip"), None)
+    known = pip is not None and compare(pip, _QUIET_AS_ROOT) >= 0
+    return ("--root-user-action=ignore",) if known else ()
 
 
 def render_shell(source: Renderable, places: Places, prefix: PrefixParts) -> dict[str, str]:
@@ -178,6 +195,7 @@ def _function(lock: Renderable, step: str, prefix: PrefixParts) -> str:
         )
     return render(
         template,
+        install_options=_install_options(lock),
         aliases=plan.runtime.aliases,
         built=[each.component for each in plan.builds],
         environment=prefix.environment,

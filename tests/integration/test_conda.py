@@ -103,6 +103,10 @@ def test_the_ranks_of_a_conda_environment_talk_and_it_is_published(
     assert str(prefix) in text
     verified = envbuild("info", "conda-allreduce", "--verify", "--root", root)
     assert verified.code == 0, verified.text
+    logs = [*(root / "conda-allreduce" / f"{said['id']}.build").rglob("*.log")]
+    assert logs
+    # As root pip warns of every environment that is no virtualenv.
+    assert "as the 'root' user" not in "".join(each.read_text() for each in logs)
     signed = f"tests: signatures verified with {public_key(SIGNING)}"
     assert signed in " ".join(verified.out.split())
     healthy = envbuild("validate", "conda-allreduce", "--root", root)

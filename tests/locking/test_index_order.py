@@ -19,16 +19,25 @@ from envbuilder.locking.index import Index
 from envbuilder.locking.index_order import check_indexes
 from envbuilder.locking.locker import LockEnvironment, make_lock
 from envbuilder.locking.settings import PipSettings
+from envbuilder.model.artifact import CondaArchive
 from envbuilder.model.plan import Lock, Pin
 
 
-def put(index: Path, name: str, version: str, *, text: str = "", hashed: bool = True) -> None:
+def put(
+    index: Path,
+    name: str,
+    version: str,
+    *needs: str,
+    text: str = "",
+    hashed: bool = True,
+) -> None:
     """Put a wheel into an index, and write the page of its project anew."""
     folder = index / "simple" / name
     folder.mkdir(parents=True, exist_ok=True)
     info = f"{name}-{version}.dist-info"
     with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
         metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        metadata += "".join(f"Requires-Dist: {each}\n" for each in needs)
         wheel.writestr(f"{info}/METADATA", metadata)
         tags = "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         wheel.writestr(f"{info}/WHEEL", tags)
@@ -61,7 +70,8 @@ class Place:
         words = [sys.executable if word == venv else word for word in command]
         return process.run(words, env=self.environ, timeout=60)
 
-    def lock(self, *wanted: str, **changes: object) -> Lock:
+    def lock(self, *wanted: str, conda: tuple[CondaArchive, ...] = (), **changes: object) -> Lock:
+        """Return the lock of what is wanted. *conda*: packages of channels that are there then."""
         python = Pin(component="python", version="3", origin="system", locator="p", why="w")
         (self.folder / "scratch").mkdir(exist_ok=True)
         ours = plan(
@@ -74,10 +84,11 @@ class Place:
             inside=self._run,
             outside=self._run,
             scratch=self.folder / "scratch",
+            here=not conda,
             say=self.said.append,
             downloads=self.folder / "downloads",
         )
-        return make_lock(ours, environment)
+        return make_lock(ours, environment, conda=conda)
 
 
 @pytest.fixture
@@ -150,3 +161,29 @@ def test_sources_are_of_the_first_index_that_has_the_name(place: Place) -> None:
     assert found.url.startswith(place.internal.as_uri())
     with pytest.raises(Refusal):
         index.sdist("built", "built", "99.0", exact=True)
+
+
+def of_conda(name: str, version: str, distribution: str | None = None) -> CondaArchive:
+    file = f"https://conda.example/noarch/{name}-{version}-0.conda"
+    values = {"name": name, "version": version, "build": "0", "url": file, "sha256": "1" * 64}
+    return CondaArchive(**values, distribution=distribution)  # type: ignore[arg-type]
+
+
+def test_a_torch_of_conda_satisfies_what_a_wheel_requires(place: Place) -> None:
+    put(place.public, "torch", "9.9")
+    put(place.public, "tool", "1.0", "torch>=2.1,<3", "open")
+    channels = (of_conda("python", "3.11.7"), of_conda("pip", "24.0", "pip"))
+    there = (*channels, of_conda("pytorch", "2.4.0", "torch"))
+    lock = place.lock("tool", conda=there)
+    assert [each.filename for each in lock.index_files] == [
+        "open-2.0-py3-none-any.whl",
+        "tool-1.0-py3-none-any.whl",
+    ]
+    # Conda's is not replaced by one that would do.
+    with pytest.raises(BuildError) as caught:
+        place.lock("tool", conda=(*channels, of_conda("pytorch", "1.13.1", "torch")))
+    (problem,) = caught.value.problems
+    assert "tool 1.0 depends on torch<3 and >=2.1" in problem.hints
+    # What is no distribution satisfies nothing: the index's is of another release.
+    with pytest.raises(BuildError, match="No matching distribution found for torch<3,>=2.1"):
+        place.lock("tool", conda=(*channels, of_conda("pytorch", "2.4.0")))

@@ -62,6 +62,20 @@ def test_the_list_is_in_the_order_that_rattler_gives() -> None:
         assert (versions[one] == versions[other]) is (RANK[one] == RANK[other])
 
 
+@pytest.mark.long
+def test_every_pair_is_ordered_as_rattler_orders_it() -> None:
+    """Without a word on transitivity: five CPU seconds."""
+    rattler = pytest.importorskip("rattler")
+    pairs = itertools.combinations([(each, rattler.Version(each)) for each in RANK], 2)
+    asked, wrong = 0, []
+    for (one, his), (other, hers) in pairs:
+        asked += 1
+        if compare(one, other) != (his > hers) - (his < hers):
+            wrong.append((one, other))
+    assert wrong == []
+    assert asked == len(RANK) * (len(RANK) - 1) // 2 > 2_000_000
+
+
 def test_versions_that_pep_440_does_not_know() -> None:
     named = ["1.0.2k", "1.0.2u", "1.0.2", "9e", "9b", "7.6.5_10.2", "7.6.5", "10.03", "10.3"]
     ordered = sorted(named, key=conda_key)
