@@ -27,9 +27,9 @@ def validate(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="PATH|NAME[/N]",
-            help="The folder of an environment, or one of a root. Else the one that is active in "
-            "this shell.",
+            metavar="PATH|IMAGE|NAME[/N]",
+            help="The folder of an environment, a SIF file or sandbox, or one of a root. Else the "
+            "one that is active in this shell.",
             show_default=False,
             autocompletion=environment_names,
         ),
@@ -49,6 +49,10 @@ def validate(
     verify: Annotated[
         bool, typer.Option("--verify", help="Hash every file that a package recorded.")
     ] = False,
+    inside: Annotated[
+        str | None,
+        typer.Option(metavar="/PATH", help="Of an image: where in it, if it has several."),
+    ] = None,
     *,
     told: FindingOptions,
     compared: ComparisonOptions,
@@ -71,7 +75,7 @@ def validate(
         session.report.show(table, views.checks(table))
         return int(ExitCode.OK)
     reports.check_form(told.form, as_json=session.report.as_json)
-    look = run.Look(name, root, verify, loaded, proving, compared, told.baseline)
+    look = run.Look(name, root, verify, loaded, proving, compared, told.baseline, inside)
     if mending.fix or mending.dry_run:
         from ..commands.mending import fix
 

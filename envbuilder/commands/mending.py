@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .. import data, process
 from ..errors import BuildError, UsageError
-from ..host import first_line
+from ..host import first_line, is_file
 from ..inspect.mending import MENDS, reason, wanted
 from ..locking.index import Index
 from ..locking.settings import configured
@@ -47,8 +47,10 @@ def fix(asked: Look, options: MendOptions, context: Context) -> Validation:
             "--fix puts files of one environment back, and --loaded looks at many",
             "name the environment: envbuild validate --fix PATH|NAME",
         )
+    if asked.inside or (asked.name and is_file(context.path(asked.name))):
+        raise UsageError("an image is not mended", "envbuild image builds it anew")
     asked = asked._replace(hashes=True)
-    before = look(asked, context)
+    before = look(asked._replace(proving=None), context)
     accepted = {(each.id, each.summary) for each in before.findings if each.accepted is not None}
     environment = environment_of(asked.name, asked.root, context)
     todo = [each for each in wanted(environment) if each.finding not in accepted]
@@ -61,7 +63,8 @@ def fix(asked: Look, options: MendOptions, context: Context) -> Validation:
         packages = _Packages(context, scratch, prefix, lock)
         places = Places(prefix, packages.wheels, packages.fetch, packages.unpack)
         put_back, left = mend(todo, prefix, Sources(places), dry_run=options.dry_run)
-    value = look(asked, context) if put_back and not options.dry_run else before
+    changed = put_back and not options.dry_run
+    value = look(asked, context) if changed or asked.proving else before
     done = Mending(dry_run=options.dry_run, put_back=put_back, left=left)
     refused = tuple(_refused(value, done))
     return value.model_copy(update={"mending": done.model_copy(update={"refused": refused})})

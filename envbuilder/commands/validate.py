@@ -12,6 +12,7 @@ from ..documents.for_arch import for_arch
 from ..documents.library import find as find_document
 from ..documents.load import load_recipe, read_document
 from ..documents.site_choice import ChosenSite, with_partition
+from ..errors import UsageError
 from ..inspect import checks, imports
 from ..inspect import recipe as as_asked
 from ..inspect.checks.protocol import seen
@@ -27,7 +28,8 @@ from ..resolve.facts import site_facts
 from ..text import shown
 from .context import Context
 from .entries import entries
-from .inspected import backend_of, components_of, environment_of, rows_of
+from .image_environment import environment_or_image
+from .inspected import backend_of, components_of, rows_of
 from .options import ComparisonOptions, ProvingOptions
 from .site_contents import site_search
 
@@ -65,13 +67,21 @@ class Look(NamedTuple):
     proving: ProvingOptions | None = None
     compared: ComparisonOptions | None = None
     baseline: Path | None = None
+    inside: str | None = None
 
 
 def look(asked: Look, context: Context) -> Validation:
     """Return what is wrong, with what the baseline accepts of it. Raises as the two below."""
-    name, root, hashes, loaded, proving, compared, baseline = asked
+    name, root, hashes, loaded, proving, compared, baseline, inside = asked
     value = validate(
-        name, root, context, hashes=hashes, loaded=loaded, proving=proving, compared=compared
+        name,
+        root,
+        context,
+        hashes=hashes,
+        loaded=loaded,
+        proving=proving,
+        compared=compared,
+        inside=inside,
     )
     return accept(value, baseline, context) if baseline else value
 
@@ -85,16 +95,33 @@ def validate(
     loaded: bool = False,
     proving: ProvingOptions | None = None,
     compared: ComparisonOptions | None = None,
+    inside: str | None = None,
 ) -> Validation:
     """Return what is wrong with an environment; None: the one that is active in this shell.
 
-    *name*: a folder, or NAME[/N] of *root*. *hashes*: every file that its packages recorded is
-    hashed. *proving*: whether its packages are imported and its ranks started. *loaded*: the
-    modules that are loaded in this shell belong to it; None is then the Python that the shell runs.
-    *compared*: with which recipe and site. Raises UsageError for what is none.
+    *name*: a folder, an image, or NAME[/N] of *root*. *hashes*: every file that its packages
+    recorded is hashed. *proving*: whether its packages are imported and its ranks started.
+    *loaded*: the modules that are loaded in this shell belong to it; None is then the Python that
+    the shell runs. *compared*: with which recipe and site. *inside*: of an image, where it lies
+    there. Raises UsageError for what is none, and of images DriftError and MissingToolError.
     """
     compared = compared or ComparisonOptions()
-    there = environment_of(name, root, context, loaded=loaded)
+    run = proving if proving and proving.run else None
+    with environment_or_image(name, root, context, loaded=loaded, inside=inside) as there:
+        if run and there.root:
+            raise UsageError("--run starts the Python of an environment, and no image's")
+        value = _validated(there, context, hashes=hashes, run=run, compared=compared)
+    return value.model_copy(update={"path": f"{name}:{value.path}"}) if there.root else value
+
+
+def _validated(
+    there: Environment,
+    context: Context,
+    *,
+    hashes: bool,
+    run: ProvingOptions | None,
+    compared: ComparisonOptions,
+) -> Validation:
     site = _site(compared, context)
     environment = replace(there, target=_target(site)) if site else there
     stack = components_of(environment, context)
@@ -103,7 +130,6 @@ def validate(
     sure = [_of_row(row, stack, environment) for row in told if row.verdict == "holds"]
     recipe = _recipe(compared.recipe, environment, context) if compared.recipe else None
     asked = [*_as_recipe(recipe, environment, stack, context)] if recipe else []
-    run = proving if proving and proving.run else None
     imported = imports.modules_of(environment, context.knowledge.components) if run else ()
     failed = [*imports.failures(environment, imported)]
     ranks = _ranks(environment, stack, site, run, context, imports_failed=bool(failed))
@@ -111,7 +137,7 @@ def validate(
     findings = [*checks.run(environment, hashes=hashes), *sure, *asked, *failed]
     python = environment.interpreter
     return Validation(
-        path=shown(str(environment.prefix), 400),
+        path=shown(str(environment.prefix)[len(environment.root) :] or "/", 400),
         kind=environment.kind,
         python=python.version or python.series,
         arch=arch_of(python.machine),

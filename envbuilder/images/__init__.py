@@ -7,6 +7,7 @@ from .obtain import BaseRequest, obtain_base
 from .oci import OciConfig, check_layer, pack_layout
 from .reference import ImageFile, RegistryImage, parse_base
 from .sif import arch_of, read_header
+from .system import environments, unpack_system
 
 __all__ = [
     "BaseRequest",
@@ -17,6 +18,7 @@ __all__ = [
     "arch_of",
     "check_layer",
     "check_rights",
+    "environments",
     "find_builder",
     "obtain_base",
     "pack_layout",
@@ -25,4 +27,5 @@ __all__ = [
     "read_header",
     "sandbox_root",
     "unpack_records",
+    "unpack_system",
 ]

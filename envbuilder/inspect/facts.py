@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from ..model.validation import EnvironmentKind
 from ..target_tools.elf import MACHINES, Library
+from ..target_tools.files import real_in
 from ..target_tools.names import normalize
 
 Machine = tuple[int, int, bool]
@@ -197,7 +198,8 @@ class Environment:
 
     ``outer``: the extension modules of folders that are not its own, where Python imports them.
     ``modules``: those that are loaded in the shell, where they are to be looked at. ``target``:
-    where it is to run; None: on this machine.
+    where it is to run; None: on this machine. ``root``: the folder of the system that it lies in,
+    an image's say; "" for this one. ``glibc``: of the system that would run it; None: not known.
     ``damaged``: what is named like a library and is none, with why. ``native``: whether this
     machine could run it, so that the machine's own libraries count. ``conda_damaged``: the records
     of conda that cannot be read, with why.
@@ -217,6 +219,8 @@ class Environment:
     outer: tuple[NativeLibrary, ...] = ()
     modules: tuple[LoadedModule, ...] = ()
     target: Target | None = None
+    root: str = ""
+    glibc: str | None = None
 
     @cached_property
     def distributions(self) -> tuple[Distribution, ...]:
@@ -235,7 +239,8 @@ class Environment:
     @cached_property
     def states(self) -> Mapping[str, os.stat_result | None]:
         """What lies at the paths of all recorded files; None: nothing does, or nobody may look."""
-        return {file.path: _state(file.path) for each in self.installed for file in each.files}
+        paths = (file.path for each in self.installed for file in each.files)
+        return {path: _state(self.real(path) if self.root else path) for path in paths}
 
     @cached_property
     def found(self) -> Mapping[str, tuple[PackageFolder, Distribution]]:
@@ -276,7 +281,14 @@ class Environment:
     def short(self, path: str | Path) -> str:
         """Return a path relative to the environment, where it lies in it: as evidence has it."""
         text, prefix = str(path), str(self.prefix).rstrip("/") + "/"
-        return text.removeprefix(prefix)
+        return text.removeprefix(prefix).removeprefix(self.root)
+
+    def real(self, path: str) -> str:
+        """Return where a file lies, links followed as in its system."""
+        try:
+            return str(real_in(self.root, path.removeprefix(self.root)))
+        except OSError:
+            return f"{self.root}/dev/null"
 
 
 def _state(path: str) -> os.stat_result | None:

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from ..target_tools.elf import ElfError, Library, read_library
-from ..target_tools.files import is_elf
+from ..target_tools.files import is_elf, open_regular, real_in
 from ..target_tools.ld_so import DEFAULT_FOLDERS, Search
 from .facts import Machine, NativeLibrary
 
@@ -20,6 +20,9 @@ from .facts import Machine, NativeLibrary
 # such as MPI.mpich.cpython-311-x86_64-linux-gnu.so is loaded by a package that chooses it.
 # A plain libNAME.so is a library, or text for the linker.
 MODULE = re.compile(r"([^.]+\.(cpython-[^.]+|pypy[^.]+|abi3)|(?!lib)[^.]+)\.so")
+# Its banner: GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.
+_GLIBC = re.compile(rb"GNU C Library [^\n]{0,200}version (\d+\.\d+)")
+_LARGEST_GLIBC = 64 * 1024 * 1024
 
 
 def here() -> Machine:
@@ -40,19 +43,20 @@ def is_extension(path: str) -> bool:
 
 
 def read_all(
-    paths: Iterable[str], packaged: Collection[str]
+    paths: Iterable[str], packaged: Collection[str], root: str = ""
 ) -> tuple[dict[str, Library], dict[str, str]]:
     """Return the libraries of some files, and why the others are none.
 
     Damaged is what begins as ELF files do, and any module of *packaged*, those of packages.
-    Text that is named like a library, a linker script say, is left out.
+    Text that is named like a library, a linker script say, is left out. *root*: the folder of the
+    system that they lie in.
     """
     found: dict[str, Library] = {}
     damaged: dict[str, str] = {}
     modules = {path for path in packaged if is_module(path)}
     for path in paths:
         try:
-            found[path] = read_library(path)
+            found[path] = _read(path, root)
         except FileNotFoundError:
             continue  # a link that leads nowhere, or it went in between
         except (ElfError, OSError) as error:
@@ -61,11 +65,32 @@ def read_all(
     return found, damaged
 
 
+def _read(path: str, root: str) -> Library:
+    """Return what a library says; links are followed as in its system."""
+    real = real_in(root, path.removeprefix(root)) if root else path
+    found: Library = read_library(real)
+    return found._replace(path=path) if root else found
+
+
+def glibc_of(root: str, program: Library | None) -> str | None:
+    """Return the version of the C library that a system has in a folder; None: none is found."""
+    path = Search(program, {}, root).find("libc.so.6", (program,)) if program else None
+    if path is None:
+        return None
+    try:
+        with open_regular(path) as stream:
+            found = _GLIBC.search(stream.read(_LARGEST_GLIBC))
+    except OSError:
+        return None
+    return found[1].decode() if found else None
+
+
 def natives(
     libraries: Mapping[str, Library],
     program: Library | None,
     environ: Mapping[str, str],
     packaged: Collection[str],
+    root: str = "",
 ) -> tuple[NativeLibrary, ...]:
     """Return the libraries, those of *packaged* with what ld.so finds in a process of *program*.
 
@@ -77,7 +102,7 @@ def natives(
     if program is None:
         ((most, _),) = Counter(each.machine for each in libraries.values()).most_common(1)
         program = Library("/", most, (), (), (), None, ())
-    searches, wanted = _Searches(program, environ), frozenset(packaged)
+    searches, wanted = _Searches(program, environ, root), frozenset(packaged)
     found = []
     for path, library in sorted(libraries.items()):
         read = path in wanted and library.machine == program.machine
@@ -90,9 +115,9 @@ def natives(
 class _Searches:
     """How ld.so finds libraries in this shell, and in one without LD_LIBRARY_PATH."""
 
-    def __init__(self, program: Library, environ: Mapping[str, str]) -> None:
-        self.here = Search(program, environ)
-        self._plain = Search(program, {})
+    def __init__(self, program: Library, environ: Mapping[str, str], root: str) -> None:
+        self.here = Search(program, environ, root)
+        self._plain = Search(program, {}, root)
         self._folders = {os.path.normpath(each) for each in self.here.library_path}
 
     @cached_property

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..errors import UsageError
-from ..host import is_file, is_folder, names_in
+from ..host import glibc_version, is_file, is_folder, names_in
 from ..model.validation import EnvironmentKind
 from ..target_tools.elf import ElfError, Library, read_library
-from ..target_tools.files import open_regular
+from ..target_tools.files import open_regular, real_in
 from .conda import conda_packages
 from .facts import OWN, Environment, FolderKind, Interpreter, LoadedModule, PackageFolder
-from .libraries import here, is_extension, natives, read_all
+from .libraries import glibc_of, here, is_extension, natives, read_all
 from .packages import distributions_in, library_files
 
 _LARGEST_CONFIG = 64 * 1024
@@ -22,12 +22,13 @@ _SERIES = re.compile(r"python(\d+\.\d+)")
 
 
 def read_environment(
-    prefix: Path, environ: Mapping[str, str], *, loaded: bool = False
+    prefix: Path, environ: Mapping[str, str], *, loaded: bool = False, root: str = ""
 ) -> Environment:
     """Return what an environment holds. *environ*: that of the shell that would use it.
 
     *loaded*: the modules that are loaded in that shell belong to it, and so does what they put on
-    PYTHONPATH; its Python may then be the system's.
+    PYTHONPATH; its Python may then be the system's. *root*: the folder of the system that it lies
+    in, an image's say; "" for this one.
 
     Raises UsageError for what is no environment of Python. What cannot be read of one is told by
     the facts.
@@ -35,10 +36,10 @@ def read_environment(
     config = _config(prefix)
     folders = _own_folders(prefix)
     series = next((s for folder in folders if (s := _series(str(folder)))), None)
-    interpreter = _interpreter(prefix, config or {}, series)
+    interpreter = _interpreter(prefix, config or {}, series, root)
     if config is None and not folders and not loaded and _python(prefix):
         # A distribution's own Python: Debian calls its folders otherwise.
-        folders = list(_base_folders(str(prefix / "bin"), interpreter))
+        folders = list(_base_folders(prefix / "bin", interpreter))
     if config is None and not (_python(prefix) and (folders or loaded)):
         raise UsageError(
             f"this is no environment of Python: {prefix}",
@@ -46,17 +47,19 @@ def read_environment(
         )
     searched = tuple(
         PackageFolder(path, "module" if loaded and kind == "pythonpath" else kind, there)
-        for path, kind in _search_path(config, folders, interpreter, environ)
+        for path, kind in _search_path(config, folders, interpreter, environ, root)
         for there in [tuple(distributions_in(path))]
     )
     own = [str(each.path) for each in searched if each.kind in OWN]
     files = [path for folder in own for path in library_files(folder)]
-    beside = _beside(prefix)
-    libraries, damaged = read_all(dict.fromkeys((*files, *beside)), files)
-    found = natives(libraries, interpreter.library, environ, files)
+    beside = _beside(prefix, root)
+    libraries, damaged = read_all(dict.fromkeys((*files, *beside)), files, root)
+    found = natives(libraries, interpreter.library, environ, files, root)
     outer = list(_outer_modules(searched))
     machine = interpreter.machine or next((each.library.machine for each in found), None)
-    others = {p: each for p, each in read_all(outer, ())[0].items() if each.machine == machine}
+    every = read_all(outer, (), root)[0]
+    others = {path: each for path, each in every.items() if each.machine == machine}
+    native = bool(root) or machine == here()
     conda, conda_damaged = conda_packages(prefix)
     return Environment(
         prefix=prefix,
@@ -66,12 +69,14 @@ def read_environment(
         libraries=found,
         damaged=damaged,
         environ=environ,
-        native=machine == here(),
+        native=native,
         system_packages=_takes_system_packages(config),
         conda=conda,
         conda_damaged=conda_damaged,
-        outer=natives(others, interpreter.library, environ, outer),
+        outer=natives(others, interpreter.library, environ, outer, root),
         modules=loaded_modules(environ) if loaded else (),
+        root=root,
+        glibc=glibc_of(root, interpreter.library) if root else glibc_version() if native else None,
     )
 
 
@@ -86,12 +91,12 @@ def loaded_modules(environ: Mapping[str, str]) -> tuple[LoadedModule, ...]:
     return tuple(LoadedModule(name, file) for name, file in zip(named, known, strict=True))
 
 
-def _beside(prefix: Path) -> list[str]:
+def _beside(prefix: Path, root: str) -> list[str]:
     """Return what wheels and conda packages put beside the packages: lib/libmpi.so.12.
 
     The lib of a whole system is no such place.
     """
-    if os.path.realpath(prefix) in ("/", "/usr"):
+    if os.path.realpath(prefix) in (os.path.realpath(f"{root}/"), os.path.realpath(f"{root}/usr")):
         return []
     libs = {os.path.realpath(prefix / name): prefix / name for name in ("lib64", "lib")}
     return [path for folder in libs.values() for path in library_files(str(folder), 1)]
@@ -160,9 +165,14 @@ def _series(text: str) -> str | None:
     return found[-1] if found else None
 
 
-def _interpreter(prefix: Path, config: Mapping[str, str], series: str | None) -> Interpreter:
+def _interpreter(
+    prefix: Path, config: Mapping[str, str], series: str | None, root: str
+) -> Interpreter:
     path = _python(prefix) or prefix / "bin" / "python"
-    real = Path(os.path.realpath(path))
+    try:
+        real = Path(real_in(root, str(path)[len(root) :]))
+    except OSError:
+        real = path
     try:
         library: Library | None = read_library(str(real))
     except (ElfError, OSError):
@@ -186,6 +196,7 @@ def _search_path(
     own: list[Path],
     interpreter: Interpreter,
     environ: Mapping[str, str],
+    root: str,
 ) -> Iterator[tuple[Path, FolderKind]]:
     """Yield where Python looks for packages, in its order; source: site.py of Python 3.13."""
     for entry in environ.get("PYTHONPATH", "").split(":"):
@@ -199,10 +210,11 @@ def _search_path(
     if config is None:
         yield from ((each, "own") for each in own)
         if not own:  # the system's
-            home = str(interpreter.path.parent)
+            home = interpreter.path.parent
             yield from ((each, "base") for each in _base_folders(home, interpreter))
-    elif _takes_system_packages(config):
-        yield from ((each, "base") for each in _base_folders(config.get("home"), interpreter))
+    elif _takes_system_packages(config) and config.get("home", "").startswith("/"):
+        home = Path(f"{root}{config['home']}")
+        yield from ((each, "base") for each in _base_folders(home, interpreter))
 
 
 def _user_site(interpreter: Interpreter, environ: Mapping[str, str]) -> Path | None:
@@ -214,11 +226,11 @@ def _user_site(interpreter: Interpreter, environ: Mapping[str, str]) -> Path | N
     return Path(base, "lib", f"python{series}", "site-packages") if base.startswith("/") else None
 
 
-def _base_folders(home: str | None, interpreter: Interpreter) -> Iterator[Path]:
-    """Yield the folders of packages of the Python that a virtualenv is made with."""
-    if not home or not home.startswith("/") or interpreter.series is None:
+def _base_folders(home: Path, interpreter: Interpreter) -> Iterator[Path]:
+    """Yield the folders of packages of a Python, by the folder of its program."""
+    if interpreter.series is None:
         return
-    prefix, name = Path(home).parent, f"python{interpreter.series}"
+    prefix, name = home.parent, f"python{interpreter.series}"
     # Debian's own: dist-packages, those of all Python 3 together.
     debian = ("local/lib", name, "dist-packages"), ("lib", "python3", "dist-packages")
     places = [("lib", name, "site-packages"), ("lib64", name, "site-packages"), *debian]

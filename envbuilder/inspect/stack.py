@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..host import glibc_version
 from ..host.mpi import COMPONENTS
 from ..model.channels import CHANNEL_ORIGINS
 from ..model.condition import Value
@@ -125,6 +124,6 @@ def _facts(environment: Environment) -> dict[str, Value]:
     facts: dict[str, Value | None] = {
         "arch": arch_of(environment.interpreter.machine),
         "system_site_packages": environment.system_packages,
-        "glibc": glibc_version() if environment.native else None,
+        "glibc": environment.glibc,
     }
     return {name: value for name, value in facts.items() if value is not None}

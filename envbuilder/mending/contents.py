@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from ..target_tools.conda_packages import originals
 from ..target_tools.distributions import LARGEST_RECORD, parse_record
@@ -26,6 +26,12 @@ from ..text import shown
 # What zipfile raises for an archive that is none, whatever it is that is wrong with it.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
 _NO_FILE = "{} has no file of the hash that was recorded"
+
+
+class Readable(Protocol):
+    """Of a file, what is asked of it."""
+
+    def read(self, size: int, /) -> bytes: ...
 
 
 class UnfitError(Exception):
@@ -40,7 +46,7 @@ class Member:
     ``source``: the package's file or folder, for a message.
     """
 
-    open: Callable[[], AbstractContextManager[IO[bytes]]]
+    open: Callable[[], AbstractContextManager[Readable]]
     source: str
     executable: bool = False
     mode: int | None = None
@@ -84,13 +90,27 @@ class Wheel:
         )
 
     @contextmanager
-    def _reading(self, info: zipfile.ZipInfo) -> Iterator[IO[bytes]]:
+    def _reading(self, info: zipfile.ZipInfo) -> Iterator[_Reader]:
         """Give a file of it. Raises UnfitError where it turns out to be damaged."""
         try:
-            with self._archive.open(info) as stream:
-                yield stream
-        except _DAMAGED as error:
+            stream = self._archive.open(info)
+        except (OSError, ValueError, *_DAMAGED) as error:
             raise UnfitError(f"{self._path.name} is damaged: {error}") from error
+        with stream:
+            yield _Reader(stream, self._path.name)
+
+
+class _Reader:
+    """A file of a wheel, which may turn out to be damaged wherever it is read: UnfitError."""
+
+    def __init__(self, stream: IO[bytes], name: str) -> None:
+        self._stream, self._name = stream, name
+
+    def read(self, size: int) -> bytes:
+        try:
+            return self._stream.read(size)
+        except (OSError, ValueError, *_DAMAGED) as error:
+            raise UnfitError(f"{self._name} is damaged: {error}") from error
 
 
 def _alike(one: str, other: str) -> int:

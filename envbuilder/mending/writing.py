@@ -14,7 +14,7 @@ from typing import IO
 
 from ..model.mending import Wanted
 from ..target_tools.files import CHUNK, is_below, open_regular
-from .contents import Member, UnfitError
+from .contents import Member, Readable, UnfitError
 
 _ALGORITHMS = ("sha256", "sha384", "sha512")
 
@@ -102,7 +102,7 @@ def _mode(wanted: Wanted, member: Member) -> int:
     return like | (like & 0o444) >> 2 if member.executable else like
 
 
-def _copied(source: IO[bytes], target: IO[bytes] | None, like: str) -> str:
+def _copied(source: Readable, target: IO[bytes] | None, like: str) -> str:
     """Copy a file, or only read it; return its hash."""
     algorithm = like.partition("=")[0]
     whole = hashlib.new(algorithm if algorithm in _ALGORITHMS else "sha256")

@@ -56,6 +56,35 @@ def real(path):
     return str(Path(path).resolve())
 
 
+def real_in(root, path):
+    """Return where a path leads in a system that lies in a folder, as chroot would have it.
+
+    *root*: that folder, "" for this system. Raises OSError for links without end.
+    """
+    if not root:
+        return os.path.realpath(path)
+    waiting, here, links = path.split("/")[::-1], "", 0
+    while waiting:
+        part = waiting.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            here = here.rpartition("/")[0]
+            continue
+        try:
+            target = os.readlink("{}{}/{}".format(root, here, part))  # noqa: PTH115
+        except (OSError, ValueError):
+            here = "{}/{}".format(here, part)
+            continue
+        links += 1
+        if links > 40:
+            raise OSError(errno.ELOOP, "links without end", path)
+        if target.startswith("/"):
+            here = ""
+        waiting += target.split("/")[::-1]
+    return root + here
+
+
 def is_below(path, folder):
     """Return whether a normal path is a folder or lies below it; links are not resolved."""
     path, folder = str(path), str(folder)

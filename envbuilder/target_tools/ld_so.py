@@ -7,7 +7,7 @@ import struct
 from pathlib import Path
 
 from .elf import ElfError, read_library
-from .files import open_regular
+from .files import open_regular, real_in
 
 # Where it looks last of all, in the order of glibc; folders that are absent do no harm.
 DEFAULT_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
@@ -21,22 +21,34 @@ LARGEST_CACHE = 64 * 1024 * 1024
 class Search:
     """Finds libraries as ld.so(8) does for a process of this program, a Library, and environment.
 
-    Nothing is run for it, and what is no regular file is passed over.
+    *root*: the folder of the system that it runs in, an image's say; "" for this one. What is found
+    is then without links. Nothing is run for it, and what is no regular file is passed over.
     """
 
-    def __init__(self, program, environ):
+    def __init__(self, program, environ, root=""):
         self.program = program
+        self.root = root
         # An empty entry is the current folder, for ld.so too.
         path = environ.get("LD_LIBRARY_PATH", "")
         self.library_path = [entry or "." for entry in re.split("[:;]", path)] if path else []
-        self.cache = read_cache()
+        self.cache = read_cache(self.real(CACHE))
         self._libraries = {}
+
+    def real(self, path):
+        """Return where what the system calls *path* lies; the same without a root."""
+        if not self.root:
+            return path
+        try:
+            return real_in(self.root, path)
+        except OSError:
+            return self.root + "/dev/null"
 
     def library(self, path):
         """Return what a file is, or None if it is no library of this machine."""
         if path not in self._libraries:
             try:
-                found = read_library(path)
+                inside = path[len(self.root) :] if self.root else path
+                found = read_library(self.real(inside))._replace(path=path)
             except (ElfError, OSError):
                 found = None
             fits = found is not None and found.machine == self.program.machine
@@ -49,7 +61,7 @@ class Search:
         *chain*: the library that needs it, who loaded that one, and so on.
         """
         candidates = [name] if "/" in name else self.candidates(name, chain)
-        return next((path for path in candidates if self.library(path)), None)
+        return next((path for path in map(self.real, candidates) if self.library(path)), None)
 
     def candidates(self, name, chain):
         """Yield the paths at which ld.so looks, in its order."""
@@ -67,10 +79,14 @@ class Search:
         if not wanting.runpath:
             for each in [*chain, self.program]:
                 if not each.runpath:
-                    found += [expanded(entry, each.path) for entry in each.rpath]
+                    found += [expanded(entry, self.inside(each)) for entry in each.rpath]
         found += self.library_path
-        found += [expanded(entry, wanting.path) for entry in wanting.runpath]
+        found += [expanded(entry, self.inside(wanting)) for entry in wanting.runpath]
         return found
+
+    def inside(self, library):
+        """Return what the system calls the path of a library."""
+        return library.path[len(self.root) :] if self.root else library.path
 
     def tree(self, path):
         """Return every name that a library and what it loads need -> path, None if not found."""

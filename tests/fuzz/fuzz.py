@@ -38,7 +38,10 @@ def main() -> int:
         given = sys.argv[2:]
         again = [each for each in given if not each.startswith("-")]
         atheris.Setup(
-            [sys.argv[0], *LIMITS, f"-dict={words}", *given, *([] if again else [str(corpus)])],
+            [
+                *(sys.argv[0], *LIMITS, *([f"-dict={words}"] if parser.words else []), *given),
+                *([] if again else [str(corpus)]),
+            ],
             lambda data: parser.read(data) and None,
         )
         atheris.Fuzz()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ...host import glibc_version
 from ...target_tools.elf import machine_words
 from ..facts import Environment, NativeLibrary, arch_of
 from ..mpi import holds
@@ -85,9 +84,9 @@ def _damaged(environment: Environment) -> Iterator[Violation]:
 
 def _newer_glibc(environment: Environment) -> Iterator[Violation]:
     site = environment.target
-    own = glibc_version() if environment.native else None
-    here = _release((site.glibc if site else own) or "")
-    who = f"site {site.name}" if site else "this machine"
+    here = _release((site.glibc if site else environment.glibc) or "")
+    own = "the image" if environment.root else "this machine"
+    who = f"site {site.name}" if site else own
     for each in environment.libraries if here else ():
         wanted = _glibc_of(each)
         if wanted is not None and here is not None and wanted > here:

@@ -57,12 +57,14 @@ def _moved(environment: Environment) -> Iterator[Violation]:
     elsewhere: dict[Path, list[str]] = {}
     for script in _scripts(environment.prefix / "bin"):
         python = _started_by(script)
-        if python is not None and os.path.realpath(python.parent) != own:
+        lies = python and Path(f"{environment.root}{python}")
+        if python and lies and os.path.realpath(lies.parent) != own:
             elsewhere.setdefault(python, []).append(environment.short(script))
     for python, names in elsewhere.items():
-        gone = not is_there(python)
+        lies = Path(f"{environment.root}{python}")
+        gone = not os.path.lexists(lies) if environment.root else not is_there(python)
         # A system's Python that a package names on purpose is none of another environment.
-        if gone or is_there(python.parent.parent / "pyvenv.cfg"):
+        if gone or is_there(lies.parent.parent / "pyvenv.cfg"):
             which = "which is gone" if gone else "of another environment"
             yield Violation(
                 f"{len(names)} of its scripts start {python}, {which}",
