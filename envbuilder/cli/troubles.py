@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,10 +13,14 @@ from ..commands.options import (
     MendOptions,
     ProvingOptions,
     RootOption,
+    WatchOptions,
 )
 from .command import Group, command
 from .environments import environment_names
 from .session import Session
+
+if TYPE_CHECKING:
+    from ..commands.validate import Look
 
 verbs = Group()
 
@@ -58,6 +62,7 @@ def validate(
     compared: ComparisonOptions,
     proving: ProvingOptions,
     mending: MendOptions,
+    watching: WatchOptions,
 ) -> int:
     """Find what is wrong with an environment that anybody built; without --run nothing of it runs.
 
@@ -76,6 +81,8 @@ def validate(
         return int(ExitCode.OK)
     reports.check_form(told.form, as_json=session.report.as_json)
     look = run.Look(name, root, verify, loaded, proving, compared, told.baseline, inside)
+    if watching.watch_list is not None:
+        return _watch(session, watching.watch_list, look, told, mending)
     if mending.fix or mending.dry_run:
         from ..commands.mending import fix
 
@@ -90,6 +97,22 @@ def validate(
         )
     else:
         session.report.show(value, views.validation(value, everything=told.everything))
+    return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
+
+
+def _watch(
+    session: Session, file: Path, look: Look, told: FindingOptions, mending: MendOptions
+) -> int:
+    """Say what changed; nothing where nothing did."""
+    from ..commands.watching import watch
+    from ..errors import ExitCode, UsageError
+    from ..views.watching import watching
+
+    if look.name is not None or told.form or mending.fix or mending.dry_run:
+        raise UsageError("--watch-list names the environments, and --as and --fix are of one")
+    value = watch(file, look, session.context)
+    if value.changed or session.report.as_json:
+        session.report.show(value, watching(value))
     return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
 
 

@@ -207,6 +207,20 @@ class ProvingOptions:
 
 
 @dataclass(frozen=True)
+class WatchOptions:
+    """Of ``validate``: many environments, compared with what was found last time."""
+
+    watch_list: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Look at the environments of its lines, and say what changed since last time: "
+            "nothing if nothing did. For cron.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
 class MendOptions:
     """Of ``validate``: whether files are put back."""
 
