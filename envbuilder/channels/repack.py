@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from ..model.channels import NOARCH
 from ..target_tools.conda_packages import ENTRY_POINT, META, placed
 from ..target_tools.files import file_name, sha256_of, write_atomically
+from ..target_tools.relocate import PLACEHOLDER
 
 # Of noarch packages for Python; it is made again where they are linked.
 _BYTECODE = "pyc_file"
@@ -172,7 +173,8 @@ def _files(prefix: Path, record: Mapping[str, Any]) -> Iterator[_Packed]:
         content = path.read_bytes()
         said = {"_path": name, "path_type": "hardlink"}
         if kind == ENTRY_POINT:
-            said |= {"prefix_placeholder": str(prefix), "file_mode": "text"}
+            content = content.replace(os.fsencode(prefix), PLACEHOLDER.encode())
+            said |= {"prefix_placeholder": PLACEHOLDER, "file_mode": "text"}
         elif each.get("prefix_placeholder"):
             content, placeholder = _restored(content, prefix, each, name)
             said |= {"prefix_placeholder": placeholder, "file_mode": each.get("file_mode", "text")}
@@ -185,7 +187,7 @@ def _restored(
 ) -> tuple[bytes, str]:
     """Return a file as it was packed, which its record knows, and its placeholder.
 
-    A text whose first line was written another way, as it was too long for Linux, stays as it is.
+    A text whose first line was written another way, as it was too long for Linux, keeps it.
     """
     own, placeholder = os.fsencode(prefix), str(each["prefix_placeholder"])
     binary = each.get("file_mode") == "binary"
@@ -194,7 +196,7 @@ def _restored(
         if sha256(found).hexdigest() == each.get("sha256"):
             return found, placeholder
     if not binary and sha256(content).hexdigest() == each.get("sha256_in_prefix"):
-        return content, str(prefix)
+        return content.replace(own, PLACEHOLDER.encode()), PLACEHOLDER
     raise CannotRepackError(f"{name} cannot be put back as it was packed")
 
 

@@ -108,7 +108,11 @@ def _leaves_of(value: Lock | Plan, *, with_files: bool) -> dict[Path, str]:
     leaves = dict(_leaves(plain, ()))
     if isinstance(value, Lock) and with_files:
         # How large a file is nobody decided: it is told by some indexes and not by others.
-        files = [{k: v for k, v in each.plain().items() if k != "size"} for each in value.artifacts]
+        # A conda package's file name is in its URL alone.
+        files = [
+            {"filename": each.filename, **{k: v for k, v in each.plain().items() if k != "size"}}
+            for each in value.artifacts
+        ]
         leaves.update(_leaves({"artifacts": files, "lock-schema": value.schema_}, ()))
     return leaves
 

@@ -95,7 +95,10 @@ def test_a_package_for_any_python_is_packed_for_this_one(prefix: Path, tmp_path:
     (script,) = (
         each for each in json.loads(found["info/paths.json"])["paths"] if "bin" in str(each)
     )
-    assert script["prefix_placeholder"] == str(prefix)
+    assert script["prefix_placeholder"] == "/envbuild-conda-prefix"
+    assert str(prefix).encode() not in b"".join(
+        each for each in found.values() if isinstance(each, bytes)
+    )
 
 
 def test_a_file_that_is_not_as_it_was_packed_is_not_packed(prefix: Path, tmp_path: Path) -> None:
@@ -114,7 +117,8 @@ def test_a_first_line_that_was_written_another_way_stays(prefix: Path, tmp_path:
         if each["_path"] == "bin/tool":
             each["sha256"] = "0" * 64
     made = repack(prefix, record, tmp_path)
-    assert members(made.path)["bin/tool"] == (prefix / "bin" / "tool").read_bytes()
+    line = b"#!/envbuild-conda-prefix/bin/python\n"
+    assert members(made.path)["bin/tool"] == line + b"print(1)\n"
 
 
 def test_the_file_of_conda_s_cache_is_taken_where_it_is_that_one(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from locks_otherwise import at, changed, leaves
 
-from envbuilder.model.artifact import GitRevision
+from envbuilder.model.artifact import CondaArchive, GitRevision
 from envbuilder.model.diff import Diff, diff
 from envbuilder.model.plan import Input, Lock, SourceBuild
 
@@ -131,3 +131,15 @@ def test_a_file_with_another_content_is_told() -> None:
     other = first.model_copy(update={"sha256": "d" * 64})
     told = compared(LOCK, LOCK.model_copy(update={"artifacts": (other, *rest)}))
     assert only(told) == ("files", "numpy sha256", first.sha256, "d" * 64)
+
+
+def test_conda_packages_are_told_by_their_files() -> None:
+    def lock(build: str) -> Lock:
+        url = f"https://conda.example/linux-64/numpy-1.26.4-{build}.conda"
+        package = CondaArchive(
+            name="numpy", version="1.26.4", build=build, url=url, sha256="a" * 64
+        )
+        return LOCK.model_copy(update={"artifacts": (package,)})
+
+    told = only(compared(lock("py312_0"), lock("py312_1")))
+    assert told == ("files", "numpy", "numpy-1.26.4-py312_0.conda", "numpy-1.26.4-py312_1.conda")
