@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..backends import BACKENDS
-from ..errors import UsageError
+from ..errors import EnvbuildError, UsageError
 from ..host import Host, is_file, is_there
 from ..inspect.facts import Environment
 from ..inspect.reading import read_environment
@@ -19,7 +19,9 @@ from ..model.site import StatedModule
 from ..resolve.facts import Facts
 from ..resolve.names import names
 from ..resolve.verdicts import StackFacts
+from ..root.environment_lock import read_lock
 from ..root.environments import find
+from ..target_tools.root.layout import Home, Version
 from .advisories import row_matches
 from .context import Context
 from .options import RootOptions
@@ -36,8 +38,11 @@ def environment_of(
     *name*: a folder, or NAME[/N] of *root*. *loaded*: the modules that are loaded in this shell
     belong to it; None is then the Python that the shell runs. Raises UsageError for what is none.
     """
-    prefix = _first_python(context) if loaded and name is None else prefix_of(name, root, context)
-    return read_environment(prefix, context.environ, loaded=loaded)
+    if loaded and name is None:
+        return read_environment(_first_python(context), context.environ, loaded=True)
+    prefix = prefix_of(name, root, context)
+    arch = _arch_of_published(name, root, context)
+    return read_environment(prefix, context.environ, loaded=loaded, arch=arch)
 
 
 def components_of(environment: Environment, context: Context) -> Stack:
@@ -85,15 +90,30 @@ def _first_python(context: Context) -> Path:
     return Path(path).resolve().parent.parent
 
 
+def _published(name: str | None, root: str | None, context: Context) -> tuple[Home, Version] | None:
+    """Return the environment of a root that a name is for; None: it names a folder, or nothing."""
+    if name is None or not _PUBLISHED.fullmatch(name) or is_there(context.path(name)):
+        return None
+    there = find_root(RootOptions(root), context)
+    return find(there, name) if there else None
+
+
+def _arch_of_published(name: str | None, root: str | None, context: Context) -> str | None:
+    """Return what an environment of a root is for; None: it is none, or its lock is damaged."""
+    published = _published(name, root, context)
+    try:
+        return read_lock(*published).plan.arch if published else None
+    except EnvbuildError:
+        return None  # info --verify says what is wrong with it
+
+
 def prefix_of(name: str | None, root: str | None, context: Context) -> Path:
     """Return the folder of an environment; arguments and errors as for ``environment_of``."""
     if name is not None:
-        folder = context.path(name)
-        published = _PUBLISHED.fullmatch(name) and not is_there(folder)
-        there = find_root(RootOptions(root), context) if published else None
-        if there is None:
-            return folder
-        home, version = find(there, name)
+        published = _published(name, root, context)
+        if published is None:
+            return context.path(name)
+        home, version = published
         return home.prefix(version.id)
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if active := context.environ.get(variable):

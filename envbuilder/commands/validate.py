@@ -140,7 +140,7 @@ def _validated(
         path=shown(str(environment.prefix)[len(environment.root) :] or "/", 400),
         kind=environment.kind,
         python=python.version or python.series,
-        arch=arch_of(python.machine),
+        arch=arch_of(python.machine) or environment.away,
         distributions=len(environment.distributions),
         libraries=len(environment.libraries),
         files=sum(len(each.recorded or ()) for each in environment.distributions),

@@ -200,6 +200,8 @@ class Environment:
     ``modules``: those that are loaded in the shell, where they are to be looked at. ``target``:
     where it is to run; None: on this machine. ``root``: the folder of the system that it lies in,
     an image's say; "" for this one. ``glibc``: of the system that would run it; None: not known.
+    ``away``: the architecture of the machines that it is for, where this is none of them: then
+    their Python, and what that has, are not here.
     ``damaged``: what is named like a library and is none, with why. ``native``: whether this
     machine could run it, so that the machine's own libraries count. ``conda_damaged``: the records
     of conda that cannot be read, with why.
@@ -221,6 +223,7 @@ class Environment:
     target: Target | None = None
     root: str = ""
     glibc: str | None = None
+    away: str | None = None
 
     @cached_property
     def distributions(self) -> tuple[Distribution, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ..errors import UsageError
@@ -13,7 +14,15 @@ from ..model.validation import EnvironmentKind
 from ..target_tools.elf import ElfError, Library, read_library
 from ..target_tools.files import open_regular, real_in
 from .conda import conda_packages
-from .facts import OWN, Environment, FolderKind, Interpreter, LoadedModule, PackageFolder
+from .facts import (
+    OWN,
+    Environment,
+    FolderKind,
+    Interpreter,
+    LoadedModule,
+    PackageFolder,
+    arch_of,
+)
 from .libraries import glibc_of, here, is_extension, natives, read_all
 from .packages import distributions_in, library_files
 
@@ -22,13 +31,19 @@ _SERIES = re.compile(r"python(\d+\.\d+)")
 
 
 def read_environment(
-    prefix: Path, environ: Mapping[str, str], *, loaded: bool = False, root: str = ""
+    prefix: Path,
+    environ: Mapping[str, str],
+    *,
+    loaded: bool = False,
+    root: str = "",
+    arch: str | None = None,
 ) -> Environment:
     """Return what an environment holds. *environ*: that of the shell that would use it.
 
     *loaded*: the modules that are loaded in that shell belong to it, and so does what they put on
     PYTHONPATH; its Python may then be the system's. *root*: the folder of the system that it lies
-    in, an image's say; "" for this one.
+    in, an image's say; "" for this one. *arch*: what it is for, where somebody says it: what lies
+    at the path of its Python may be this machine's.
 
     Raises UsageError for what is no environment of Python. What cannot be read of one is told by
     the facts.
@@ -37,6 +52,9 @@ def read_environment(
     folders = _own_folders(prefix)
     series = next((s for folder in folders if (s := _series(str(folder)))), None)
     interpreter = _interpreter(prefix, config or {}, series, root)
+    away = arch if arch and not root and arch != arch_of(here()) else None
+    if away and arch_of(interpreter.machine) != away:
+        interpreter = replace(interpreter, real_series=None, library=None)
     if config is None and not folders and not loaded and _python(prefix):
         # A distribution's own Python: Debian calls its folders otherwise.
         folders = list(_base_folders(prefix / "bin", interpreter))
@@ -48,6 +66,7 @@ def read_environment(
     searched = tuple(
         PackageFolder(path, "module" if loaded and kind == "pythonpath" else kind, there)
         for path, kind in _search_path(config, folders, interpreter, environ, root)
+        if not (away and kind == "base")
         for there in [tuple(distributions_in(path))]
     )
     own = [str(each.path) for each in searched if each.kind in OWN]
@@ -76,6 +95,7 @@ def read_environment(
         outer=natives(others, interpreter.library, environ, outer, root),
         modules=loaded_modules(environ) if loaded else (),
         root=root,
+        away=away,
         glibc=glibc_of(root, interpreter.library) if root else glibc_version() if native else None,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,38 @@ def published(tmp_path: Path) -> tuple[Path, Path]:
 
 def ids(done: Result) -> set[str]:
     return {each["id"] for each in json.loads(done.stdout)["findings"]}
+
+
+@pytest.mark.parametrize("site", ["debian-ppc64le", "taurus-ml"])
+def test_one_for_another_architecture_is_not_judged_by_what_this_machine_has(
+    tmp_path: Path, site: str
+) -> None:
+    """As a node of the cluster's other half sees it: no Python of its own is at any path here."""
+    info = f"{PACKAGES}/runtime-1.0.dist-info"
+    files = {
+        "pyvenv.cfg": f"home = /usr/bin\ninclude-system-site-packages = true\n"
+        f"version = {zoo.SERIES}.0\n",
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: runtime\nVersion: 1.0\n"
+        "Requires-Dist: nowhere-to-be-had\n",
+        f"{info}/RECORD": "",
+    }
+    publish_plan(tmp_path / "root", planned("allreduce", "--site", site), files)
+    (config,) = (tmp_path / "root").glob("allreduce/*/pyvenv.cfg")
+    (config.parent / "bin").mkdir()
+    python = config.parent / "bin" / "python"
+    for there in (Path(sys.executable), Path("/nowhere/python")):
+        python.unlink(missing_ok=True)
+        python.symlink_to(there)
+        done = run("allreduce", "--root", str(tmp_path / "root"), "--json")
+        # It was published without a Python; nothing else is wrong.
+        assert ids(done) == {"published.changed"}, done.stdout
+        assert json.loads(done.stdout)["arch"] == "ppc64le"
+    # Nobody says so of a folder.
+    assert ids(run(str(config.parent), "--json")) >= {"python.missing"}
+    # What it does not take from outside it has to have.
+    config.write_text(config.read_text().replace("true", "false"))
+    alone = run("allreduce", "--root", str(tmp_path / "root"), "--json")
+    assert ids(alone) == {"package.requirement-missing", "published.changed"}
 
 
 def test_a_published_environment_by_its_name(published: tuple[Path, Path]) -> None:

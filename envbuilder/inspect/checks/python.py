@@ -17,7 +17,7 @@ _VENV = "https://docs.python.org/3/library/venv.html"
 
 def _missing(environment: Environment) -> Iterator[Violation]:
     python = environment.interpreter
-    if python.real is not None:
+    if python.real is not None or environment.away:
         return
     where = environment.short(python.path)
     try:

@@ -59,6 +59,8 @@ def _required(environment: Environment) -> Iterator[Required]:
         each, extra = waiting.pop()
         for requirement in _requirements(each, extra, markers):
             found = environment.found.get(normalize(requirement.name))
+            if found is None and environment.away and environment.system_packages:
+                continue  # the Python that would have it is not here
             if found is None:
                 yield Required(each, requirement, None)
                 continue
