@@ -114,7 +114,7 @@ def info(
     """Show one environment: components, places, every smoke test.
 
     With --verify, exit code 8 if a file is not as it was published; with --as, if that is not of
-    its lock and manifest.
+    its lock and manifest. Of an image with --site: whether it fits that site; exit code 4 if not.
     """
     from ..commands.environments import attestation
     from ..commands.environments import info as run
@@ -133,8 +133,14 @@ def info(
                 session.report.raw(document.text)
             return int(ExitCode.OK)
         value = run(found, verify=verify)
+    if value.image and where.site:
+        # lazy import: only of an image, and where it is to run
+        from ..commands.image_contract import fits_at
+
+        value = fits_at(value, where.site, session.context)
     session.report.show(value, views.info(value))
-    return int(ExitCode.DRIFT if value.changed else ExitCode.OK)
+    broken = any(each.fit == "broken" for each in value.contract)
+    return int(ExitCode.DRIFT if value.changed else ExitCode.KNOWN_BAD if broken else ExitCode.OK)
 
 
 @command(verbs, example="diff allreduce/1 live --root /scratch/me/env")
@@ -260,7 +266,8 @@ def remove(
 def launch(session: Session, environment: Environment, options: LaunchOptions) -> None:
     """Print the line that starts a program on all ranks. Starts nothing.
 
-    Where nothing of that name is published it is the recipe's, as it would be at the site.
+    Where nothing of that name is published it is the recipe's, as it would be at the site. Of an
+    image (NAME.sif, a sandbox), each rank is a container that the host's MPI starts.
     The hosts are those of -H or --hostfile, else of the Slurm or LSF job that the shell is in, else
     this machine alone.
     """

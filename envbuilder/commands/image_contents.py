@@ -33,7 +33,7 @@ def opened(name: str, root: Callable[[], Root], context: Context) -> Iterator[Op
     Raises UsageError for what is none, DriftError for a damaged image, MissingToolError.
     """
     path = context.path(name)
-    if not _is_image(name, path):
+    if not is_image(name, path):
         yield OpenedRoot(root(), name)
     elif path.is_dir():
         found = read_root(sandbox_root(path, FOLDER))
@@ -45,7 +45,7 @@ def opened(name: str, root: Callable[[], Root], context: Context) -> Iterator[Op
             yield OpenedRoot(found, _only(found, path), facts.model_copy(update={"file": name}))
 
 
-def _is_image(name: str, path: Path) -> bool:
+def is_image(name: str, path: Path) -> bool:
     """Whether a name is meant as a path."""
     written_as_path = name.startswith(("/", "./", "../")) and path.exists()
     return name.endswith(".sif") or written_as_path or (path / FOLDER.relative_to("/")).is_dir()

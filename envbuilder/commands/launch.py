@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ..backends import entering
 from ..documents.site_choice import with_partition
@@ -25,11 +26,13 @@ from ..target_tools.root.layout import Home, Version
 from ..text import LONG, counted, shown
 from .context import Context
 from .hosts import HostList, find_hosts
+from .image_contents import is_image
 from .launch_requests import (
     LaunchFacts,
     base_request,
     facts_at,
     facts_of,
+    facts_there,
     partition_of_job,
     programs_launcher,
 )
@@ -37,32 +40,42 @@ from .load import load
 from .options import LaunchOptions, PlanOptions
 from .places import existing_root, find_root
 
+if TYPE_CHECKING:
+    from .image_contract import HostedImage
+
 # What the site's modules may set for what lies in them.
 _OF_MODULES = ("LD_LIBRARY_PATH", "PYTHONPATH")
 
 
 @dataclass(frozen=True)
 class _Environment:
-    """What a line is for; ``published``: where it is in a root, None for a recipe's plan."""
+    """What a line is for.
+
+    ``published``: where it is in a root; None for a recipe's plan, and for ``image``.
+    """
 
     name: str
     facts: LaunchFacts
     published: tuple[Home, Version] | None = None
+    image: HostedImage | None = None
 
 
 def launch(environment: str, options: LaunchOptions, context: Context) -> LaunchLine:
-    """Return the line for a published environment, or for what a recipe would be; starts nothing.
+    """Return the line for a published environment, an image or what a recipe would be.
+
+    Starts nothing.
 
     Raises UsageError for what could not start, or would start every rank as rank 0 of 1.
     """
     found = _environment(environment, options, context)
     hosts = _find_hosts(found.facts, options, context)
-    request = _request(found.facts, options, hosts)
+    request = _request(found, options, hosts)
     # Outside of a job such a launcher asks for one itself.
     own_job = LAUNCHERS[request.kind].TRAITS.scheduler is not None and hosts.scheduler is None
     line = LaunchLine(
         environment=found.name,
         number=found.published[1].number if found.published else None,
+        contract=found.image.rows if found.image else (),
         launcher=request.kind,
         ranks=request.ranks,
         hosts=tuple(map(str, hosts.hosts)) if isinstance(hosts.hosts, tuple) else (),
@@ -74,7 +87,9 @@ def launch(environment: str, options: LaunchOptions, context: Context) -> Launch
 
 
 def _environment(environment: str, options: LaunchOptions, context: Context) -> _Environment:
-    """Return the environment of the root, else the plan of the recipe of that name."""
+    """Return the image; the environment of the root; else the plan of the recipe of that name."""
+    if is_image(environment, context.path(environment)):
+        return _in_image(environment, options, context)
     root = find_root(options.where, context)
     name, slash, _ = environment.partition("/")
     held = root is not None and name in (home.name for home in root.homes())
@@ -85,6 +100,24 @@ def _environment(environment: str, options: LaunchOptions, context: Context) -> 
     plan = read_lock(home, version).plan
     facts = facts_at(plan, options.where.site, options.partition, context)
     return _Environment(home.name, facts, (home, version))
+
+
+def _in_image(name: str, options: LaunchOptions, context: Context) -> _Environment:
+    """Return an image that the host's launcher starts a container of for each rank.
+
+    Raises UsageError where the two do not fit: each rank would be rank 0 of 1.
+    """
+    # lazy import: only of an image
+    from .image_contract import check_fits, hosted_image
+
+    image = hosted_image(name, options.where.site, options.partition, context)
+    check_fits(image)
+    plan = image.plan
+    if image.launcher:
+        plan = plan.model_copy(update={"launcher": image.launcher})
+    # What the image holds has no part in how its MPI was built on the site.
+    facts = replace(facts_there(plan, image.chosen, context), ucx=lambda: False)
+    return _Environment(plan.recipe, facts, image=image)
 
 
 def _planned(recipe: str, options: LaunchOptions, context: Context) -> _Environment:
@@ -118,7 +151,8 @@ def _find_hosts(facts: LaunchFacts, options: LaunchOptions, context: Context) ->
     return HostList(JobHosts(nodes, slots), source, scheduler)
 
 
-def _request(facts: LaunchFacts, options: LaunchOptions, hosts: HostList) -> LaunchRequest:
+def _request(found: _Environment, options: LaunchOptions, hosts: HostList) -> LaunchRequest:
+    facts, image = found.facts, found.image
     plan = facts.plan
     launcher, gloo = _launcher(plan, options, hosts.scheduler)
     ranks = options.ranks
@@ -126,14 +160,17 @@ def _request(facts: LaunchFacts, options: LaunchOptions, hosts: HostList) -> Lau
         ranks = slots_of(hosts.hosts) or plan.smoke.ranks
     request = base_request(facts, launcher, ranks, hosts.scheduler, gloo=gloo)
     exports = options.exports or ()
+    program = tuple(options.program or ())
     return replace(
         request,
-        program=tuple(options.program or ()),
+        # Of none, the request is refused.
+        program=image.program(program, gpus=facts.gpus) if image and program else program,
         hosts=hosts.hosts,
         allocated=hosts.allocated,
         step=hosts.step,
         transport=request.transport._replace(rdma=options.rdma, cuda_aware=options.cuda_aware),
-        exports=(*_handed_on(plan, launcher, hosts, exports), *exports),
+        # An image sets its own variables.
+        exports=(*(() if image else _handed_on(plan, launcher, hosts, exports)), *exports),
     )
 
 
@@ -204,7 +241,13 @@ def _report(line: LaunchLine, environment: _Environment, context: Context) -> No
     hosts = shown(", ".join(line.hosts), LONG)
     where = f"{hosts} ({line.hosts_from})" if hosts else line.hosts_from
     say(f"{counted(line.ranks, 'rank')} on {where}")
-    if environment.published is None:
+    if environment.image:
+        for row in environment.image.rows:
+            say(
+                f"{row.subject}: {row.image}; there: {row.host}"
+                + (f": {row.why}" if row.why else "")
+            )
+    elif environment.published is None:
         recipe = f"{recipe_arguments(plan)} --site {plan.site}"
         say(f"nothing of it is published here: envbuild create {recipe} builds it")
     else:

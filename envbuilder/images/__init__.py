@@ -3,6 +3,7 @@
 from .apptainer import Builder, check_rights, find_builder
 from .base import read_base
 from .contents import sandbox_root, unpack_records
+from .contract import check_contract, fitting
 from .obtain import BaseRequest, obtain_base
 from .oci import OciConfig, check_layer, pack_layout
 from .reference import ImageFile, RegistryImage, parse_base
@@ -16,10 +17,12 @@ __all__ = [
     "OciConfig",
     "RegistryImage",
     "arch_of",
+    "check_contract",
     "check_layer",
     "check_rights",
     "environments",
     "find_builder",
+    "fitting",
     "obtain_base",
     "pack_layout",
     "parse_base",

@@ -13,7 +13,7 @@ COMMAND: Words = ("srun",)
 
 # `srun --mpi=`: what the libraries of each MPI were built to speak. Spectrum MPI comes with its
 # own launchers.
-_PMI: Mapping[str, str] = {"openmpi": "pmix", "mpich": "pmi2"}
+PMI: Mapping[str, str] = {"openmpi": "pmix", "mpich": "pmi2"}
 
 
 def options(request: LaunchRequest) -> Words:
@@ -39,7 +39,7 @@ def _once_a_node(request: LaunchRequest) -> Words:
 
 
 def _protocol(request: LaunchRequest) -> Words:
-    pmi = _PMI.get(request.mpi.component) if request.mpi else None
+    pmi = PMI.get(request.mpi.component) if request.mpi else None
     stated = any(word.startswith("--mpi") for word in request.command)
     return () if stated or pmi is None else (f"--mpi={pmi}",)
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from .base import Document, Line, Name, Sha256
 from .evidence import Evidence, Tier
+from .host_contract import ContractRow
 from .matching import Verdict
 from .places import AttestationForm, ImageFormat
 from .plan import Lock
@@ -174,6 +175,9 @@ class Info(Document):
     modulefile: Line
     lock: Lock
     evidence: tuple[Evidence, ...]
+    contract: tuple[ContractRow, ...] = Field(
+        default=(), description="Of an image, where a site is named: whether the two fit."
+    )
     manifest: Literal["published", "later"] | None = Field(
         default=None, description="When its files were recorded; None: they were not."
     )
@@ -212,6 +216,9 @@ class LaunchLine(Document):
 
     environment: Name
     number: int | None = Field(description="None: nothing of it is published.")
+    contract: tuple[ContractRow, ...] = Field(
+        default=(), description="Of an image: what it and the site agree on."
+    )
     launcher: Line = Field(description="Its kind: openmpi, srun, ...")
     ranks: int
     hosts: tuple[Line, ...] = Field(description="host:slots; none: this machine alone.")

@@ -14,7 +14,7 @@ from ..errors import UsageError
 from ..model.base_image import Bind
 from ..model.places import Places
 from ..model.plan import Lock, Plan
-from ..model.proofs import mpi_from, proofs_of
+from ..model.proofs import is_mpi, mpi_from, proofs_of
 from ..target_tools.root.publish import SCAFFOLDING
 from .build import render_build
 from .dialects import edit_line, edit_value
@@ -140,6 +140,10 @@ def labels(lock: Renderable, base: str, binds: Sequence[Bind] = ()) -> Iterator[
     yield "envbuild.lock.sha256", lock.sha256()
     if binds:
         yield "envbuild.binds", ",".join(str(each.target) for each in binds)
+    for pin in plan.pins:
+        # What the host must fit: envbuild info IMAGE --site NAME.
+        if is_mpi(pin) or pin.component == "cuda":
+            yield f"envbuild.{'mpi' if is_mpi(pin) else 'cuda'}", f"{pin.component} {pin.version}"
     if plan.waived:
         yield "envbuild.waived", ",".join(sorted(each.id for each in plan.waived))
 
@@ -169,7 +173,7 @@ def _hybrid(lock: Renderable) -> Iterator[str]:
     for pin in lock.plan.pins:
         if host := bases().host_mpi.get(pin.component):
             yield f"The image has {pin.component} {pin.version}. The host needs"
-            yield f"{host.format(major=pin.version.split('.')[0])},"
+            yield f"{host.called.format(major=pin.version.split('.')[0])},"
             yield "or a Slurm with a --mpi= (srun --mpi=list) that the MPI of the image speaks."
 
 

@@ -18,6 +18,7 @@ from ..errors import UsageError
 from ..model.backend import PrefixParts
 from ..model.base import Document, Line, Name
 from ..model.base_image import VendorPackage
+from ..model.host_contract import HostMpi
 from ..model.knowledge import Knowledge, Release
 from ..model.plan import Modules, Pin, Plan, SourceBuild
 from ..model.ranges import matches, series, series_text
@@ -72,7 +73,7 @@ class Bases(Document):
     programs: dict[Name, AbsolutePath]
     cuda_packages: dict[Name, CudaPackages]
     nvidia_packages: dict[Name, VendorPackage]
-    host_mpi: dict[Name, Line]
+    host_mpi: dict[Name, HostMpi]
     own_bases: dict[Name, Line]
     bases: tuple[Base, ...]
 

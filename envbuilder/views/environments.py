@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..model.evidence import Evidence, FactTopic, SmokeReport, Timing
+from ..model.host_contract import ContractRow, Fit
 from ..model.outcome import DefaultChange, EnvironmentEntry, Info, Listing, RemoveResult
 from ..model.signatures import signature_lines
 from ..text import counted, filled
@@ -68,6 +69,19 @@ def _image(value: Info) -> list[tuple[str, str]]:
     return [("read from", f"{image.file}: {', '.join(said)}")]
 
 
+_FIT: Mapping[Fit, str] = {"fits": "ok", "broken": "WRONG", "unknown": "not known"}
+
+
+def _contract(rows: Sequence[ContractRow]) -> Iterator[str]:
+    """Yield what an image and its host must agree on."""
+    if rows:
+        yield from ("", "image and host")
+        yield columns((_FIT[row.fit], row.subject, row.image, f"there: {row.host}") for row in rows)
+    for row in rows:
+        if row.why:
+            yield from filled("  ! ", f"{row.subject}: {row.why}")
+
+
 def _files(value: Info) -> str:
     """Return whether the files of a prefix were recorded, and are as they were then."""
     if value.manifest is None:
@@ -95,6 +109,7 @@ def info(value: Info) -> Iterator[str]:
             *_shared(value),
         ]
     )
+    yield from _contract(value.contract)
     for misfit in value.misfits:
         yield from filled("  ! ", misfit)
     yield from (f"  {line}" for line in value.changed or ())

@@ -189,6 +189,7 @@ def test_json_gives_the_words_as_a_list(launch: Any) -> None:
     assert json.loads(answer.stdout) == {
         "environment": "allreduce",
         "number": 1,
+        "contract": [],
         "launcher": "hydra",
         "ranks": 2,
         "hosts": ["a:2"],

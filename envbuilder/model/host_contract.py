@@ -1,0 +1,69 @@
+"""What an image needs of the machine that it runs on, what that has, and whether they fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from .base import Document, Line, Name
+from .launch import Mpi
+from .site import Launcher
+
+Fit = Literal["fits", "broken", "unknown"]
+
+
+class ContractRow(Document):
+    """One thing that image and host must agree on."""
+
+    subject: Literal["architecture", "mpi", "pmi", "cuda"]
+    image: Line = Field(description="What the image holds or needs.")
+    host: Line = Field(description="What the host has.")
+    fit: Fit
+    why: Line | None = Field(default=None, description="What comes of it; None where it fits.")
+
+
+class HostMpi(Document):
+    """Which MPIs of a host start ranks of an image's MPI, in the hybrid model.
+
+    ``starts``: by component, how many leading numbers of the two versions must be the same.
+    """
+
+    called: Line
+    starts: dict[Name, int]
+
+
+@dataclass(frozen=True)
+class ImageNeeds:
+    """What an image holds that its host must fit. ``cuda``: None where it holds none."""
+
+    arch: str | None
+    mpi: Mpi | None
+    cuda: str | None
+
+
+@dataclass(frozen=True)
+class HostedMpi:
+    """An MPI of a host: a module, or what is on its path."""
+
+    mpi: Mpi
+    locator: str
+
+
+@dataclass(frozen=True)
+class HostOffer:
+    """What a host has. ``pmi``, ``driver_cuda``: None where nothing says it.
+
+    ``launcher``: what the site starts ranks by, where it states that; ``speaks``: the protocol that
+    a launcher of a scheduler must be told for each MPI; None for any other launcher.
+    """
+
+    name: str
+    arches: tuple[str, ...]
+    mpis: tuple[HostedMpi, ...]
+    launcher: Launcher | None = None
+    speaks: Mapping[str, str] | None = None
+    pmi: tuple[str, ...] | None = None
+    driver_cuda: str | None = None

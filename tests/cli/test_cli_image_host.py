@@ -1,0 +1,96 @@
+"""``info IMAGE --site`` and ``launch IMAGE --site``: whether an image and a host fit.
+
+With real MPIs outside and inside: tests/integration/test_image_hybrid.py.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from envbuilder.cli import app
+from tests.cli.published import planned, publish_plan
+
+# Nothing in it depends on the Python.
+pytestmark = pytest.mark.thorough
+
+MODULES = [{"name": "OpenMPI/4.1.6-GCC-13.2.0"}, {"name": "mpi/MPICH/4.2.1-GCC-13.2.0"}]
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A system with an environment in it that has an MPICH."""
+    folder = tmp_path_factory.mktemp("image") / "system"
+    publish_plan(folder / "opt" / "envbuild", planned("allreduce", "--arch", "x86_64"))
+    return folder
+
+
+def site(folder: Path, modules: list[dict[str, str]] | None = None, **more: Any) -> Path:
+    """Write a site, its modules in a snapshot."""
+    snapshot = {"schema": 1, "modules": MODULES if modules is None else modules}
+    (folder / "lab.snapshot.json").write_text(json.dumps(snapshot))
+    value = {"schema": 1, "name": "lab", "summary": "A lab", "arch": ["x86_64"]}
+    path = folder / "lab.yaml"
+    path.write_text(yaml.safe_dump({**value, "snapshot": "lab.snapshot.json", **more}))
+    return path
+
+
+def run(*words: object) -> Result:
+    done = CliRunner().invoke(app, [*map(str, words)], env={"COLUMNS": "200", "ENVBUILD_SITE": ""})
+    assert "Traceback" not in done.output
+    return done
+
+
+def test_an_mpi_of_the_site_that_starts_its_ranks(sandbox: Path, tmp_path: Path) -> None:
+    there = site(tmp_path)
+    done = run("info", sandbox, "--site", there, "--json")
+    assert done.exit_code == 0, done.stderr
+    rows = {each["subject"]: each for each in json.loads(done.stdout)["contract"]}
+    assert rows["architecture"]["fit"] == rows["mpi"]["fit"] == "fits"
+    assert rows["mpi"]["host"] == "mpich 4.2.1 (module mpi/MPICH/4.2.1-GCC-13.2.0)"
+    words = ("launch", sandbox, "--site", there, "-H", "a:2,b:2", "--", "python", "x.py")
+    line = run(*words)
+    assert line.exit_code == 0, line.stderr
+    assert line.stdout == f"mpiexec -n 4 -hosts a:2,b:2 apptainer exec {sandbox} python x.py\n"
+    assert "there: mpich 4.2.1 (module mpi/MPICH/4.2.1-GCC-13.2.0)" in line.stderr
+    assert run("launch", sandbox, "--site", there).exit_code == 2
+
+
+def test_only_another_mpi(sandbox: Path, tmp_path: Path) -> None:
+    there = site(tmp_path, MODULES[:1])
+    done = run("info", sandbox, "--site", there)
+    assert done.exit_code == 4
+    assert "WRONG  mpi" in done.stdout
+    assert "started by another than MPICH" in done.stdout
+    line = run("launch", sandbox, "--site", there, "--", "python", "x.py")
+    assert (line.exit_code, line.stdout) == (2, "")
+    assert "there: openmpi 4.1.6 (module OpenMPI/4.1.6-GCC-13.2.0)" in line.stderr
+    assert "no rank finds the others" in line.stderr
+    plain = json.loads(run("info", sandbox, "--json").stdout)
+    assert plain["contract"] == []
+
+
+def test_the_launcher_of_a_scheduler(sandbox: Path, tmp_path: Path) -> None:
+    srun = {"scheduler": "slurm", "launcher": {"kind": "srun", "command": ["srun"]}}
+    speaking = site(tmp_path, [], **srun, facts={"pmi": ["pmi2"]})
+    line = run("launch", sandbox, "--site", speaking, "--nodes", 2, "--", "python", "x.py")
+    assert line.exit_code == 0, line.stderr
+    options = "--mpi=pmi2 --nodes=2 --ntasks=4 --ntasks-per-node=2 --kill-on-bad-exit=1"
+    assert line.stdout == f"srun {options} apptainer exec {sandbox} python x.py\n"
+    mute = site(tmp_path, [], **srun, facts={"pmi": ["pmix_v4"]})
+    refused = run("launch", sandbox, "--site", mute, "--nodes", 2, "--", "python", "x.py")
+    assert refused.exit_code == 2
+    assert "does not understand what the launcher says" in refused.stderr
+
+
+def test_another_architecture(sandbox: Path, tmp_path: Path) -> None:
+    there = site(tmp_path, arch=["ppc64le"])
+    assert run("info", sandbox, "--site", there).exit_code == 4
+    line = run("launch", sandbox, "--site", there, "--", "python", "x.py")
+    assert line.exit_code == 2
+    assert "its programs do not run on lab" in line.stderr
