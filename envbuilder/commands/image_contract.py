@@ -44,7 +44,9 @@ class HostedImage(NamedTuple):
 
     def program(self, words: tuple[str, ...], *, gpus: bool) -> tuple[str, ...]:
         """Return the words that start a program in a container of its own."""
-        return (RUNNER, "exec", *(("--nv",) if gpus else ()), self.file, *words)
+        # What loads the modules of a host is the image's runscript.
+        verb = "run" if self.plan.modules.loads else "exec"
+        return (RUNNER, verb, *(("--nv",) if gpus else ()), self.file, *words)
 
 
 def hosted_image(

@@ -247,6 +247,8 @@ def _report(line: LaunchLine, environment: _Environment, context: Context) -> No
                 f"{row.subject}: {row.image}; there: {row.host}"
                 + (f": {row.why}" if row.why else "")
             )
+        if plan.modules.loads:
+            say("it takes the host's modules: APPTAINER_BIND names the folders it was built with")
     elif environment.published is None:
         recipe = f"{recipe_arguments(plan)} --site {plan.site}"
         say(f"nothing of it is published here: envbuild create {recipe} builds it")
