@@ -44,6 +44,7 @@ def fetch(opener, url, wanted, target, timeout):
         with opener.open(url, timeout=timeout) as answer, partial.open("wb") as stream:
             for chunk in iter(lambda: answer.read(CHUNK), b""):
                 stream.write(chunk)
+            check_whole(answer, stream.tell())
         found = sha256_of(partial)
         if found != wanted:
             return f"its sha256 is {found}, the lock says {wanted}"
@@ -52,6 +53,13 @@ def fetch(opener, url, wanted, target, timeout):
         if partial.exists():
             partial.unlink()
     return None
+
+
+def check_whole(answer, read):
+    """Raise OSError for an answer that ended before its end, which http.client takes for whole."""
+    said = answer.headers.get("Content-Length", "")
+    if said.isdigit() and read < int(said):
+        raise OSError("the answer ended after {} of {} bytes".format(read, said))
 
 
 def insist(opener, url, wanted, target, timeout, mirrors):

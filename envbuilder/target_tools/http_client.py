@@ -111,7 +111,7 @@ def with_retries(act, url, retries=None):
     """
     for pause in (*PAUSES[:retries], None):
         try:
-            return act()
+            return attempt(act)
         except OSError as error:
             if isinstance(error, urllib.error.HTTPError):
                 error.close()
@@ -119,6 +119,16 @@ def with_retries(act, url, retries=None):
                 raise
         time.sleep(pause)
     return None
+
+
+def attempt(act):
+    """Return what *act* does. What http.client raises of an answer is an OSError as well then."""
+    try:
+        return act()
+    except OSError:
+        raise
+    except http.client.HTTPException as error:
+        raise OSError("the answer is broken: {}".format(error or type(error).__name__)) from error
 
 
 def may_pass(error, url):

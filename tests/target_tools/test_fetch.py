@@ -252,3 +252,45 @@ def test_other_bytes_of_a_mirror_are_refused_and_no_third_is_asked(place: Place)
     assert f"error: {first.url} cannot be fetched: {said}" in done.stderr
     assert "gone" not in done.stdout
     assert place.files == {}
+
+
+class Broken(BaseHTTPRequestHandler):
+    """Ends its answer too early, or sends none that is one."""
+
+    answer = b""
+
+    def do_GET(self) -> None:
+        self.wfile.write(self.answer)
+        self.close_connection = True
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+SHORT = b"HTTP/1.0 200 OK\r\nContent-Length: 22000\r\n\r\n" + CONTENT[:9]
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (SHORT, "the answer ended after 9 of 22000 bytes"),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc",
+            "the answer is broken: ",
+        ),
+        (b"\0garbage\r\n\r\n", "the answer is broken: "),
+        (b"", "Remote end closed connection without response"),
+    ],
+    ids=["too short", "a chunk too short", "no answer", "nothing"],
+)
+def test_an_answer_that_is_not_whole_is_said_and_the_next_place_asked(
+    place: Place, python: str, answer: bytes, why: str
+) -> None:
+    handler = type("Handler", (Broken,), {"answer": answer})
+    with serving_by(handler) as broken, serving(Served()) as whole:
+        mirrors = {broken: [whole.url.rpartition("/")[0]]}
+        done = place.fetch(f"{broken}/{NAME}", mirrors=mirrors, python=python)
+    assert done.returncode == 0, done.stderr
+    assert f"{broken}/{NAME} cannot be fetched: {why}" in done.stdout
+    assert place.files == WHOLE
