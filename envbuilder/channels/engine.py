@@ -5,6 +5,7 @@ conda itself is on no package index, so that it can be driven where it is, and c
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from typing import Any
 
 from .. import data, process
 from ..errors import BuildError, MissingToolError
+from ..target_tools.trust import distrust
 
 # The engine gives up a solve before (conda_engine.SOLVE_MINUTES); reading takes what networks take.
 _SECONDS = 30 * 60.0
@@ -49,7 +51,12 @@ class Engine:
 
         Raises EngineError, MissingToolError without py-rattler, BuildError where it ends badly.
         """
-        answer = self._answer({**request, "cache": str(self.cache)})
+        with contextlib.ExitStack() as held:
+            cache = str(self.cache)
+            if not _is_ours(self.cache):
+                # What channels say chooses packages: it is read anew, and kept for this time alone.
+                cache = held.enter_context(tempfile.TemporaryDirectory(prefix="envbuild-repodata-"))
+            answer = self._answer({**request, "cache": cache})
         error = answer.get("error")
         if error is None:
             return answer
@@ -71,6 +78,11 @@ class Engine:
                 raise BuildError("\n  | ".join([f"py-rattler did not end {how}", *lines]))
             answer: dict[str, Any] = json.loads(answered.read_text(encoding="utf-8"))
             return answer
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether nobody else can have written what is kept in a folder."""
+    return not any(map(distrust, (folder, *folder.glob("*"))))
 
 
 def missing(reason: str) -> MissingToolError:

@@ -310,6 +310,8 @@ def answer_to(request):
 def answer(options):
     """Write the answer to a request; return the exit code."""
     request = json.loads(options.request.read_text(encoding="utf-8"))
+    # What is kept counts only where nobody else may write it; a stricter umask stays.
+    os.umask(os.umask(0) | 0o022)
     options.answer.write_text(json.dumps(answer_to(request)), encoding="utf-8")
     return 0
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -21,6 +20,9 @@ from envbuilder.channels.solve import solve
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock
 from tests.conda_channel import PLACEHOLDER, File, Package, write_channel
+from tests.small_disk import fill, small_disk
+
+__all__ = ["small_disk"]
 
 P = PLACEHOLDER.encode()
 FILES = {
@@ -150,25 +152,10 @@ def test_a_package_that_its_channel_changed_is_refused_with_both_hashes(build: B
     assert not fetched.exists()
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Return a folder on a file system of 16 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(words, capture_output=True).returncode:
-        pytest.skip("a small file system cannot be mounted here")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
 def test_a_full_disk_ends_it_and_the_next_run_is_whole(build: Build, small_disk: Path) -> None:
     assert build.run().returncode == 0
     own = Build(small_disk)
-    filler = small_disk / "filler"
-    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as stream:
-        while True:
-            stream.write(b"x" * 4096)
+    filler = fill(small_disk)
     done = own.run()
     assert done.returncode != 0
     assert "No space left on device" in done.stderr
