@@ -22,15 +22,7 @@ Label = Union[str, int]
 _SHOWN = 4
 
 
-class Request(NamedTuple):
-    """What a rank asks for.  Ranks agree if all fields are equal.
-
-    shape: the tensor's; "*" stands for a first dimension that may differ between ranks.  Of a
-        group: one shape for each tensor.  Of a process set: its ranks.
-    place: the arena that the tensor lies in and its first element there, or nothing.
-    refusal: the kind of error in this rank's arguments, or nothing.
-    """
-
+class _Fields(NamedTuple):
     call: str
     name: Optional[str] = None
     dtype: str = ""
@@ -41,6 +33,19 @@ class Request(NamedTuple):
     root: int = -1
     place: Tuple[Any, ...] = ()
     refusal: str = ""
+
+
+class Request(_Fields):
+    """What a rank asks for.  Ranks agree if all fields are equal.
+
+    shape: the tensor's; "*" stands for a first dimension that may differ between ranks.  Of a
+        group: one shape for each tensor.  Of a process set: its ranks.
+    place: the arena that the tensor lies in and its first element there, or nothing.
+    refusal: the kind of error in this rank's arguments, or nothing.
+    last_bit: the cache bit that it had when this object was last looked up; not compared.
+    """
+
+    last_bit = -1
 
     def __str__(self) -> str:
         return self._text(_shape(self.shape))
@@ -118,6 +123,7 @@ class ResponseCache:
         self.waiting: OrderedDict[Label, Dict[int, Request]] = OrderedDict()
         self.joined: List[int] = []  # in the order in which they joined
         self.shutdown_requested: List[int] = []
+        self.changes = 0  # of the bits
         self.epoch = 0  # unnamed requests are numbered anew in each
         self._oldest = 0
 
@@ -142,6 +148,15 @@ class ResponseCache:
         if len(self.joined) == self.size:
             decisions.append(Decision(JOIN_LABEL, JOIN))
         return decisions
+
+    def bit_of(self, request: Request) -> int:
+        """Return the cache bit of ``request``, -1 if it has none."""
+        bit = request.last_bit  # to compare objects is faster than to look for equal ones
+        if bit < 0 or bit >= len(self.requests) or self.requests[bit] is not request:
+            bit = request.last_bit = self.bits.get(request, -1)
+            if bit >= 0:
+                self.requests[bit] = request
+        return bit
 
     def give_up(self) -> List[Decision]:
         """Fail everything that waits: no rank can go on, and no two wait for the same.
@@ -186,6 +201,7 @@ class ResponseCache:
     def _assign_bit(self, request: Request) -> None:
         if request in self.bits or not self.capacity or request.call in _ASKED_ONCE:
             return
+        self.changes += 1
         if len(self.requests) < self.capacity:
             self.requests.append(request)
             self.without_joined.append(goes_on_without_joined(request))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 class Arrays:
     """numpy's adapter."""
 
+    views = True
+
     def read(self, tensor: "ArrayLike") -> Local:
         try:
             array = numpy.asarray(tensor)

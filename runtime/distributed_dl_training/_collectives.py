@@ -15,8 +15,12 @@ from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 import numpy
 
 from distributed_dl_training import _arguments, _memory, _reduce, _session
+from distributed_dl_training._adapter import Adapter as Adapter
+from distributed_dl_training._adapter import Local as Local
+from distributed_dl_training._adapter import Place as Place
 from distributed_dl_training._agreement import JOIN, Request
-from distributed_dl_training._core import ArgumentError, Array, Op, Protocol
+from distributed_dl_training._controller import Controller
+from distributed_dl_training._core import ArgumentError, Array, Op
 from distributed_dl_training._handle import Handle
 from distributed_dl_training._session import ProcessSet
 from distributed_dl_training._works import (
@@ -32,55 +36,8 @@ from distributed_dl_training._works import (
 Result = Callable[[Any], Any]
 
 
-class Local(NamedTuple):
-    """A tensor as the engines see it.
-
-    flat: its elements, one-dimensional, contiguous and in native byte order; a view where that
-        is possible.  See ``_memory`` for what is no numpy array.
-    dtype: as the framework calls it.
-    error: what is wrong with it; then ``flat`` means nothing.
-    """
-
-    flat: Array
-    shape: Tuple[int, ...]
-    dtype: str
-    error: Optional[Exception] = None
-
-
 # What stands for a group of no tensors.
 _EMPTY = Local(numpy.empty(0, dtype=numpy.float32), (0,), "float32")
-
-
-class Adapter(Protocol):
-    """What a framework adds to the collectives."""
-
-    def read(self, tensor: Any) -> Local:
-        """Return ``tensor`` without changing it."""
-        raise NotImplementedError
-
-    def write(self, tensor: Any) -> Optional[Array]:
-        """Return the tensor's own memory, flat, to be changed in place; None if it has no such."""
-        raise NotImplementedError
-
-    def make(self, flat: Array, shape: Tuple[int, ...], like: Any) -> Any:
-        """Return a tensor of this shape that takes over ``flat``, of the kind of ``like``."""
-        raise NotImplementedError
-
-    def put(self, tensor: Any, value: Any) -> None:
-        """Copy ``value``, which ``make`` made, into ``tensor``."""
-        raise NotImplementedError
-
-
-class Place(NamedTuple):
-    """Where in an arena a tensor lies; the name must be the same on all ranks.
-
-    tensor: what the adapter would read; known beforehand, it need not be read for each exchange.
-    """
-
-    name: str
-    flat: Array
-    start: int
-    tensor: Local
 
 
 def allreduce(
@@ -93,9 +50,93 @@ def allreduce(
     grouped: bool = False,
     in_place: bool = False,
     place: Optional[Place] = None,
+    waits: bool = False,
 ) -> Handle:
-    """Reduce one tensor, or several as a group; the group's result is a list."""
+    """Reduce one tensor, or several as a group; the group's result is a list.
+
+    waits: whether the caller waits for it at once.
+    """
+    controller = _session.controller(process_set)
     local = [place.tensor] if place else [adapter.read(tensor) for tensor in tensors] or [_EMPTY]
+    first = local[0]
+    key = (name, first.dtype, first.shape, op, factors, place and (place.name, place.start))
+    found = None
+    if not grouped and first.error is None and (name is None or type(name) is str):
+        found = _found(controller, key)
+    if found is None:
+        found, refusal = _asked(controller, local, name, op, factors, grouped, place)
+        if refusal is not None:
+            return _submit(process_set, found.request, Nothing(), refusal, None)
+        if not grouped:
+            _remember(controller, key, found)
+    request, kind, prescale, postscale = found
+    sources = [each.flat for each in local]
+    target: Optional[Array] = None
+    if in_place and not grouped:
+        target = sources[0] if place else adapter.write(tensors[0])
+        if target is not None and target.dtype == first.flat.dtype:
+            sources = [target]
+        else:
+            target = None
+    if target is None:
+        count = first.flat.size if len(local) == 1 else sum([each.flat.size for each in local])
+        target = _memory.empty(count, first.flat.dtype, first.flat)
+    _memory.order(target)
+    arena, start = (place.flat, place.start) if place else (None, 0)
+    work = Allreduce(sources, target, kind, prescale, postscale, arena, start)
+    # Not a function in here: what holds its variables takes a sixth of the time of a small tensor.
+    finish: Optional[Result] = None
+    if not grouped and sources[0] is target:  # it is reduced where it lies
+        work.value = tensors[0]
+    elif grouped or in_place:
+        finish = functools.partial(_cut, adapter, tensors, local, grouped, in_place)
+    elif adapter.views:
+        work.value = adapter.make(target, first.shape, tensors[0])
+    else:
+        finish = functools.partial(_make, adapter, first.shape, tensors[0])
+    return controller.submit(Handle(request, work, None, finish), waits)
+
+
+class _Asked(NamedTuple):
+    """What the ranks are asked to agree on, and how it is calculated."""
+
+    request: Request
+    op: Op
+    prescale: float
+    postscale: float
+
+
+# Requests that are kept ready, per controller.
+_REMEMBERED = 4096
+
+
+def _found(controller: Controller, key: Any) -> Optional[_Asked]:
+    """Return what was asked with the same arguments before."""
+    try:
+        found: Optional[_Asked] = controller.remembered.get(key)
+    except TypeError:  # an argument of a wrong type, which is refused later
+        return None
+    return found
+
+
+def _remember(controller: Controller, key: Any, asked: _Asked) -> None:
+    """Keep a request: programs ask for the same again and again, by equal arguments."""
+    if type(key[0]) in (str, type(None)):
+        if len(controller.remembered) >= _REMEMBERED:
+            controller.remembered.clear()
+        controller.remembered[key] = asked
+
+
+def _asked(
+    controller: Controller,
+    local: Sequence[Local],
+    name: Optional[str],
+    op: Any,
+    factors: Tuple[Any, Any],
+    grouped: bool,
+    place: Optional[Place],
+) -> Tuple[_Asked, Optional[Exception]]:
+    """Return what the ranks are asked to agree on, and what is wrong with it."""
     first = local[0]
     scales, refusal = _arguments.factors(factors)
     if len(local) > 1:
@@ -113,30 +154,8 @@ def allreduce(
         (place.name, place.start) if place else (),
         "" if refusal is None else _kind(refusal),
     )
-    if refusal is not None:
-        return _submit(process_set, request, Nothing(), refusal, None)
-    sources = [each.flat for each in local]
-    target: Optional[Array] = None
-    if in_place and not grouped:
-        target = sources[0] if place else adapter.write(tensors[0])
-        if target is not None and target.dtype == first.flat.dtype:
-            sources = [target]
-        else:
-            target = None
-    if target is None:
-        count = first.flat.size if len(local) == 1 else sum([each.flat.size for each in local])
-        target = _memory.empty(count, first.flat.dtype, first.flat)
-    _memory.order(target)
-    arena, start = (place.flat, place.start) if place else (None, 0)
-    kind, postscale = _by_rules(op, scales[1], process_set)
-    work = Allreduce(sources, target, kind, scales[0], postscale, arena, start)
-    # Not a function in here: what holds its variables takes a sixth of the time of a small tensor.
-    finish = (
-        functools.partial(_cut, adapter, tensors, local, grouped, in_place)
-        if grouped or in_place
-        else functools.partial(_make, adapter, first.shape, tensors[0])
-    )
-    return _submit(process_set, request, work, None, finish)
+    kind, postscale = _by_rules(op, scales[1], controller)
+    return _Asked(request, kind, scales[0], postscale), refusal
 
 
 def allgather(
@@ -272,14 +291,14 @@ def reducescatter(
         flat = segment if segment.dtype == dtype else _memory.converted(segment, dtype)
         return adapter.make(flat, (rows[engine.rank],) + trailing, tensor)
 
-    kind, postscale = _by_rules(op, scales[1], process_set)
+    kind, postscale = _by_rules(op, scales[1], _session.controller(process_set))
     work = ReduceScatter(values, counts, kind, scales[0], postscale)
     return _submit(process_set, request, work, None, finish)
 
 
 def barrier(process_set: Optional[ProcessSet] = None) -> Handle:
-    """Wait for every rank."""
-    return _submit(process_set, Request("barrier"), Nothing(), None, None)
+    """Wait for every rank, as the caller is to do at once."""
+    return _submit(process_set, Request("barrier"), Nothing(), None, None, True)
 
 
 def join(device: int = -1) -> int:
@@ -302,12 +321,13 @@ def _submit(
     work: Work,
     refusal: Optional[Exception],
     finish: Optional[Result],
+    waits: bool = False,
 ) -> Handle:
     if refusal is not None and _session.horovod_rules():
         told = ArgumentError(str(refusal))
         told.__cause__ = refusal
         refusal = told
-    return _session.controller(process_set).submit(Handle(request, work, refusal, finish))
+    return _session.controller(process_set).submit(Handle(request, work, refusal, finish), waits)
 
 
 def _make(adapter: Adapter, shape: Tuple[int, ...], like: Any, done: Allreduce) -> Any:
@@ -366,14 +386,14 @@ def _refused(local: Local, op: Any, scales: Tuple[float, float]) -> Optional[Exc
     return _reduce.refusal(local.flat.dtype, op, scaled, _session.horovod_rules())
 
 
-def _by_rules(op: Op, postscale: float, process_set: Optional[ProcessSet]) -> Tuple[Op, float]:
+def _by_rules(op: Op, postscale: float, controller: Controller) -> Tuple[Op, float]:
     """Return how an operation is calculated, and the factor after it.
 
     Horovod's average is a sum times postscale / size, in one multiplication
     (horovod/common/ops/mpi_operations.cc:39 of 0.28.1); ours divides, which is rounded once less.
     """
     if op is Op.AVERAGE and _session.horovod_rules():
-        return Op.SUM, postscale / _session.controller(process_set).engine.size
+        return Op.SUM, postscale / controller.engine.size
     return op, postscale
 
 

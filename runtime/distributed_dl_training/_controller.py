@@ -12,7 +12,7 @@ import os
 import threading
 import warnings
 from collections import OrderedDict
-from typing import Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 from distributed_dl_training import _timeline
 from distributed_dl_training._agreement import (
@@ -32,8 +32,9 @@ from distributed_dl_training._core import (
     Threads,
 )
 from distributed_dl_training._handle import ActiveThreads, Handle, Item, own_copy
-from distributed_dl_training._negotiation import CycleRequests, Negotiation
+from distributed_dl_training._negotiation import Cycle, CycleRequests, Negotiation, comes_soon
 from distributed_dl_training._settings import Settings
+from distributed_dl_training._signals import HeldSignals
 from distributed_dl_training._stall import StallInspector
 from distributed_dl_training._works import Nothing
 
@@ -41,6 +42,8 @@ from distributed_dl_training._works import Nothing
 _IDLE_LOOK = 0.5
 # Seconds between two cycles without a result: a quarter after the first, all of it from the fourth.
 _PAUSE = 0.002
+# Seconds that requests nobody waits for are gathered before a cycle; Horovod's cycle time is 1 ms.
+_GATHER = 0.0003
 # Negotiation without a result after which blocked ranks say so.
 _PATIENCE = 3
 
@@ -56,6 +59,7 @@ class Controller:
         self.engine = engine
         self.settings = settings
         self.finishing = threading.RLock()  # guards results that are being made
+        self.remembered: Dict[Any, Any] = {}  # of ``_collectives``: what was asked before
         self.optimizers = 0  # how many have been made over this group
         self._inspector = StallInspector(engine, settings)
         self._negotiation = Negotiation(engine, settings, self._inspector)
@@ -72,7 +76,10 @@ class Controller:
         self._shutdown_request: Optional[Handle] = None
         self._asleep = False  # the communication thread, until something is asked for
         self._closed = False
-        self._turn = threading.Lock()  # one cycle at a time, where there is no thread for them
+        self._turn = threading.Lock()  # one cycle at a time, by whatever thread
+        self._cycle: Optional[Cycle] = None  # has begun; whoever has the turn goes on with it
+        self._driver = 0  # the thread of the program that has the turn
+        self._signals = HeldSignals()
         self._pid = os.getpid()
         self._owner = threading.get_ident()
         self._thread: Optional[threading.Thread] = None
@@ -84,8 +91,10 @@ class Controller:
 
     # What threads of the program call.
 
-    def submit(self, handle: Handle) -> Handle:
+    def submit(self, handle: Handle, waits: bool = False) -> Handle:
         """Submit a request; its result comes by ``handle``.
+
+        waits: whether this thread calls ``wait`` next.
 
         Raises DuplicateNameError if one of its name is under way, NotInitializedError after the
         end of the session, and what ended it if that was an error.
@@ -103,7 +112,7 @@ class Controller:
                 )
             handle.label = label
             if _timeline.current.on:
-                _enter(handle, "NEGOTIATE_" + request.call.upper())
+                handle.enter("NEGOTIATE_" + request.call.upper())
             if request.name is None and _unnamed(handle):
                 if self._unnamed and not self._warned:
                     self._warn_of_order(request)
@@ -112,7 +121,7 @@ class Controller:
             self._entries[label] = handle
             self._unreported.append(handle)
             self._active_threads.add()
-            if self._asleep:
+            if self._asleep and not waits:
                 self._work.notify()
         return handle
 
@@ -129,9 +138,16 @@ class Controller:
         if self._thread is None:
             self._wait_by_cycles(handle)
             return
+        if self._driver == threading.get_ident():
+            raise RuntimeError("this thread is inside a collective: what interrupts it cannot wait")
+        if len(self._entries) == 1 and self._negotiation.repeated(handle) is not None:
+            self._repeat(handle)
+            if handle.done:
+                return
         with self._lock:
             try:  # Ctrl-C may come at any moment from here
                 self._active_threads.wait(handle)
+                self._work.notify()
                 while not handle.done:
                     self._results.wait()
             finally:
@@ -218,25 +234,71 @@ class Controller:
                 finally:
                     self._active_threads.resume()
 
+    def _repeat(self, handle: Handle) -> None:
+        """Run a cycle in the calling thread, which is likely to bring ``handle``'s result.
+
+        To hand it to the communication thread and back takes longer than the exchange.  What takes
+        long is left to that thread: a thread of the program is never inside the layer below where
+        that waits for other ranks, so that signals reach it.
+        """
+        try:
+            self._signals.hold()
+            if self._turn.acquire(False):
+                try:
+                    self._driver = threading.get_ident()
+                    self._run_repeated(handle)
+                except Exception as error:  # whatever the engine raises
+                    self._fail_all(_lost(error))
+                finally:
+                    self._driver = 0
+                    self._turn.release()
+        finally:
+            self._signals.release()
+
+    def _run_repeated(self, handle: Handle) -> None:
+        negotiation = self._negotiation
+        with self._lock:
+            opening = negotiation.repeated(handle)
+            alone = self._unreported == [handle] and len(self._entries) == 1
+            if opening is None or not alone or self._cycle is not None:
+                return
+            self._unreported = []
+        cycle = negotiation.repeat(handle, self._entries, opening)
+        items = negotiation.settle(handle, opening) if comes_soon(cycle, self._signals.came) else []
+        if items:
+            self.begins(items)
+            self.finish(items)
+            return
+        with self._lock:
+            self._cycle = cycle
+            self._work.notify()
+
     # The communication thread.
 
     def _run(self) -> None:
         while self._end is None:
             with self._lock:
-                self._asleep = True
-                if not self._entries:
-                    self._work.wait(_IDLE_LOOK)
-                elif self._negotiation.fruitless:
-                    self._work.wait(min(self._negotiation.fruitless, 4) * _PAUSE / 4)
-                self._asleep = False
-            self._step()
+                self._rest()
+            with self._turn:
+                self._step()
+
+    def _rest(self) -> None:
+        """Sleep until there is something to do, or it is time to look what others do."""
+        fruitless = self._negotiation.fruitless
+        self._asleep = True
+        if not self._entries:
+            self._work.wait(_IDLE_LOOK)
+        elif fruitless:
+            self._work.wait(min(fruitless, 4) * _PAUSE / 4)
+        self._asleep = False
+        nobody_waits = self._cycle is None and not self._active_threads.any_waits
+        if self._entries and not fruitless and nobody_waits:
+            self._work.wait(_GATHER)
 
     def _step(self) -> None:
         """Take part in one cycle; an error of the engine ends the session."""
         try:
             self._run_cycle()
-        except StallError as error:
-            self._fail_all(error)
         except Exception as error:  # whatever the engine raises, nobody else would see it
             self._fail_all(_lost(error))
         except BaseException:
@@ -249,8 +311,20 @@ class Controller:
             self.engine.close()
 
     def _run_cycle(self) -> None:
+        cycle = self._cycle
+        if cycle is None:
+            self._cycle = cycle = self._begin()
+        if cycle is None:
+            self._inspector.idle()
+        else:
+            self._finish_cycle(cycle, self._negotiation.agree(cycle))
+
+    def _begin(self) -> Optional[Cycle]:
+        """Begin a cycle if anything is asked for."""
         with self._lock:
             oldest = self._oldest()
+            if oldest is None:
+                return None
             asked = CycleRequests(
                 self._unreported,
                 self._entries,
@@ -259,15 +333,16 @@ class Controller:
                 oldest,
             )
             self._unreported = []
-        if oldest is None:
-            self._inspector.idle()
-            return
-        items, epoch = self._negotiation.agree(asked)
+        return self._negotiation.begin(asked)
+
+    def _finish_cycle(self, cycle: Cycle, items: Sequence[Item]) -> None:
+        """Carry out what was agreed on; what was not is asked for again in the next cycle."""
         with self._lock:
-            asked.new.extend(self._unreported)
-            self._unreported = [each for each in asked.new if not each.reported]
-            if epoch << 40 > self._next_unnamed:
-                self._next_unnamed = epoch << 40
+            self._cycle = None
+            new = cycle.asked.new
+            new.extend(self._unreported)
+            self._unreported = [each for each in new if not each.reported]
+            self._next_unnamed = max(self._next_unnamed, self._negotiation.epoch << 40)
         self._negotiation.carry_out(items, self)
 
     def _oldest(self) -> Optional[Handle]:
@@ -278,18 +353,22 @@ class Controller:
                 break
         return oldest
 
-    def begins(self, item: Item) -> None:
-        """Take note that something agreed on is about to be carried out."""
-        if _timeline.current.on and item.handle is not None:
-            _enter(item.handle, f"{self.engine.name.upper()}_{item.request.call.upper()}")
+    def begins(self, items: Sequence[Item]) -> None:
+        """Take note that what was agreed on is about to be carried out."""
+        if not _timeline.current.on:
+            return
+        for item in items:
+            if item.handle is not None:
+                item.handle.enter(f"{self.engine.name.upper()}_{item.request.call.upper()}")
 
     def finish(self, items: Sequence[Item]) -> None:
         """Give results or errors to those who wait for them."""
         with self._lock:
-            for _, handle, _, error in items:
-                if handle is not None:
-                    self._finish(handle, error)
-            self._results.notify_all()
+            for item in items:
+                if item.handle is not None:
+                    self._finish(item.handle, item.error)
+            if self._active_threads.any_waits:
+                self._results.notify_all()
 
     def end(self, error: Optional[Exception]) -> None:
         """End the session in order: all ranks have requested it, or ``error`` tells who has."""
@@ -303,7 +382,7 @@ class Controller:
         handle.error = error
         handle.done = True
         if _timeline.current.on:
-            _enter(handle, "")
+            handle.enter("")
 
     def _fail_all(self, error: Exception) -> None:
         """End the session: whatever waits fails, and nothing more is taken."""
@@ -320,19 +399,9 @@ def _unnamed(handle: Handle) -> bool:
     return isinstance(handle.label, int) and handle.label >= 0
 
 
-def _lost(error: Exception) -> PeerLostError:
-    if isinstance(error, PeerLostError):
+def _lost(error: Exception) -> Exception:
+    if isinstance(error, (PeerLostError, StallError)):
         return error
     lost = PeerLostError(f"{type(error).__name__}: {error}")
     lost.__cause__ = error
     return lost
-
-
-def _enter(handle: Handle, phase: str) -> None:
-    """Write to the timeline that a collective leaves its phase and enters another, or none."""
-    row = handle.request.name or f"unnamed {handle.request.call}"
-    if handle.phase:
-        _timeline.current.end(row, handle.phase)
-    if phase:
-        _timeline.current.begin(row, phase)
-    handle.phase = phase

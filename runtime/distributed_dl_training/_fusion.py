@@ -36,9 +36,8 @@ def batches(items: Sequence[Item]) -> Iterator[Batch]:
     """Yield how to carry out allreduces that were agreed on together, in order."""
     kinds: Dict[Tuple[Any, ...], List[Item]] = {}
     for item in items:
-        asked = item.request
-        arena = asked.place[0] if asked.place else None
-        kind = (asked.dtype, asked.op, asked.prescale, asked.postscale, arena)
+        _, _, dtype, _, op, prescale, postscale, _, place, _ = item.request
+        kind = (dtype, op, prescale, postscale, place[0] if place else None)
         kinds.setdefault(kind, []).append(item)
     for kind, alike in kinds.items():
         if kind[-1] is None:
@@ -107,10 +106,11 @@ class Fusion:
         elif in_place:
             self._reduce_run(works)
         else:
-            short = [work for work in works if work.target.nbytes < self._most]
-            for work in works:
-                if len(short) < 2 or work.target.nbytes >= self._most:
-                    self._reduce_alone(work)
+            most = self._most
+            alone = [work for work in works if work.target.nbytes >= most]
+            short = works if not alone else [work for work in works if work.target.nbytes < most]
+            for work in alone if len(short) > 1 else works:
+                self._reduce_alone(work)
             if len(short) > 1:
                 self._reduce_packed(short, dtype)
 
@@ -137,25 +137,30 @@ class Fusion:
         capacity = max(1, max(self.threshold, 1 << 20) // dtype.itemsize)
         buffer = self._buffer(min(total, capacity), dtype, works[0].target)
         if total <= buffer.size:
-            whole = [(work.sources, work.target) for work in works if work.target.size]
-            self._pass_through(whole, buffer, works[0])
+            sources = [source for work in works for source in work.sources]
+            self._pass_through(sources, [work.target for work in works], buffer[:total], works[0])
             return
         for chunks in _fills(works, buffer.size):
-            self._pass_through([([source], target) for source, target in chunks], buffer, works[0])
+            sources, targets = [source for source, _ in chunks], [target for _, target in chunks]
+            count = sum([target.size for target in targets])
+            self._pass_through(sources, targets, buffer[:count], works[0])
 
     def _pass_through(
-        self, chunks: Sequence[Tuple[Sequence[Array], Array]], buffer: Array, like: Allreduce
+        self, sources: Sequence[Array], targets: Sequence[Array], values: Array, like: Allreduce
     ) -> None:
-        """Copy sources to the buffer, reduce it and copy it to the targets."""
-        values = buffer[: sum([target.size for _, target in chunks])]
+        """Copy sources to ``values``, of the buffer, reduce it and copy it to the targets."""
         if not values.size:
             return
-        _memory.pack([source for sources, _ in chunks for source in sources], values)
+        _memory.pack(sources, values)
         self._reduce(values, like)
         start = 0
-        for _, target in chunks:
+        alike = isinstance(values, numpy.ndarray) and values.dtype == like.target.dtype
+        for target in targets:
             end = start + target.size
-            _memory.convert(values[start:end], target)
+            if alike:  # what ``convert`` would do, once it is called
+                target[:] = values[start:end]
+            else:
+                _memory.convert(values[start:end], target)
             start = end
 
     def _reduce(self, values: Array, like: Allreduce) -> None:

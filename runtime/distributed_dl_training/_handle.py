@@ -4,6 +4,7 @@ import copy
 import threading
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
+from distributed_dl_training import _timeline
 from distributed_dl_training._agreement import Label, Request
 from distributed_dl_training._core import Protocol
 from distributed_dl_training._works import Nothing, Work
@@ -62,6 +63,15 @@ class Handle:
         self.since = 0.0  # when it became the oldest that waits
         self._executor: Optional[Executor] = None
 
+    def enter(self, phase: str) -> None:
+        """Write to the timeline that it leaves its phase and enters another, or none."""
+        row = self.request.name or f"unnamed {self.request.call}"
+        if self.phase:
+            _timeline.current.end(row, self.phase)
+        if phase:
+            _timeline.current.begin(row, phase)
+        self.phase = phase
+
     def poll(self) -> bool:
         """Tell whether the result is there, so that ``synchronize`` will not wait."""
         assert self._executor is not None
@@ -97,12 +107,16 @@ def own_copy(error: Exception, cause: Optional[Exception] = None) -> Exception:
 
 
 class Item(NamedTuple):
-    """What all ranks have agreed on, and this rank's part in it; none if it has joined."""
+    """What all ranks have agreed on, and this rank's part in it; none if it has joined.
+
+    done: its data has come with the agreement.
+    """
 
     request: Request
     handle: Optional[Handle]
     work: Optional[Work] = None
     error: Optional[Exception] = None
+    done: bool = False
 
 
 class ActiveThreads:
@@ -115,6 +129,11 @@ class ActiveThreads:
         # Whoever opens the session is likely to ask, and other threads may wait for it to do so.
         self._threads = {threading.current_thread()}
         self._waiting: Dict[threading.Thread, Handle] = {}
+
+    @property
+    def any_waits(self) -> bool:
+        """Whether some thread waits."""
+        return bool(self._waiting)
 
     def add(self) -> None:
         """Note that this thread asks for a collective."""

@@ -3,7 +3,7 @@
 import os
 import select
 import time
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy
 
@@ -18,9 +18,10 @@ from distributed_dl_training._agreement import (
     decode,
     encode,
 )
-from distributed_dl_training._core import Array, Engine, Pending, Protocol
+from distributed_dl_training._core import Engine, Pending, Protocol
 from distributed_dl_training._fusion import Fusion, batches
 from distributed_dl_training._handle import Handle, Item
+from distributed_dl_training._opening import Opening, Repeated, Room
 from distributed_dl_training._settings import Settings
 from distributed_dl_training._stall import StallInspector
 from distributed_dl_training._works import Allreduce, Nothing, as_bytes, zeros
@@ -28,7 +29,7 @@ from distributed_dl_training._works import Allreduce, Nothing, as_bytes, zeros
 # The first bits that ranks combine; the cache bits follow.
 _ALL_CACHED = 0
 _BLOCKED = 1
-_FIRST_BIT = 2
+_FIRST = 2
 # Negotiation without a result, and seconds, after which what waits is negotiated in full.
 _PATIENCE = 3
 _LATE = 0.5
@@ -36,6 +37,10 @@ _LATE = 0.5
 # time waited; and between looks at what they say.
 _SPIN = 0.0002
 _LONGEST_NAP = 0.001
+# Seconds that a thread of the program waits for other ranks itself.
+_LINGER = 0.1
+# Looks at first, between which it offers its core to other ranks alone.
+_YIELDS = 20
 _LOOK = 0.25
 # Seconds after which a rank has been away, and what waits for it is given time anew.
 _ABSENT = 1.0
@@ -61,14 +66,28 @@ class CycleRequests(NamedTuple):
 class Program(Protocol):
     """Those who wait for results."""
 
-    def begins(self, item: Item) -> None:
-        """Take note that something agreed on is about to be carried out."""
+    def begins(self, items: Sequence[Item]) -> None:
+        """Take note that what was agreed on is about to be carried out."""
 
     def finish(self, items: Sequence[Item]) -> None:
         """Give results or errors to those who wait for them."""
 
     def end(self, error: Optional[Exception]) -> None:
         """End the session."""
+
+
+class Cycle(NamedTuple):
+    """A cycle that has begun: what this rank has brought, and the exchange that opens it.
+
+    mine: what this rank asks for again, by bit.
+    since: when waiting for the oldest began.
+    """
+
+    asked: CycleRequests
+    mine: Dict[int, Handle]
+    opening: Opening
+    pending: Pending
+    since: float
 
 
 class Negotiation:
@@ -80,14 +99,55 @@ class Negotiation:
         self._cache = ResponseCache(engine.size, settings.cache_capacity)
         self._fusion = Fusion(engine, settings.fusion_threshold)
         self._inspector = inspector
+        self._room = Room(engine)
+        self._repeated: Optional[Repeated] = None
         # Kept after an error as well: the layer below may still write to its arrays.
         self._pending: Optional[Pending] = None
 
-    def agree(self, asked: CycleRequests) -> Tuple[List[Item], int]:
-        """Return what all ranks ask for, in the same order on all of them, and the epoch.
+    @property
+    def epoch(self) -> int:
+        """Unnamed requests are numbered anew in each."""
+        return self._cache.epoch
 
-        Unnamed requests are numbered anew in each epoch.  Raises StallError.
+    def repeated(self, handle: Handle) -> Optional[Repeated]:
+        """Return what opens a cycle that asks for ``handle`` alone, if it may bring its result."""
+        cache, room = self._cache, self._room
+        if self.fruitless or not room.few or cache.joined:
+            return None
+        made_for = (cache.changes, room.nbytes)
+        last = self._repeated
+        if last is not None and last.request is handle.request and last.made_for == made_for:
+            return last
+        bit = cache.bit_of(handle.request)
+        if bit < 0 or not room.takes(handle):
+            return None
+        last = Repeated(handle, _FIRST + bit, len(cache.requests) + _FIRST, room, self._engine.size)
+        last.made_for = made_for
+        last.say((_ALL_CACHED, last.bit))
+        self._repeated = last
+        return last
+
+    def repeat(self, handle: Handle, entries: Dict[Label, Handle], opening: Repeated) -> Cycle:
+        """Begin a cycle that asks for ``handle`` alone; see ``repeated``."""
+        self._inspector.waiting(handle.request)
+        handle.since = time.monotonic()
+        self._pending = pending = opening.again(self._engine, handle.work)
+        asked = CycleRequests([handle], entries, False, False, handle)
+        return Cycle(asked, {opening.bit: handle}, opening, pending, handle.since)
+
+    def settle(self, handle: Handle, opening: Repeated) -> List[Item]:
+        """Return ``handle`` as done, if all ranks have asked for it alone, once that is known.
+
+        If not, nothing is returned, and it is for ``agree`` to find out what they ask for.
         """
+        if not opening.settle():
+            return []
+        items = [Item(handle.request, handle, handle.work, None, True)]
+        self._count(items)
+        return items
+
+    def begin(self, asked: CycleRequests) -> Cycle:
+        """Begin a cycle, without waiting for other ranks.  Raises StallError."""
         cache = self._cache
         assert asked.oldest is not None
         since = self._since(asked.oldest)
@@ -96,47 +156,80 @@ class Negotiation:
             # Before this rank gives its bits: with these, others could go inside a collective and
             # wait there for a rank that has ended.
             self._inspector.look(waited, None, self._cache.missing)
-        mine, uncached = self._cached(asked, time.monotonic() - since > _LATE)
-        bits = numpy.zeros(_FIRST_BIT + len(cache.requests), dtype=numpy.bool_)
-        bits[_ALL_CACHED] = not uncached
-        bits[_BLOCKED] = asked.blocked
+            waited = time.monotonic() - since
+        mine, uncached = self._cached(asked, waited > _LATE)
+        opening = Opening(_FIRST + len(cache.requests), self._room, self._engine.size)
+        if not uncached:
+            opening.say((_ALL_CACHED,))
+        if asked.blocked:
+            opening.say((_BLOCKED,))
         if self._engine.rank in cache.joined:
-            bits[_FIRST_BIT:] = cache.without_joined
-        for bit in mine:
-            bits[_FIRST_BIT + bit] = True
-        words = as_words(bits)
-        if self._await(self._engine.start_and(words), since) > _ABSENT:
+            there = enumerate(cache.without_joined, _FIRST)
+            opening.say([bit for bit, without in there if without])
+        opening.say(mine)
+        if len(mine) == 1 and not cache.joined:
+            for bit, handle in mine.items():
+                if isinstance(handle.work, Allreduce) and self._room.takes(handle):
+                    opening.carry(bit, handle.work)
+        self._pending = pending = opening.start(self._engine)
+        return Cycle(asked, mine, opening, pending, since)
+
+    def agree(self, cycle: Cycle) -> List[Item]:
+        """Return what all ranks ask for, in the same order on all of them.  Raises StallError."""
+        asked, cache, since = cycle.asked, self._cache, cycle.since
+        if self._await(cycle.pending, since) > _ABSENT and asked.oldest is not None:
             asked.oldest.since = since = time.monotonic()  # who was away has only just come back
-        common = bits_of(words, bits.size)
-        hits = numpy.flatnonzero(common[_FIRST_BIT:]).tolist()
-        items = [self._item(cache.requests[bit], mine.get(bit)) for bit in hits]
-        for bit in hits:
-            if bit in mine:
-                mine[bit].reported = True
-        if common[_BLOCKED] or not common[_ALL_CACHED]:
+        common = cycle.opening.common()
+        items = self._again(cycle, common.since(_FIRST))
+        if common.has(_BLOCKED) or not common.has(_ALL_CACHED):
             new = [handle for handle in asked.new if not handle.reported]
             decisions = cache.report(self._negotiate(new, since))
             for handle in new:
                 handle.reported = True
-            if common[_BLOCKED] and not items and not decisions:
+            if common.has(_BLOCKED) and not items and not decisions:
                 decisions = cache.give_up()
             items += [self._decided(one, asked.entries) for one in decisions]
+        self._count(items)
+        return items
+
+    def _again(self, cycle: Cycle, hits: Sequence[int]) -> List[Item]:
+        """Return what all ranks ask for again; what travelled along is reduced."""
+        mine = cycle.mine
+        carried = cycle.opening.reduce_carried()
+        items: List[Item] = []
+        for hit in hits:
+            handle = mine.get(hit)
+            if handle is None:
+                items.append(self._item(self._cache.requests[hit - _FIRST], None))
+            else:
+                handle.reported = True
+                # What travelled along came with the bit of this one alone.
+                items.append(Item(handle.request, handle, handle.work, None, carried))
+        return items
+
+    def _count(self, items: Sequence[Item]) -> None:
+        """Take note of what a cycle has brought."""
         self.fruitless = 0 if items else self.fruitless + 1
-        return items, cache.epoch
+        self._room.fit(items)
 
     def carry_out(self, items: Sequence[Item], program: Program) -> None:
         """Exchange what has been agreed on, allreduces first and together; collective."""
         reductions: List[Item] = []
         others: List[Item] = []
         for item in items:
+            if item.done:
+                program.begins([item])
+                program.finish([item])
+                continue
             together = isinstance(item.work, Allreduce) and item.error is None
             (reductions if together else others).append(item)
+        if not reductions and not others:
+            return
         # As numpy does it by default, but without a word: no caller sees this thread's warnings,
         # and where they are made errors one rank alone would fail.
         with numpy.errstate(all="ignore"):
             for batch in batches(reductions):
-                for item in batch.items:
-                    program.begins(item)
+                program.begins(batch.items)
                 self._inspector.enter(batch.items[0].request)
                 try:
                     self._fusion.run(batch)
@@ -151,7 +244,7 @@ class Negotiation:
             program.end(item.error)
             return
         if item.error is None and item.work is not None:
-            program.begins(item)
+            program.begins([item])
             self._inspector.enter(item.request)
             try:
                 with _memory.carrying([item.work.value]):
@@ -172,21 +265,22 @@ class Negotiation:
         return oldest.since
 
     def _cached(self, asked: CycleRequests, late: bool) -> Tuple[Dict[int, Handle], bool]:
-        """Return what cache bits can say, and whether something must be negotiated in full."""
+        """Return what bits can say, by bit, and whether something must be negotiated in full."""
         cache = self._cache
         mine: Dict[int, Handle] = {}
         uncached = False
+        waiting, bit_of, several_unnamed = cache.waiting, cache.bit_of, asked.several_unnamed
         for handle in asked.new:
-            bit = cache.bits.get(handle.request)
+            bit = bit_of(handle.request)
             if (
-                bit is None
-                or handle.label in cache.waiting
+                bit < 0
+                or (waiting and handle.label in waiting)
                 # Their numbers, which a bit does not tell, must not be mixed up.
-                or (asked.several_unnamed and handle.request.name is None)
+                or (several_unnamed and handle.request.name is None)
             ):
                 uncached = True
             else:
-                mine[bit] = handle
+                mine[_FIRST + bit] = handle
         impatient = late or self.fruitless >= _PATIENCE
         return mine, uncached or (impatient and bool(asked.new))
 
@@ -238,31 +332,37 @@ class Negotiation:
         while not pending.done():
             now = time.monotonic()
             waited = now - started
-            if waited < _SPIN:
-                _yield()
-            else:
-                time.sleep(min(waited / 8, _LONGEST_NAP))
+            _pause(waited)
             if now - looked > _LOOK:
                 looked = now
                 self._inspector.look(now - since, waited, self._cache.missing)
         return time.monotonic() - started
 
 
-def _yield() -> None:
-    """Let other threads of this process run, and other processes, if they want to."""
+def comes_soon(cycle: Cycle, reasons_to_stop: Sequence[Any]) -> bool:
+    """Wait for the other ranks, but not for long; tell whether they have come.
+
+    reasons_to_stop: not for so long either once there is one.
+    """
+    done = cycle.pending.done
+    for _ in range(_YIELDS):
+        if done():
+            return True
+        os.sched_yield()  # another rank may need this core to come as far
+    while not done():
+        waited = time.monotonic() - cycle.since
+        if waited > _LINGER or reasons_to_stop:
+            return False
+        _pause(waited)
+    return True
+
+
+def _pause(waited: float) -> None:
+    """Let others run, after ``waited`` seconds of waiting for other ranks."""
+    if waited > _SPIN:
+        time.sleep(min(waited / 8, _LONGEST_NAP))
+        return
+    # Other threads of this process, and other processes, if they want to.
     # Not time.sleep(0): from Python 3.11 on that takes 0.1 ms.
     select.select((), (), (), 0)
     os.sched_yield()
-
-
-def as_words(bits: Array) -> Array:
-    """Return bits as int64 words, the last one filled up with zeros."""
-    packed = numpy.packbits(bits)
-    words = numpy.zeros((packed.size + 7) // 8, dtype=numpy.int64)
-    words.view(numpy.uint8)[: packed.size] = packed
-    return words
-
-
-def bits_of(words: Array, count: int) -> Array:
-    """Return the first ``count`` bits of what ``as_words`` made."""
-    return numpy.unpackbits(words.view(numpy.uint8))[:count]

@@ -1,7 +1,7 @@
 """The arithmetic of allreduce: which operation suits which dtype, scaling, NaN and float16."""
 
 import functools
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 import numpy
 
@@ -17,6 +17,13 @@ _KINDS = {
     Op.AVERAGE: "fc",
     Op.MIN: "biuf",
     Op.MAX: "biuf",
+}
+_UFUNCS = {
+    Op.SUM: numpy.add,
+    Op.PRODUCT: numpy.multiply,
+    Op.AVERAGE: numpy.add,
+    Op.MIN: numpy.minimum,
+    Op.MAX: numpy.maximum,
 }
 _WHY = {
     "b": "bool has only Min (all) and Max (any); convert it to an integer dtype to count",
@@ -78,6 +85,17 @@ def reduce(engine: Engine, values: Array, op: Op, prescale: float, postscale: fl
     else:
         engine.allreduce(values, Op.SUM if op is Op.AVERAGE else op)
     finish(values, op, engine.size, postscale)
+
+
+def combine(parts: Sequence[Array], op: Op, out: Array) -> None:
+    """Reduce the ranks' values, at least two ranks', in the order of the ranks; not collective.
+
+    NaN on any rank gives NaN, by Min and Max as well.
+    """
+    calculate = _UFUNCS[op]
+    calculate(parts[0], parts[1], out=out)
+    for part in parts[2:]:
+        calculate(out, part, out=out)
 
 
 def finish(values: Array, op: Op, size: int, postscale: float) -> None:

@@ -350,7 +350,9 @@ def controller(process_set: Optional[ProcessSet] = None) -> Controller:
 
     Raises NotInitializedError, and ValueError if the set is not there or lacks this rank.
     """
-    session = _current()
+    session = _session
+    if session is None or session.pid != os.getpid():  # asked here, as it is for each tensor
+        session = _current()
     if process_set is None:
         return session.world
     number = process_set.process_set_id

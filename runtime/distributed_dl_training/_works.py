@@ -49,7 +49,7 @@ class Allreduce:
         self.postscale = postscale
         self.arena = arena
         self.start = start
-        self.value = target
+        self.value: Any = target
 
     def run(self, engine: Engine) -> None:
         """Do nothing: Fusion carries it out, together with others."""

@@ -199,7 +199,8 @@ def allreduce(
     Raises MismatchError, NotInitializedError, and TypeError if dtype, op and factors do not go
     together.
     """
-    handle = allreduce_async(tensor, name, op, prescale_factor, postscale_factor, process_set)
+    factors = (prescale_factor, postscale_factor)
+    handle = _collectives.allreduce(_ARRAYS, [tensor], name, op, factors, process_set, waits=True)
     result: Array = handle.synchronize()
     return result
 

@@ -18,7 +18,6 @@ from distributed_dl_training._agreement import (
     decode,
     encode,
 )
-from distributed_dl_training._negotiation import as_words, bits_of
 
 SUM = {"dtype": "float32", "shape": (2,), "op": "Sum"}
 
@@ -37,14 +36,6 @@ def named(*requests):
 )
 def test_fold_ranks(ranks, text):
     assert _core.fold_ranks(ranks) == text
-
-
-@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 63, 64, 65, 1000])
-def test_bits_survive_words(count):
-    import numpy as np
-
-    bits = np.array([random.Random(count).random() < 0.5 for _ in range(count)])
-    assert (bits_of(as_words(bits), count) == bits).all()
 
 
 def test_texts_tell_requests_apart():

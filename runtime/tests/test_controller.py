@@ -301,3 +301,83 @@ def test_halves_on_the_host_are_calculated_in_float32(halves):
         return controller.submit(allreduce("half", values)).synchronize().tolist()
 
     assert ranks(3, body) == [[6.0] * 3] * 3
+
+
+def steady(controller, handle):
+    """Ask, and wait at once."""
+    return controller.submit(handle, True).synchronize()
+
+
+def test_a_small_one_that_comes_again_takes_one_exchange():
+    """Its values travel with the agreement, and the calling thread itself takes part in that."""
+
+    def body(controller):
+        engine = controller.engine
+        other = np.full(3, 1.0 + engine.rank)
+        for _ in range(3):
+            steady(controller, allreduce("x", np.ones(3)))
+        before = dict(engine.calls)
+        for step in range(10):
+            got = steady(controller, allreduce("x", other * step))
+            assert got.tolist() == [6.0 * step] * 3
+        after = dict(engine.calls)
+        steady(controller, Handle(Request("barrier", "end"), Nothing()))
+        return after["control"] - before["control"], after["data"] - before["data"]
+
+    assert ranks(3, body) == [(10, 0)] * 3
+
+
+@pytest.mark.parametrize("size", [2, 4, 9])
+def test_at_once_and_later_small_and_long_in_any_order(size):
+    """Ranks of which some wait at once and some later still agree on how long messages are."""
+
+    def body(controller):
+        rank = controller.engine.rank
+        alike, own = random.Random(1), random.Random(100 + rank)
+        for step in range(60):
+            lengths = [alike.choice([0, 1, 3, 512, 513, 2000]) for _ in range(alike.choice([1, 3]))]
+            handles = {}
+            for n, length in enumerate(lengths):
+                op = alike.choice([Op.SUM, Op.MAX])
+                values = np.full(length, float(rank + n + step))
+                handles[n] = allreduce(f"n{n} {length}", values, op), op
+            order = list(handles)
+            if own.random() < 0.5:  # those that wait at once do so in the same order
+                for n in order:
+                    steady(controller, handles[n][0])
+            else:
+                own.shuffle(order)
+                for n in order:
+                    controller.submit(handles[n][0])
+            for n, (handle, op) in handles.items():
+                total = sum(r + n + step for r in range(size))
+                want = total if op is Op.SUM else size - 1 + n + step
+                assert (handle.synchronize() == want).all()
+            if own.random() < 0.2:
+                time.sleep(0.001)
+            if alike.random() < 0.2:
+                steady(controller, Handle(Request("barrier"), Nothing()))
+
+    ranks(size, body, threads=Threads.SERIALIZED)
+
+
+def test_two_threads_wait_for_the_same_small_one():
+    """One of them takes part in the exchange, the other one waits for that."""
+
+    def both(handle):
+        got = []
+        threads = [
+            threading.Thread(target=lambda: got.append(handle.synchronize()[0])) for _ in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return got
+
+    def body(controller):
+        for step in range(20):
+            handle = controller.submit(allreduce("x", np.full(2, float(step))), True)
+            assert both(handle) == [2.0 * step] * 2
+
+    ranks(2, body)

@@ -34,7 +34,8 @@ def test_an_error_of_the_engine_ends_the_session():
         controller.submit(allreduce("x", np.ones(1))).synchronize()
         if engine.rank == 1:
             engine.allreduce = None  # not callable
-        handles = [controller.submit(allreduce(name, np.ones(1))) for name in "xy"]
+        # Longer than what travels with the agreement.
+        handles = [controller.submit(allreduce(name, np.ones(1000))) for name in "xy"]
         for handle in handles:
             with pytest.raises(PeerLostError) as caught:
                 handle.synchronize()
@@ -254,6 +255,95 @@ def test_interrupted_while_it_waits():
         controller.request_shutdown()
     for controller in controllers:
         controller.shutdown()
+
+
+def idle(controller):
+    """Tell whether nothing is asked for, and the communication thread is out of its cycle."""
+    return not controller._entries and not controller._turn.locked()
+
+
+def repeat(controllers):
+    """Let two ranks of this thread agree on a small allreduce, so that it comes again."""
+    for _ in range(2):
+        for each in controllers:
+            each.submit(allreduce("x", np.ones(1)))
+        for each in controllers:
+            wait_for(lambda each=each: idle(each))
+
+
+@contextlib.contextmanager
+def repeated(controllers):
+    """Let them do so, and end them in order."""
+    repeat(controllers)
+    yield
+    for controller in controllers:
+        controller.request_shutdown()
+    for controller in controllers:
+        controller.shutdown()
+
+
+def test_interrupted_while_it_takes_part_itself():
+    """As where another thread does: the collective goes on, and can be waited for again."""
+    group = Group(2)
+    controllers = [Controller(engine, Settings()) for engine in group.engines]
+    with repeated(controllers):
+        for step in range(5):
+            wait_for(lambda: idle(controllers[0]))
+            handle = controllers[0].submit(allreduce("x", np.full(1, float(step))), True)
+            with interrupted_once(lambda: controllers[0]._driver):
+                handle.synchronize()
+            assert controllers[0]._driver == 0 and not handle.done
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            controllers[1].submit(allreduce("x", np.full(1, float(step))))
+            assert handle.synchronize()[0] == 2.0 * step
+
+
+def test_a_handler_of_the_program_asks_for_a_collective():
+    """While the main thread takes part in another one; it runs once that thread is out of it."""
+    group = Group(2)
+    controllers = [Controller(engine, Settings()) for engine in group.engines]
+    results = []
+
+    def handler(number, frame):
+        handle = controllers[0].submit(allreduce("stop?", np.ones(1)), True)
+        results.append(handle.synchronize()[0])
+
+    def other():
+        wait_for(lambda: controllers[0]._driver)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        for name in ("stop?", "x"):
+            controllers[1].submit(allreduce(name, np.ones(1))).synchronize()
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with repeated(controllers):
+            thread = threading.Thread(target=other)
+            thread.start()
+            assert controllers[0].submit(allreduce("x", np.ones(1)), True).synchronize()[0] == 2.0
+            thread.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert results == [2.0]
+
+
+def test_a_lost_rank_while_the_calling_thread_takes_part():
+    group = Group(2)
+    controllers = [Controller(engine, Settings()) for engine in group.engines]
+    repeat(controllers)
+    handle = controllers[0].submit(allreduce("x", np.ones(1)), True)
+
+    def lose():
+        wait_for(lambda: controllers[0]._driver)
+        group.broken = True
+
+    thread = threading.Thread(target=lose)
+    thread.start()
+    with pytest.raises(PeerLostError, match="deliberate"):
+        handle.synchronize()
+    thread.join()
+    assert controllers[0].broken
+    for each in controllers:
+        each.shutdown()
 
 
 def test_interrupted_inside_an_exchange():

@@ -44,9 +44,20 @@ def allreduce_async(
     """Start what ``allreduce`` does, and return a handle; without gradients."""
     kind = chosen(op, average)
     factors = (prescale_factor, postscale_factor)
+    return _start(tensor, name, kind, factors, process_set, False)
+
+
+def _start(
+    tensor: Any,
+    name: Optional[str],
+    op: Op,
+    factors: Tuple[float, float],
+    process_set: ProcessSet,
+    waits: bool,
+) -> Handle:
     if isinstance(tensor, torch.Tensor) and tensor.is_sparse:
-        return sparse_allreduce_async(tensor, name, kind, process_set, *factors)
-    return _collectives.allreduce(TENSORS, [tensor], name, kind, factors, process_set)
+        return sparse_allreduce_async(tensor, name, op, process_set, *factors)
+    return _collectives.allreduce(TENSORS, [tensor], name, op, factors, process_set, waits=waits)
 
 
 def allreduce(
@@ -82,8 +93,8 @@ def allreduce(
 
     def reduced(mine: List[Any]) -> List[Any]:
         travels, context = compressed(compression, mine[0])
-        result = allreduce_async(travels, None, name, kind, *options).synchronize()
-        return [compression.decompress(result, context)]
+        handle = _start(travels, name, kind, (prescale_factor, postscale_factor), process_set, True)
+        return [compression.decompress(handle.synchronize(), context)]
 
     def backward(gradients: List[Any], shapes: List[Any]) -> List[Any]:
         _need_gradient(kind)

@@ -20,6 +20,8 @@ class Tensors:
     takes them, else they are copied to the host.
     """
 
+    views = False  # results for tensors on a device are copies
+
     def read(self, tensor: Any) -> Local:
         refusal = _refusal(tensor)
         if refusal is not None:

@@ -1,0 +1,58 @@
+"""What a framework is to the collectives: its tensors, and how they are read and made."""
+
+from typing import Any, NamedTuple, Optional, Tuple
+
+from distributed_dl_training._core import Array, Protocol
+
+
+class Local(NamedTuple):
+    """A tensor as the engines see it.
+
+    flat: its elements, one-dimensional, contiguous and in native byte order; a view where that
+        is possible.  See ``_memory`` for what is no numpy array.
+    dtype: as the framework calls it.
+    error: what is wrong with it; then ``flat`` means nothing.
+    """
+
+    flat: Array
+    shape: Tuple[int, ...]
+    dtype: str
+    error: Optional[Exception] = None
+
+
+class Adapter(Protocol):
+    """What a framework adds to the collectives.
+
+    views: whether what ``make`` returns is ``flat`` itself in another shape, so that it can be made
+        before the result is there.
+    """
+
+    views: bool
+
+    def read(self, tensor: Any) -> Local:
+        """Return ``tensor`` without changing it."""
+        raise NotImplementedError
+
+    def write(self, tensor: Any) -> Optional[Array]:
+        """Return the tensor's own memory, flat, to be changed in place; None if it has no such."""
+        raise NotImplementedError
+
+    def make(self, flat: Array, shape: Tuple[int, ...], like: Any) -> Any:
+        """Return a tensor of this shape that takes over ``flat``, of the kind of ``like``."""
+        raise NotImplementedError
+
+    def put(self, tensor: Any, value: Any) -> None:
+        """Copy ``value``, which ``make`` made, into ``tensor``."""
+        raise NotImplementedError
+
+
+class Place(NamedTuple):
+    """Where in an arena a tensor lies; the name must be the same on all ranks.
+
+    tensor: what the adapter would read; known beforehand, it need not be read for each exchange.
+    """
+
+    name: str
+    flat: Array
+    start: int
+    tensor: Local

@@ -1,0 +1,68 @@
+"""Signals of the program, held back for a moment.
+
+Handlers that are written in Python run in the main thread, between any two steps of it, and may
+raise: Ctrl-C does.  Where that must not be, say in the middle of an exchange with other ranks, they
+are told afterwards.  ``pthread_sigmask`` would not do: another thread of the process may take the
+signal, and Python still runs the handler in the main thread.
+"""
+
+import _signal  # type: ignore[import-not-found]  # signal wraps these calls in slower ones
+import signal
+import sys
+import threading
+from typing import Any, Dict, List, Tuple
+
+_NUMBERS = [n for n in range(1, 32) if n not in (signal.SIGKILL, signal.SIGSTOP)]
+
+
+class HeldSignals:
+    """Handlers of Python that are held back from ``hold`` to ``release``; elsewhere without effect.
+
+    came: those that have been held back, with their signals.
+    """
+
+    def __init__(self) -> None:
+        self.came: List[Tuple[Any, int]] = []
+        self._holding = False
+        self._seen: Tuple[Any, ...] = ()
+        self._numbers: List[int] = []  # those that Python handles
+        self._handlers: Dict[int, Any] = {}  # of those that are held
+
+    def hold(self) -> None:
+        """Run no handler until ``release``.
+
+        Raises what a handler raises that runs just before; ``release`` is to be called then, too.
+        """
+        if threading.get_ident() != threading.main_thread().ident:
+            return
+        seen = tuple(map(_signal.getsignal, _NUMBERS))
+        if seen != self._seen:
+            self._numbers = [n for n, handler in zip(_NUMBERS, seen) if callable(handler)]
+            self._seen = seen
+        self._holding = True
+        note = self._note
+        for number in self._numbers:
+            handler = _signal.getsignal(number)
+            if handler != note:  # else another handler has raised before it was put back
+                self._handlers[number] = handler
+                _signal.signal(number, note)
+
+    def release(self) -> None:
+        """Put the handlers back, and run those whose signals have come meanwhile."""
+        self._holding = False
+        handlers = self._handlers
+        if not handlers or threading.get_ident() != threading.main_thread().ident:
+            return
+        for number in list(handlers):
+            _signal.signal(number, handlers[number])
+            del handlers[number]
+        while self.came:
+            handler, number = self.came.pop(0)
+            handler(number, sys._getframe())
+
+    def _note(self, number: int, frame: Any) -> None:
+        handler = self._handlers[number]
+        if self._holding:
+            self.came.append((handler, number))
+        else:  # another handler has raised while they were exchanged
+            handler(number, frame)

@@ -1,0 +1,102 @@
+"""Handlers of signals that are held back: none runs meanwhile, and each afterwards."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from distributed_dl_training._signals import HeldSignals
+
+
+@pytest.fixture
+def handlers():
+    """Let two signals be noted, the second one by raising; put what was there back."""
+    noted = []
+
+    def first(number, frame):
+        noted.append("first")
+
+    def second(number, frame):
+        noted.append("second")
+        raise KeyError("deliberate")
+
+    before = signal.signal(signal.SIGUSR1, first), signal.signal(signal.SIGUSR2, second)
+    yield noted
+    assert signal.getsignal(signal.SIGUSR1) is first
+    assert signal.getsignal(signal.SIGUSR2) is second
+    signal.signal(signal.SIGUSR1, before[0])
+    signal.signal(signal.SIGUSR2, before[1])
+
+
+def send(number):
+    os.kill(os.getpid(), number)
+    for _ in range(3):  # Python looks for signals between two steps
+        pass
+
+
+def test_held_back_and_told_in_order(handlers):
+    held = HeldSignals()
+    for _ in range(2):
+        held.hold()
+        send(signal.SIGUSR1)
+        send(signal.SIGUSR1)
+        send(signal.SIGUSR2)
+        assert handlers == [] and len(held.came) == 3
+        with pytest.raises(KeyError):
+            held.release()
+        assert handlers == ["first", "first", "second"] and held.came == []
+        send(signal.SIGUSR1)  # not held
+        assert handlers.pop() == "first"
+        del handlers[:]
+
+
+def test_ctrl_c_is_raised_afterwards(handlers):
+    held = HeldSignals()
+    held.hold()
+    send(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        held.release()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_handlers_that_are_exchanged_are_found(handlers):
+    held = HeldSignals()
+    held.hold()
+    held.release()
+    noted = []
+    before = signal.signal(signal.SIGUSR1, lambda *_: noted.append("new"))
+    held.hold()
+    send(signal.SIGUSR1)
+    assert noted == []
+    held.release()
+    assert noted == ["new"]
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_one_that_raises_while_they_are_put_back_loses_none(handlers):
+    """Whatever is left over does what it did, and is put back the next time."""
+    held = HeldSignals()
+    held.hold()
+    held._holding = False  # as between the steps of ``release``
+    with pytest.raises(KeyError):
+        send(signal.SIGUSR2)
+    send(signal.SIGUSR1)
+    assert handlers == ["second", "first"]
+    held.hold()
+    send(signal.SIGUSR1)
+    assert handlers == ["second", "first"]
+    held.release()
+    assert handlers == ["second", "first", "first"]
+
+
+def test_another_thread_holds_nothing(handlers):
+    held = HeldSignals()
+    thread = threading.Thread(target=held.hold)
+    thread.start()
+    thread.join()
+    send(signal.SIGUSR1)
+    assert handlers == ["first"]
+    thread = threading.Thread(target=held.release)
+    thread.start()
+    thread.join()
