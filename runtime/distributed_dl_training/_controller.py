@@ -65,7 +65,6 @@ class Controller:
         self._negotiation = Negotiation(engine, settings, self._inspector)
         self._lock = threading.RLock()  # guards everything up to ``_shutdown_request``
         self._work = threading.Condition(self._lock)
-        self._results = threading.Condition(self._lock)
         self._entries: Dict[Label, Handle] = OrderedDict()
         self._unreported: List[Handle] = []
         self._active_threads = ActiveThreads()
@@ -144,13 +143,15 @@ class Controller:
             self._repeat(handle)
             if handle.done:
                 return
-        with self._lock:
-            try:  # Ctrl-C may come at any moment from here
-                self._active_threads.wait(handle)
+        try:  # Ctrl-C may come at any moment from here
+            with self._lock:
+                if handle.done:
+                    return
+                woken = self._active_threads.wait(handle)
                 self._work.notify()
-                while not handle.done:
-                    self._results.wait()
-            finally:
+            woken.acquire()
+        finally:
+            with self._lock:
                 self._active_threads.resume()
 
     def poll(self, handle: Handle) -> bool:
@@ -227,12 +228,17 @@ class Controller:
                 "for collectives"
             )
         while not handle.done:
-            with self._turn:
-                try:
-                    self._active_threads.wait(handle)
-                    self._step()
-                finally:
-                    self._active_threads.resume()
+            try:
+                if self.engine.size == 1:  # nothing is waited for inside
+                    self._signals.hold()
+                with self._turn:
+                    try:
+                        self._active_threads.wait(handle)
+                        self._step()
+                    finally:
+                        self._active_threads.resume()
+            finally:
+                self._signals.release()
 
     def _repeat(self, handle: Handle) -> None:
         """Run a cycle in the calling thread, which is likely to bring ``handle``'s result.
@@ -367,8 +373,7 @@ class Controller:
             for item in items:
                 if item.handle is not None:
                     self._finish(item.handle, item.error)
-            if self._active_threads.any_waits:
-                self._results.notify_all()
+            self._active_threads.wake()
 
     def end(self, error: Optional[Exception]) -> None:
         """End the session in order: all ranks have requested it, or ``error`` tells who has."""
@@ -392,7 +397,7 @@ class Controller:
                 self._finish(handle, None if handle.label == SHUTDOWN_LABEL else error)
             self._unreported = []
             self._work.notify_all()
-            self._results.notify_all()
+            self._active_threads.wake()
 
 
 def _unnamed(handle: Handle) -> bool:

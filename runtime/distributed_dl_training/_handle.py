@@ -2,7 +2,7 @@
 
 import copy
 import threading
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from distributed_dl_training import _timeline
 from distributed_dl_training._agreement import Label, Request
@@ -128,7 +128,7 @@ class ActiveThreads:
     def __init__(self) -> None:
         # Whoever opens the session is likely to ask, and other threads may wait for it to do so.
         self._threads = {threading.current_thread()}
-        self._waiting: Dict[threading.Thread, Handle] = {}
+        self._waiting: Dict[threading.Thread, Tuple[Handle, threading.Lock]] = {}
 
     @property
     def any_waits(self) -> bool:
@@ -144,9 +144,22 @@ class ActiveThreads:
             self._threads = {thread for thread in self._threads if thread.is_alive()}
             self._threads.add(me)
 
-    def wait(self, handle: Handle) -> None:
-        """Note that this thread waits for ``handle``."""
-        self._waiting[threading.current_thread()] = handle
+    def wait(self, handle: Handle) -> threading.Lock:
+        """Note that this thread waits for ``handle``; return what is free once that is done.
+
+        To acquire it may be interrupted at any moment without harm, unlike to wait for a condition,
+        which holds a lock before and after.
+        """
+        woken = threading.Lock()
+        woken.acquire()
+        self._waiting[threading.current_thread()] = handle, woken
+        return woken
+
+    def wake(self) -> None:
+        """Let the threads go on whose handles are done."""
+        for handle, woken in self._waiting.values():
+            if handle.done and woken.locked():
+                woken.release()
 
     def resume(self) -> None:
         """Note that this thread waits no more."""
@@ -160,7 +173,7 @@ class ActiveThreads:
         self._threads = {thread for thread in self._threads if thread.is_alive()}
         waiting = self._waiting
         return bool(self._threads) and all(
-            thread in waiting and not waiting[thread].done
+            thread in waiting and not waiting[thread][0].done
             for thread in self._threads.union(threads_that_may_ask())
         )
 

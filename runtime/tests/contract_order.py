@@ -1,6 +1,7 @@
 """Cases of the contract: any order, threads, groups, process sets, uneven ends."""
 
 import random
+import signal
 import threading
 import time
 import warnings
@@ -120,6 +121,40 @@ def case_unnamed(t: Framework) -> None:
         for n, handle in enumerate(alike):
             t.same(hvd.synchronize(handle), np.full(2, size * n + sum(range(size))))
         t.same(hvd.synchronize(other), np.arange(size))
+
+
+class Interrupted(Exception):
+    """What a handler raises, as Ctrl-C does."""
+
+
+@only(framework="numpy")
+def case_interrupted(t: Framework) -> None:
+    """A signal ends the waiting, at any moment; the collective goes on and is waited for again."""
+    hvd = t.hvd
+    size, me = hvd.size(), hvd.rank()
+    chance = random.Random(me)
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    for step in range(60):
+        x = t.tensor(np.full(3, float(me + step)))
+        handle = hvd.allreduce_async(x, name=f"interrupted {step % 10 == 9}", op=hvd.Sum)
+        seconds = 1e-5 + 0.001 * chance.random()
+        got = None
+        while got is None:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, seconds)
+                got = hvd.synchronize(handle)
+            except Interrupted:
+                seconds *= 2
+            try:  # one that came too late
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except Interrupted:
+                pass
+        t.same(got, np.full(3, size * step + sum(range(size)), dtype="f8"))
+    signal.signal(signal.SIGALRM, before)
 
 
 def case_same_name(t: Framework) -> None:
