@@ -10,7 +10,7 @@ alone; those that a channel names are told, and never believed.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,12 +39,20 @@ def asking_signatures(keyed: bool) -> dict[str, bool]:
     return {"signatures": True, "whole": keyed}
 
 
-def signed(record: Mapping[str, Any], channel: PlanChannel | None) -> Signed:
-    """Return how a package of a channel is signed.
+def signed(record: Mapping[str, Any], channels: Sequence[PlanChannel]) -> Signed:
+    """Return how a package of one of the channels is signed.
 
-    Raises BuildError where the channel has stated keys and the package is signed with none of them,
+    Raises BuildError where its channel has stated keys and the package is signed with none of them,
     or a signature of one of them is wrong; MissingToolError without what verifies.
     """
+    channel = next((each for each in channels if each.url == record["channel"]), None)
+    keyed = [each.name for each in channels if each.keys]
+    if channel is None and keyed:
+        # Else a URL that the engine spells otherwise would pass by the keys.
+        raise BuildError(
+            f"{record['url']} is of {record['channel']}, and no channel of the plan is spelt so",
+            f"keys are stated for {', '.join(keyed)}: write the channel's URL in just that way",
+        )
     found: Mapping[str, Any] = record.get("signatures", {})
     said = Signed(tuple(sorted(key for key in found if fits(PublicKey, key))))
     if channel is None or not channel.keys:

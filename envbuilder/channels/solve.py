@@ -72,10 +72,8 @@ def archives(
     Raises BuildError for one that is not signed with a key that is stated for its channel.
     """
     by_name = {package_name(pin.locator): components.get(pin.component) for pin in conda_pins(plan)}
-    channels = {each.url: each for each in plan.channels}
     found = (
-        _archive(each, by_name.get(each["name"]), signed(each, channels.get(each["channel"])))
-        for each in records
+        _archive(each, by_name.get(each["name"]), signed(each, plan.channels)) for each in records
     )
     return tuple(sorted(found, key=lambda each: each.name))
 

@@ -39,6 +39,8 @@ def unverified(lock: Lock) -> Iterator[str]:
     """Yield packages that are not verified with a key that the plan states for their channel."""
     keys = {each.url: each.keys for each in lock.plan.channels}
     for each in lock.conda_packages:
+        if any(keys.values()) and each.channel not in keys:
+            yield f"{each.filename} is of no channel of the plan, which states keys"
         stated = keys.get(each.channel or "", ())
         if each.verified_by and each.verified_by not in (each.signed_by or ()):
             yield f"{each.filename} is verified with a key that it is not signed with"

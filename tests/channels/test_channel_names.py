@@ -175,10 +175,9 @@ def test_keys_are_those_of_the_site_else_of_the_recipe_however_a_channel_is_writ
     keyed: Mapping[str, object] = {"channel-keys": {folder: [ours]}}
     plan, _ = planned(tmp_path / "a", [url], more=keyed, recorded={"known": url})
     assert [(each.name, each.keys) for each in plan.channels] == [("known", (ours,))]
-    plan, _ = planned(tmp_path / "b", [url], more=keyed, **{"channel-keys": {url: [theirs]}})
+    at_site = {"channel-keys": {url: [theirs], "file:///other": [ours]}}
+    plan, _ = planned(tmp_path / "b", [url], more=keyed, **at_site)  # type: ignore[arg-type]
     assert [each.keys for each in plan.channels] == [(theirs,)]
-    plan, _ = planned(tmp_path / "c", [url], **{"channel-keys": {"file:///other": [theirs]}})
-    assert [each.keys for each in plan.channels] == [()]
 
 
 def test_keys_of_no_channel_of_the_recipe_are_refused_and_so_is_what_is_no_key(

@@ -208,6 +208,21 @@ def test_a_wrong_or_missing_signature_is_refused_with_file_and_key(
     assert OUR_KEY in problem.hints[0]
 
 
+def test_a_channel_that_is_spelt_otherwise_does_not_pass_by_its_keys(
+    channel: Path, tmp_path: Path
+) -> None:
+    served = functools.partial(SimpleHTTPRequestHandler, directory=str(channel))
+    with serving_by(served) as url:  # type: ignore[arg-type]
+        spelt = url.replace("localhost", "LOCALHOST")
+        with pytest.raises(BuildError) as caught:
+            locked(planned(spelt, OUR_KEY), tmp_path)
+        lock = locked(planned(spelt), tmp_path)
+    (problem,) = caught.value.problems
+    assert f"is of {url}, and no channel of the plan is spelt so" in problem.message
+    keyed = Lock(plan=planned(spelt, OUR_KEY), artifacts=lock.artifacts)
+    assert f"{NUMPY} is of no channel of the plan, which states keys" in [*unverified(keyed)]
+
+
 def test_a_record_that_is_signed_and_not_that_of_the_file_is_refused(
     channel: Path, tmp_path: Path
 ) -> None:

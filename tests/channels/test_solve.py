@@ -123,32 +123,6 @@ def test_what_no_pin_alone_is_to_blame_for_is_no_solution(
     assert any(hint.startswith("py-rattler said: ") for hint in problem.hints)
 
 
-@pytest.mark.parametrize(
-    ("virtual", "text"),
-    [
-        ((), "the target has no __cuda: the site file states none by facts: driver-cuda: "),
-        (
-            (("__cuda", "11.4", "0"),),
-            "the target's __cuda is 11.4; the site file states it by facts: driver-cuda: ",
-        ),
-    ],
-    ids=["absent", "too old"],
-)
-def test_a_driver_that_is_absent_is_told_from_one_that_is_too_old(
-    tmp_path: Path, virtual: tuple[tuple[str, str, str], ...], text: str
-) -> None:
-    torch = package("pytorch", "2.2", "python", "__cuda >=12")
-    folder = write_channel(tmp_path / "channel", [python("3.11.7"), torch, pip()])
-    asked = plan([folder], python="3.11.7", pytorch="2.2")
-    with pytest.raises(NoSolutionError) as caught:
-        solve(asked, (*GLIBC, *virtual), KNOWN, engine(tmp_path))
-    (problem,) = caught.value.problems
-    assert (
-        problem.message == "the conda channels c0 have no pytorch that fits python 3.11.7 on x86_64"
-    )
-    assert [hint for hint in problem.hints if "__cuda" in hint][-1].startswith(text)
-
-
 def test_a_channel_that_is_gone_is_an_error_and_no_refusal(tmp_path: Path) -> None:
     asked = plan([tmp_path / "gone"], python="3.11.7")
     with pytest.raises(BuildError, match="the conda channels cannot be read"):

@@ -184,6 +184,3 @@ def test_a_torch_of_conda_satisfies_what_a_wheel_requires(place: Place) -> None:
         place.lock("tool", conda=(*channels, of_conda("pytorch", "1.13.1", "torch")))
     (problem,) = caught.value.problems
     assert "tool 1.0 depends on torch<3 and >=2.1" in problem.hints
-    # What is no distribution satisfies nothing: the index's is of another release.
-    with pytest.raises(BuildError, match="No matching distribution found for torch<3,>=2.1"):
-        place.lock("tool", conda=(*channels, of_conda("pytorch", "2.4.0")))
