@@ -9,8 +9,9 @@ from ..documents.load import checked
 from ..documents.source import source_of
 from ..formats.recipe import recipe_name
 from ..formats.writing import yaml_text
-from ..inspect.as_recipe import Draft, Subject, recipe_draft
+from ..inspect.as_recipe import Draft, recipe_draft
 from ..inspect.facts import Environment
+from ..inspect.recipe_lines import Subject
 from ..inspect.stack import Stack
 from ..model.outcome import RecipeDraft
 from ..model.recipe import Recipe
@@ -67,6 +68,7 @@ def recipe_from(
     return RecipeDraft(
         name=called,
         recipe=text,
+        site=draft.site,
         unknown=draft.unknown,
         differs=differs,
         file=str(output) if output else None,
@@ -121,6 +123,7 @@ def _text(environment: Environment, draft: Draft, differs: tuple[str, ...]) -> s
     made = f"Made from the {environment.kind} {shown(str(environment.prefix), LONG)}, Python"
     lines = [*filled("# ", f"{made} {python}, by envbuild recipes from.", 2)]
     for title, those in (
+        ("What the site's document has to state for it:", draft.site),
         ("Not in this recipe, for nothing says it or a recipe cannot:", draft.unknown),
         ("What create makes otherwise:", differs),
     ):

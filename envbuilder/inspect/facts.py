@@ -55,7 +55,7 @@ class RecordedFile(NamedTuple):
 
 
 # Where Debian's own packages lie; what pip installs beside them lies in lib/pythonX.Y.
-_DEBIAN = "/lib/python3/dist-packages"
+DEBIAN = "/lib/python3/dist-packages"
 _LEFT_OUT = re.compile(r"__pycache__/|\.py[co]$|^[^/]+\.data/")
 
 
@@ -104,7 +104,7 @@ class Distribution:
         Debian packed has a RECORD of before its libraries were stripped and its scripts moved.
         """
         folder = str(self.path.parent)
-        if folder.endswith(_DEBIAN):
+        if folder.endswith(DEBIAN):
             return ()
         return tuple(
             RecordedFile(normal(folder, name), digest, size)

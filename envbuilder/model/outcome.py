@@ -246,6 +246,7 @@ class RecipeDraft(Document):
 
     name: Name
     recipe: str
+    site: tuple[Line, ...] = Field(description="What the site's document has to state.")
     unknown: tuple[Line, ...] = Field(description="Not in the recipe: nothing says it.")
     differs: tuple[Line, ...] = Field(description="What create makes otherwise.")
     file: Line | None = Field(default=None, description="Where it was written.")

@@ -34,6 +34,7 @@ def documents(entries: Sequence[DocumentEntry]) -> str:
 def recipe_draft(value: RecipeDraft) -> Iterator[str]:
     """Return what is not in a recipe that was written, and what create makes otherwise."""
     for title, those in (
+        ("what the site's document has to state for it:", value.site),
         ("not in it, for nothing says it or a recipe cannot:", value.unknown),
         ("what create makes otherwise:", value.differs),
     ):

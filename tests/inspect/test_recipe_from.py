@@ -242,6 +242,43 @@ def test_loaded_modules_are_named_as_they_are(made: Made, need: Need, tmp_path: 
     assert unknown == ["what the module GCC/12.2.0 brings: its file is gone"]
 
 
+def test_what_a_site_states_of_a_module_that_does_not_say_it(
+    made: Made, need: Need, tmp_path: Path
+) -> None:
+    """Which module brings a library its modulefile says, by the folder that it names."""
+    need("gcc")
+    apps = tmp_path / "apps" / "vendor-mpi"
+    library = zoo.make_mpi(apps / "lib", "Open MPI v4.1.4", "libmpi.so.40")
+    zoo.compile_c(made.packages / f"uses{zoo.SUFFIX}", "", str(library))
+    about = library.parent / "pkgconfig" / "ompi.pc"
+    about.parent.mkdir()
+    about.write_text("Name: Open MPI\nVersion: 4.1.4\n")
+    files = [tmp_path / name for name in ("other", "vendor")]
+    files[0].write_text(f'prepend_path("PATH", "{apps}-2/bin")\n')
+    files[1].write_text(f'local root = "{apps}"\nprepend_path("PATH", pathJoin(root, "bin"))\n')
+    env = {"LOADEDMODULES": "other/2:vendor/1.0", "_LMFILES_": ":".join(map(str, files))}
+    env["LD_LIBRARY_PATH"] = str(library.parent)
+    said = json.loads(run(str(made.prefix), "--loaded", "--json", **env).stdout)
+    assert yaml.safe_load(said["recipe"])["stack"]["openmpi"] == "vendor/1.0"
+    pythons, modules = map(yaml.safe_load, said["site"])
+    assert modules == {"modules": [{"name": "vendor/1.0", "provides": {"openmpi": "4.1.4"}}]}
+    # Nor does a plan find its Python on this PATH.
+    assert [Path(each).name for each in pythons["pythons"]] == [f"python{zoo.SERIES}"]
+    assert "What the site's document has to state for it:" in said["recipe"]
+
+
+def test_the_packages_of_debian_are_left_to_its_python(tmp_path: Path) -> None:
+    prefix = tmp_path / "usr"
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "bin" / "python3").symlink_to(Path("/usr/bin/python3").resolve())
+    for folder in ("lib/python3", f"local/lib/python{zoo.SERIES}"):
+        info = prefix / folder / "dist-packages" / "six-1.16.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: six\nVersion: 1.16.0\n")
+    said = json.loads(run(str(prefix), "--json").stdout)
+    assert "1 package of Debian: left to that Python" in said["differs"]
+
+
 def test_conda_packages_with_their_channels(made: Made) -> None:
     zoo.as_conda(made)
     names = {"python": "3.11.7", "numpy": "2.2.1", "zlib": "1.3.1"}

@@ -1,0 +1,99 @@
+"""The lines of a recipe that are read from an environment, and what they are read with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from ..model.knowledge import Component
+from ..model.ranges import check_range
+from ..target_tools.names import normalize
+from ..text import shown
+from .facts import DEBIAN, Distribution, Environment
+from .stack import Stack
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is described, and what is known beside it.
+
+    ``modules``: the loaded ones, each with the components that it is. ``backend``: what makes such
+    environments; None: nothing does. ``releases``: of a component that the index has. ``bundled``:
+    the runtime that every environment gets; ``implied``: components that this needs.
+    ``reads``: whether a release of Horovod has a build variable that a recipe states.
+    ``channels``: the names of recorded ones, by their URLs.
+    """
+
+    environment: Environment
+    stack: Stack
+    components: Mapping[str, Component]
+    backend: str | None
+    bundled: str
+    modules: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    releases: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    implied: tuple[str, ...] = ()
+    reads: Callable[[str, str], bool] = lambda _flag, _release: True
+    channels: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def own(self) -> list[Distribution]:
+        """The distributions that pip put into the environment itself."""
+        return [each for each in self._own if each not in self.of_debian]
+
+    @cached_property
+    def of_debian(self) -> list[Distribution]:
+        """Those that Debian put there: no index has them."""
+        return [each for each in self._own if str(each.path.parent).endswith(DEBIAN)]
+
+    @cached_property
+    def _own(self) -> list[Distribution]:
+        own = {id(d) for f in self.environment.folders if f.kind == "own" for d in f.distributions}
+        return [
+            each
+            for each in self.environment.installed
+            if isinstance(each, Distribution) and id(each) in own
+        ]
+
+    def component_of(self, key: str) -> str | None:
+        """Return the component that a distribution is, by its name on the index."""
+        return self._by_pip.get(key)
+
+    @cached_property
+    def _by_pip(self) -> dict[str, str]:
+        return {
+            normalize(pip): name
+            for name, each in self.components.items()
+            for pip in (*each.pip_variants, each.pip)
+            if pip
+        }
+
+
+class Entry(NamedTuple):
+    """One line of a recipe: its section, a key in that, and the value.
+
+    The sections ``site``, ``unknown`` and ``differs`` are for people: what a site has to state,
+    what is not in the recipe, and what ``create`` makes otherwise.
+    """
+
+    section: str
+    key: str
+    value: str = ""
+
+
+def exactly(version: str) -> str | None:
+    """Return the range that admits just this version; None: it is none of PEP 440."""
+    public = version.partition("+")[0]
+    try:
+        return check_range(f"=={public}")
+    except ValueError:
+        return None
+
+
+def line(component: str, version: str) -> Entry:
+    wanted = exactly(version)
+    if wanted is None:
+        said = f"{component} {shown(version)}: a version that no range of a recipe can name"
+        return Entry("unknown", said)
+    return Entry("stack", component, wanted)
