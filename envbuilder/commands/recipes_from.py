@@ -13,8 +13,10 @@ from ..inspect.as_recipe import Draft, recipe_draft
 from ..inspect.facts import Environment
 from ..inspect.recipe_lines import Subject
 from ..inspect.stack import Stack
+from ..model.base import fits
 from ..model.outcome import RecipeDraft
 from ..model.recipe import Recipe
+from ..model.site import PlainVersion
 from ..resolve.flag_refusals import flag_refusals
 from ..resolve.flag_table import reads
 from ..resolve.implied_requirements import BUNDLED
@@ -79,7 +81,7 @@ def _subject(environment: Environment, stack: Stack, context: Context) -> Subjec
     knowledge = context.knowledge
 
     def known(flag: str, release: str) -> bool:
-        found = knowledge.flags.get(flag)
+        found = knowledge.flags.get(flag) if fits(PlainVersion, release) else None
         # A folder is derived from what the plan chooses.
         return found is not None and found.derived is None and reads(found, release)
 
@@ -108,14 +110,14 @@ def _refused(environment: Environment, stack: Stack, context: Context) -> Iterat
             yield shown(
                 f"create refuses {about} ({row.id}); take another release, or say why not under "
                 f"allow: {{{row.id}: WHY}}",
-                500,
+                480,
             )
 
 
 def _refused_flags(recipe: Recipe, context: Context) -> Iterator[str]:
     """Yield the rows for which ``create`` refuses the flags, whatever the site."""
     for each in flag_refusals(recipe, context.knowledge):
-        yield shown(f"create refuses its flags: {each.row.summary} ({each.row.id})", 500)
+        yield shown(f"create refuses its flags: {each.row.summary} ({each.row.id})", 480)
 
 
 def _text(environment: Environment, draft: Draft, differs: tuple[str, ...]) -> str:

@@ -166,7 +166,7 @@ def _told(
         packages=packages,
         breaks=tuple(shown(each.by, LONG) for each in found.breaks),
         rebuild=tuple(_rebuilt(found, environment, knowledge)),
-        refused=tuple(shown(each, 500) for each in found.refused),
+        refused=tuple(shown(each, 480) for each in found.refused),
         late=found.late,
         commands=tuple(commands),
     )

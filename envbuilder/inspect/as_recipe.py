@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from ..model.base import fits
 from ..model.horovod import HOROVOD
-from ..model.recipe import Arch
+from ..model.recipe import Arch, FlagValue
 from ..target_tools.distributions import INSIDE
 from ..text import LONG, shown
 from .facts import Distribution, PackageFolder, arch_of
@@ -21,6 +22,7 @@ from .recipe_outside import elsewhere, linked, missing, module_of, of_modules, o
 from .recipe_packages import of_conda, of_pip
 
 _CONDA = "conda environment"
+_LONGEST = 480
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,10 @@ def recipe_draft(what: Subject, name: str, summary: str) -> Draft:
     }
     return Draft(
         values={key: value for key, value in values.items() if value},
-        site=tuple(section("site")),
-        unknown=tuple(section("unknown")),
-        differs=tuple(section("differs")),
+        # Names and paths of an environment may hold anything.
+        site=tuple(shown(each, _LONGEST) for each in section("site")),
+        unknown=tuple(shown(each, _LONGEST) for each in section("unknown")),
+        differs=tuple(shown(each, _LONGEST) for each in section("differs")),
     )
 
 
@@ -140,7 +143,7 @@ def _flags(what: Subject, folder: PackageFolder, each: Distribution) -> Iterator
         yield Entry("unknown", said)
     flags = recorded or (built.flags if built else {})
     for name, value in flags.items():
-        if what.reads(name, each.version):
+        if what.reads(name, each.version) and fits(FlagValue, value):
             yield Entry("flags", name, value)
     for text in built.unknown if built else ():
         yield Entry("unknown", text)

@@ -11,6 +11,7 @@ from .mpi import holds
 
 # HOROVOD_GPU_ALLREDUCE is of the operation Allreduce: CreateOperationManager of Horovod's
 # operations.cc makes an object of one class for each operation and library that are compiled in.
+_GPU = "HOROVOD_GPU_"
 _OPERATIONS = ("Allreduce", "Allgather", "Broadcast", "Alltoall", "Reducescatter")
 _BY = {"NCCL": "NCCL", "MPI": "MPI_GPU", "DDL": "DDL"}
 
@@ -21,6 +22,19 @@ class HorovodBuild:
 
     flags: Mapping[str, str]
     unknown: tuple[str, ...]
+
+    def says(self, name: str) -> str | None:
+        """Return the value that a variable has had, '0' for what is not there; None: unknown."""
+        gpu = {value for flag, value in self.flags.items() if flag.startswith(_GPU)}
+        if name == f"{_GPU}OPERATIONS":
+            return "/".join(sorted(gpu)) or "none"
+        if name in (f"{_GPU}{operation.upper()}" for operation in _OPERATIONS):
+            return self.flags.get(name, "none")
+        if "_WITH_" in name:
+            other = name.replace("_WITH_", "_WITHOUT_")
+        else:
+            other = name.replace("_WITHOUT_", "_WITH_")
+        return self.flags.get(name) or ("0" if other != name and other in self.flags else None)
 
 
 def horovod_build(environment: Environment, folder: PackageFolder) -> HorovodBuild | None:
@@ -70,4 +84,4 @@ def _operations(paths: list[str]) -> Iterator[tuple[str, str]]:
         for library, prefix in _BY.items():
             used = b"_Sp_counted_ptrIPN" + _class(f"{prefix}{operation}")
             if any(holds(path, used) for path in paths):
-                yield f"HOROVOD_GPU_{operation.upper()}", library
+                yield f"{_GPU}{operation.upper()}", library

@@ -22,6 +22,7 @@ from ..model.validation import CheckInfo, EnvironmentKind, Finding, Observation
 from ..target_tools.names import normalize
 from .checks.protocol import Violation, seen, told
 from .facts import Environment, arch_of
+from .horovod import horovod_build
 from .stack import Stack
 
 # They take packages from nowhere else.
@@ -145,12 +146,7 @@ def _other_flags(what: Comparison) -> Iterator[Violation]:
         return
     built = what.stack.flags
     if built is None:
-        yield Violation(
-            f"nothing says with which flags Horovod was built; asked: {', '.join(sorted(asked))}",
-            (_stated(what, "runtime.flags", "unknown here"),),
-            confidence="possible",
-            severity="info",
-        )
+        yield from _flags_of_libraries(what, asked)
         return
     for name, value in asked.items():
         if built.get(name) != value:
@@ -159,6 +155,29 @@ def _other_flags(what: Comparison) -> Iterator[Violation]:
                 f"recipe {what.recipe.name} asks for {value}",
                 (_stated(what, f"runtime.flags.{name}", value),),
             )
+
+
+def _flags_of_libraries(what: Comparison, asked: Mapping[str, str]) -> Iterator[Violation]:
+    """Yield what the native libraries of a Horovod show, where nobody recorded its flags."""
+    found = what.environment.found.get(HOROVOD)
+    build = horovod_build(what.environment, found[0]) if found else None
+    there = {name: build.says(name) if build else None for name in asked}
+    for name, value in asked.items():
+        said = there[name]
+        if said is not None and said != value:
+            yield Violation(
+                f"the libraries of Horovod show {name}={said}, recipe {what.recipe.name} asks for "
+                f"{value}",
+                (_stated(what, f"runtime.flags.{name}", value),),
+            )
+    unknown = sorted(name for name, said in there.items() if said is None)
+    if unknown:
+        yield Violation(
+            f"nothing says with which flags Horovod was built; asked: {', '.join(unknown)}",
+            (_stated(what, "runtime.flags", "unknown here"),),
+            confidence="possible",
+            severity="info",
+        )
 
 
 def _other_kind(what: Comparison) -> Iterator[Violation]:

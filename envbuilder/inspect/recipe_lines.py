@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from ..model.base import fits
 from ..model.knowledge import Component
-from ..model.ranges import check_range
+from ..model.ranges import VersionRange
 from ..target_tools.names import normalize
 from ..text import shown
 from .facts import DEBIAN, Distribution, Environment
@@ -84,14 +85,12 @@ class Entry(NamedTuple):
 
 def exactly(version: str) -> str | None:
     """Return the range that admits just this version; None: it is none of PEP 440."""
-    public = version.partition("+")[0]
-    try:
-        return check_range(f"=={public}")
-    except ValueError:
-        return None
+    wanted = f"=={version.partition('+')[0]}"
+    return wanted if fits(VersionRange, wanted) else None
 
 
 def line(component: str, version: str) -> Entry:
+    """Return the line of the stack that asks for just this version of a component."""
     wanted = exactly(version)
     if wanted is None:
         said = f"{component} {shown(version)}: a version that no range of a recipe can name"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..host.mpi import COMPONENTS
+from ..model.base import Line, VariableName, fits
 from ..model.channels import CHANNEL_ORIGINS
 from ..model.condition import Value
 from ..model.knowledge import Component
@@ -116,8 +117,14 @@ def _flags(environment: Environment, components: Mapping[str, Component]) -> dic
             flags = dict(built["facts"]["flags"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
-        said = {**(said or {}), **{str(name): str(value) for name, value in flags.items()}}
+        said = {**(said or {}), **_plain(flags)}
     return said
+
+
+def _plain(flags: Mapping[object, object]) -> dict[str, str]:
+    """Return the flags that can be any: a file of a wheel may hold anything."""
+    texts = {str(name): str(value) for name, value in flags.items()}
+    return {n: v for n, v in texts.items() if fits(VariableName, n) and fits(Line, v)}
 
 
 def _facts(environment: Environment) -> dict[str, Value]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 import zoo
+from test_recipe_from import Need, horovod
 from test_validate import run
 from zoo import Made, record
 
@@ -139,6 +140,28 @@ def test_flags_that_nobody_knows(asked: Made, tmp_path: Path) -> None:
     (found,) = compared(asked, "--recipe", write(tmp_path, RECIPE))
     assert (found["id"], found["severity"]) == ("recipe.other-flag", "info")
     assert "HOROVOD_WITHOUT_PYTORCH, HOROVOD_WITH_MPI" in found["summary"]
+
+
+def test_flags_that_its_libraries_show(asked: Made, tmp_path: Path, need: Need) -> None:
+    """Nobody recorded them: what is compiled in says which it had, of others nothing does."""
+    need("g++")
+    (asked.metadata("horovod") / INSIDE).unlink()
+    horovod(asked, "MPIAllreduce", "NCCLAllreduce")
+    asks = {"HOROVOD_WITH_MPI": "1", "HOROVOD_GPU_OPERATIONS": "NCCL"}
+    recipe = {**RECIPE["runtime"], "flags": asks}
+    assert compared(asked, "--recipe", write(tmp_path, RECIPE, runtime=recipe)) == []
+    recipe["flags"] = {
+        **asks,
+        "HOROVOD_WITHOUT_PYTORCH": "1",
+        "HOROVOD_GPU_BROADCAST": "MPI",
+        "HOROVOD_CPU_OPERATIONS": "MPI",
+    }
+    found = compared(asked, "--recipe", write(tmp_path, RECIPE, runtime=recipe))
+    assert [each["summary"].partition(", recipe")[0] for each in found] == [
+        "the libraries of Horovod show HOROVOD_GPU_BROADCAST=none",
+        "the libraries of Horovod show HOROVOD_WITHOUT_PYTORCH=0",
+        "nothing says with which flags Horovod was built; asked: HOROVOD_CPU_OPERATIONS",
+    ]
 
 
 def test_a_conda_package_is_a_component(asked: Made, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ensurepip
 import json
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 import zoo
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 from zoo import Made
 
@@ -313,6 +316,41 @@ def test_what_create_would_refuse_is_told(made: Made) -> None:
     (said,) = (each for each in differs if "PY-003" in each)
     assert said.startswith("create refuses ")
     assert "allow: {PY-003: WHY}" in said
+
+
+# What a wheel, a record or a shell may hold that somebody made by hand.
+ODD = st.text(
+    st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=30
+) | st.sampled_from(
+    ["", "1.0", "1.0+\x1b[31m", "==1", "1.0; rm -rf /", "$(id)", "1" * 5000, "../..", "#", "- x: y"]
+)
+
+
+@pytest.mark.long
+@settings(max_examples=40)
+@given(name=ODD, version=ODD, module=ODD, channel=ODD, flag=ODD)
+def test_odd_texts_make_a_recipe_or_are_told(
+    first: Made, name: str, version: str, module: str, channel: str, flag: str
+) -> None:
+    """It is a recipe that `recipes check` takes, or the reason is told; never a traceback."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = zoo.copy(first, Path(folder) / "env")
+        for n, component in enumerate((name, "numpy", "horovod")):
+            info = made.packages / f"odd{n}-1.dist-info"
+            text = f"Metadata-Version: 2.1\nName: {component}\nVersion: {version}\n"
+            made.write(info / "METADATA", text)
+            made.write(info / "WHEEL", "Tag: cp3-none-linux_x86_64\n")
+            flags = {"HOROVOD_WITH_MPI": flag, flag: "1"}
+            made.write(info / INSIDE, json.dumps({"facts": {"flags": flags}}))
+        record = {"name": name, "version": version, "build": flag, "channel": channel}
+        made.write(made.prefix / "conda-meta" / "odd.json", json.dumps(record))
+        env = {"LOADEDMODULES": module.replace("\0", ""), "_LMFILES_": "/nowhere"}
+        done = run(str(made.prefix), "--loaded", "--json", **env)
+        assert done.exit_code in (0, 2), done.output
+        assert isinstance(done.exception, SystemExit | None)
+        if done.exit_code == 0:
+            said = json.loads(done.stdout)
+            assert all(line.isprintable() for line in (*said["unknown"], *said["differs"]))
 
 
 @pytest.mark.parametrize("kind", ["absent", "empty"])
