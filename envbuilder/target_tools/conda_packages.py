@@ -2,6 +2,7 @@
 
     python -I target_tools conda-packages list LIST FOLDER
     python -I target_tools conda-packages check PREFIX LIST
+    python -I target_tools conda-packages compile PREFIX
 
 LIST is conda.json, of the lock. list: print the packages that lie in FOLDER as an explicit list,
 which conda, mamba and micromamba take. Neither they nor rattler compare such files with a hash:
@@ -9,11 +10,13 @@ which conda, mamba and micromamba take. Neither they nor rattler compare such fi
 and is every file as its package says? A package that wants to run a script when it is linked is
 refused, as are two packages with the same file. Then the records of the prefix get the addresses
 that the packages have in their channels, in place of those in this build. Exit code 1: something is
-wrong, and it is said.
+wrong, and it is said. compile: make the bytecode of packages for any Python, with the Python of the
+prefix, which runs this, where whatever linked them has not; conda makes it, and rattler does not.
 """
 
 import argparse
 import concurrent.futures
+import importlib.util
 import json
 import re
 import sys
@@ -26,6 +29,10 @@ from .processes import processors
 META = "conda-meta"
 # What starts a function of a package for any Python: the engine writes it.
 ENTRY_POINT = "unix_python_entry_point"
+# Of packages for any Python, made where they are linked.
+BYTECODE = "pyc_file"
+# Where Python finds a package for any Python.
+PURE = re.compile(r"(?P<folder>lib/python[^/]+/site-packages)/(?P<name>.+\.py)")
 # What a package runs on the machine that links it: bin/.NAME-post-link.sh.
 SCRIPT = re.compile(r"bin/\.(?P<name>.+)-(post-link|pre-link|pre-unlink)\.sh")
 # Of what is wrong, so much is said.
@@ -117,6 +124,9 @@ def wrong_files(prefix, records):
     for record in records:
         for name, each in placed(record):
             path = Path(prefix, name)
+            if each.get("path_type") == BYTECODE:
+                # Python does without.
+                continue
             if not path.is_symlink() and not path.exists():
                 yield "{} of {} is not there".format(name, record["name"])
             wanted = each.get("sha256_in_prefix") or each.get("sha256")
@@ -190,13 +200,68 @@ def check(prefix, packages):
     return 0
 
 
+def pure_sources(record):
+    """Return the sources of a package for any Python, by the folder that they are in."""
+    found = {}
+    for name, _ in placed(record) if record.get("subdir") == "noarch" else ():
+        match = PURE.fullmatch(name)
+        if match:
+            found.setdefault(match.group("folder"), []).append(match.group("name"))
+    return found
+
+
+def compile_pure(prefix):
+    """Compile what is for any Python, and say so in its records as conda does."""
+    from . import bytecode  # it starts processes
+
+    records, wheels = records_of(prefix), []
+    for record in records.values():
+        for folder, names in pure_sources(record).items():
+            todo = [each for each in names if not bytecode_of(prefix, folder, each).exists()]
+            wheels.append(bytecode.Wheel(record.get("sha256"), Path(prefix, folder), sorted(todo)))
+    wheels = [each for each in wheels if each.names]
+    # A package is known by its hash as a wheel is; of one without, nothing is kept.
+    bytecode.settle([each for each in wheels if each.sha256], bytecode.cache_folder())
+    bytecode.settle([each for each in wheels if not each.sha256], None)
+    for path, record in records.items():
+        new = [*new_bytecode(prefix, record)]
+        if new:
+            record["files"] = [*record.get("files", ()), *new]
+            paths = [{"_path": name, "path_type": BYTECODE} for name in new]
+            record["paths_data"]["paths"] += paths
+            write_atomically(path, json.dumps(record, indent=2) + "\n")
+    return sum(len(each.names) for each in wheels)
+
+
+def bytecode_of(prefix, folder, name):
+    """Return where Python looks for the bytecode of a source."""
+    return Path(importlib.util.cache_from_source(str(Path(prefix, folder, name))))
+
+
+def new_bytecode(prefix, record):
+    """Yield the bytecode of a package for any Python that its record does not name."""
+    known = {*record.get("files", ())}
+    for folder, names in pure_sources(record).items():
+        for name in sorted(names):
+            path = bytecode_of(prefix, folder, name)
+            relative = path.relative_to(prefix).as_posix()
+            if path.is_file() and relative not in known:
+                yield relative
+
+
 def main(arguments):
-    """Print the list, or compare; return the exit code."""
+    """Print the list, compare or compile; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("list", "check"))
+    parser.add_argument("what", choices=("list", "check", "compile"))
     parser.add_argument("first", metavar="LIST or PREFIX", type=Path)
-    parser.add_argument("second", metavar="FOLDER or LIST", type=Path)
+    parser.add_argument("second", metavar="FOLDER or LIST", type=Path, nargs="?")
     options = parser.parse_args(arguments)
+    if options.what == "compile":
+        number = compile_pure(options.first)
+        sys.stdout.write("{} sources of packages for any Python are compiled\n".format(number))
+        return 0
+    if options.second is None:
+        parser.error("name the second of them too")
     if options.what == "list":
         packages = read_json(options.first)
         lines = explicit_lines(packages, options.second)

@@ -224,3 +224,31 @@ def test_a_changed_file_of_a_package_for_any_python_is_named_by_its_place(
     assert lines[1].startswith(
         "error: lib/python3.11/site-packages/three/__init__.py of three: its"
     )
+
+
+def test_packages_for_any_python_are_compiled_and_their_records_say_so(
+    prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As conda does, and rattler does not; a published prefix cannot be written into later."""
+    site = f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+    said = record("pure", {f"{site}/pure.py": b"x = 1\n", f"{site}/pure.tmpl.py": b"{{ x }}(\n"})
+    said |= {"subdir": "noarch", "sha256": "5" * 64}
+    cache = tmp_path / "bytecode"
+    monkeypatch.setenv("ENVBUILD_BYTECODE_CACHE", str(cache))
+    for name, content in ((f"{site}/pure.py", b"x = 1\n"), (f"{site}/pure.tmpl.py", b"{{ x }}(\n")):
+        write(prefix, name, content)
+    meta = prefix / "conda-meta" / "pure-1.0-0.json"
+    write(prefix, "conda-meta/pure-1.0-0.json", json.dumps(said).encode())
+    done = tool("compile", prefix)
+    assert done.returncode == 0, done.stderr
+    compiled = f"{site}/__pycache__/pure.{sys.implementation.cache_tag}.pyc"
+    assert (prefix / compiled).is_file()
+    new = json.loads(meta.read_text(encoding="utf-8"))
+    assert new["files"] == [*said["files"], compiled]
+    assert new["paths_data"]["paths"][2:] == [{"_path": compiled, "path_type": "pyc_file"}]
+    assert [path.name[:64] for path in cache.iterdir()] == ["5" * 64]
+    # What is not for any Python has what its package brought.
+    assert not [*prefix.glob("share/__pycache__")]
+    text = meta.read_text(encoding="utf-8")
+    assert tool("compile", prefix).returncode == 0
+    assert meta.read_text(encoding="utf-8") == text
