@@ -68,6 +68,44 @@ def list_(session: Session, where: RootOptions) -> None:
     session.report.show(value, views.listing(value))
 
 
+@command(verbs, "import", example="import /scratch/me/venv --root /scratch/me/env")
+def import_(
+    session: Session,
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PATH|IMAGE", help="What others built: a folder or image.", show_default=False
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What list calls it. Else the folder's name.")
+    ] = None,
+    forget: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Take one off the list; its files stay as they are."),
+    ] = None,
+    *,
+    where: RootOptions,
+) -> None:
+    """List an environment that others built, with what validate finds of it.
+
+    It is never changed, mended or removed. Again: what is found now takes the place of before.
+    """
+    from ..commands import external as run
+    from ..errors import UsageError
+    from ..views import environments as views
+
+    if (path is None) == (forget is None):
+        raise UsageError("name what to import, or with --forget what to take off the list")
+    root = _root(session, where)
+    if forget is not None:
+        gone = run.forget(root, forget)
+        session.report.show(gone, f"{gone.name} is off the list; {gone.path} stays as it is")
+    else:
+        value = run.import_environment(root, str(path), name, session.context)
+        session.report.show(value, "\n".join(views.external(value)))
+
+
 @command(verbs, example="catalogue --root /scratch/me/env -o index.html", recipes=False, json=False)
 def catalogue(
     session: Session,

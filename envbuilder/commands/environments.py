@@ -22,7 +22,7 @@ from ..model.places import AttestationForm
 from ..model.plan import Plan
 from ..record import read_all, rows
 from ..render.container import FOLDER
-from ..root import removal
+from ..root import external, removal
 from ..root.environment_lock import lock_file, read_lock
 from ..root.environments import find, number_before_default
 from ..target_tools import sharing
@@ -59,6 +59,10 @@ def list_all(root: stamp.Root, context: Context) -> Listing:
         ]
         if problem:
             damaged.append(f"{home.name}: {problem}")
+    others, unread = external.read_all(root.path)
+    if others:
+        # lazy import: most roots list none
+        from .external import entry
     if kept.keys() != known.keys():
         rows.store(cache, kept)
     return Listing(
@@ -69,7 +73,8 @@ def list_all(root: stamp.Root, context: Context) -> Listing:
         misfits=_misfits(root, *homes),
         environments=tuple(listed),
         unfinished=tuple(unfinished),
-        damaged=tuple(damaged),
+        damaged=(*damaged, *unread),
+        external=tuple(entry(each) for each in others),
     )
 
 
@@ -264,6 +269,11 @@ def remove(
     Old are those that are not among the newest *keep* and were published over *older_than* days
     ago. Raises UsageError for what is in use on this host, and for the default unless all goes.
     """
+    if external.find(root.path, environment) is not None:
+        raise UsageError(
+            f"{environment} was built by others, and nothing of it is removed",
+            f"envbuild import --forget {environment} takes it off the list",
+        )
     store.check_writable(root)
     with sharing.readable(sharing.declared_group(root.path)):
         return _remove(root, environment, context, what, keep, older_than)

@@ -15,6 +15,7 @@ from ..inspect.facts import Environment
 from ..inspect.reading import read_environment
 from ..text import shown
 from .context import Context
+from .external_paths import path_of
 from .inspected import environment_of
 
 
@@ -32,6 +33,7 @@ def environment_or_image(
     *inside*: its folder in the image, where there are several. Raises UsageError for what is none,
     DriftError for a damaged image, MissingToolError.
     """
+    name = path_of(name, root, context) or name
     path = context.path(name) if name is not None else None
     if path is not None and is_file(path):
         scratch = Path(tempfile.mkdtemp(prefix="envbuild-image-"))

@@ -26,6 +26,7 @@ from ..target_tools.names import normalize
 from ..target_tools.root import layout, locks, publish
 from ..text import shown
 from .context import Context
+from .external_paths import path_of
 from .inspected import environment_of
 from .options import MendOptions
 from .validate import Look, look
@@ -47,6 +48,8 @@ def fix(asked: Look, options: MendOptions, context: Context) -> Validation:
             "--fix puts files of one environment back, and --loaded looks at many",
             "name the environment: envbuild validate --fix PATH|NAME",
         )
+    if path_of(asked.name, asked.root, context) is not None:
+        raise UsageError(f"{asked.name} was built by others, and envbuild changes nothing of it")
     if asked.inside or (asked.name and is_file(context.path(asked.name))):
         raise UsageError("an image is not mended", "envbuild image builds it anew")
     asked = asked._replace(hashes=True)

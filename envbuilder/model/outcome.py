@@ -130,6 +130,20 @@ class UnfinishedBuild(Document):
     id: Line
 
 
+class ExternalEntry(Document):
+    """An environment that others built: listed, and never changed, mended or removed."""
+
+    name: Name
+    path: Line
+    imported: Line = Field(description="When it was looked at, ISO 8601 in UTC.")
+    kind: Line
+    python: Line | None = None
+    arch: Line | None = None
+    errors: int = Field(description="Of the findings at that time.")
+    warnings: int
+    there: bool = Field(description="Whether something lies at its path now.")
+
+
 class Listing(Document):
     """Everything in a root."""
 
@@ -143,6 +157,9 @@ class Listing(Document):
     environments: tuple[EnvironmentEntry, ...]
     unfinished: tuple[UnfinishedBuild, ...] = ()
     damaged: tuple[str, ...] = Field(default=(), description="Registries that cannot be read.")
+    external: tuple[ExternalEntry, ...] = Field(
+        default=(), description="Environments of others, with what was found of them."
+    )
 
 
 class ImageFacts(Document):

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..model.evidence import Evidence, FactTopic, SmokeReport, Timing
 from ..model.host_contract import ContractRow, Fit
-from ..model.outcome import DefaultChange, EnvironmentEntry, Info, Listing, RemoveResult
+from ..model.outcome import (
+    DefaultChange,
+    EnvironmentEntry,
+    ExternalEntry,
+    Info,
+    Listing,
+    RemoveResult,
+)
 from ..model.signatures import signature_lines
 from ..text import counted, filled
 from .layout import columns, how, joined, moment, size
@@ -36,9 +43,28 @@ def listing(value: Listing) -> Iterator[str]:
         yield from _known(item)
     for damaged in value.damaged:
         yield from filled("  ! ", damaged)
+    if value.external:
+        yield "built by others (never changed here), as they were found:"
+    for each in value.external:
+        yield from external(each)
     if value.unfinished:
         yield "not published (failed, interrupted, or being built):"
         yield from (f"  {item.environment} {item.id}" for item in value.unfinished)
+
+
+def external(each: ExternalEntry) -> Iterator[str]:
+    """Yield what is known of an environment of others."""
+    python = f"Python {each.python or 'of an unknown version'}"
+    machine = f" ({each.arch})" if each.arch else ""
+    found = [
+        counted(number, what)
+        for number, what in ((each.errors, "error"), (each.warnings, "warning"))
+        if number
+    ]
+    gone = "" if each.there else ", gone by now"
+    yield from filled("  ", f"{each.name}: {each.path}{gone}", 6)
+    said = f"{each.kind}, {python}{machine}; {', '.join(found) or 'nothing was wrong'}"
+    yield from filled("      ", f"{said} ({moment(each.imported)})")
 
 
 def _known(item: EnvironmentEntry) -> list[str]:

@@ -25,7 +25,7 @@ COMMANDS = (
     + [f"advisories {verb}" for verb in ("list", "show", "check")]
     + [f"recipes {verb}" for verb in ("list", "show", "check", "schema", "from", "import")]
     + ["ci render", "ci run", "bundle verify", "bundle install"]
-    + ["module render", "catalogue"]
+    + ["module render", "catalogue", "import"]
     + [f"sites {verb}" for verb in ("list", "show", "check", "schema", "detect", "snapshot")]
 )
 

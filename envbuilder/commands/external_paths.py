@@ -1,0 +1,19 @@
+"""Where the environments of others lie that a root lists by their names."""
+
+from __future__ import annotations
+
+from ..host import is_there
+from ..model.base import Name, fits
+from ..root import external
+from .context import Context
+from .options import RootOptions
+from .places import find_root
+
+
+def path_of(name: str | None, root: str | None, context: Context) -> str | None:
+    """Return where an environment of others lies that a root lists by a name; None: it does not."""
+    if name is None or "/" in name or is_there(context.path(name)) or not fits(Name, name):
+        return None
+    there = find_root(RootOptions(root), context)
+    record = external.find(there.path, name) if there else None
+    return record.path if record else None

@@ -1,0 +1,62 @@
+"""The environments of others that a root lists: a file for each, and nothing of them is changed."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..files import write_atomically
+from ..model.base import canonical_json
+from ..target_tools.files import entries, make_folder
+
+if TYPE_CHECKING:
+    from ..model.external import ExternalEnvironment
+
+# No environment can have such a name.
+_FOLDER = ".external"
+_FILE = re.compile(r"[a-z0-9][a-z0-9._+-]*\.json")
+
+
+def _file(root: Path, name: str) -> Path:
+    return root / _FOLDER / f"{name}.json"
+
+
+def read_all(root: Path) -> tuple[tuple[ExternalEnvironment, ...], tuple[str, ...]]:
+    """Return what a root lists, by name, and which records cannot be read."""
+    found, damaged = [], []
+    for path in entries(root / _FOLDER):
+        if _FILE.fullmatch(path.name):
+            try:
+                found.append(_read(path))
+            except (OSError, ValueError):
+                damaged.append(f"{path}: it cannot be read; import the environment again")
+    return tuple(found), tuple(damaged)
+
+
+def find(root: Path, name: str) -> ExternalEnvironment | None:
+    """Return what a root says of a name; None: it lists none such, or it cannot be read."""
+    if not _FILE.fullmatch(f"{name}.json"):
+        return None
+    with contextlib.suppress(OSError, ValueError):
+        return _read(_file(root, name))
+    return None
+
+
+def write(root: Path, record: ExternalEnvironment) -> None:
+    """List an environment, in place of what was said of it before."""
+    make_folder(root / _FOLDER)
+    write_atomically(_file(root, record.name), canonical_json(record.plain()))
+
+
+def forget(root: Path, name: str) -> None:
+    """Take an environment off the list; what it is about stays."""
+    _file(root, name).unlink()
+
+
+def _read(path: Path) -> ExternalEnvironment:
+    # lazy import: most roots list none
+    from ..model.external import ExternalEnvironment
+
+    return ExternalEnvironment.model_validate_json(path.read_text(encoding="utf-8"))

@@ -1,0 +1,108 @@
+"""``import``: what others built is listed with what was found, and nothing of it is changed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zoo
+from typer.testing import CliRunner, Result
+from zoo import Made
+
+from envbuilder.cli import app
+from envbuilder.target_tools.manifest import look
+from envbuilder.target_tools.root import store
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    path = tmp_path / "root"
+    store.open_root(path, "local", "x86_64")
+    return path
+
+
+@pytest.fixture
+def run(root: Path, tmp_path: Path) -> Run:
+    env = {"COLUMNS": "80", "HOME": str(tmp_path), "PYTHONPATH": "", "LD_LIBRARY_PATH": ""}
+
+    def called(*words: str | Path) -> Result:
+        everything = [*map(str, words), "--root", str(root)]
+        return CliRunner().invoke(app, everything, env=env)
+
+    return called
+
+
+@pytest.fixture
+def other(first: Made, tmp_path: Path) -> Made:
+    made = zoo.copy(first, tmp_path / "Old Env")
+    (made.packages / "yaml" / "loader.py").unlink()
+    return made
+
+
+def test_it_is_listed_with_what_was_found(run: Run, root: Path, other: Made) -> None:
+    before = look(other.prefix)
+    done = run("import", other.prefix)
+    assert done.exit_code == 0, done.output
+    listed = run("list")
+    assert "built by others (never changed here), as they were found:" in listed.stdout
+    assert f"old-env: {other.prefix}" in " ".join(listed.stdout.split())
+    assert "virtualenv, Python" in listed.stdout
+    assert "1 error" in listed.stdout
+    (row,) = json.loads(run("list", "--json").stdout)["external"]
+    assert (row["name"], row["errors"], row["there"]) == ("old-env", 1, True)
+    found = run("validate", "old-env")
+    assert found.exit_code == 4
+    assert "package.gone: PyYAML" in found.stdout
+    assert look(other.prefix) == before
+
+
+def test_nothing_of_it_is_changed_or_removed(run: Run, root: Path, other: Made) -> None:
+    run("import", other.prefix, "--name", "old")
+    before = look(other.prefix)
+    for words in (("validate", "--fix", "old"), ("remove", "old"), ("remove", "old", "--all")):
+        done = run(*words)
+        assert (done.exit_code, "built by others" in done.stderr) == (2, True), done.output
+    gone = run("import", "--forget", "old")
+    assert gone.exit_code == 0
+    assert "stays as it is" in gone.stdout
+    assert look(other.prefix) == before
+    assert json.loads(run("list", "--json").stdout)["external"] == []
+
+
+def test_again_and_gone(run: Run, root: Path, other: Made, first: Made) -> None:
+    run("import", other.prefix)
+    kept = first.packages / "yaml" / "loader.py"
+    shutil.copy2(kept, other.packages / "yaml" / "loader.py")
+    assert run("import", other.prefix).exit_code == 0
+    assert "nothing was wrong" in run("list").stdout
+    shutil.rmtree(other.prefix)
+    assert "gone by now" in " ".join(run("list").stdout.split())
+
+
+def test_names(run: Run, root: Path, other: Made, first: Made, tmp_path: Path) -> None:
+    run("import", other.prefix, "--name", "old")
+    taken = run("import", first.prefix, "--name", "old")
+    assert (taken.exit_code, "old is another environment" in taken.stderr) == (2, True)
+    own = run("import", root)
+    assert (own.exit_code, "lies in the root" in own.stderr) == (2, True)
+    assert run("import", other.prefix, "--name", "../x").exit_code == 2
+    assert run("import", tmp_path / "absent").exit_code == 2
+    assert run("import", "--forget", "../old").exit_code == 2
+    assert run("import").exit_code == 2
+    assert [each.name for each in (root / ".external").iterdir()] == ["old.json"]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[" * 5000, '{"schema": 1, "name": "x"}'])
+def test_a_damaged_record_is_named(text: str, run: Run, root: Path, other: Made) -> None:
+    run("import", other.prefix)
+    (root / ".external" / "old-env.json").write_text(text)
+    done = run("list")
+    assert done.exit_code == 0
+    assert "it cannot be read" in " ".join(done.stdout.split())
+    assert run("import", other.prefix).exit_code == 0
+    assert "it cannot be read" not in run("list").stdout
