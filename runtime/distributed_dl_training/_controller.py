@@ -1,9 +1,12 @@
-"""The controller of one group of ranks: its thread runs negotiation cycles and what they lead to.
+"""The controller of one group of ranks: runs negotiation cycles and what they lead to.
 
 Threads of the program submit requests, in any order.  A *negotiation cycle* starts when this rank
 has something to ask for and ends when all ranks have taken part: one small reduction finds what
 everybody asks for again; what is new, or does not fit, is negotiated in full.  What is agreed on is
 carried out before the next cycle.  Between cycles a rank that waits costs no traffic.
+
+A thread of its own runs them, but for one kind: where a thread of the program waits for a small
+allreduce that comes again, and nothing else is asked for, it runs the cycle itself.
 
 This module is the program's side and the thread; ``_negotiation`` is what happens in a cycle.
 """

@@ -345,15 +345,16 @@ def comes_soon(cycle: Cycle, reasons_to_stop: Sequence[Any]) -> bool:
     reasons_to_stop: not for so long either once there is one.
     """
     done = cycle.pending.done
-    for _ in range(_YIELDS):
-        if done():
-            return True
-        os.sched_yield()  # another rank may need this core to come as far
+    yields = 0
     while not done():
         waited = time.monotonic() - cycle.since
         if waited > _LINGER or reasons_to_stop:
             return False
-        _pause(waited)
+        if yields < _YIELDS:
+            os.sched_yield()  # another rank may need this core to come as far
+            yields += 1
+        else:
+            _pause(waited)
     return True
 
 

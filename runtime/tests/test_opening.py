@@ -1,6 +1,7 @@
 """What opens a cycle: bits that ranks have in common, and values that travel along."""
 
 import functools
+import time
 
 import numpy as np
 import pytest
@@ -41,10 +42,10 @@ def exchange(start, *arguments):
     """Start an exchange and wait for the other ranks."""
     pending = start(*arguments)
     while not pending.done():
-        pass
+        time.sleep(0.0002)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     st.integers(1, 300).flatmap(
         lambda count: st.tuples(
