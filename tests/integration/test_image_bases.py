@@ -6,6 +6,7 @@ registry, the last test shows. It takes a minute; the others are quick, and need
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import yaml
 from emulated_tools import SECONDS
 from image_tools import QUICK, debian_base
 from integration_tools import Done, Envbuild, run
+from place_tools import small_disk
 from registry_tools import PASSWORD, USER, http_proxy, needed, push, registry
 
 from tests.debian_system import PACKAGES, system
@@ -170,6 +172,36 @@ def test_a_manifest_that_another_is_put_in_the_place_of(
     assert done.code == 5, done.text
     assert f"does not match provided manifest digest sha256:{lab.digest}" in done.err
     assert asked.kept() == []
+
+
+@pytest.mark.parametrize("kind", ["oci", "oci-archive", "docker-archive", "tar"])
+def test_layouts_and_archives(kind: str, lab: Lab, asked: Asked, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    if kind == "tar":
+        root = system(tmp_path / "system", {**PACKAGES, "libnccl-dev": "2.23.4-1+cuda12.6"})
+        made, base = run(["tar", "-C", root, "-czf", file, "."]), str(file)
+    else:
+        source, tag = f"docker://{lab.place}/{NAME}:12", ":lab/debian:12" * (kind[0] == "d")
+        words = ["skopeo", "--insecure-policy", "copy", "--src-tls-verify=false", source]
+        made, base = run([*words, f"{kind}:{file}{tag}"]), f"{kind}:{file}"
+    assert made.code == 0, made.text
+    done = asked(base)
+    assert pulled(done), done.text
+    sha256 = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else lab.digest
+    assert asked.kept() == [f"{sha256}-x86_64"]
+
+
+def test_a_full_disk_keeps_no_base(lab: Lab, asked: Asked, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    script = 'cache=$1; shift; "$@"; code=$?; find "$cache" -type f -o -name "*-x86_64"; exit $code'
+    words = ["render", "allreduce", "--as", "def", "--base", f"docker://{lab.place}/{NAME}:12"]
+    through = [*small_disk(cache, 64), "bash", "-c", script, "show", str(cache)]
+    done = asked.envbuild(*words, env={"XDG_CACHE_HOME": str(cache)}, through=through)
+    assert done.code == 5, done.text
+    assert "no space left on device" in done.err.lower()
+    left = [each for each in done.out.splitlines() if not each.endswith(".log")]
+    assert left == [], done.text
 
 
 def test_who_may_not_read_and_who_may(lab: Lab, asked: Asked, tmp_path: Path) -> None:
