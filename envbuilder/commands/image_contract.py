@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from ..doctor.system import mpi_on_path
 from ..documents.site_choice import ChosenSite, choose_site, with_partition
 from ..errors import UsageError
+from ..host import Host
 from ..images import check_contract, fitting
 from ..launchers import LAUNCHERS, own_launcher
 from ..launchers.srun import PMI
@@ -93,6 +95,10 @@ def host_offer(chosen: ChosenSite, context: Context) -> HostOffer:
     launcher = site.launcher
     by_scheduler = launcher and LAUNCHERS[launcher.kind].TRAITS.scheduler is not None
     holds = snapshot_of(chosen, context, kinds)[0]
+    if site.snapshot is None or chosen.path is None:
+        # It is this machine: what counts is what the shell runs, a virtualenv's too.
+        found = mpi_on_path(Host(context.environ), kinds)
+        holds = holds.model_copy(update={"system": (found,) if found else ()})
     return HostOffer(
         name=site.name,
         arches=(chosen.partition.arch,) if chosen.partition else site.arch,

@@ -84,6 +84,14 @@ def system_components(
     return tuple(sorted(filter(None, results), key=lambda each: each.component))
 
 
+def mpi_on_path(host: Host, components: Collection[str]) -> SystemComponent | None:
+    """Return the MPI whose launcher a shell runs, whatever has put it on the search path.
+
+    *components*: those that are asked for. Starts programs, writes nothing.
+    """
+    return _mpi(components, host)
+
+
 def _own(host: Host, module_folders: Iterable[str]) -> Host:
     """Return the host without the folders that modules and environments put on PATH."""
     loaded = [value for name, value in host.environ.items() if name.startswith("EBROOT")]

@@ -144,6 +144,13 @@ def test_what_is_not_there_or_for_others(
     assert asked.kept() == []
 
 
+def test_one_for_another_architecture_that_is_asked_for(lab: Lab, asked: Asked) -> None:
+    done = asked(f"docker://{lab.place}/{NAME}:arm", "--arch", "aarch64")
+    assert pulled(done), done.text
+    [kept] = asked.kept()
+    assert kept.endswith("-aarch64")
+
+
 def test_a_layer_of_other_bytes_than_those_of_its_digest(
     lab: Lab, asked: Asked, tmp_path: Path
 ) -> None:
