@@ -2,6 +2,8 @@
 """CPU seconds of ``envbuild validate`` over environments of many packages; some may be too many.
 
     python benchmarks/validate.py [--packages 300] [--files 60] [--limit SECONDS] [--verify]
+    python benchmarks/validate.py --growth docs/images/validate-growth.json   measure,
+    python benchmarks/validate.py --plot docs/images/validate-growth.json     draw it
 
 Each package has a RECORD of so many files, an extension module (a copy of a real one of this
 Python's environment) and the requirements of a large real package. Exit code 1 if validate takes
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import base64
 import hashlib
+import json
 import os
 import resource
 import subprocess
@@ -73,23 +76,73 @@ def cpu_of(*command: str) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+GROWTH = (50, 100, 200, 300, 500, 700, 1000)
+"""Packages; so many files each has for the second curve that there are 100,000 in the end."""
+SMALL, LARGE = 60, 145
+
+
+def measured(packages: int, files: int, *words: str, runs: int = 5) -> dict[str, float]:
+    """Return the CPU seconds of runs over an environment that is made for them."""
+    with tempfile.TemporaryDirectory(prefix="envbuild-validate-") as folder:
+        prefix = Path(folder) / "env"
+        count = make(prefix, packages, files)
+        program = [sys.executable, "-m", "envbuilder", "validate", str(prefix), *words]
+        times = sorted(cpu_of(*program) for _ in range(runs))
+    middle, least = times[len(times) // 2], times[0]
+    return {"packages": packages, "files": count, "cpu": middle, "cpu_least": least}
+
+
+def growth(file: Path) -> None:
+    """Write the CPU seconds over environments that grow, with few files a package and with many."""
+    found = {}
+    for files in (SMALL, LARGE):
+        name = f"packages of {files} files"
+        found[name] = [measured(n, files, runs=3) for n in GROWTH]
+        for each in found[name]:
+            print(f"{each['packages']} packages, {each['files']} files: {each['cpu']:.2f} s CPU")
+    file.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def plot(file: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "envbuild"
+    from matplotlib import pyplot
+
+    figure, axis = pyplot.subplots(figsize=(7, 3.2))
+    for name, points in json.loads(file.read_text()).items():
+        axis.plot([p["packages"] for p in points], [p["cpu"] for p in points], "o-", label=name)
+    axis.set_xlabel("packages")
+    axis.set_ylabel("CPU seconds of envbuild validate")
+    axis.set_ylim(bottom=0)
+    axis.grid(alpha=0.3)
+    axis.legend()
+    figure.tight_layout()
+    figure.savefig(file.with_suffix(".svg"), metadata={"Date": None})
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--growth", type=Path, metavar="FILE")
+    parser.add_argument("--plot", type=Path, metavar="FILE")
     parser.add_argument("--packages", type=int, nargs="*", default=[300])
     parser.add_argument("--files", type=int, default=60)
     parser.add_argument("--limit", type=float)
     parser.add_argument("--verify", action="store_true")
     options = parser.parse_args()
+    if options.growth or options.plot:
+        growth(options.growth) if options.growth else plot(options.plot)
+        return 0
     worst = 0.0
     for packages in options.packages:
-        with tempfile.TemporaryDirectory(prefix="envbuild-validate-") as folder:
-            prefix = Path(folder) / "env"
-            files = make(prefix, packages, options.files)
-            words = ["validate", str(prefix), *(["--verify"] if options.verify else [])]
-            program = [sys.executable, "-m", "envbuilder", *words]
-            times = sorted(cpu_of(*program) for _ in range(5))
-        worst = max(worst, times[2])
-        print(f"{packages} packages, {files} files: {times[2]:.2f} s CPU (median of 5)")
+        found = measured(packages, options.files, *(["--verify"] if options.verify else []))
+        worst = max(worst, found["cpu"])
+        print(
+            f"{packages} packages, {found['files']} files: {found['cpu']:.2f} s CPU (median of 5)"
+        )
     if options.limit is not None and worst > options.limit:
         print(f"more than {options.limit} s")
         return 1

@@ -10,6 +10,8 @@ that file instead of options to run it again. Exit code 0: none was found.
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 with atheris.instrument_imports(include=["envbuilder"]):
     from tests.fuzz.parsers import PARSERS
 
+FOLDER = "ENVBUILD_FUZZ_FOLDER"
 LIMITS = ("-timeout=10", "-rss_limit_mb=2048", "-max_len=8192", "-print_final_stats=1")
 
 
@@ -27,25 +30,29 @@ def main() -> int:
     if len(sys.argv) < 2 or sys.argv[1] not in PARSERS:
         print(__doc__, *PARSERS, sep="\n")
         return 2
-    parser = PARSERS[sys.argv[1]]
+    if FOLDER in os.environ:
+        fuzz(sys.argv[1], sys.argv[2:], Path(os.environ[FOLDER]))
+        return 0
+    # libFuzzer ends the process by itself, and nobody would clean up.
     with tempfile.TemporaryDirectory(prefix="envbuild-fuzz-") as folder:
-        corpus, words = Path(folder, "corpus"), Path(folder, "words")
-        corpus.mkdir()
-        for number, seed in enumerate(parser.seeds):
-            (corpus / str(number)).write_bytes(seed)
-        texts = ("".join(f"\\x{byte:02x}" for byte in word) for word in parser.words)
-        words.write_text("".join(f'"{text}"\n' for text in texts))
-        given = sys.argv[2:]
-        again = [each for each in given if not each.startswith("-")]
-        atheris.Setup(
-            [
-                *(sys.argv[0], *LIMITS, *([f"-dict={words}"] if parser.words else []), *given),
-                *([] if again else [str(corpus)]),
-            ],
-            lambda data: parser.read(data) and None,
-        )
-        atheris.Fuzz()
-    return 0
+        environ = {**os.environ, FOLDER: folder, "TMPDIR": folder}
+        return subprocess.run([sys.executable, *sys.argv], env=environ, check=False).returncode
+
+
+def fuzz(name: str, given: list[str], folder: Path) -> None:
+    """Fuzz a parser; never returns."""
+    parser = PARSERS[name]
+    corpus, words = folder / "corpus", folder / "words"
+    corpus.mkdir()
+    for number, seed in enumerate(parser.seeds):
+        (corpus / str(number)).write_bytes(seed)
+    texts = ("".join(f"\\x{byte:02x}" for byte in word) for word in parser.words)
+    words.write_text("".join(f'"{text}"\n' for text in texts))
+    again = [each for each in given if not each.startswith("-")]
+    dictionary = [f"-dict={words}"] if parser.words else []
+    options = [*LIMITS, *dictionary, *given, *([] if again else [str(corpus)])]
+    atheris.Setup([sys.argv[0], *options], lambda data: parser.read(data) and None)
+    atheris.Fuzz()
 
 
 if __name__ == "__main__":

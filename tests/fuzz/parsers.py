@@ -63,17 +63,16 @@ def file_of(data: bytes) -> Iterator[Path]:
 
 @cache
 def scratch() -> Path:
-    """Return an environment with one distribution, whose files are written again and again."""
-    folder = Path(tempfile.mkdtemp(prefix="envbuild-fuzz-", dir=_memory()))
+    """Return an environment with one distribution, whose files are written again and again.
+
+    Whoever calls it removes what lies in ``tempfile.gettempdir()``.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="envbuild-fuzz-"))
     (folder / "bin").mkdir()
     (folder / "bin" / "python").symlink_to("/usr/bin/env")
     (folder / "conda-meta").mkdir()
     (folder / "lib" / "python3.11" / "site-packages" / "one-1.dist-info").mkdir(parents=True)
     return folder
-
-
-def _memory() -> str | None:
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def read_elf(data: bytes) -> object:

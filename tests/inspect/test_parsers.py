@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz.parsers import PARSERS, Parser
+from tests.fuzz.parsers import PARSERS, Parser, scratch
+
+
+@pytest.fixture(scope="module", autouse=True)
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let the parsers write where pytest removes it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("parsers")))
+        scratch.cache_clear()
+        yield
+    scratch.cache_clear()
 
 
 @st.composite
