@@ -142,7 +142,7 @@ class Controller:
             return
         if self._driver == threading.get_ident():
             raise RuntimeError("this thread is inside a collective: what interrupts it cannot wait")
-        if len(self._entries) == 1 and self._negotiation.repeated(handle) is not None:
+        if len(self._entries) == 1 and self._negotiation.may_repeat(handle):
             self._repeat(handle)
             if handle.done:
                 return
@@ -267,9 +267,10 @@ class Controller:
     def _run_repeated(self, handle: Handle) -> None:
         negotiation = self._negotiation
         with self._lock:
+            if self._cycle is not None or self._unreported != [handle] or len(self._entries) > 1:
+                return
             opening = negotiation.repeated(handle)
-            alone = self._unreported == [handle] and len(self._entries) == 1
-            if opening is None or not alone or self._cycle is not None:
+            if opening is None:
                 return
             self._unreported = []
         cycle = negotiation.repeat(handle, self._entries, opening)

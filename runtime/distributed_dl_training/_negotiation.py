@@ -109,8 +109,15 @@ class Negotiation:
         """Unnamed requests are numbered anew in each."""
         return self._cache.epoch
 
+    def may_repeat(self, handle: Handle) -> bool:
+        """Tell whether it is worth to call ``repeated``; any thread may ask this at any time."""
+        return not self.fruitless and self._room.few and self._room.takes(handle)
+
     def repeated(self, handle: Handle) -> Optional[Repeated]:
-        """Return what opens a cycle that asks for ``handle`` alone, if it may bring its result."""
+        """Return what opens a cycle that asks for ``handle`` alone, if it may bring its result.
+
+        Only for the thread whose turn it is, between cycles.
+        """
         cache, room = self._cache, self._room
         if self.fruitless or not room.few or cache.joined:
             return None

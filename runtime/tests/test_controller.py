@@ -381,3 +381,24 @@ def test_two_threads_wait_for_the_same_small_one():
             assert both(handle) == [2.0 * step] * 2
 
     ranks(2, body)
+
+
+@pytest.mark.parametrize("capacity", [1, 2])
+def test_threads_that_wait_at_once_while_bits_are_given_to_others(capacity):
+    """What a thread looks up before it has the turn must not undo what a cycle changes."""
+
+    def body(controller):
+        def asks(number):
+            for step in range(40):
+                name = f"{number} {step % 3}"
+                assert steady(controller, allreduce(name, np.full(2, float(step))))[0] == 2.0 * step
+
+        threads = [threading.Thread(target=asks, args=(n,)) for n in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        cache = controller._negotiation._cache
+        assert all(cache.requests[bit] == asked for asked, bit in cache.bits.items())
+
+    ranks(2, body, Settings(cache_capacity=capacity))
