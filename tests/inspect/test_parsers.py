@@ -39,7 +39,7 @@ def changed(draw: st.DrawFn, parser: Parser) -> bytes:
 
 @pytest.mark.parametrize("name", PARSERS)
 @given(draw=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_a_changed_input_is_read_or_refused(name: str, draw: st.DataObject) -> None:
     parser = PARSERS[name]
     parser.read(draw.draw(changed(parser)))
