@@ -282,7 +282,7 @@ def test_the_zoo_is_mended_or_left(
     assert sorted(mended) == sorted(MENDED)
 
 
-@pytest.mark.parametrize(("body", "python"), enumerate(["bin/python", "bin/python3"] * 2))
+@pytest.mark.parametrize(("body", "python"), [*enumerate(["bin/python", "bin/python3"] * 2)])
 def test_scripts_of_installers(
     body: int, python: str, first: Made, tmp_path: Path, fix: Fix
 ) -> None:
