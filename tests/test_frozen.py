@@ -15,6 +15,7 @@ pytestmark = pytest.mark.thorough
 GATHERERS = {
     "envbuilder/diagnosis/search.py: Findings",
     "envbuilder/formats/reading.py: Reading",
+    "envbuilder/formats/recipe.py: _Draft",
     "envbuilder/module_system/site_modules.py: _Look",
     "envbuilder/render/image.py: _ImageSources",
     "envbuilder/report.py: Report",

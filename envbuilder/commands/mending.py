@@ -97,7 +97,7 @@ def _published(prefix: Path) -> tuple[layout.Home | None, Lock | None]:
         return home, None
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Packages:
     """Where packages are to be had: of ours the lock says it, else pip's configuration does.
 

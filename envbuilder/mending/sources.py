@@ -41,7 +41,7 @@ class Places:
     unpack: Callable[[Path], Path]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Sources:
     """Finds files in packages; each package is looked for once, whatever comes of it."""
 

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from integration_tools import Done, Envbuild, run
 
+from envbuilder.target_tools.manifest import look
+
 pytestmark = [
     pytest.mark.long,
     pytest.mark.skipif(
@@ -150,3 +152,28 @@ def test_another_mpi_in_front_is_refused(story: Story, tmp_path: Path) -> None:
     )
     assert asked.code == 1, asked.text
     assert str(tmp_path) in asked.text
+
+
+def test_a_library_that_was_cut_off_and_the_flags_of_another_recipe_are_found(
+    envbuild: Envbuild, story: Story, tmp_path: Path
+) -> None:
+    """What is published is looked at where it is; what is broken is a copy."""
+    [prefix] = (each.parent for each in story.root.glob("horovod-torch-cpu/*/pyvenv.cfg"))
+
+    def ids(folder: Path, *words: str) -> set[str]:
+        before = look(folder)
+        done = envbuild("validate", folder, *words, "--json")
+        assert look(folder) == before
+        return {each["id"] for each in json.loads(done.out)["findings"]}
+
+    assert ids(prefix) == set()
+    flags = ids(prefix, "--recipe", "horovod-pytorch-nccl")
+    assert flags >= {"recipe.other-flag", "recipe.component-missing"}
+    broken = tmp_path / "env"
+    assert run(["cp", "-a", prefix, broken]).code == 0
+    [library] = broken.glob("lib/python3.*/site-packages/horovod/torch/mpi_lib_v2*.so")
+    library.parent.chmod(0o755)
+    data = library.read_bytes()[: library.stat().st_size // 2]
+    library.unlink()
+    library.write_bytes(data)
+    assert "library.damaged" in ids(broken)

@@ -1,0 +1,82 @@
+"""The pipelines of Taurus and of Summit, done on one machine to an image.
+
+Their sites are the documented ones, but for what this machine has not: a Debian for ppc64le, run by
+qemu, stands in for their modules, and its Open MPI starts the ranks. It takes long, so it runs when
+asked for: ``bash ci/test.sh -m long``.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from emulated_tools import SECONDS
+from image_tools import QUICK
+from integration_tools import Envbuild
+
+from envbuilder import data
+from envbuilder.images import arch_of
+
+pytestmark = [pytest.mark.long]
+
+SITES = data.RECIPES / "sites"
+# What is on the machines of the sites alone.
+THEIRS = (
+    *("modules", "module-system", "module-trees", "module-init", "preload", "toolchain"),
+    *("snapshot", "launcher", "scheduler", "partitions"),
+)
+BROKEN = {
+    "schema": 1,
+    "name": "broken",
+    "summary": "An Open MPI that hangs",
+    "arch": ["ppc64le"],
+    "stack": {"python": ">=3.6", "openmpi": "==3.1.3"},
+}
+
+
+def stand_in(name: str, folder: Path) -> Path:
+    """Write a site with what is documented of a pipeline there, on the Debian; return its file."""
+    documented = yaml.safe_load((SITES / f"{name}.yaml").read_text(encoding="utf-8"))
+    debian = yaml.safe_load((SITES / "debian-ppc64le.yaml").read_text(encoding="utf-8"))
+    kept = {key: value for key, value in documented.items() if key not in THEIRS}
+    site = {**debian, **kept, "origins": debian["origins"], "facts": debian["facts"]}
+    site["ci"] = {**documented["ci"], "image": {"recipes": ["allreduce"]}}
+    shutil.copy(SITES / debian["snapshot"], folder)
+    file = folder / f"{name}.yaml"
+    file.write_text(yaml.safe_dump(site), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("name", ["taurus-ml", "summit"])
+def test_it_ends_with_an_image_and_its_evidence(
+    envbuild: Envbuild, ppc64el: Path, tmp_path: Path, name: str
+) -> None:
+    if shutil.which("apptainer") is None:
+        pytest.skip("apptainer is not on PATH: bash ci/apptainer.sh FOLDER unpacks it")
+    site = stand_in(name, tmp_path)
+    (tmp_path / "broken.yaml").write_text(yaml.safe_dump(BROKEN), encoding="utf-8")
+    words = ("allreduce", "broken.yaml", "--site", site, "--emulate", "--base", "base")
+    env = {**QUICK, "ENVBUILD_EMULATED_SYSTEM": str(ppc64el)}
+    done = envbuild("ci", "run", *words, cwd=tmp_path, env=env, timeout=SECONDS)
+    assert done.code == 3, done.text
+    head, good, broken, *_ = done.out.splitlines()
+    stages = ["plan", "lock", "build", "prove", "scan", "publish", "image"]
+    assert head.split() == [*stages, "seconds"]
+    assert good.split()[:-1] == ["allreduce-ppc64le", *["ok"] * len(stages)], done.text
+    assert broken.split()[1:3] == ["FAILED", "-"]
+    assert "error: nothing provides openmpi ==3.1.3" in done.out
+
+    folder = tmp_path / "envbuild-ci" / "allreduce-ppc64le"
+    published = json.loads((folder / "published.json").read_text(encoding="utf-8"))
+    [image] = (folder / "image").glob("allreduce-*-ppc64le.sif")
+    assert arch_of(image) == "ppc64le"
+    told = json.loads(envbuild("info", image, "--json").out)
+    # One lock: what was proved and scanned as a candidate, published, and put into the image.
+    assert told["id"] == published["id"]
+    for record in (*published["evidence"], *told["evidence"]):
+        # Said of each: it is emulated, and in the site's own name on a stand-in of its machines.
+        assert (record["execution"], record["site"]) == ("emulated", name)
+        assert (record["result"]["tier"], record["arch"]) == ("several ranks", "ppc64le")
