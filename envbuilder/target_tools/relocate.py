@@ -2,6 +2,7 @@
 
     python -I target_tools relocate pack PREFIX CACHE ARCHIVE TABLE
     python -I target_tools relocate unpack ARCHIVE TABLE PREFIX
+    python -I target_tools relocate respell PREFIX CACHE
 
 pack: PREFIX was linked of the packages that are unpacked in CACHE, its files naming PLACEHOLDER as
 their prefix. Where a package's file names the placeholder of its build instead, that file is packed
@@ -12,6 +13,9 @@ unpack: make PREFIX, which is not there yet, of an archive and its table, as con
 the placeholder is replaced, in binaries every string that holds it keeps its place and gets NUL
 bytes for what it is shorter; a first line that Linux would cut is written another way. Each file is
 compared with its package before. Exit code 1: it cannot be made there.
+
+respell: PREFIX was linked by conda of the packages that are unpacked in CACHE; let its scripts
+begin as if py-rattler had linked it.
 """
 
 import argparse
@@ -27,7 +31,7 @@ import tarfile
 from hashlib import sha256
 from pathlib import Path
 
-from .conda_packages import ENTRY_POINT, originals, records_of, scripts
+from .conda_packages import ENTRY_POINT, originals, placed, records_of, scripts
 from .files import canonical_json, read_json, remove_tree, sha256_of, write_atomically
 
 # What a prefix is called that is linked to be packed.
@@ -77,17 +81,16 @@ def package_folder(record):
     return name[: -len(ending)]
 
 
+def original_of(unpacked, entry):
+    """Return the file of an unpacked package that an entry of its record is about, or None."""
+    paths = (unpacked / name for name in originals(entry["_path"]))
+    return next((p for p in paths if p.is_file() and sha256_of(p) == entry["sha256"]), None)
+
+
 def put_original(prefix, unpacked, entry):
     """Put a file as its package has it in the place of the one that was filled in."""
     target = prefix / entry["_path"]
-    source = next(
-        (
-            path
-            for path in (unpacked / name for name in originals(entry["_path"]))
-            if path.is_file() and sha256_of(path) == entry["sha256"]
-        ),
-        None,
-    )
+    source = original_of(unpacked, entry)
     if source is None:
         raise CannotError("{}: its package's file is not in {}".format(entry["_path"], unpacked))
     # It may be one file with that of the cache.
@@ -233,8 +236,44 @@ def in_text(data, old, new):
     return (line + data[first.end() :]).replace(old, new)
 
 
+# ---------------------------------------------------------------- respelling
+
+ENV = b"#!/usr/bin/env "
+
+
+def respell(prefix, cache):
+    """Let scripts start their own Python where conda has them look for one; return their number.
+
+    It does so where Linux could not read the first line whole, or the path has a space.
+    """
+    number, new = 0, os.fsencode(str(prefix))
+    for path, record in records_of(prefix).items():
+        unpacked, before = Path(cache, package_folder(record)), number
+        for name, each in placed(record):
+            target, old = prefix / name, each.get("prefix_placeholder")
+            if not old or each.get("file_mode") != "text" or not is_script(target):
+                continue
+            source = original_of(unpacked, each)
+            data = source and in_text(source.read_bytes(), old.encode(), new)
+            if data and data != target.read_bytes():
+                target.write_bytes(data)
+                each["sha256_in_prefix"] = sha256(data).hexdigest()
+                number += 1
+        if number > before:
+            write_atomically(path, json.dumps(record, indent=2) + "\n")
+    return number
+
+
+def is_script(path):
+    """Return whether a file is a script that looks for its program."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(len(ENV)) == ENV
+
+
 def main(arguments):
-    """Pack or unpack; return the exit code."""
+    """Pack, unpack or respell; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     what = parser.add_subparsers(dest="what")
     one = what.add_parser("pack")
@@ -243,9 +282,14 @@ def main(arguments):
     one = what.add_parser("unpack")
     for name in ("archive", "table", "prefix"):
         one.add_argument(name, type=Path)
+    one = what.add_parser("respell")
+    for name in ("prefix", "cache"):
+        one.add_argument(name, type=Path)
     options = parser.parse_args(arguments)
     try:
-        if options.what == "pack":
+        if options.what == "respell":
+            respell(options.prefix, options.cache)
+        elif options.what == "pack":
             pack(options.prefix, options.cache, options.archive, options.table)
         elif options.what == "unpack":
             number = unpack(options.archive, options.table, options.prefix)

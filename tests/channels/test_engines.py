@@ -35,9 +35,7 @@ PACKAGES = [Package("python", "3.9.1"), Package("tool", "1.0", FILES), pip()]
 class Build:
     """A build folder with its packages, as they are fetched."""
 
-    def __init__(
-        self, folder: Path, packages: Sequence[Package] = PACKAGES, root: str = "a root"
-    ) -> None:
+    def __init__(self, folder: Path, packages: Sequence[Package] = PACKAGES) -> None:
         channel = write_channel(folder / "channel", packages)
         pins = {each.name: each.version for each in packages if each.name != "pip"}
         planned = plan([channel], **pins)
@@ -45,7 +43,7 @@ class Build:
         planned = planned.model_copy(update={"steps": steps})
         lock = Lock(plan=planned, artifacts=solve(planned, GLIBC, {}, engine(folder)))
         # conda takes a space in a path, and none in the last part of it.
-        self.prefix, self.folder = folder / root / "prefix", folder / "a build"
+        self.prefix, self.folder = folder / "a root" / "prefix", folder / "a build"
         prepare(self.folder, build_files(lock, Places(self.prefix, self.folder)), data.RUNTIME)
         self.home = folder
 

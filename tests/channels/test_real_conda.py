@@ -82,8 +82,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Made, Made]:
         Package("tool", "1.0", {**FILES, **LINKED, **MORE}),
         from_wheel(wheel, name="pip", depends=["python >=3.9"], noarch=True),
     ]
-    # Where a path has a space, conda's scripts ask env for their Python: docs/building.md.
-    build = Build(folder, packages, root="root")
+    build = Build(folder, packages)
     return made(build), made(build, ENVBUILD_CONDA=str(CONDA))
 
 

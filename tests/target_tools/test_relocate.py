@@ -226,3 +226,36 @@ def test_an_archive_that_leads_out_of_its_folder_is_refused(
     assert done.returncode == 1
     assert done.stderr.startswith(("error: the archive ", "error: a link of the archive "))
     assert not (tmp_path / "prefix").exists()
+
+
+def test_scripts_that_conda_lets_look_for_a_python_start_their_own(tmp_path: Path) -> None:
+    prefix, cache, old = tmp_path / "a prefix", tmp_path / "cache", "/placeholder"
+    packed = {name: f"#!{old}/bin/python\n{name}\n".encode() for name in ("tool", "mine", "gone")}
+    entries = []
+    for name, content in packed.items():
+        entry = {"_path": f"bin/{name}", "path_type": "hardlink", "file_mode": "text"}
+        sums = {"sha256": sha256(content).hexdigest(), "sha256_in_prefix": "0" * 64}
+        entries.append({**entry, **sums, "prefix_placeholder": old})
+        for folder in (prefix, cache / "one-1.0-0"):
+            (folder / "bin").mkdir(parents=True, exist_ok=True)
+        if name != "gone":
+            (cache / "one-1.0-0" / "bin" / name).write_bytes(content)
+        (prefix / "bin" / name).write_bytes(b"#!/usr/bin/env python\n" + name.encode() + b"\n")
+    (prefix / "bin" / "mine").write_bytes(b"#!/bin/sh\nmine\n")
+    (prefix / "bin" / "tool").chmod(0o755)
+    meta = prefix / "conda-meta"
+    meta.mkdir()
+    said = {"fn": "one-1.0-0.conda", "files": [each["_path"] for each in entries]}
+    (meta / "one.json").write_text(json.dumps({**said, "paths_data": {"paths": entries}}))
+    words = [sys.executable, "-I", data.TARGET_TOOLS, "relocate", "respell", prefix, cache]
+    subprocess.run([str(each) for each in words], check=True)
+    tool = prefix / "bin" / "tool"
+    start = f"#!/bin/sh\n'''exec' \"{prefix}/bin/python\" \"$0\" \"$@\" #'''\ntool\n"
+    assert tool.read_text() == start
+    assert tool.stat().st_mode & 0o777 == 0o755
+    # What is no such script, or has no file of its package, stays.
+    assert (prefix / "bin" / "mine").read_text() == "#!/bin/sh\nmine\n"
+    assert (prefix / "bin" / "gone").read_text() == "#!/usr/bin/env python\ngone\n"
+    kept = json.loads((meta / "one.json").read_text())["paths_data"]["paths"]
+    own = sha256(start.encode()).hexdigest()
+    assert [each["sha256_in_prefix"] for each in kept] == [own, "0" * 64, "0" * 64]
