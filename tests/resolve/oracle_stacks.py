@@ -118,8 +118,8 @@ class PlanOptions:
 
 def _choices(asked: Asked, loaded: Loaded) -> Iterator[PlanOptions]:
     for by_want in _uses(asked, loaded):
-        for more in _optional(asked, loaded):
-            used = frozenset(by_want.values()) | more
+        for more, further in product(_optional(asked, loaded), _further(asked, loaded)):
+            used = frozenset(by_want.values()) | more | further
             effective = _effective(asked, loaded, used)
             if not _lawful_use(asked, loaded, by_want, used, effective):
                 continue
@@ -140,6 +140,19 @@ def _uses(asked: Asked, loaded: Loaded) -> Iterator[dict[Assumption, str]]:
     ]
     for chosen in product(*choices):
         yield {want.ref: k for (_, want, _), k in zip(asked.wants, chosen, strict=True)}
+
+
+def _further(asked: Asked, loaded: Loaded) -> Iterator[frozenset[str]]:
+    """Yield what is used beside, where a virtual that is wanted need not have one provider."""
+    roles_wanted = {want.component for _, want, _ in asked.wants}
+    given_up = {role for role in roles_wanted if Assumption("provider", role) in asked.lawless}
+    beside = [
+        k
+        for k, each in asked.candidates.items()
+        if each.roles & given_up and each.module in (None, *loaded.final)
+    ]
+    for chosen in product((False, True), repeat=len(beside)):
+        yield frozenset(k for k, taken in zip(beside, chosen, strict=True) if taken)
 
 
 def _optional(asked: Asked, loaded: Loaded) -> Iterator[frozenset[str]]:
