@@ -166,14 +166,16 @@ def test_a_library_that_was_cut_off_and_the_flags_of_another_recipe_are_found(
         assert look(folder) == before
         return {each["id"] for each in json.loads(done.out)["findings"]}
 
-    assert ids(prefix) == set()
+    whole = ids(prefix)
+    assert not whole & {"library.damaged", "library.missing", "recipe.other-flag"}
     flags = ids(prefix, "--recipe", "horovod-pytorch-nccl")
     assert flags >= {"recipe.other-flag", "recipe.component-missing"}
     broken = tmp_path / "env"
     assert run(["cp", "-a", prefix, broken]).code == 0
     [library] = broken.glob("lib/python3.*/site-packages/horovod/torch/mpi_lib_v2*.so")
     library.parent.chmod(0o755)
-    data = library.read_bytes()[: library.stat().st_size // 2]
+    # Further on is only what no program loads, the names of its own symbols.
+    data = library.read_bytes()[: 2**20]
     library.unlink()
     library.write_bytes(data)
     assert "library.damaged" in ids(broken)
