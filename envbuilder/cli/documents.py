@@ -9,7 +9,7 @@ import typer
 
 from ..commands.options import ArchOption, RootOption
 from .command import Group, command
-from .environments import environment_names
+from .environments import environment_or_active
 from .session import Session
 
 if TYPE_CHECKING:
@@ -66,13 +66,7 @@ def recipe_from(
     session: Session,
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="PATH|NAME[/N]",
-            help="The folder of an environment, or one of a root. Else the one that is active in "
-            "this shell.",
-            show_default=False,
-            autocompletion=environment_names,
-        ),
+        environment_or_active("PATH|NAME[/N]", "The folder of an environment, or one of a root."),
     ] = None,
     root: RootOption = None,
     loaded: Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -46,6 +46,16 @@ def environment_names(context: typer.Context, incomplete: str) -> list[str]:
         complete = names(_root(session, where), numbers="/" in incomplete)
         return [name for name in complete if name.startswith(incomplete)]
     return []
+
+
+def environment_or_active(metavar: str, about: str) -> Any:
+    """Return an argument that names an environment, or none: the one active in this shell."""
+    return typer.Argument(
+        metavar=metavar,
+        help=f"{about} Else the one that is active in this shell.",
+        show_default=False,
+        autocompletion=environment_names,
+    )
 
 
 Environment = Annotated[

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ..commands.options import (
-    ComparisonOptions,
-    FindingOptions,
-    MendOptions,
-    ProvingOptions,
-    RootOption,
-    WatchOptions,
-)
+from ..commands.options import RootOption
+from ..commands.validate_options import MendOptions, ReportOptions, ValidateOptions, WatchOptions
 from .command import Group, command
-from .environments import environment_names
+from .environments import environment_or_active
 from .session import Session
-
-if TYPE_CHECKING:
-    from ..commands.validate import Look
 
 verbs = Group()
 
@@ -30,37 +21,18 @@ def validate(
     session: Session,
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="PATH|IMAGE|NAME[/N]",
-            help="The folder of an environment, a SIF file or sandbox, or one of a root. Else the "
-            "one that is active in this shell.",
-            show_default=False,
-            autocompletion=environment_names,
+        environment_or_active(
+            "PATH|IMAGE|NAME[/N]",
+            "The folder of an environment, a SIF file or sandbox, or one of a root.",
         ),
     ] = None,
     root: RootOption = None,
-    loaded: Annotated[
-        bool,
-        typer.Option(
-            "--loaded",
-            help="Look at the modules that are loaded in this shell, and at the Python that it "
-            "runs.",
-        ),
-    ] = False,
     list_: Annotated[
         bool, typer.Option("--list", help="List what is looked for, and look at nothing.")
     ] = False,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Hash every file that a package recorded.")
-    ] = False,
-    inside: Annotated[
-        str | None,
-        typer.Option(metavar="/PATH", help="Of an image: where in it, if it has several."),
-    ] = None,
     *,
-    told: FindingOptions,
-    compared: ComparisonOptions,
-    proving: ProvingOptions,
+    options: ValidateOptions,
+    told: ReportOptions,
     mending: MendOptions,
     watching: WatchOptions,
 ) -> int:
@@ -71,7 +43,7 @@ def validate(
     warnings alone 0.
     """
     from ..commands import validate as run
-    from ..errors import ExitCode
+    from ..errors import ExitCode, UsageError
     from ..views import validation as views
     from ..views import validation_reports as reports
 
@@ -80,37 +52,30 @@ def validate(
         session.report.show(table, views.checks(table))
         return int(ExitCode.OK)
     reports.check_form(told.form, as_json=session.report.as_json)
-    look = run.Look(name, root, verify, loaded, proving, compared, told.baseline, inside)
     if watching.watch_list is not None:
-        return _watch(session, watching.watch_list, look, told, mending)
+        if name is not None or told.form or mending.fix or mending.dry_run:
+            raise UsageError("--watch-list names the environments, and --as and --fix are of one")
+        return _watch(session, watching.watch_list, root, options)
     if mending.fix or mending.dry_run:
         from ..commands.mending import fix
 
-        value = fix(look, mending, session.context)
+        value = fix(name, root, options, mending, session.context)
     else:
-        value = run.look(look, session.context)
+        value = run.validate(name, root, session.context, options)
     if told.form:
-        session.report.raw(
-            reports.REPORTS[told.form](
-                value, run.looked_for(compared, loaded=loaded, run=proving.run)
-            )
-        )
+        session.report.raw(reports.REPORTS[told.form](value, run.looked_for(options)))
     else:
         session.report.show(value, views.validation(value, everything=told.everything))
     return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
 
 
-def _watch(
-    session: Session, file: Path, look: Look, told: FindingOptions, mending: MendOptions
-) -> int:
+def _watch(session: Session, file: Path, root: str | None, options: ValidateOptions) -> int:
     """Say what changed; nothing where nothing did."""
     from ..commands.watching import watch
-    from ..errors import ExitCode, UsageError
+    from ..errors import ExitCode
     from ..views.watching import watching
 
-    if look.name is not None or told.form or mending.fix or mending.dry_run:
-        raise UsageError("--watch-list names the environments, and --as and --fix are of one")
-    value = watch(file, look, session.context)
+    value = watch(file, root, options, session.context)
     if value.changed or session.report.as_json:
         session.report.show(value, watching(value))
     return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
@@ -189,12 +154,7 @@ def report(
     session: Session,
     environment: Annotated[
         str | None,
-        typer.Argument(
-            metavar="PATH|NAME[/N]",
-            help="An environment, to be validated. Else the one that is active in this shell.",
-            show_default=False,
-            autocompletion=environment_names,
-        ),
+        environment_or_active("PATH|NAME[/N]", "An environment, to be validated."),
     ] = None,
     logs: Annotated[
         list[str] | None, typer.Option("--log", metavar="LOG", help="A log; may be repeated.")

@@ -11,7 +11,7 @@ from ..channels.solve import WITH_EVERY_PYTHON
 from ..documents.library import NAME
 from ..errors import DocumentError, Problem, UsageError
 from ..formats.foreign import ForeignFile, read_foreign
-from ..formats.recipe import Known, recipe_name, recipe_text
+from ..formats.recipe import KnownNames, recipe_name, recipe_text
 from ..model.channels import SUBDIRS
 from ..model.entries import check_choice
 from ..model.horovod import HOROVOD
@@ -97,7 +97,7 @@ def name_of_recipe(name: str | None, output: Path | None, own: str | None, origi
     return own
 
 
-def known_names(knowledge: Knowledge) -> Known:
+def known_names(knowledge: Knowledge) -> KnownNames:
     """Return what conda, pip and channels call what is known."""
     conda = {
         package.name: component
@@ -108,7 +108,7 @@ def known_names(knowledge: Knowledge) -> Known:
     }
     components = knowledge.components.items()
     conda |= {each.conda: name for name, each in components if each.conda}
-    return Known(
+    return KnownNames(
         conda=conda,
         pip={each.pip: name for name, each in components if each.pip},
         channels={each.url: name for name, each in knowledge.channels.items()},

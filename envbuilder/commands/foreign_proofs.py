@@ -43,7 +43,7 @@ from ..text import LONG, shown
 from .context import Context
 from .hosts import find_smoke_hosts
 from .launch_requests import foreign_request, record, start_command
-from .options import ProvingOptions
+from .validate_options import ProvingOptions
 
 # Seconds for one smoke test, as recipes have it; and its largest message, in bytes.
 _TIMEOUT = 120.0

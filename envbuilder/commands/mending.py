@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -28,14 +28,20 @@ from ..text import shown
 from .context import Context
 from .external_paths import path_of
 from .inspected import environment_of
-from .options import MendOptions
-from .validate import Look, look
+from .validate import validate
+from .validate_options import MendOptions, ProvingOptions, ValidateOptions
 
 _PIP_SECONDS = 60.0
 _UNPACK_SECONDS = 600.0
 
 
-def fix(asked: Look, options: MendOptions, context: Context) -> Validation:
+def fix(
+    name: str | None,
+    root: str | None,
+    asked: ValidateOptions,
+    options: MendOptions,
+    context: Context,
+) -> Validation:
     """Put files back, and return what is still wrong, with what was done.
 
     What the baseline accepts is left as it is. All files are hashed. Raises UsageError for what is
@@ -48,14 +54,14 @@ def fix(asked: Look, options: MendOptions, context: Context) -> Validation:
             "--fix puts files of one environment back, and --loaded looks at many",
             "name the environment: envbuild validate --fix PATH|NAME",
         )
-    if path_of(asked.name, asked.root, context) is not None:
-        raise UsageError(f"{asked.name} was built by others, and envbuild changes nothing of it")
-    if asked.inside or (asked.name and is_file(context.path(asked.name))):
+    if path_of(name, root, context) is not None:
+        raise UsageError(f"{name} was built by others, and envbuild changes nothing of it")
+    if asked.inside or (name and is_file(context.path(name))):
         raise UsageError("an image is not mended", "envbuild image builds it anew")
-    asked = asked._replace(hashes=True)
-    before = look(asked._replace(proving=None), context)
+    asked = replace(asked, verify=True)
+    before = validate(name, root, context, replace(asked, proving=ProvingOptions()))
     accepted = {(each.id, each.summary) for each in before.findings if each.accepted is not None}
-    environment = environment_of(asked.name, asked.root, context)
+    environment = environment_of(name, root, context)
     todo = [each for each in wanted(environment) if each.finding not in accepted]
     prefix = environment.prefix
     with ExitStack() as stack:
@@ -67,7 +73,8 @@ def fix(asked: Look, options: MendOptions, context: Context) -> Validation:
         places = Places(prefix, packages.wheels, packages.fetch, packages.unpack)
         put_back, left = mend(todo, prefix, Sources(places), dry_run=options.dry_run)
     changed = put_back and not options.dry_run
-    value = look(asked, context) if changed or asked.proving else before
+    again = changed or asked.proving.run
+    value = validate(name, root, context, asked) if again else before
     done = Mending(dry_run=options.dry_run, put_back=put_back, left=left)
     refused = tuple(_refused(value, done))
     return value.model_copy(update={"mending": done.model_copy(update={"refused": refused})})

@@ -44,6 +44,10 @@ SiteOption = Annotated[
 ]
 ArchOption = Annotated[str | None, typer.Option(help="Architecture: x86_64, ppc64le or aarch64.")]
 Partition = Annotated[str | None, typer.Option(help="A part of the site with hardware of its own.")]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ID=REASON", help="Waive an advisory; may be repeated."),
+]
 RootOption = Annotated[
     str | None,
     typer.Option(
@@ -64,10 +68,7 @@ class PlanOptions:
     profile: Annotated[
         str | None, typer.Option(help="scorep: instrument what is built, start through Score-P.")
     ] = None
-    allow: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ID=REASON", help="Waive an advisory; may be repeated."),
-    ] = None
+    allow: AllowOption = None
 
     def __post_init__(self) -> None:
         self.waivers()
@@ -143,101 +144,6 @@ class RootOptions:
 
 
 @dataclass(frozen=True)
-class ComparisonOptions:
-    """Of ``validate``: what an environment is compared with; None: not."""
-
-    site: Annotated[
-        str | None,
-        typer.Option(help="Say whether it would run there: a site's name or file."),
-    ] = None
-    partition: Partition = None
-    recipe: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RECIPE",
-            help="Say what is not as this recipe asks, and the smallest change.",
-            autocompletion=recipe_names,
-        ),
-    ] = None
-
-
-@dataclass(frozen=True)
-class FindingOptions:
-    """Of ``validate``: which findings count, and how they are told."""
-
-    everything: Annotated[
-        bool, typer.Option("--all", help="Show all findings and all that is known of each.")
-    ] = False
-    baseline: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Findings that are accepted, each with a reason."),
-    ] = None
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--as",
-            metavar="FORM",
-            help="junit, sarif: for a CI; baseline: a --baseline of what is found, with the "
-            "reasons to be written.",
-        ),
-    ] = None
-
-
-@dataclass(frozen=True)
-class ProvingOptions:
-    """Of ``validate``: whether the environment is run, on how many ranks, what is kept of it."""
-
-    run: Annotated[
-        bool,
-        typer.Option(
-            "--run",
-            help="Also import its packages, by its own Python, and start ranks that talk. This "
-            "runs them.",
-        ),
-    ] = False
-    ranks: Annotated[
-        int, typer.Option(metavar="N", min=2, max=4096, help="With --run: so many ranks.")
-    ] = 2
-    evidence: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="With --run: keep scripts, logs and records of the ranks there."
-        ),
-    ] = None
-
-
-@dataclass(frozen=True)
-class WatchOptions:
-    """Of ``validate``: many environments, compared with what was found last time."""
-
-    watch_list: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Look at the environments of its lines, and say what changed since last time: "
-            "nothing if nothing did. For cron.",
-        ),
-    ] = None
-
-
-@dataclass(frozen=True)
-class MendOptions:
-    """Of ``validate``: whether files are put back."""
-
-    fix: Annotated[
-        bool,
-        typer.Option(
-            "--fix",
-            help="Put files back whose hash was recorded and whose package is to be had again, "
-            "and look again. May use the network.",
-        ),
-    ] = False
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="With --fix: say what would be put back.")
-    ] = False
-
-
-@dataclass(frozen=True)
 class CreateOptions:
     """Of ``create`` and ``image``. ``target``: None takes the one for the architecture."""
 
@@ -284,10 +190,7 @@ class CloneOptions:
     root: RootOption = None
     site: SiteOption = None
     partition: Partition = None
-    allow: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ID=REASON", help="Waive an advisory; may be repeated."),
-    ] = None
+    allow: AllowOption = None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from typing import TYPE_CHECKING, get_args
 
 from ..documents.for_arch import for_arch
 from ..documents.library import find as find_document
@@ -30,12 +30,13 @@ from .context import Context
 from .entries import entries
 from .image_environment import environment_or_image
 from .inspected import backend_of, components_of, rows_of
-from .options import ComparisonOptions, ProvingOptions
 from .site_contents import site_search
+from .validate_options import ComparisonOptions, ProvingOptions, ValidateOptions
 
 if TYPE_CHECKING:
     from .foreign_proofs import ForeignRun
 
+_AS_IT_IS = ValidateOptions()
 _WORST: tuple[Severity, ...] = ("error", "warning", "info")
 # What is told: of rows that a remedy lifts, or that speak of what is not there, nothing is.
 _TOLD: tuple[Verdict, ...] = ("holds", "unknown")
@@ -49,79 +50,41 @@ def list_checks() -> tuple[CheckInfo, ...]:
     return tuple(each.model_copy(update={"mends": MENDS.get(each.id)}) for each in every)
 
 
-def looked_for(
-    compared: ComparisonOptions, *, loaded: bool = False, run: bool = False
-) -> tuple[CheckInfo, ...]:
+def looked_for(options: ValidateOptions) -> tuple[CheckInfo, ...]:
     """Return the kinds of findings that a call looks for: some compare with what it names."""
-    given = {"recipe": compared.recipe, "site": compared.site, "module": loaded, "run": run}
+    given = {
+        "recipe": options.compared.recipe,
+        "site": options.compared.site,
+        "module": options.loaded,
+        "run": options.proving.run,
+    }
     return tuple(each for each in list_checks() if given.get(each.id.partition(".")[0], True))
-
-
-class Look(NamedTuple):
-    """What ``validate`` is asked to look at, and how."""
-
-    name: str | None
-    root: str | None
-    hashes: bool = False
-    loaded: bool = False
-    proving: ProvingOptions | None = None
-    compared: ComparisonOptions | None = None
-    baseline: Path | None = None
-    inside: str | None = None
-
-
-def look(asked: Look, context: Context) -> Validation:
-    """Return what is wrong, with what the baseline accepts of it. Raises as the two below."""
-    name, root, hashes, loaded, proving, compared, baseline, inside = asked
-    value = validate(
-        name,
-        root,
-        context,
-        hashes=hashes,
-        loaded=loaded,
-        proving=proving,
-        compared=compared,
-        inside=inside,
-    )
-    return accept(value, baseline, context) if baseline else value
 
 
 def validate(
     name: str | None,
     root: str | None,
     context: Context,
-    *,
-    hashes: bool = False,
-    loaded: bool = False,
-    proving: ProvingOptions | None = None,
-    compared: ComparisonOptions | None = None,
-    inside: str | None = None,
+    options: ValidateOptions = _AS_IT_IS,
 ) -> Validation:
-    """Return what is wrong with an environment; None: the one that is active in this shell.
+    """Return what is wrong with an environment, with what the baseline accepts of it.
 
-    *name*: a folder, an image, or NAME[/N] of *root*. *hashes*: every file that its packages
-    recorded is hashed. *proving*: whether its packages are imported and its ranks started.
-    *loaded*: the modules that are loaded in this shell belong to it; None is then the Python that
-    the shell runs. *compared*: with which recipe and site. *inside*: of an image, where it lies
-    there. Raises UsageError for what is none, and of images DriftError and MissingToolError.
+    *name*: a folder, an image, or NAME[/N] of *root*; None: the one that is active in this shell,
+    or with ``loaded`` the Python that the shell runs. Raises UsageError for what is none, for a
+    baseline DocumentError too, and of images DriftError and MissingToolError.
     """
-    compared = compared or ComparisonOptions()
-    run = proving if proving and proving.run else None
+    loaded, inside = options.loaded, options.inside
     with environment_or_image(name, root, context, loaded=loaded, inside=inside) as there:
-        if run and there.root:
+        if options.proving.run and there.root:
             raise UsageError("--run starts the Python of an environment, and no image's")
-        value = _validated(there, context, hashes=hashes, run=run, compared=compared)
-    return value.model_copy(update={"path": f"{name}:{value.path}"}) if there.root else value
+        value = _validated(there, context, options)
+    if there.root:
+        value = value.model_copy(update={"path": f"{name}:{value.path}"})
+    return _accepted(value, options.baseline, context) if options.baseline else value
 
 
-def _validated(
-    there: Environment,
-    context: Context,
-    *,
-    hashes: bool,
-    run: ProvingOptions | None,
-    compared: ComparisonOptions,
-) -> Validation:
+def _validated(there: Environment, context: Context, options: ValidateOptions) -> Validation:
+    compared, run = options.compared, options.proving if options.proving.run else None
     site = _site(compared, context)
     environment = replace(there, target=_target(site)) if site else there
     stack = components_of(environment, context)
@@ -134,7 +97,7 @@ def _validated(
     failed = [*imports.failures(environment, imported)]
     ranks = _ranks(environment, stack, site, run, context, imports_failed=bool(failed))
     failed += ranks.findings if ranks else ()
-    findings = [*checks.run(environment, hashes=hashes), *sure, *asked, *failed]
+    findings = [*checks.run(environment, hashes=options.verify), *sure, *asked, *failed]
     python = environment.interpreter
     return Validation(
         path=shown(str(environment.prefix)[len(environment.root) :] or "/", 400),
@@ -154,7 +117,7 @@ def _validated(
     )
 
 
-def accept(value: Validation, baseline: Path, context: Context) -> Validation:
+def _accepted(value: Validation, baseline: Path, context: Context) -> Validation:
     """Return what was found, each with the reason of the baseline's first row that fits it.
 
     Raises DocumentError (what is written) or UsageError (the file).

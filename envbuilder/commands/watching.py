@@ -9,16 +9,17 @@ from ..errors import EnvbuildError, UsageError
 from ..files import write_atomically
 from ..model.base import canonical_json
 from ..model.validation import Finding
-from ..model.watching import Seen, SeenFinding, Watched, WatchReport, WatchState
+from ..model.watching import EnvironmentChange, LastResult, PastFinding, WatchReport, WatchState
 from ..text import shown
 from .context import Context
-from .validate import Look, look
+from .validate import validate
+from .validate_options import ValidateOptions
 
 _MOST = 10_000
 _LAST = ".last"
 
 
-def watch(file: Path, asked: Look, context: Context) -> WatchReport:
+def watch(file: Path, root: str | None, options: ValidateOptions, context: Context) -> WatchReport:
     """Look at every environment of a list, and return what is otherwise than last time.
 
     *file*: a line for each, as ``validate`` takes it; a path counts from the file's folder, # and
@@ -28,11 +29,11 @@ def watch(file: Path, asked: Look, context: Context) -> WatchReport:
     names = _names(path)
     state_file = path.with_name(path.name + _LAST)
     before = _state(state_file).environments
-    now: dict[str, Seen] = {}
-    changed: list[Watched] = []
+    now: dict[str, LastResult] = {}
+    changed: list[EnvironmentChange] = []
     for name in names:
         last = before.get(name)
-        one, now[name] = _watched(name, last or Seen(), path.parent, asked, context)
+        one, now[name] = _change(name, last or LastResult(), path.parent, root, options, context)
         one = one.model_copy(update={"first": last is None})
         if one.new or one.gone or one.problem or one.readable or (last is None):
             changed.append(one)
@@ -59,32 +60,37 @@ def _state(file: Path) -> WatchState:
     return read_document(file, WatchState).value if file.exists() else WatchState()
 
 
-def _watched(
-    name: str, last: Seen, folder: Path, asked: Look, context: Context
-) -> tuple[Watched, Seen]:
+def _change(
+    name: str,
+    last: LastResult,
+    folder: Path,
+    root: str | None,
+    options: ValidateOptions,
+    context: Context,
+) -> tuple[EnvironmentChange, LastResult]:
     """Return what is otherwise in one environment, and what is to be remembered."""
     place = str(folder / name) if (folder / name).exists() or "/" in name[:2] else name
     about = shown(name, 400)
     try:
-        value = look(asked._replace(name=place), context)
+        value = validate(place, root, context, options)
     except (EnvbuildError, OSError) as error:
         problem = shown(str(error), 400)
         again = None if problem == last.problem else problem
-        return Watched(environment=about, first=False, problem=again), Seen(
+        return EnvironmentChange(environment=about, first=False, problem=again), LastResult(
             findings=last.findings, problem=problem
         )
     seen = tuple(map(_seen, value.open))
     known = {(each.id, each.summary) for each in last.findings}
     there = {(each.id, each.summary) for each in seen}
-    one = Watched(
+    one = EnvironmentChange(
         environment=about,
         first=False,
         new=tuple(each for each in value.open if (each.id, each.summary) not in known),
         gone=tuple(each for each in last.findings if (each.id, each.summary) not in there),
         readable=last.problem is not None,
     )
-    return one, Seen(findings=seen)
+    return one, LastResult(findings=seen)
 
 
-def _seen(found: Finding) -> SeenFinding:
-    return SeenFinding(id=found.id, severity=found.severity, summary=found.summary)
+def _seen(found: Finding) -> PastFinding:
+    return PastFinding(id=found.id, severity=found.severity, summary=found.summary)

@@ -39,7 +39,7 @@ _SET_ANYWAY = {("PYTHONNOUSERSITE", "1")}
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownNames:
     """What is known of names: components by what conda and pip call them, channels by their URLs.
 
     ``built``: components that are built, never taken as packages. ``tools``: those that every
@@ -73,7 +73,7 @@ class _Draft:
 
 def recipe_text(
     asked: EnvironmentFile,
-    known: Known,
+    known: KnownNames,
     name: str,
     arch: Arch,
     origin: str,
@@ -117,7 +117,7 @@ def recipe_text(
     return head + yaml_text({key: value for key, value in said.items() if value}), lost
 
 
-def _channels(asked: EnvironmentFile, known: Known, draft: _Draft) -> list[str]:
+def _channels(asked: EnvironmentFile, known: KnownNames, draft: _Draft) -> list[str]:
     found = []
     for each in asked.channels:
         url = each.rstrip("/")
@@ -137,7 +137,7 @@ def _channels(asked: EnvironmentFile, known: Known, draft: _Draft) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _add_conda(draft: _Draft, text: str, place: Place | None, known: Known) -> None:
+def _add_conda(draft: _Draft, text: str, place: Place | None, known: KnownNames) -> None:
     spec = _spec_of_url(text) if "://" in text and "::" not in text else parse(text)
     if spec is None or not spec.sayable:
         draft.lost.append((place, f"{shown(text)} is left out: a recipe cannot say it"))
@@ -158,7 +158,7 @@ def _spec_of_url(url: str) -> MatchSpec:
     return MatchSpec(entry.name, f"=={entry.version}", entry.build, (f"address {entry.channel}",))
 
 
-def _add_pip(draft: _Draft, line: str, place: Place | None, known: Known) -> None:
+def _add_pip(draft: _Draft, line: str, place: Place | None, known: KnownNames) -> None:
     # lazy import: 36 ms
     from packaging.requirements import InvalidRequirement, Requirement
 

@@ -11,7 +11,7 @@ from .recipe import Severity
 from .validation import Finding
 
 
-class SeenFinding(Document):
+class PastFinding(Document):
     """A finding of last time."""
 
     id: Line
@@ -19,10 +19,10 @@ class SeenFinding(Document):
     summary: Line
 
 
-class Seen(Document):
+class LastResult(Document):
     """What was found of an environment last time."""
 
-    findings: tuple[SeenFinding, ...] = ()
+    findings: tuple[PastFinding, ...] = ()
     problem: Line | None = Field(default=None, description="Why it could not be looked at.")
 
 
@@ -30,16 +30,16 @@ class WatchState(Document):
     """What was found of all environments of a list, by the lines that name them."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
-    environments: dict[str, Seen] = Field(default_factory=dict)
+    environments: dict[str, LastResult] = Field(default_factory=dict)
 
 
-class Watched(Document):
+class EnvironmentChange(Document):
     """An environment of which something is otherwise than last time."""
 
     environment: Line
     first: bool = Field(description="It was not looked at before: all of it is new.")
     new: tuple[Finding, ...] = ()
-    gone: tuple[SeenFinding, ...] = Field(default=(), description="Findings that are no more.")
+    gone: tuple[PastFinding, ...] = Field(default=(), description="Findings that are no more.")
     problem: Line | None = Field(default=None, description="Why it cannot be looked at any more.")
     readable: bool = Field(default=False, description="It can be looked at again.")
 
@@ -49,7 +49,7 @@ class WatchReport(Document):
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     environments: int = Field(description="On the list.")
-    changed: tuple[Watched, ...]
+    changed: tuple[EnvironmentChange, ...]
 
     @property
     def bad(self) -> bool:

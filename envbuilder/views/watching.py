@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..model.watching import Watched, WatchReport
+from ..model.watching import EnvironmentChange, WatchReport
 from ..text import counted, filled
 from .layout import joined
 
@@ -13,13 +13,13 @@ from .layout import joined
 def watching(value: WatchReport) -> Iterator[str]:
     """Return what is new and what is gone, for each environment that changed."""
     for each in value.changed:
-        yield from _watched(each)
+        yield from _change(each)
     quiet = value.environments - len(value.changed)
     if value.changed and quiet:
         yield f"{counted(quiet, 'environment')} as last time"
 
 
-def _watched(one: Watched) -> Iterator[str]:
+def _change(one: EnvironmentChange) -> Iterator[str]:
     about = " (first looked at)" if one.first else ""
     about = " (can be looked at again)" if one.readable else about
     nothing = not (one.new or one.gone or one.problem)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from envbuilder.documents.source import source_of
 from envbuilder.formats import environment_yml
 from envbuilder.formats.match_spec import MatchSpec, parse
-from envbuilder.formats.recipe import Known, recipe_name, recipe_text
+from envbuilder.formats.recipe import KnownNames, recipe_name, recipe_text
 
-KNOWN = Known(
+KNOWN = KnownNames(
     conda={
         "pip": "pip",
         "python": "python",

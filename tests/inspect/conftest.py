@@ -13,8 +13,8 @@ import zoo
 from zoo import Validate
 
 from envbuilder.commands.context import Context
-from envbuilder.commands.options import ProvingOptions
 from envbuilder.commands.validate import validate
+from envbuilder.commands.validate_options import ProvingOptions, ValidateOptions
 from envbuilder.model.validation import Validation
 from envbuilder.report import Report
 from envbuilder.target_tools.manifest import look
@@ -66,9 +66,7 @@ def check(context: Context) -> Validate:
             None if loaded else str(made.prefix),
             None,
             outside,
-            hashes=hashes,
-            loaded=loaded,
-            proving=ProvingOptions(run=run),
+            ValidateOptions(loaded=loaded, verify=hashes, proving=ProvingOptions(run=run)),
         )
         assert used_by_others or look(made.prefix) == before
         return value

@@ -14,8 +14,8 @@ from zoo import Made
 
 from envbuilder.commands.context import Context
 from envbuilder.commands.mending import fix
-from envbuilder.commands.options import MendOptions, ProvingOptions
-from envbuilder.commands.validate import Look, validate
+from envbuilder.commands.validate import validate
+from envbuilder.commands.validate_options import MendOptions, ProvingOptions, ValidateOptions
 from envbuilder.errors import DriftError, UsageError
 from envbuilder.images.system import Entry, check_listing, entries
 from envbuilder.inspect.libraries import glibc_of
@@ -76,7 +76,7 @@ def test_a_healthy_one(system: Made, outside: Context) -> None:
     before = look(folder)
     image = as_sif(folder)
     for name in (folder, image):
-        value = validate(str(name), None, outside, hashes=True)
+        value = validate(str(name), None, outside, ValidateOptions(verify=True))
         assert value.findings == ()
         assert (value.path, value.kind) == (f"{name}:/opt/venv", "virtualenv")
         assert value.arch == os.uname().machine
@@ -137,17 +137,18 @@ def test_several_are_named(system: Made, outside: Context) -> None:
     shutil.copytree(system.prefix, folder / "srv" / "other", symlinks=True)
     with pytest.raises(UsageError, match="2 environments of Python: /opt/venv, /srv/other"):
         validate(str(folder), None, outside)
-    assert validate(str(folder), None, outside, inside="/srv/other").path.endswith(":/srv/other")
+    other = validate(str(folder), None, outside, ValidateOptions(inside="/srv/other"))
+    assert other.path.endswith(":/srv/other")
     with pytest.raises(UsageError, match="begins with /"):
-        validate(str(folder), None, outside, inside="srv/other")
+        validate(str(folder), None, outside, ValidateOptions(inside="srv/other"))
 
 
 def test_what_an_image_is_not_asked(system: Made, outside: Context, tmp_path: Path) -> None:
     folder = folder_of(system)
     with pytest.raises(UsageError, match="--run"):
-        validate(str(folder), None, outside, proving=ProvingOptions(run=True))
+        validate(str(folder), None, outside, ValidateOptions(proving=ProvingOptions(run=True)))
     with pytest.raises(UsageError, match="is not mended"):
-        fix(Look(str(folder), None, inside="/opt/venv"), MendOptions(fix=True), outside)
+        fix(str(folder), None, ValidateOptions(inside="/opt/venv"), MendOptions(fix=True), outside)
     text = tmp_path / "text"
     text.write_text("no image\n")
     with pytest.raises(UsageError, match="no environment of Python"):

@@ -18,8 +18,8 @@ from zoo import Made
 
 from envbuilder.commands import mending
 from envbuilder.commands.context import Context
-from envbuilder.commands.options import ComparisonOptions, MendOptions
-from envbuilder.commands.validate import Look, list_checks
+from envbuilder.commands.validate import list_checks
+from envbuilder.commands.validate_options import ComparisonOptions, MendOptions, ValidateOptions
 from envbuilder.errors import UsageError
 from envbuilder.inspect.mending import reason
 from envbuilder.mending.written import BODIES
@@ -74,8 +74,9 @@ def fix(context: Context, wheels: Path, monkeypatch: pytest.MonkeyPatch) -> Fix:
     ) -> Validation:
         outside = copy.copy(context)
         object.__setattr__(outside, "environ", {**context.environ, **(environ or {})})
-        asked = Look(str(made.prefix), None, compared=compared, baseline=baseline)
-        return mending.fix(asked, MendOptions(fix=True, dry_run=dry_run), outside)
+        asked = ValidateOptions(compared=compared or ComparisonOptions(), baseline=baseline)
+        options = MendOptions(fix=True, dry_run=dry_run)
+        return mending.fix(str(made.prefix), None, asked, options, outside)
 
     return mended
 
@@ -245,11 +246,12 @@ def test_each_finding_is_mended_or_has_a_reason() -> None:
 
 
 def test_what_fix_does_not_take(first: Made, context: Context) -> None:
-    asked = Look(str(first.prefix), None)
+    prefix = str(first.prefix)
     with pytest.raises(UsageError, match="--dry-run is of --fix"):
-        mending.fix(asked, MendOptions(dry_run=True), context)
+        mending.fix(prefix, None, ValidateOptions(), MendOptions(dry_run=True), context)
+    loaded = ValidateOptions(loaded=True)
     with pytest.raises(UsageError, match="--loaded"):
-        mending.fix(asked._replace(loaded=True), MendOptions(fix=True), context)
+        mending.fix(prefix, None, loaded, MendOptions(fix=True), context)
 
 
 @pytest.mark.long

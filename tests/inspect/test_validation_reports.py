@@ -20,13 +20,13 @@ from lxml import etree
 from test_validate import KNOWLEDGE, run
 from zoo import Made
 
-from envbuilder.commands.options import ComparisonOptions
 from envbuilder.commands.validate import looked_for
+from envbuilder.commands.validate_options import ValidateOptions
 from envbuilder.inspect.checks.protocol import seen
 from envbuilder.model.validation import Finding, Validation
 from envbuilder.views.validation_reports import junit, sarif
 
-TABLE = looked_for(ComparisonOptions(), loaded=False)
+TABLE = looked_for(ValidateOptions())
 
 
 def carried(distribution: str, file: str) -> bytes:

@@ -15,8 +15,8 @@ import zoo
 from ways import BROKEN, HEALTHY, Way
 
 from envbuilder.commands.context import Context
-from envbuilder.commands.options import ComparisonOptions
 from envbuilder.commands.validate import validate
+from envbuilder.commands.validate_options import ComparisonOptions, ValidateOptions
 from envbuilder.model.validation import Finding
 from envbuilder.target_tools.files import sha256_of
 from envbuilder.target_tools.manifest import look, record
@@ -62,7 +62,8 @@ def looked_at(name: str, way: Way, first: zoo.Made, folder: Path, context: Conte
     )
     before = tree(folder)
     prefix = None if way.loaded else str(made.prefix)
-    value = validate(prefix, None, outside, loaded=way.loaded, compared=compared)
+    options = ValidateOptions(loaded=way.loaded, compared=compared)
+    value = validate(prefix, None, outside, options)
     after = tree(folder)
     shutil.rmtree(folder)
     return Outcome(name, way, value.findings, touched=before != after)
