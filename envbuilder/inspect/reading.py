@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import UsageError
 from ..host import glibc_version, is_file, is_folder, names_in
@@ -48,21 +49,7 @@ def read_environment(
     Raises UsageError for what is no environment of Python. What cannot be read of one is told by
     the facts.
     """
-    config = _config(prefix)
-    folders = _own_folders(prefix)
-    series = next((s for folder in folders if (s := _series(str(folder)))), None)
-    interpreter = _interpreter(prefix, config or {}, series, root)
-    away = arch if arch and not root and arch != arch_of(here()) else None
-    if away and arch_of(interpreter.machine) != away:
-        interpreter = replace(interpreter, real_series=None, library=None)
-    if config is None and not folders and not loaded and _python(prefix):
-        # A distribution's own Python: Debian calls its folders otherwise.
-        folders = list(_base_folders(prefix / "bin", interpreter))
-    if config is None and not (_python(prefix) and (folders or loaded)):
-        raise UsageError(
-            f"this is no environment of Python: {prefix}",
-            "name the folder that has bin/python and lib/pythonX.Y/site-packages in it",
-        )
+    config, folders, interpreter, away = _python_of(prefix, root, arch, loaded=loaded)
     searched = tuple(
         PackageFolder(path, "module" if loaded and kind == "pythonpath" else kind, there)
         for path, kind in _search_path(config, folders, interpreter, environ, root)
@@ -98,6 +85,35 @@ def read_environment(
         away=away,
         glibc=glibc_of(root, interpreter.library) if root else glibc_version() if native else None,
     )
+
+
+class _PythonOf(NamedTuple):
+    """An environment's pyvenv.cfg, its own folders, its Python, and where not of this machine."""
+
+    config: Mapping[str, str] | None
+    folders: Sequence[Path]
+    interpreter: Interpreter
+    away: str | None
+
+
+def _python_of(prefix: Path, root: str, arch: str | None, *, loaded: bool) -> _PythonOf:
+    """Return what is found of a Python. Raises UsageError for what is no environment of one."""
+    config = _config(prefix)
+    folders = _own_folders(prefix)
+    series = next((s for folder in folders if (s := _series(str(folder)))), None)
+    interpreter = _interpreter(prefix, config or {}, series, root)
+    away = arch if arch and not root and arch != arch_of(here()) else None
+    if away and arch_of(interpreter.machine) != away:
+        interpreter = replace(interpreter, real_series=None, library=None)
+    if config is None and not folders and not loaded and _python(prefix):
+        # A distribution's own Python: Debian calls its folders otherwise.
+        folders = list(_base_folders(prefix / "bin", interpreter))
+    if config is None and not (_python(prefix) and (folders or loaded)):
+        raise UsageError(
+            f"this is no environment of Python: {prefix}",
+            "name the folder that has bin/python and lib/pythonX.Y/site-packages in it",
+        )
+    return _PythonOf(config, folders, interpreter, away)
 
 
 def loaded_modules(environ: Mapping[str, str]) -> tuple[LoadedModule, ...]:

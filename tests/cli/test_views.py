@@ -10,7 +10,7 @@ import pytest
 from envbuilder.commands.stages import _check_tier
 from envbuilder.errors import BuildError
 from envbuilder.model.artifact import CondaArchive
-from envbuilder.model.evidence import BuildFact, FindingNote, SmokeReport
+from envbuilder.model.evidence import BuildFact, Evidence, FindingNote, SmokeReport
 from envbuilder.model.outcome import (
     BundleResult,
     CreateResult,
@@ -71,16 +71,7 @@ def test_list_of_nothing() -> None:
 
 
 def test_info_tells_every_finding() -> None:
-    info = Info(
-        environment="horovod-nccl",
-        number=1,
-        default=True,
-        id=LOCK.id(),
-        prefix="/p",
-        modulefile="/m",
-        lock=LOCK,
-        evidence=(make_evidence(LOCK),),
-    )
+    info = info_of(LOCK, make_evidence(LOCK))
     told = environments.info(info).partition("advisories\n")[2]
     for finding in LOCK.plan.findings:
         assert finding.id in told
@@ -121,7 +112,7 @@ def test_info_says_once_of_each_channel_what_is_known_of_its_signatures() -> Non
     assert "conda channels" not in environments.info(info_of(LOCK))
 
 
-def info_of(lock: Lock) -> Info:
+def info_of(lock: Lock, *evidence: Evidence) -> Info:
     return Info(
         environment="horovod-nccl",
         number=1,
@@ -130,7 +121,7 @@ def info_of(lock: Lock) -> Info:
         prefix="/p",
         modulefile="/m",
         lock=lock,
-        evidence=(),
+        evidence=evidence,
     )
 
 

@@ -28,3 +28,22 @@ def make_channel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     pip = from_wheel(next(wheels.glob("pip-*")), name="pip", depends=["python >=3.9"], noarch=True)
     return write_channel(tmp_path_factory.mktemp("channel"), [movable_python(), *packages, pip])
+
+
+_LINK = """
+import asyncio, os, sys, rattler
+async def main(channel, prefix):
+    virtual = rattler.VirtualPackage.detect()
+    channels, names = [rattler.Channel(channel)], ['mpi4py', 'numpy', 'pip']
+    records = await rattler.solve(channels, names, virtual_packages=virtual)
+    await rattler.install(records, prefix, cache_dir=prefix + '-cache')
+asyncio.run(main(*sys.argv[1:]))
+os._exit(0)
+"""
+
+
+def link_prefix(channel: Path, prefix: Path) -> Path:
+    """Return a prefix that py-rattler alone linked from such a channel."""
+    done = run([sys.executable, "-c", _LINK, channel.as_uri(), str(prefix)])
+    assert done.code == 0, done.text
+    return prefix

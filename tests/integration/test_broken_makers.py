@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conda_tools import make_channel
+from conda_tools import link_prefix, make_channel
 from integration_tools import Envbuild, clean_environ, run
 from module_tools import in_lmod, machine_openmpi
 
@@ -74,17 +74,7 @@ def torch(bench: Bench) -> None:
 
 
 def conda(bench: Bench) -> None:
-    code = (
-        "import asyncio, os, sys, rattler\n"
-        "async def main(channel, prefix):\n"
-        "    virtual = rattler.VirtualPackage.detect()\n"
-        "    channels, names = [rattler.Channel(channel)], ['mpi4py', 'numpy', 'pip']\n"
-        "    records = await rattler.solve(channels, names, virtual_packages=virtual)\n"
-        "    await rattler.install(records, prefix, cache_dir=prefix + '-cache')\n"
-        "asyncio.run(main(*sys.argv[1:])); os._exit(0)\n"
-    )
-    channel = make_channel(bench.factory)
-    bench.run(sys.executable, "-c", code, channel.as_uri(), bench.prefix)
+    link_prefix(make_channel(bench.factory), bench.prefix)
 
 
 def created(bench: Bench) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conda_tools import make_channel
+from conda_tools import link_prefix, make_channel
 from integration_tools import Envbuild, clean_environ, run
 
 from envbuilder.target_tools.manifest import record
@@ -168,19 +168,7 @@ def named(variable: str) -> Maker:
 
 def conda(shop: Workshop) -> Path:
     """A conda prefix that py-rattler linked from a channel of real packages."""
-    channel = make_channel(shop.factory)
-    code = (
-        "import asyncio, os, sys, rattler\n"
-        "async def main(channel, prefix):\n"
-        "    virtual = rattler.VirtualPackage.detect()\n"
-        "    channels, names = [rattler.Channel(channel)], ['mpi4py', 'numpy', 'pip']\n"
-        "    records = await rattler.solve(channels, names, virtual_packages=virtual)\n"
-        "    await rattler.install(records, prefix, cache_dir=prefix + '-cache')\n"
-        "asyncio.run(main(*sys.argv[1:])); os._exit(0)\n"
-    )
-    prefix = shop.folder / "env"
-    shop.run(sys.executable, "-c", code, channel.as_uri(), prefix)
-    return prefix
+    return link_prefix(make_channel(shop.factory), shop.folder / "env")
 
 
 def conda_and_pip(shop: Workshop) -> Path:

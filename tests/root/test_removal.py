@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import shutil
 import subprocess
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -20,6 +19,9 @@ from envbuilder.errors import UsageError
 from envbuilder.root import removal
 from envbuilder.target_tools import files
 from envbuilder.target_tools.root import layout, locks, publish, registry, store
+from tests.small_disk import fill, small_disk
+
+__all__ = ["small_disk"]
 
 NOW = datetime.now(timezone.utc)
 
@@ -180,27 +182,13 @@ def test_what_one_may_not_remove_is_not_withdrawn(tmp_path: Path, theirs: str) -
     assert not home.prefix(version.id).exists()
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 200 KiB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(words, check=False).returncode:
-        pytest.skip("no file system can be mounted here")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
 @pytest.mark.parametrize("what", ["number", "unfinished", "all"])
 def test_on_a_full_disk_things_can_be_removed(small_disk: Path, what: str) -> None:
     home = make_home(small_disk)
     version = publish_one(home, "a" * 12)
     publish_one(home, "b" * 12)
     build(home, "c" * 12)
-    with contextlib.suppress(OSError), (small_disk / "full").open("wb", buffering=0) as file:
-        while True:
-            file.write(b"x" * 512)
+    fill(small_disk)
     with pytest.raises(OSError, match="No space left"):
         (small_disk / "more").write_bytes(b"x")
     (small_disk / "more").unlink()
