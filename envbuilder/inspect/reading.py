@@ -229,7 +229,7 @@ def _interpreter(
 
 def _search_path(
     config: Mapping[str, str] | None,
-    own: list[Path],
+    own: Sequence[Path],
     interpreter: Interpreter,
     environ: Mapping[str, str],
     root: str,
