@@ -34,7 +34,7 @@ def tree(name: str, version: str, revision: GitRevision) -> GitTree:
 
 def locked(plan: Plan) -> Lock:
     """Return the lock of *plan* with a file for all that comes from the index."""
-    tools = only_built_with(plan)
+    tools = only_built_with(plan, {})
     pins = [*plan.pins, *plan.build_pins]
     wheels = [
         wheel(name, pin.version, build_only=name in tools)

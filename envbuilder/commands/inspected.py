@@ -75,7 +75,9 @@ def rows_of(
     """
     backend = backend_of(environment)
     facts = {**stack.facts, **({"backend": backend} if backend else {}), **stated}
-    given = StackFacts(stack.versions, Facts(facts, stack.flags), stack.origins, complete=True)
+    given = StackFacts(
+        stack.versions, Facts(facts, stack.flags), stack.origins, complete=True, built=True
+    )
     return row_matches(context.knowledge, given)
 
 

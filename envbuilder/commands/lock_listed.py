@@ -20,7 +20,7 @@ from ..formats.packages import CondaEntry, PackageList, PipEntry
 from ..locking.failures import Refusal
 from ..locking.locker import distributions_of, make_lock
 from ..model.channels import CHANNEL_ORIGINS
-from ..model.lock_check import contradictions, only_built_with
+from ..model.lock_check import contradictions
 from ..model.plan import Lock, Plan
 from ..target_tools.names import normalize
 from ..text import counted, shown
@@ -143,7 +143,6 @@ def _check_origins(planned: Plan, packages: PackageList, inputs: PlanInputs) -> 
 def _check(lock: Lock, packages: PackageList, origin: str, context: Context) -> None:
     """Raise DocumentError unless the lock holds what is listed; say what it holds besides."""
     wrong = [Problem(each, None, (_RECIPE,)) for each in contradictions(lock, entries().backends)]
-    tools = only_built_with(lock.plan)
     wheels = {each.name: each for each in lock.index_files if each.kind == "wheel"}
     for each in packages.pip:
         found = wheels.get(normalize(each.name))
@@ -157,13 +156,13 @@ def _check(lock: Lock, packages: PackageList, origin: str, context: Context) -> 
             wrong.append(Problem(message, each.place, ()))
     if wrong:
         raise DocumentError(tuple(wrong))
-    more = [*_besides(lock, packages.pip, tools)]
+    more = [*_besides(lock, packages.pip)]
     if more:
         context.reporter.say(f"besides what {origin} lists, pip installs {', '.join(more)}")
 
 
-def _besides(lock: Lock, listed: Sequence[PipEntry], tools: set[str]) -> Iterator[str]:
+def _besides(lock: Lock, listed: Sequence[PipEntry]) -> Iterator[str]:
     names = {normalize(each.name) for each in listed}
     for each in lock.index_files:
-        if each.kind == "wheel" and each.name not in names and each.name not in tools:
+        if each.kind == "wheel" and each.name not in names and not each.build_only:
             yield f"{each.name} {each.version}"

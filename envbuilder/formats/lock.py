@@ -11,7 +11,6 @@ from ..errors import DocumentError, Problem
 from ..model.artifact import CondaArchive
 from ..model.base import WANTED
 from ..model.channels import SUBDIRS
-from ..model.lock_check import only_built_with
 from ..model.plan import Lock
 from .packages import CondaEntry, PackageList, PipEntry
 
@@ -23,11 +22,10 @@ def packages_of(lock: Lock) -> tuple[PackageList, tuple[str, ...]]:
         CondaEntry(each.url, each.sha256, each.md5, each.size, each.depends)
         for each in lock.conda_packages
     )
-    tools = only_built_with(plan)
     pip = (
         PipEntry(each.name, each.version, each.url, each.sha256, each.needs or ())
         for each in lock.index_files
-        if each.kind == "wheel" and each.name not in tools
+        if each.kind == "wheel" and not each.build_only
     )
     packages = PackageList(
         SUBDIRS[plan.arch],

@@ -130,7 +130,7 @@ def make_lock(
         if found.unhashed is not None:
             environment.say(unhashed_note(found.unhashed, [name]))
         files.append(_sdist(plan, build, name, found))
-    tools = only_built_with(plan)
+    tools = only_built_with(plan, report.needs)
     files += [_wheel(entry, tools) for entry in report.installs]
     imports = {normalize(name): module for name, module in known.imports.items()}
     sizes = _sizes(files, sources, environment.downloads)

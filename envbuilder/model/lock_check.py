@@ -6,7 +6,7 @@ one that was made for the purpose: a whole lock with other files is another lock
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, get_args
 
@@ -36,8 +36,24 @@ def contradictions(
     return tuple(line for lines in (*found, *files, *conda) for line in lines)
 
 
-def only_built_with(plan: Plan) -> set[str]:
-    """Return the distributions that only the build uses; pip, where the plan does not want it."""
+def only_built_with(plan: Plan, needs: Mapping[str, Iterable[str]]) -> set[str]:
+    """Return the distributions that only the build uses; pip, where the plan does not want it.
+
+    *needs*: what each distribution requires. What one that is installed requires is installed too:
+    PyTorch requires setuptools, which Horovod is built with.
+    """
+    tools = _build_tools(plan)
+    todo = [name for name in needs if name not in tools]
+    while todo:
+        # The environment has a pip in any case.
+        required = (set(needs.get(todo.pop(), ())) & tools) - {"pip"}
+        tools -= required
+        todo += required
+    return tools
+
+
+def _build_tools(plan: Plan) -> set[str]:
+    """Return what the plan wants for its builds alone."""
     wanted = {normalize(pin.locator) for pin in plan.pins} | _asked_for(plan)
     return {"pip", *(normalize(pin.locator) for pin in plan.build_pins)} - wanted
 
@@ -99,7 +115,10 @@ def _proofs_of(build: SourceBuild) -> Iterator[tuple[str, str]]:
 def _of_names(lock: Lock) -> Iterator[str]:
     """Yield files that are not what they are said to be, and those that are there twice."""
     names: set[str] = set()
-    tools = only_built_with(lock.plan)
+    wheels = [each for each in lock.index_files if each.kind == "wheel"]
+    # In locks of before, tools that an installed wheel requires are used to build alone.
+    may_build = _build_tools(lock.plan)
+    must_build = only_built_with(lock.plan, {each.name: each.needs or () for each in wheels})
     for each in lock.index_files:
         if each.name in names:
             yield f"there are two files of {each.name}"
@@ -108,7 +127,8 @@ def _of_names(lock: Lock) -> Iterator[str]:
             yield f"{each.filename} is fetched as {file_name(each.url)}"
         if _named(each.kind, each.filename) != (each.name, _version(each.version)):
             yield f"{each.name} {each.version} is the file {each.filename}"
-        if each.kind == "wheel" and each.build_only != (each.name in tools):
+    for each in wheels:
+        if each.name not in may_build if each.build_only else each.name in must_build:
             used = "only to build with" if each.build_only else "to be installed"
             yield f"{each.filename} is locked {used}"
 

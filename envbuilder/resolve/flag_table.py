@@ -58,6 +58,9 @@ def _rules(
     for each in releases:
         for kind in _wrong(flag, each.version, value, ever):
             found[kind].append(each)
+    if found["ZERO"] and _is_a_remedy(name, value, knowledge):
+        # What CMake takes for not set is what setup.py asks for: HVD-132.
+        found["ZERO"] = []
     others = pool.of(flag.home_of) if flag.home_of else ()
     found["HOME"] = [
         each
@@ -72,6 +75,15 @@ def _rules(
             cases = (FlagCase(kept=frozenset({name})),)
             rule = Rule(row.id, row.id, row.severity == "error", slots=slots, cases=cases)
             yield GroundRule(rule, row, reason=allow.get(row.id))
+
+
+def _is_a_remedy(name: str, value: str, knowledge: Knowledge) -> bool:
+    """Whether some row is lifted by this value, so that a plan sets it and its hint asks for it."""
+    return any(
+        (each.kind, each.name, each.value) == ("flag", name, value)
+        for row in (*knowledge.advisories, *knowledge.couplings, *knowledge.flag_rules)
+        for each in row.remedies
+    )
 
 
 def _wrong(flag: Flag, release: str, value: str, ever: bool) -> Iterator[str]:

@@ -20,7 +20,7 @@ from .facts import Facts
 from .findings import in_case, remedy_text
 from .flag_table import flag_table
 from .pool import Pool, roles
-from .problem import Candidate
+from .problem import Candidate, Rule
 from .rules import GroundRule, ground
 
 _ORIGINS: tuple[Origin, ...] = get_args(Origin)
@@ -30,13 +30,15 @@ _ORIGINS: tuple[Origin, ...] = get_args(Origin)
 class StackFacts:
     """What is there: one version of each component, where it comes from (where that is known).
 
-    ``complete``: what is not given is not there.
+    ``complete``: what is not given is not there. ``built``: it exists, so that what its builds
+    alone need no longer counts for them.
     """
 
     versions: Mapping[str, str]
     facts: Facts
     origins: Mapping[str, Origin] = field(default_factory=dict)
     complete: bool = False
+    built: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ def match(knowledge: Knowledge, given: StackFacts) -> tuple[Match, ...]:
         *ground(knowledge, pool, given.facts, {}, given.complete),
         *flag_table(knowledge, pool, given.facts.flags or {}, {}),
     )
+    if given.built:
+        grounded = tuple(each for each in grounded if not _of_a_build(each.rule, pool, knowledge))
     found: dict[str, Match] = {}
     for each in (one for rule in grounded for one in _match(rule, pool, given)):
         known = found.setdefault(each.row.id, each)
@@ -111,6 +115,15 @@ def _presence(pool: Pool, candidates: frozenset[str]) -> bool | None:
     components = {pool.by_id[name].component for name in candidates}
     whole = [all(each.id in candidates for each in pool.of(name)) for name in components]
     return bool(components) if any(whole) or not components else None
+
+
+def _of_a_build(rule: Rule, pool: Pool, knowledge: Knowledge) -> bool:
+    """Whether a rule says what another component is to be built with: CMake, for Horovod."""
+    about = {pool.by_id[name].component for slot in rule.slots for name in slot}
+    about.update(rule.lack_of)
+    known = knowledge.components
+    tools = {name for name in about if name in known and known[name].build_only}
+    return bool(tools) and tools < about
 
 
 def _match(grounded: GroundRule, pool: Pool, given: StackFacts) -> Iterator[Match]:

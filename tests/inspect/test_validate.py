@@ -159,6 +159,23 @@ def test_the_flags_of_a_horovod_that_envbuild_built(made: Made) -> None:
     assert not [e for each in value["undecided"] for e in each["open"] if e.startswith("flags.")]
 
 
+def test_what_only_its_build_needed_is_nothing_that_a_horovod_lacks(made: Made) -> None:
+    """CMake came and went, and 0 is what a plan sets, so that setup.py does not ask for cffi."""
+
+    def warnings(flag: str) -> list[str]:
+        flags = {flag: "0", "HOROVOD_WITHOUT_MPI": "1"}
+        made.write(folder / INSIDE, json.dumps({"facts": {"flags": flags}}))
+        found = json.loads(run(str(made.prefix), "--json").stdout)["findings"]
+        return [each["id"] for each in found if each["severity"] != "info"]
+
+    folder = made.install("horovod", "0.28.1")
+    made.say("horovod", "WHEEL", "Tag: cp3-none-linux_x86_64\n")
+    assert warnings("HOROVOD_WITHOUT_PYTORCH") == []
+    made.install("cmake", "3.5.0")  # too old to build it: HVD-026
+    assert warnings("HOROVOD_WITHOUT_PYTORCH") == []
+    assert warnings("HOROVOD_WITHOUT_MXNET") == ["FLAG-ZERO-HOROVOD-WITHOUT-MXNET"]
+
+
 def test_the_list_has_every_check() -> None:
     done = run("--list")
     assert done.exit_code == 0

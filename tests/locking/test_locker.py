@@ -15,8 +15,10 @@ from envbuilder.locking.failures import Refusal
 from envbuilder.locking.index import IndexFiles, SourceFile
 from envbuilder.locking.locker import Distributions, LockEnvironment, make_lock
 from envbuilder.locking.settings import PipSettings
+from envbuilder.model.lock_check import contradictions
 from envbuilder.model.plan import Lock, Pin, Plan, SourceBuild
 from envbuilder.process import Finished
+from envbuilder.render.requirements import requirement_files
 
 
 def entry(name: str, version: str, url: str, sha256: str | None = "a" * 64) -> dict[str, object]:
@@ -115,6 +117,32 @@ def test_artifacts_are_sorted_and_build_tools_marked(tmp_path: Path) -> None:
     ]
     assert lock.index_files[1].filename == "numpy-2.4.6-cp311-cp311-manylinux_2_28_x86_64.whl"
     assert pip.asked[0][-2:] == ["numpy==2.4.6", "flit-core==4.2.0"]
+
+
+def test_what_an_installed_wheel_requires_is_installed_though_builds_use_it_too(
+    tmp_path: Path,
+) -> None:
+    """PyTorch requires setuptools, and Horovod is built with it; the venv's own is too old."""
+
+    def needing(name: str, *needs: str) -> dict[str, object]:
+        file = f"https://index.example/{name}-9-py3-none-any.whl"
+        metadata = {"name": name, "version": "9", "requires_dist": list(needs)}
+        return {**entry(name, "9", file), "metadata": metadata}
+
+    def pin(name: str) -> Pin:
+        return Pin(component=name, version="9", origin="pip", locator=name, why="w")
+
+    # setuptools requires one more here; cython requires one that nothing else does.
+    entries = [needing("torch", "setuptools>=7"), needing("setuptools", "more"), needing("more")]
+    entries += [needing("cython", "wheel"), needing("wheel")]
+    tools = tuple(map(pin, ("cython", "more", "setuptools", "wheel")))
+    target = plan(pins=(*plan().pins[:1], pin("torch")), build_pins=tools)
+    lock = lock_of(target, Pip(tmp_path, entries), tmp_path)
+    assert [a.name for a in lock.index_files if a.build_only] == ["cython", "wheel"]
+    texts = requirement_files(lock)
+    installed = [line.split("==")[0] for line in texts["requirements.txt"].splitlines()]
+    assert installed == ["more", "setuptools", "torch"]
+    assert "only to build with" not in "".join(contradictions(lock))
 
 
 def test_indexes_of_site_or_recipe_are_given_to_pip(tmp_path: Path) -> None:

@@ -109,6 +109,16 @@ def test_what_was_edited_is_named(lock: Lock, edit: Edit, said: str) -> None:
         assert any(said in line for line in found), found
 
 
+def test_a_tool_that_an_installed_wheel_requires_is_to_be_installed(lock: Lock) -> None:
+    """Locks of before had it among the tools alone; with one that is, the environment is whole."""
+    tool = lock.plan.build_pins[0].locator
+    needed = with_file(lock, "numpy", needs=(tool,))
+    assert contradictions(with_file(needed, tool, build_only=False)) == ()
+    assert contradictions(needed) == ()
+    said = contradictions(with_file(lock, tool, build_only=False))
+    assert any(line.endswith("is locked to be installed") for line in said)
+
+
 def test_what_is_whole_is_read_and_what_is_not_is_an_error_of_the_document(
     lock: Lock, tmp_path: Path
 ) -> None:
