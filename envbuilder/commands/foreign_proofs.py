@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import process
+from ..doctor.gpu import gpus_here
 from ..documents.site_choice import ChosenSite
 from ..errors import UsageError
-from ..host import ask
+from ..host import Host, ask
 from ..host.mpi import COMPONENTS, identify
 from ..inspect.checks.mpi import first_launcher, loaded_mpis
 from ..inspect.checks.protocol import Violation, seen, told
+from ..inspect.checks.together import loaded_nccls
 from ..inspect.facts import Environment
 from ..inspect.horovod import horovod_build
 from ..inspect.imports import RANKS_FAILED
@@ -54,7 +56,7 @@ _PATIENCE = 20.0
 
 @dataclass(frozen=True)
 class ForeignRun:
-    """What the ranks proved; ``refused``: why none were started."""
+    """What the ranks proved; ``refused``: why none, or not all that could be, were started."""
 
     proofs: tuple[ForeignProof, ...] = ()
     refused: str | None = None
@@ -119,12 +121,29 @@ def prove_ranks(
             start_command(request)
     except UsageError as error:
         return ForeignRun(refused=shown(str(error), LONG))
-    done = []
+    starts, refused = _with_gpus(starts, environment)
+    done: list[ForeignProof] = []
     for proof, request in starts:
         done.append(_prove(subject, proof, request, kept, context))
         if done[-1].result.verdict != "passed":
             break
-    return ForeignRun(tuple(done))
+    return ForeignRun(tuple(done), refused)
+
+
+def _with_gpus(
+    starts: list[tuple[Proof, LaunchRequest]], environment: Environment
+) -> tuple[list[tuple[Proof, LaunchRequest]], str | None]:
+    """Return what can be proved with the GPUs that are here, and why not the rest.
+
+    NCCL refuses two ranks on one GPU; a login node has none, and its ranks prove nothing about it.
+    """
+    by_nccl = [each for each in starts if each[0].transport == "nccl"]
+    here = gpus_here(Host(environment.environ)) if by_nccl else 0
+    lacking = [each for each in by_nccl if each[1].most_per_node() > here]
+    words = [f"{proof.api} over nccl" for proof, _ in lacking]
+    return [each for each in starts if each not in lacking], (
+        f"{', '.join(words)}: each rank wants a GPU of its own, {here} are here" if words else None
+    )
 
 
 def _subject(environment: Environment, stack: Stack, site: ChosenSite | None) -> _Subject:
@@ -181,6 +200,8 @@ def _proofs(subject: _Subject, knowledge: Knowledge) -> Iterator[Proof]:
         own = knowledge.components[name].collectives
         by = api_launcher(own.proof) if own else None
         if own and by:
+            if loaded_nccls(subject.environment):
+                yield Proof(api=own.proof, transport="nccl", launcher=by)
             yield Proof(api=own.proof, transport="gloo", launcher=by)
 
 

@@ -52,6 +52,14 @@ def capabilities(host: Host) -> tuple[str, ...]:
     return tuple(sorted(f"sm_{number}" for number in numbers if number.isdigit()))
 
 
+def gpus_here(host: Host) -> int:
+    """Return how many of this node's GPUs a program of this shell sees: 0 without nvidia-smi."""
+    answer = _smi(host, "name")
+    names = answer.stdout.splitlines() if answer and answer.trouble is None else []
+    chosen = host.environ.get("CUDA_VISIBLE_DEVICES")
+    return len(names) if chosen is None else min(len(names), len(chosen.replace(",", " ").split()))
+
+
 def _models(host: Host) -> list[str]:
     folder = "/proc/driver/nvidia/gpus"
     texts = [host.read(f"{folder}/{card}/information") or "" for card in host.names(folder)]

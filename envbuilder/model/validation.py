@@ -123,7 +123,7 @@ class Validation(Document):
         default=(), description="Of the ranks that --run started; a failed one is the last."
     )
     not_proved: Line | None = Field(
-        default=None, description="Why --run started no ranks; None: it did, or was not asked to."
+        default=None, description="Why --run started no ranks, or not all that it could elsewhere."
     )
     findings: tuple[Finding, ...] = Field(description="The worst first.")
     undecided: tuple[RowMatch, ...] = Field(

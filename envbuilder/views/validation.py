@@ -40,7 +40,8 @@ def validation(value: Validation, *, everything: bool = False) -> Iterator[str]:
     for proof in value.proofs:
         yield from filled("  ranks: ", _ranks(proof), 4)
     if value.not_proved:
-        yield from filled("  no ranks were started: ", value.not_proved, 4)
+        what = "not proved" if value.proofs else "no ranks were started"
+        yield from filled(f"  {what}: ", value.not_proved, 4)
     if value.modules:
         yield from filled("  modules: ", ", ".join(value.modules))
     by_kind: dict[str, list[Finding]] = {}

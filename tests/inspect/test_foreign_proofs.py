@@ -92,6 +92,54 @@ def test_a_failed_one_is_a_finding_with_what_was_asked(
     assert (record["request"]["launcher"], record["request"]["mpi"]) == ("openmpi", "openmpi@4.1.4")
 
 
+@pytest.fixture
+def torch(made: Made, need: Callable[[str], str]) -> Made:
+    """Return an environment whose PyTorch loads an NCCL."""
+    need("gcc")
+    made.install("numpy", "2.2.1")
+    made.install("torch", "2.5.0")
+    nccl = made.prefix.parent / "nccl" / "libnccl.so.2"
+    zoo.module_with(made, "torch/_C", zoo.compile_c(nccl, soname="libnccl.so.2"))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("smi", "visible", "over", "said"),
+    [
+        (None, None, ["gloo"], "0 are here"),
+        ("echo H100", None, ["gloo"], "1 are here"),
+        ("echo H100; echo H100", "1", ["gloo"], "1 are here"),
+        ("echo no devices were found; exit 6", None, ["gloo"], "0 are here"),
+        ("echo H100; echo H100", None, ["nccl", "gloo"], None),
+    ],
+)
+def test_nccl_is_tried_where_each_rank_has_a_gpu(
+    torch: Made,
+    monkeypatch: pytest.MonkeyPatch,
+    smi: str | None,
+    visible: str | None,
+    over: list[str],
+    said: str | None,
+) -> None:
+    asked: list[tuple[str, str | None]] = []
+
+    def started(request: SmokeRequest, _start: object) -> dict[str, Any]:
+        asked.append((request.api, request.transport))
+        return {**FAILED, "result": {**FAILED["result"], "verdict": "passed", "reasons": []}}
+
+    monkeypatch.setattr(foreign_proofs, "run_smoke", started)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    tools = torch.prefix.parent / "tools"
+    if smi:
+        torch.write(tools / "nvidia-smi", f"#!/bin/sh\n{smi}\n").chmod(0o755)
+    shell = {"PATH": str(tools), **({"CUDA_VISIBLE_DEVICES": visible} if visible else {})}
+    done = run(str(torch.prefix), "--run", **shell)
+    assert asked == [("torch.distributed", each) for each in over]
+    words = " ".join(done.stdout.split())
+    assert ("not proved: torch.distributed over nccl: each rank wants" in words) == bool(said)
+    assert (said or "") in words
+
+
 def test_a_launcher_that_nobody_can_ask(parallel: Made) -> None:
     """Its options differ from release to release."""
     (parallel.prefix.parent / "ompi" / "pkgconfig" / "ompi.pc").unlink()

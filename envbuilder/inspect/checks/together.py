@@ -82,8 +82,13 @@ def _of_two_modules(environment: Environment, one: Loaded, other: Loaded) -> Ite
     )
 
 
+def loaded_nccls(environment: Environment) -> dict[str, list[Loaded]]:
+    """Return the NCCLs that its modules load, by the modules."""
+    return loaded(environment, _NCCL)
+
+
 def _two_nccls(environment: Environment) -> Iterator[Violation]:
-    yield from two(environment, loaded(environment, _NCCL))
+    yield from two(environment, loaded_nccls(environment))
 
 
 def _two_openmps(environment: Environment) -> Iterator[Violation]:
