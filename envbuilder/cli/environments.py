@@ -107,12 +107,11 @@ def import_(
 
     if (path is None) == (forget is None):
         raise UsageError("name what to import, or with --forget what to take off the list")
-    root = _root(session, where)
     if forget is not None:
-        gone = run.forget(root, forget)
+        gone = run.forget(_root(session, where), forget)
         session.report.show(gone, f"{gone.name} is off the list; {gone.path} stays as it is")
     else:
-        value = run.import_environment(root, str(path), name, session.context)
+        value = run.import_environment(where, str(path), name, session.context)
         session.report.show(value, "\n".join(views.external(value)))
 
 

@@ -15,31 +15,38 @@ from ..root import Root, external
 from ..target_tools.files import is_below
 from ..target_tools.root.store import check_writable
 from .context import Context
+from .options import RootOptions
+from .places import opened_root
 from .validate import validate
 
 
-def import_environment(root: Root, path: str, name: str | None, context: Context) -> ExternalEntry:
+def import_environment(
+    where: RootOptions, path: str, name: str | None, context: Context
+) -> ExternalEntry:
     """List an environment of others in a root, with what is found of it now.
 
-    *path*: a folder or an image. *name*: None takes that of the folder. Again: what is found now
-    takes the place of what was. Raises UsageError for what is none, and for a name that is taken.
+    *where*: the root, which is made if there is none. *path*: a folder or an image. *name*: None
+    takes that of the folder. Again: what is found now takes the place of what was. Raises
+    UsageError for what is none, and for a name that is taken.
     """
     place = Path(os.path.normpath(context.path(path)))  # links stay: a site's may be moved
     called = name or re.sub(r"[^a-z0-9._+-]+", "-", place.stem.lower()).strip("-._+")
     if not fits(Name, called):
         raise UsageError(f"{called!r} is no name of an environment", "give one: --name NAME")
+    validation = validate(str(place), None, context)
+    root = opened_root(where, context)
     if is_below(os.path.realpath(place), os.path.realpath(root.path)):
         raise UsageError(f"{place} lies in the root: it is no environment of others")
     check_writable(root)
-    other = external.find(root.path, called)
-    if called in {home.name for home in root.homes()} or (other and other.path != str(place)):
-        where = f": {other.path}" if other else " of this root"
-        raise UsageError(f"{called} is another environment{where}", "give a name: --name NAME")
+    known = external.find(root.path, called)
+    if called in {home.name for home in root.homes()} or (known and known.path != str(place)):
+        whose = f": {known.path}" if known else " of this root"
+        raise UsageError(f"{called} is another environment{whose}", "give a name: --name NAME")
     record = ExternalEnvironment(
         name=called,
         path=str(place),
         imported=context.clock().strftime("%Y-%m-%dT%H:%M:%SZ"),
-        validation=validate(str(place), None, context),
+        validation=validation,
     )
     external.write(root.path, record)
     return entry(record)

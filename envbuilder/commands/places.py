@@ -10,7 +10,7 @@ from ..model.places import Dialect
 from ..model.site import Site
 from ..root.location import default_root, named_root
 from ..target_tools.root.stamp import Root
-from ..target_tools.root.store import is_root, read_root
+from ..target_tools.root.store import is_root, open_root, read_root
 from .context import Context
 from .options import RootOptions
 
@@ -56,15 +56,32 @@ def existing_root(where: RootOptions, context: Context) -> Root:
     return read_root(path)
 
 
+def opened_root(where: RootOptions, context: Context) -> Root:
+    """Return a root to write in: one that is there, else a new one, as ``create`` makes it."""
+    path, chosen = _place(where, context)
+    if is_root(path):
+        return read_root(path)
+    chosen = chosen or _chosen(where, context)
+    context.reporter.say(chosen.describe())
+    return open_root(path, chosen.site.name, _arch(where))
+
+
 def _place(where: RootOptions, context: Context) -> tuple[Path, ChosenSite | None]:
     """Return where the root is, and of which site it is the default, where none is named."""
     named = named_root(where.root, context.environ, context.cwd)
     if named:
         # Only without it do the site's documents matter; they take time to read.
         return named, None
+    chosen = _chosen(where, context)
+    return default_root(chosen.site, _arch(where), context.environ), chosen
+
+
+def _chosen(where: RootOptions, context: Context) -> ChosenSite:
     from ..documents.site_choice import choose_site
     from .site_contents import site_search
 
-    chosen = choose_site(where.site, site_search(context))
-    arch = where.arch or platform.machine()
-    return default_root(chosen.site, arch, context.environ), chosen
+    return choose_site(where.site, site_search(context))
+
+
+def _arch(where: RootOptions) -> str:
+    return where.arch or platform.machine()

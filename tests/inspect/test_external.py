@@ -61,6 +61,21 @@ def test_it_is_listed_with_what_was_found(run: Run, root: Path, other: Made) -> 
     assert look(other.prefix) == before
 
 
+def test_the_first_of_a_root(other: Made, tmp_path: Path) -> None:
+    """A site may begin with what is there already. No folder of anything else becomes a root."""
+    env = {"COLUMNS": "80", "HOME": str(tmp_path), "ENVBUILD_ROOT": str(tmp_path / "new")}
+    done = CliRunner().invoke(app, ["import", str(other.prefix)], env=env)
+    assert done.exit_code == 0, done.output
+    listed = json.loads(CliRunner().invoke(app, ["list", "--json"], env=env).stdout)
+    assert [each["name"] for each in listed["external"]] == ["old-env"]
+    words = ["import", str(other.prefix), "--root", str(tmp_path)]
+    refused = CliRunner().invoke(app, words, env=env)
+    assert (refused.exit_code, "is not empty and not a root" in refused.stderr) == (2, True)
+    words = ["import", "--forget", "old-env", "--root", str(tmp_path / "no")]
+    assert "there is no root" in CliRunner().invoke(app, words, env=env).stderr
+    assert not (tmp_path / "no").exists()
+
+
 def test_nothing_of_it_is_changed_or_removed(run: Run, root: Path, other: Made) -> None:
     run("import", other.prefix, "--name", "old")
     before = look(other.prefix)
@@ -88,7 +103,7 @@ def test_names(run: Run, root: Path, other: Made, first: Made, tmp_path: Path) -
     run("import", other.prefix, "--name", "old")
     taken = run("import", first.prefix, "--name", "old")
     assert (taken.exit_code, "old is another environment" in taken.stderr) == (2, True)
-    own = run("import", root)
+    own = run("import", zoo.copy(first, root / "own").prefix)
     assert (own.exit_code, "lies in the root" in own.stderr) == (2, True)
     assert run("import", other.prefix, "--name", "../x").exit_code == 2
     assert run("import", tmp_path / "absent").exit_code == 2
