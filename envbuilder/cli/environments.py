@@ -230,15 +230,33 @@ def smoke(
         bool,
         typer.Option("--emulate", help="Prove one of another architecture here, by qemu-user."),
     ] = False,
+    host_mpi: Annotated[
+        bool, typer.Option("--host-mpi", help="Of an image: with this machine's MPI, bound in.")
+    ] = False,
     *,
     where: RootOptions,
 ) -> None:
-    """Prove a published environment again; the evidence is kept beside it."""
+    """Prove a published environment again; the evidence is kept beside it.
+
+    Of an image (NAME.sif, a sandbox), the ranks are containers that this machine's MPI starts.
+    """
     from ..commands.environments import smoke as run
+    from ..commands.image_contents import is_image
+    from ..errors import UsageError
     from ..views import environments as views
 
-    root = _root(session, where)
-    value = run(root, environment, ranks, session.context, where.site, emulate=emulate)
+    if is_image(environment, session.context.path(environment)):
+        # lazy import: only of an image
+        from ..commands.image_proof import smoke_image
+
+        if emulate:
+            raise UsageError("--emulate is for an environment in a root: an image runs as it is")
+        value = smoke_image(environment, where, ranks, session.context, host_mpi=host_mpi)
+    elif host_mpi:
+        raise UsageError("--host-mpi is for an image: NAME.sif, or a sandbox")
+    else:
+        root = _root(session, where)
+        value = run(root, environment, ranks, session.context, where.site, emulate=emulate)
     session.report.show(value, views.smoke(value))
 
 

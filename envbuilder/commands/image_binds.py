@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -10,15 +9,11 @@ from pathlib import Path, PurePosixPath
 from packaging.version import InvalidVersion, Version
 
 from ..errors import UsageError
-from ..model.base_image import BaseImage, Bind
+from ..model.base_image import BIND_UNFIT, BaseImage, Bind
 from ..model.plan import Modules
 from ..text import shown
 from .context import Context
 from .load import PlanInputs
-
-# Apptainer's own: a comma parts binds, a colon the sides of one; and what no path has for a good
-# reason.
-_UNFIT = re.compile(r"[,:\0\n\r]")
 
 
 def parse_binds(given: Sequence[str], context: Context) -> tuple[Bind, ...]:
@@ -37,7 +32,7 @@ def _parsed(text: str, context: Context) -> Bind:
             f"--bind {shown(text)}: in the image it must have an absolute path, and not be /",
             "--bind SOURCE:/TARGET, or SOURCE alone where both are the same",
         )
-    if _UNFIT.search(str(folder)) or _UNFIT.search(str(place)):
+    if BIND_UNFIT.search(str(folder)) or BIND_UNFIT.search(str(place)):
         raise UsageError(f"--bind {shown(text)}: a ',' or ':' in it has a meaning for Apptainer")
     return Bind(folder, place)
 

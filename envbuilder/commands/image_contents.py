@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from ..errors import UsageError
 from ..host import Host
-from ..images import read_header, sandbox_root, unpack_records
+from ..images import LABELS, labels_of, read_header, sandbox_root, unpack_records
 from ..model.outcome import ImageFacts
-from ..render.container import FOLDER
+from ..render.container import FOLDER, binds_of
 from ..target_tools.root.stamp import Root
 from ..target_tools.root.store import read_root
 from .context import Context
@@ -37,7 +37,8 @@ def opened(name: str, root: Callable[[], Root], context: Context) -> Iterator[Op
         yield OpenedRoot(root(), name)
     elif path.is_dir():
         found = read_root(sandbox_root(path, FOLDER))
-        facts = ImageFacts(file=name, format="sandbox", arch=found.arch)
+        labels = labels_of(Host(context.environ).read(str(path / LABELS)))
+        facts = ImageFacts(file=name, format="sandbox", arch=found.arch, binds=binds_of(labels))
         yield OpenedRoot(found, _only(found, path), facts)
     else:
         with tempfile.TemporaryDirectory(prefix="envbuild-") as scratch:
@@ -58,8 +59,14 @@ def _unpacked(path: Path, folder: Path, context: Context) -> tuple[Root, ImageFa
         header = read_header(path)
     except ValueError as error:
         raise UsageError(str(error), "envbuild image builds one; a sandbox is a folder") from error
-    unpack_records(path, header, FOLDER, folder, Host(context.environ))
-    facts = ImageFacts(file=str(path), format="sif", arch=header.arch, bytes=path.stat().st_size)
+    labels = unpack_records(path, header, FOLDER, folder, Host(context.environ))
+    facts = ImageFacts(
+        file=str(path),
+        format="sif",
+        arch=header.arch,
+        bytes=path.stat().st_size,
+        binds=binds_of(labels),
+    )
     return read_root(folder), facts
 
 

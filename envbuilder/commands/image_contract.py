@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple, NoReturn
 
 from ..doctor.system import mpi_on_path
@@ -12,20 +13,27 @@ from ..documents.site_choice import ChosenSite, choose_site, with_partition
 from ..errors import UsageError
 from ..host import Host
 from ..images import check_contract, fitting
+from ..images.host_mpi import FOLDER as HOST_LIBRARIES
 from ..launchers import LAUNCHERS, own_launcher
 from ..launchers.srun import PMI
+from ..model.base_image import Bind
 from ..model.host_contract import ContractRow, HostedMpi, HostOffer, ImageNeeds
 from ..model.launch import Mpi
 from ..model.module_names import stem, stems, version_part
 from ..model.outcome import Info
-from ..model.plan import Plan
+from ..model.plan import Lock, Plan
 from ..model.proofs import mpi_of
 from ..model.site import Launcher, Snapshot
+from ..render.container import FOLDER, variables
 from ..render.image import bases
 from ..root.environment_lock import read_lock
 from ..root.environments import find
+from ..target_tools.root.layout import Home
 from .context import Context
+from .image_binds import parse_binds
 from .image_contents import opened
+from .image_host_mpi import host_mpi_files, loaded_mpi
+from .launch_requests import LaunchFacts, facts_there
 from .site_contents import site_search, snapshot_of
 
 # Of Singularity before it was called so the words are the same.
@@ -36,35 +44,94 @@ _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)*")
 
 
 class HostedImage(NamedTuple):
-    """An image, what it holds, where it is to run, and whether they fit."""
+    """An image, what it holds, where it is to run, and whether they fit.
+
+    ``binds``: the folders of the site's modules that a container takes from the host; ``mpi``: the
+    files of the host's MPI, in place of the image's own. ``mpi_files``: as which of these, in the
+    container, its ranks load their MPI.
+    """
 
     file: str
-    plan: Plan
+    lock: Lock
     chosen: ChosenSite
     rows: tuple[ContractRow, ...]
     launcher: Launcher | None
+    binds: tuple[Bind, ...] = ()
+    mpi: tuple[Bind, ...] = ()
+    mpi_files: tuple[PurePosixPath, ...] = ()
+
+    @property
+    def plan(self) -> Plan:
+        return self.lock.plan
+
+    @property
+    def prefix(self) -> Path:
+        """Where the environment is in the image."""
+        return Home(FOLDER, self.plan.recipe).prefix(self.lock.id())
+
+    def container(self, *, gpus: bool) -> tuple[str, ...]:
+        """Return the words that start a container, which the image and a program are to follow."""
+        # What loads the modules of a host is the image's runscript.
+        verb = "run" if self.plan.modules.loads else "exec"
+        binds = ",".join(map(str, (*self.binds, *self.mpi)))
+        return (
+            *(RUNNER, verb),
+            *(("--bind", binds) if binds else ()),
+            *(("--env", f"LD_LIBRARY_PATH={self._library_path()}") if self.mpi else ()),
+            *(("--nv",) if gpus else ()),
+        )
 
     def program(self, words: tuple[str, ...], *, gpus: bool) -> tuple[str, ...]:
         """Return the words that start a program in a container of its own."""
-        # What loads the modules of a host is the image's runscript.
-        verb = "run" if self.plan.modules.loads else "exec"
-        return (RUNNER, verb, *(("--nv",) if gpus else ()), self.file, *words)
+        return (*self.container(gpus=gpus), self.file, *words)
+
+    def facts(self, context: Context) -> LaunchFacts:
+        """Return what every launch line of the image is made from, at its host."""
+        plan = self.plan
+        if self.launcher:
+            plan = plan.model_copy(update={"launcher": self.launcher})
+        # What the image holds has no part in how its MPI was built on the site.
+        return replace(facts_there(plan, self.chosen, context), ucx=lambda: False)
+
+    def _library_path(self) -> str:
+        own = variables(self.plan, self.prefix).get("LD_LIBRARY_PATH")
+        return ":".join(filter(None, (str(HOST_LIBRARIES), own)))
 
 
 def hosted_image(
-    name: str, site: str | None, partition: str | None, context: Context
+    name: str,
+    site: str | None,
+    partition: str | None,
+    context: Context,
+    *,
+    host_mpi: bool = False,
+    binds: tuple[str, ...] = (),
 ) -> HostedImage:
     """Read an image, look at a host, and compare them; runs nothing of the image.
 
-    Raises UsageError, DriftError or MissingToolError as ``opened`` does.
+    *host_mpi*: this machine's MPI takes the place of the image's. *binds*: as ``--bind`` has them;
+    none: the folders that the image names, as they are here. Raises UsageError, DriftError or
+    MissingToolError as ``opened`` does.
     """
     with opened(name, _no_root, context) as found:
         home, version = find(found.root, found.environment)
-        plan = read_lock(home, version).plan
-        arch = found.image.arch if found.image else None
+        lock = read_lock(home, version)
+        facts = found.image
+        own = loaded_mpi(found)
+        files = host_mpi_files(found, context.path(name), context) if host_mpi else None
     search = site_search(context)
     chosen = with_partition(choose_site(site or search.from_environ or "local", search), partition)
-    return hosted(name, plan, arch, chosen, context)
+    image = hosted(name, lock, facts.arch if facts else None, chosen, context)
+    bound = parse_binds(binds or (facts.binds if facts else ()), context)
+    image = image._replace(binds=bound, mpi_files=(own,) if own else ())
+    if files is None:
+        return image
+    if image.plan.modules.loads:
+        raise UsageError(
+            f"the MPI of {image.file} is the host's: it takes the site's modules",
+            "leave --host-mpi out",
+        )
+    return image._replace(rows=(*image.rows, *files.rows), mpi=files.binds, mpi_files=files.places)
 
 
 def _no_root() -> NoReturn:
@@ -72,9 +139,10 @@ def _no_root() -> NoReturn:
 
 
 def hosted(
-    name: str, plan: Plan, arch: str | None, chosen: ChosenSite, context: Context
+    name: str, lock: Lock, arch: str | None, chosen: ChosenSite, context: Context
 ) -> HostedImage:
     """Compare what an image holds with a site."""
+    plan = lock.plan
     pin = mpi_of(plan)
     mpi = Mpi(pin.component, pin.version) if pin else None
     cuda = next((each.version for each in plan.pins if each.component in _CUDA), None)
@@ -84,7 +152,7 @@ def hosted(
     if mpi and launcher is None:
         started = fitting(mpi, host, bases().host_mpi)
         launcher = own_launcher(started.mpi.component) if started else None
-    return HostedImage(str(Path(name)), plan, chosen, rows, launcher)
+    return HostedImage(str(Path(name)), lock, chosen, rows, launcher)
 
 
 def host_offer(chosen: ChosenSite, context: Context) -> HostOffer:
@@ -126,7 +194,7 @@ def fits_at(value: Info, site: str, context: Context) -> Info:
     """Return what is known of an image with whether it fits a site."""
     chosen = site_search(context).named(site, "asked for")
     arch = value.image.arch if value.image else None
-    found = hosted(value.environment, value.lock.plan, arch, chosen, context)
+    found = hosted(value.environment, value.lock, arch, chosen, context)
     return value.model_copy(update={"contract": found.rows})
 
 

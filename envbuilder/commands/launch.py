@@ -32,7 +32,6 @@ from .launch_requests import (
     base_request,
     facts_at,
     facts_of,
-    facts_there,
     partition_of_job,
     programs_launcher,
 )
@@ -90,6 +89,8 @@ def _environment(environment: str, options: LaunchOptions, context: Context) -> 
     """Return the image; the environment of the root; else the plan of the recipe of that name."""
     if is_image(environment, context.path(environment)):
         return _in_image(environment, options, context)
+    if options.host_mpi or options.binds:
+        raise UsageError("--host-mpi and --bind are for an image: NAME.sif, or a sandbox")
     root = find_root(options.where, context)
     name, slash, _ = environment.partition("/")
     held = root is not None and name in (home.name for home in root.homes())
@@ -110,14 +111,16 @@ def _in_image(name: str, options: LaunchOptions, context: Context) -> _Environme
     # lazy import: only of an image
     from .image_contract import check_fits, hosted_image
 
-    image = hosted_image(name, options.where.site, options.partition, context)
+    image = hosted_image(
+        name,
+        options.where.site,
+        options.partition,
+        context,
+        host_mpi=options.host_mpi,
+        binds=tuple(options.binds or ()),
+    )
     check_fits(image)
-    plan = image.plan
-    if image.launcher:
-        plan = plan.model_copy(update={"launcher": image.launcher})
-    # What the image holds has no part in how its MPI was built on the site.
-    facts = replace(facts_there(plan, image.chosen, context), ucx=lambda: False)
-    return _Environment(plan.recipe, facts, image=image)
+    return _Environment(image.plan.recipe, image.facts(context), image=image)
 
 
 def _planned(recipe: str, options: LaunchOptions, context: Context) -> _Environment:
@@ -247,8 +250,6 @@ def _report(line: LaunchLine, environment: _Environment, context: Context) -> No
                 f"{row.subject}: {row.image}; there: {row.host}"
                 + (f": {row.why}" if row.why else "")
             )
-        if plan.modules.loads:
-            say("it takes the host's modules: APPTAINER_BIND names the folders it was built with")
     elif environment.published is None:
         recipe = f"{recipe_arguments(plan)} --site {plan.site}"
         say(f"nothing of it is published here: envbuild create {recipe} builds it")

@@ -323,5 +323,14 @@ class LaunchOptions:
         str | None,
         typer.Option(metavar="KIND", help="{launchers}. Else the site's, or the MPI's own."),
     ] = None
+    host_mpi: Annotated[
+        bool, typer.Option("--host-mpi", help="Of an image: with this machine's MPI, bound in.")
+    ] = False
+    binds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bind", metavar="DIR[:DIR]", help="Of an image: a folder of modules. Else as it says."
+        ),
+    ] = None
     where: RootOptions = field(default_factory=RootOptions)
     partition: Partition = None

@@ -2,7 +2,7 @@
 
 from .apptainer import Builder, check_rights, find_builder
 from .base import read_base
-from .contents import sandbox_root, unpack_records
+from .contents import LABELS, labels_of, sandbox_root, unpack_records
 from .contract import check_contract, fitting
 from .obtain import BaseRequest, obtain_base
 from .oci import OciConfig, check_layer, pack_layout
@@ -11,6 +11,7 @@ from .sif import arch_of, read_header
 from .system import environments, unpack_system
 
 __all__ = [
+    "LABELS",
     "BaseRequest",
     "Builder",
     "ImageFile",
@@ -23,6 +24,7 @@ __all__ = [
     "environments",
     "find_builder",
     "fitting",
+    "labels_of",
     "obtain_base",
     "pack_layout",
     "parse_base",

@@ -7,6 +7,7 @@ it: it has no lz4 as SquashFS has it, and reads the whole tree of files first.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +30,8 @@ _WANTED = (
     "*/*/pyvenv.cfg",
     "*/*/conda-meta/history",
 )
+# In an image, as Apptainer and Singularity write them: a JSON object.
+LABELS = ".singularity.d/labels.json"
 _OF_PREFIXES = ("pyvenv.cfg", "history")
 # As ``unsquashfs -lls`` prints a file: mode, owners, size, time, path.
 _NAME = "[A-Za-z0-9._+-]+"
@@ -38,8 +41,12 @@ LARGEST_FILE, LARGEST = 128 * 2**20, 256 * 2**20
 _MOST_FILES = 10_000
 
 
-def unpack_records(image: Path, header: SifHeader, inside: Path, folder: Path, host: Host) -> None:
+def unpack_records(
+    image: Path, header: SifHeader, inside: Path, folder: Path, host: Host
+) -> dict[str, str]:
     """Write the records of the root *inside* an image into *folder*, as they lie there.
+
+    Returns the labels of the image.
 
     Of a prefix nothing but its folder is made. Raises MissingToolError, UsageError for an image
     without such a root, DriftError for one that cannot be read.
@@ -52,7 +59,8 @@ def unpack_records(image: Path, header: SifHeader, inside: Path, folder: Path, h
         )
     read = _Reader([program, "-offset", str(header.offset)], image, host.environ)
     below = inside.relative_to("/")
-    files = read.listed([f"{below}/{each}" for each in _WANTED])
+    files = read.listed([LABELS, *(f"{below}/{each}" for each in _WANTED)])
+    labels = read.text(LABELS) if files.pop(LABELS, None) is not None else None
     if f"{below}/.envbuild.json" not in files:
         raise UsageError(
             f"{image} holds no environment that envbuild made: there is no {inside} in it",
@@ -63,6 +71,17 @@ def unpack_records(image: Path, header: SifHeader, inside: Path, folder: Path, h
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.name not in _OF_PREFIXES:
             path.write_text(read.text(name), encoding="utf-8")
+    return labels_of(labels)
+
+
+def labels_of(text: str | None) -> dict[str, str]:
+    """Return the labels of an image; none where *text*, its LABELS, is no such thing."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    pairs = found.items() if isinstance(found, dict) else ()
+    return {name: value for name, value in pairs if isinstance(value, str)}
 
 
 class _Reader:

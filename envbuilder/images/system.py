@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,8 +32,12 @@ class Entry(NamedTuple):
     path: str
 
 
-def unpack_system(image: Path, header: SifHeader, folder: Path, host: Host) -> None:
+def unpack_system(
+    image: Path, header: SifHeader, folder: Path, host: Host, only: Sequence[str] = ()
+) -> None:
     """Unpack the system of an image into a folder that is not there yet.
+
+    *only*: patterns of paths in it; none: all of it.
 
     Raises MissingToolError, UsageError where it does not fit here, DriftError for an image that
     cannot be read, or that says what no image holds.
@@ -45,7 +49,7 @@ def unpack_system(image: Path, header: SifHeader, folder: Path, host: Host) -> N
             "it is in the package squashfs-tools; Apptainer needs it too",
         )
     words = [program, "-offset", str(header.offset)]
-    listed = _run([*words, "-lls", str(image.resolve())], image, host.environ)
+    listed = _run([*words, "-lls", str(image.resolve()), *only], image, host.environ)
     size = check_listing(image, entries(listed))
     free = shutil.disk_usage(folder.parent).free
     if size > free:
@@ -55,7 +59,8 @@ def unpack_system(image: Path, header: SifHeader, folder: Path, host: Host) -> N
         )
     # No attributes of files, and no devices for those who may not make them.
     options = ["-no-progress", "-no-xattrs", "-ignore-errors", "-no-exit-code"]
-    _run([*words, *options, "-dest", str(folder), str(image.resolve())], image, host.environ)
+    rest = ["-dest", str(folder), str(image.resolve()), *only]
+    _run([*words, *options, *rest], image, host.environ)
 
 
 def entries(listing: str) -> Iterator[Entry]:

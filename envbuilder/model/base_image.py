@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -11,6 +12,9 @@ from .site import AbsolutePath, Site, Snapshot
 
 # What an image is built from: the folder that holds the definition file has it.
 BUNDLE_FOLDER = "bundle"
+# What a path that is bound cannot have: to Apptainer a comma parts binds, a colon the sides of one;
+# and what no path has for a good reason.
+BIND_UNFIT = re.compile(r"[,:\0\n\r]")
 # How the name of a base begins that is an image of a registry.
 REGISTRY = "docker://"
 

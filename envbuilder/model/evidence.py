@@ -68,7 +68,7 @@ class LoadedLibrary(Document):
 
     kind: Literal["mpi", "nccl", "gloo"]
     path: Line
-    owner: Line = Field(description="Who provides it: prefix, or system.")
+    owner: Line = Field(description="Who provides it: prefix, system, or of an image the host.")
 
 
 class SmokeResult(Document):

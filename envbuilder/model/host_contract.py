@@ -13,12 +13,13 @@ from .launch import Mpi
 from .site import Launcher
 
 Fit = Literal["fits", "broken", "unknown"]
+Subject = Literal["architecture", "mpi", "pmi", "cuda", "mpi library", "mpi symbols", "glibc"]
 
 
 class ContractRow(Document):
     """One thing that image and host must agree on."""
 
-    subject: Literal["architecture", "mpi", "pmi", "cuda"]
+    subject: Literal["architecture", "mpi", "pmi", "cuda", "mpi library", "mpi symbols", "glibc"]
     image: Line = Field(description="What the image holds or needs.")
     host: Line = Field(description="What the host has.")
     fit: Fit
@@ -33,6 +34,20 @@ class HostMpi(Document):
 
     called: Line
     starts: dict[Name, int]
+
+
+class HostLibraries(Document):
+    """Which libraries an image that takes the host's MPI has from whom; names without ``.so``.
+
+    ``c_library``: always the image's, as its loader is. ``newer``: the image's where they are new
+    enough. ``plug_ins``: folders that a library looks for beside itself; ``compiled_in``: that it
+    looks for where they were when it was built, which is beside it on the host, or absolute.
+    """
+
+    c_library: tuple[Line, ...]
+    newer: tuple[Line, ...]
+    plug_ins: dict[Line, tuple[Line, ...]]
+    compiled_in: dict[Line, tuple[Line, ...]]
 
 
 @dataclass(frozen=True)

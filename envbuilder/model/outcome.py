@@ -169,6 +169,9 @@ class ImageFacts(Document):
     format: ImageFormat
     arch: Line | None = Field(description="None: one that no recipe is for.")
     bytes: int | None = Field(default=None, description="Size of its file; None of a folder.")
+    binds: tuple[Line, ...] = Field(
+        default=(), description="Folders of the site's modules that it takes from the machine."
+    )
 
 
 class Info(Document):

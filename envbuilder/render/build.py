@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from ..model.places import Places
 from ..model.plan import Edit, Lock, Modules, Plan, Proof
 from ..model.proofs import mpi_of, proofs_of
 from .dialects import action_line, edit_line
-from .quoting import Quoted
+from .quoting import Quoted, bash
 from .requirements import import_name, requirement_files
 from .sources import STEP, builds_text, source_values
 from .subject import Renderable
@@ -90,8 +91,6 @@ def render_smoke(
     out.
     """
     proof = proof or proofs_of(lock.plan)[0]
-    program = (str(places.prefix / "bin" / "python"), Quoted('"$HERE/target_tools"'), "smoke")
-    arguments = ("--api", proof.api, "--transport", proof.transport, Quoted('"$@"'))
     smoke = render(
         "bash/smoke.sh.j2",
         **_values(lock, places),
@@ -102,7 +101,7 @@ def render_smoke(
             for name in start.root_variables
         ],
         settings=[Quoted(line) for line in start.settings],
-        words=(*start.words, *program, *arguments),
+        words=(*start.words, *_ranks_program(places.prefix, proof)),
     )
     return {"environment.sh": _environment(lock, places, prefix), "smoke.sh": smoke}
 
@@ -115,19 +114,56 @@ def render_foreign_smoke(
     It runs in the shell as that is, with the environment first on PATH. *mpi_outside*: its MPI does
     not lie in it, so that its compiler wrapper is asked where it does.
     """
+    return _render_outside(
+        f"Environment {prefix}, as it was found",
+        (*start.words, *_ranks_program(prefix, proof)),
+        start,
+        setup=[
+            Quoted(f"prefix={bash(str(prefix))}"),
+            Quoted('export PATH="$prefix/bin:$PATH" PYTHONDONTWRITEBYTECODE=1'),
+        ],
+        wrappers=[_BESIDE_LAUNCHER] if mpi_outside else [],
+    )
+
+
+def render_image_smoke(
+    prefix: Path, container: tuple[str, ...], image: Path, start: StartCommand, proof: Proof
+) -> str:
+    """Return the script of a smoke test whose ranks are each in a container of an image.
+
+    *container*: the words that start one, but for the image. *prefix*: in the image.
+    """
+    here = Quoted('"$HERE"')
+    words = (*start.words, *container, "--bind", here, "--pwd", here, str(image))
+    return _render_outside(f"Image {image}", (*words, *_ranks_program(prefix, proof)), start)
+
+
+def _ranks_program(prefix: Path, proof: Proof) -> tuple[str, ...]:
+    """Return the words that run the program of the ranks, of the folder that the script is in."""
     program = (str(prefix / "bin" / "python"), Quoted('"$HERE/target_tools"'), "smoke")
-    arguments = ("--api", proof.api, "--transport", proof.transport, Quoted('"$@"'))
+    return (*program, "--api", proof.api, "--transport", proof.transport, Quoted('"$@"'))
+
+
+def _render_outside(
+    title: str,
+    words: tuple[str, ...],
+    start: StartCommand,
+    setup: Sequence[Quoted] = (),
+    wrappers: Sequence[Quoted] = (),
+) -> str:
+    """Return the script of a smoke test that runs in the shell as that is."""
     return render(
         "bash/smoke-foreign.sh.j2",
-        prefix=str(prefix),
+        title=title,
+        setup=setup,
         ranks=str(start.ranks),
-        wrappers=[_BESIDE_LAUNCHER] if mpi_outside else [],
+        wrappers=wrappers,
         as_root=[
-            edit_line("bash", Edit(kind="set", name=name, value="1"), prefix)
+            edit_line("bash", Edit(kind="set", name=name, value="1"), Path("/"))
             for name in start.root_variables
         ],
         settings=[Quoted(line) for line in start.settings],
-        words=(*start.words, *program, *arguments),
+        words=words,
     )
 
 

@@ -6,7 +6,7 @@ run its build.sh: what builds the image is what builds the environment anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +24,8 @@ from .subject import Renderable, Subject
 from .templates import render
 
 FOLDER = Path("/opt/envbuild")
+# The label of the folders of the site's modules.
+_BINDS = "envbuild.binds"
 # apt-get's options where a package must replace what the base image has.
 _HELD = " --allow-change-held-packages --allow-downgrades"
 
@@ -139,13 +141,18 @@ def labels(lock: Renderable, base: str, binds: Sequence[Bind] = ()) -> Iterator[
     yield "envbuild.environment", lock.id()
     yield "envbuild.lock.sha256", lock.sha256()
     if binds:
-        yield "envbuild.binds", ",".join(str(each.target) for each in binds)
+        yield _BINDS, ",".join(str(each.target) for each in binds)
     for pin in plan.pins:
         # What the host must fit: envbuild info IMAGE --site NAME.
         if is_mpi(pin) or pin.component == "cuda":
             yield f"envbuild.{'mpi' if is_mpi(pin) else 'cuda'}", f"{pin.component} {pin.version}"
     if plan.waived:
         yield "envbuild.waived", ",".join(sorted(each.id for each in plan.waived))
+
+
+def binds_of(labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the folders that an image takes from the machine, by its labels."""
+    return tuple(filter(None, labels.get(_BINDS, "").split(",")))
 
 
 def help_lines(lock: Renderable, base: str, *, cuda: bool) -> Iterator[str]:

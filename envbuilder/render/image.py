@@ -18,7 +18,7 @@ from ..errors import UsageError
 from ..model.backend import PrefixParts
 from ..model.base import Document, Line, Name
 from ..model.base_image import VendorPackage
-from ..model.host_contract import HostMpi
+from ..model.host_contract import HostLibraries, HostMpi
 from ..model.knowledge import Knowledge, Release
 from ..model.plan import Modules, Pin, Plan, SourceBuild
 from ..model.ranges import matches, series, series_text
@@ -74,6 +74,7 @@ class Bases(Document):
     cuda_packages: dict[Name, CudaPackages]
     nvidia_packages: dict[Name, VendorPackage]
     host_mpi: dict[Name, HostMpi]
+    host_libraries: HostLibraries
     own_bases: dict[Name, Line]
     bases: tuple[Base, ...]
 

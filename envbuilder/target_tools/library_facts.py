@@ -264,6 +264,23 @@ def symbols(path, table=".dynsym"):
     return defined, lacking
 
 
+def required_symbols(path):
+    """Return the names of the symbols that a library is not loaded without; weak ones are none."""
+    with Path(path).open("rb") as stream:
+        section = ELFFile(stream).get_section_by_name(".dynsym")
+        found = section.iter_symbols() if section else ()
+        lacking = [each for each in found if each["st_shndx"] == "SHN_UNDEF"]
+        return {each.name for each in lacking if each["st_info"]["bind"] == "STB_GLOBAL"}
+
+
+def defined_versions(path):
+    """Return the versions of symbols that a library has: GLIBC_2.34, ..."""
+    with Path(path).open("rb") as stream:
+        section = ELFFile(stream).get_section_by_name(".gnu.version_d")
+        found = section.iter_versions() if section else ()
+        return [next(names).name for _, names in found]
+
+
 # ---------------------------------------------------------------- a library at all
 
 

@@ -190,7 +190,9 @@ def _proof(evidence: Evidence) -> Iterator[str]:
     yield f"talked through: {result.api}" + (f" ({result.framework})" if result.framework else "")
     for carried in result.carried:
         yield f"{carried.operation} carried by: {carried.transport} ({carried.source})"
-    yield from (f"{library.kind} library: {library.path}" for library in result.libraries)
+    for library in result.libraries:
+        whose = ", the host's" if library.owner == "host" else ""
+        yield f"{library.kind} library: {library.path}{whose}"
     for name, value in result.environment.items():
         yield f"environment: {name}={value}"
     good = sum(check.passed for check in result.checks)

@@ -94,3 +94,48 @@ def test_another_architecture(sandbox: Path, tmp_path: Path) -> None:
     line = run("launch", sandbox, "--site", there, "--", "python", "x.py")
     assert line.exit_code == 2
     assert "its programs do not run on lab" in line.stderr
+
+
+def test_the_folders_that_an_image_names_are_bound(sandbox: Path, tmp_path: Path) -> None:
+    there, modules = site(tmp_path), tmp_path / "sw"
+    modules.mkdir()
+    labels = sandbox / ".singularity.d" / "labels.json"
+    labels.parent.mkdir(exist_ok=True)
+    labels.write_text(json.dumps({"envbuild.binds": str(modules)}))
+    words = ("launch", sandbox, "--site", there, "--ranks", 2)
+    try:
+        line = run(*words, "--", "python", "x.py")
+        assert line.stdout.endswith(f"apptainer exec --bind {modules} {sandbox} python x.py\n")
+        # Where they are elsewhere, who starts it says so.
+        line = run(*words, "--bind", f"{tmp_path}:/sw", "--", "python", "x.py")
+        assert f"apptainer exec --bind {tmp_path}:/sw {sandbox}" in line.stdout
+        modules.rmdir()
+        gone = run(*words, "--", "python", "x.py")
+        assert (gone.exit_code, gone.stdout) == (2, "")
+        assert f"{modules} is no folder of this machine" in gone.stderr
+    finally:
+        labels.unlink()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("launch", "allreduce", "--host-mpi", "--", "python", "x.py"),
+        ("launch", "allreduce", "--bind", "/usr", "--", "python", "x.py"),
+        ("smoke", "allreduce", "--host-mpi"),
+    ],
+)
+def test_what_is_for_images_alone(words: tuple[str, ...]) -> None:
+    done = run(*words)
+    assert done.exit_code == 2
+    assert "for an image" in done.stderr
+
+
+def test_an_image_whose_mpi_nobody_saw_takes_no_other(sandbox: Path, tmp_path: Path) -> None:
+    words = ("launch", sandbox, "--site", site(tmp_path), "--host-mpi", "--", "python", "x.py")
+    done = run(*words)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "its smoke test loaded no MPI" in done.stderr
+    emulated = run("smoke", sandbox, "--emulate")
+    assert emulated.exit_code == 2
+    assert "--emulate is for an environment in a root" in emulated.stderr

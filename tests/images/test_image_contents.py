@@ -53,6 +53,7 @@ def test_a_packed_image_says_it_too(sandbox: Path, packed: bytes, tmp_path: Path
         "format": "sif",
         "arch": "x86_64",
         "bytes": image.stat().st_size,
+        "binds": [],
     }
     assert inside["image"]["format"] == "sandbox"
     assert {**told, "image": None} == {**inside, "image": None}

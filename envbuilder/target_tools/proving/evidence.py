@@ -93,7 +93,8 @@ def prove(proving, home, identity, environ, start=start, clock=time.gmtime):
     """Run every smoke test and keep its record: a list of Evidence as JSON, one at least.
 
     *proving*: what is proved, as JSON. ``about``: what every record says; ``components``: those
-    that the step verify looked at; ``timeout``, ``max-bytes``, ``mpi-from``: see SmokeRequest;
+    that the step verify looked at; ``timeout``, ``max-bytes``, ``mpi-from`` and, if that says so,
+    ``mpi-files``: see SmokeRequest;
     ``proofs``: api, transport, launch, request (a LaunchRecord) and files of each. *files*: the
     scripts, by name.
 
@@ -126,6 +127,7 @@ def prove_each(proving, home, identity, environ, start, clock):
                 api=proof["api"],
                 transport=proof["transport"],
                 mpi_from=proving["mpi-from"],
+                mpi_files=tuple(proving.get("mpi-files", ())),
             ),
             start,
         )

@@ -134,15 +134,19 @@ def bus_bandwidth(ranks, size, seconds):
     return 2 * (ranks - 1) / ranks * size / seconds / 1e9 if seconds > 0 else 0.0
 
 
-def libraries(ranks, prefix):
-    """Return the communication libraries that any rank had mapped, sorted, with their owners."""
+def libraries(ranks, prefix, host=()):
+    """Return the communication libraries that any rank had mapped, sorted, with their owners.
+
+    *host*: those that are the host's where the ranks are in an image.
+    """
+    owners = dict.fromkeys(host, "host")
     paths = {path for record in ranks if record.libraries for path in record.libraries.paths}
     named = [(path, PurePosixPath(path).name) for path in sorted(paths)]
     return [
         {
             "kind": kind,
             "path": one_line(path),
-            "owner": "prefix" if is_below(path, prefix) else "system",
+            "owner": owners.get(path, "prefix" if is_below(path, prefix) else "system"),
         }
         for path, name in named
         for start, kind in KINDS.items()

@@ -29,6 +29,7 @@ class Expectations(NamedTuple):
     api: str = "numpy"
     transport: object = None
     mpi: object = None
+    host: tuple = ()
 
     @property
     def launcher(self):
@@ -103,7 +104,7 @@ def judge(records, outcome, expected):
         "mpi": agreed(f"{world.mpi} {world.mpi_version}" for world in worlds if world.mpi),
         "python": agreed(world.python for world in worlds),
         "environment": environment(ranks),
-        "libraries": libraries(ranks, expected.prefix),
+        "libraries": libraries(ranks, expected.prefix, expected.host),
         "checks": results,
         "left-out": left_out(ranks),
         "timings": timings(ranks, expected.ranks),

@@ -9,7 +9,7 @@ from .. import proc
 from ..processes import now, start
 from .findings import execution
 from .judge import Expectations, Outcome, judge
-from .mpi_library import of_prefix, of_wrapper
+from .mpi_library import PlanMpi, of_prefix, of_wrapper
 from .processes import MARK, POLL, collect_stacks, end_all, find, states
 from .records import read_ranks
 from .watch import Watch
@@ -40,7 +40,9 @@ class SmokeRequest(NamedTuple):
     api, transport: what *command* lets the ranks talk through, and what must carry the data then;
         a transport of None: anything.
     mpi_from: where the plan has its MPI: in the ``prefix``, or where its compiler ``wrapper`` says,
-        whose answer the command puts into *folder*; None: it holds none.
+        whose answer the command puts into *folder*; one of the ``files`` that are named, or of
+        those, which are the ``host``'s there; None: it holds none.
+    mpi_files: these.
     """
 
     command: tuple
@@ -54,6 +56,7 @@ class SmokeRequest(NamedTuple):
     api: str = "numpy"
     transport: object = None
     mpi_from: object = None
+    mpi_files: tuple = ()
 
 
 def run_smoke(request, start=start):
@@ -132,7 +135,13 @@ def tail(log):
 def expectations(request):
     """Return what the records are held against."""
     prefix = request.prefix.resolve()
-    sources = {"prefix": lambda: of_prefix(prefix), "wrapper": lambda: of_wrapper(request.folder)}
+    files = tuple(request.mpi_files)
+    sources = {
+        "prefix": lambda: of_prefix(prefix),
+        "wrapper": lambda: of_wrapper(request.folder),
+        "files": lambda: PlanMpi(source=", ".join(files), files=files),
+        "host": lambda: PlanMpi(source=f"{', '.join(files)}, the host's", files=files),
+    }
     return Expectations(
         ranks=request.ranks,
         launch=request.launch or request.command,
@@ -141,4 +150,5 @@ def expectations(request):
         api=request.api,
         transport=request.transport,
         mpi=sources[request.mpi_from]() if request.mpi_from else None,
+        host=files if request.mpi_from == "host" else (),
     )
