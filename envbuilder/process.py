@@ -1,23 +1,32 @@
 """Starting processes: the one module that does, by what target_tools starts them with.
 
-Every process gets an explicit environment, no standard input, and a session of its own, so that
-ending it ends what it started.
+Every process gets an explicit environment, no standard input but where it is asked through that,
+and a session of its own, so that ending it ends what it started.
 """
 
 from __future__ import annotations
 
 import contextlib
+import socket
 import subprocess
+import tempfile
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from .errors import MissingToolError
 from .target_tools import processes
 from .target_tools.processes import ASKING_FOR_THE_END, GRACE, Running, signals_held_back
 
-__all__ = ["ASKING_FOR_THE_END", "GRACE", "Finished", "follow", "run", "start"]
+__all__ = ["ASKING_FOR_THE_END", "GRACE", "Answering", "Finished", "follow", "run", "start"]
+
+# Of an answer so many bytes are read at once.
+_AT_ONCE = 1 << 20
+
+# Of an answer is read at once, in bytes.
+_AT_ONCE = 1 << 20
 
 
 class Finished(NamedTuple):
@@ -34,10 +43,15 @@ class Finished(NamedTuple):
 
 
 def _popen(
-    command: Sequence[str], env: Mapping[str, str], cwd: Path | None, stdout: int, stderr: int
+    command: Sequence[str],
+    env: Mapping[str, str],
+    cwd: Path | None,
+    stdout: int,
+    stderr: int,
+    stdin: int = subprocess.DEVNULL,
 ) -> subprocess.Popen[bytes]:
     try:
-        started: subprocess.Popen[bytes] = processes.popen(command, env, cwd, stdout, stderr)
+        started: subprocess.Popen[bytes] = processes.popen(command, env, cwd, stdout, stderr, stdin)
     except FileNotFoundError as error:
         raise MissingToolError(
             f"cannot start {command[0]!r}: no such program", "envbuild doctor shows what is missing"
@@ -121,3 +135,57 @@ def follow(
             if code is None and end is not None and processes.now() > end:
                 return None
         return code
+
+
+class Answering:
+    """A process that answers each line with one, and ends as soon as nobody can ask any more.
+
+    So it ends with this process too, however that ends.
+    """
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+        """Start it. Raises MissingToolError if absent."""
+        self._command, self._errors = tuple(command), tempfile.TemporaryFile()  # noqa: SIM115
+        self._socket, its = socket.socketpair()
+        with signals_held_back(), its:
+            number = its.fileno()
+            self._running = Running(
+                _popen(command, env, None, number, self._errors.fileno(), number)
+            )
+            # The first time it returns the exit code, None where it did not end by itself.
+            self.end = weakref.finalize(self, _end, self._running, self._socket, self._errors)
+
+    def ask(self, line: str, timeout: float) -> Finished:
+        """Return the answer as what was printed, with code 0.
+
+        Where none comes, the process is ended; the code is None where its time ran out.
+        """
+        self._socket.settimeout(timeout)
+        parts = [b""]
+        try:
+            self._socket.sendall(line.encode() + b"\n")
+            while not parts[-1].endswith(b"\n"):
+                parts.append(self._socket.recv(_AT_ONCE))
+                if not parts[-1]:
+                    return self._failed(self._running.wait(GRACE))
+        except TimeoutError:
+            return self._failed(None)
+        except ConnectionError:
+            return self._failed(self._running.wait(GRACE))
+        return Finished(self._command, 0, b"".join(parts).decode("utf-8", "replace"), "")
+
+    def _failed(self, code: int | None) -> Finished:
+        self._running.end()
+        self._errors.seek(0)
+        said = self._errors.read().decode("utf-8", "replace")
+        self.end()
+        return Finished(self._command, code, "", said)
+
+
+def _end(running: Running, *opened: socket.socket | IO[bytes]) -> int | None:
+    for each in opened:
+        each.close()
+    code = running.wait(GRACE)
+    if code is None:
+        running.end()
+    return code

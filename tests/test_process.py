@@ -126,3 +126,43 @@ def test_a_signal_right_after_the_start_does_not_lose_the_process() -> None:
     done = process.run([sys.executable, "-c", STARTER], env=dict(os.environ))
     assert done.code == 7, done.stderr
     assert gone(int(done.stdout))
+
+
+ECHO = """
+import sys
+for line in sys.stdin:
+    word = line.strip()
+    if word == "die":
+        sys.exit("it has died")
+    if word != "wait":
+        print(word * 400_000, flush=True)
+"""
+
+
+def echo() -> process.Answering:
+    return process.Answering([sys.executable, "-I", "-c", ECHO], ENV)
+
+
+def test_a_process_is_asked_line_by_line_and_ends_when_nobody_asks() -> None:
+    asked = echo()
+    for word in ("one", "two"):
+        done = asked.ask(word, 20)
+        assert (done.ok, done.stdout) == (True, word * 400_000 + "\n")
+    assert asked.end() == 0
+    assert asked.end() is None
+
+
+def test_who_does_not_answer_is_ended_and_says_why() -> None:
+    asked = echo()
+    done = asked.ask("die", 20)
+    assert (done.ok, done.code, done.stderr) == (False, 1, "it has died\n")
+    assert echo().ask("wait", 0.3).code is None
+
+
+def test_what_answers_ends_with_what_asked(tmp_path: Path) -> None:
+    asks = "import os, sys, envbuilder.process as p\n"
+    asks += "asked = p.Answering([sys.executable, '-I', '-c', sys.argv[1]], os.environ)\n"
+    asks += "print(asked._running.pid, flush=True)\nos.kill(os.getpid(), 9)"
+    done = process.run([sys.executable, "-c", asks, ECHO], env=os.environ)
+    assert done.code == -signal.SIGKILL
+    assert gone(int(done.stdout))

@@ -39,21 +39,29 @@ def read_channels(
     cached: Cached | None = None,
     virtual: Sequence[VirtualPackage] = (),
     copies: Urls | None = None,
+    more: Mapping[str, bool] = MappingProxyType({}),
 ) -> dict[str, Channel]:
     """Return the channels with what they hold and where they were read, in the order given.
 
     *channels*: by name, each with its own URL; *copies* are read in place of it, the first one that
-    can be. What packages are called that have another
-    name there than elsewhere is taken from what is recorded. *cached*: what was read before is
-    taken while it is young, but of channels that are folders, and whatever its age where one cannot
-    be read. *virtual*: what the target has; builds that need what it lacks are left out, unless
-    that leaves none of the package. Raises BuildError for a channel that cannot be read and never
-    was, MissingToolError without py-rattler.
+    can be. What packages are called that have another name there than elsewhere is taken from what
+    is recorded. *cached*: what was read before is taken while it is young, but of channels that are
+    folders, and whatever its age where one cannot be read. *virtual*: what the target has; builds
+    that need what it lacks are left out, unless that leaves none of the package. *more*: what else
+    is asked of the engine. Raises BuildError for a channel that cannot be read and never was,
+    MissingToolError without py-rattler.
     """
     names = {name: component_names(each, components) for name, each in channels.items()}
     urls = places_of(channels, copies)
+    wanted = {name for each in names.values() for name in each}
+
+    def read(warn: Callable[[str], None]) -> Contents:
+        held, served = read_records(urls, wanted, arch, engine, virtual, warn, more)
+        packages = {name: rows(held[name], names[name], arch) for name in urls}
+        return Contents(packages, served)
+
     if cached is None:
-        return _with(channels, _read(urls, names, arch, engine, virtual, lambda _: None))
+        return _with(channels, read(lambda _: None))
     file = cached.cache.file(urls, arch, names, virtual)
     kept, which = cached.cache.find(file), ", ".join(channels)
     in_network = not any(url.startswith("file:") for each in urls.values() for url in each)
@@ -61,7 +69,7 @@ def read_channels(
         cached.say(f"the conda channels {which} are as they were read {kept.age_text()}")
         return _with(channels, kept.contents)
     try:
-        contents = _read(urls, names, arch, engine, virtual, cached.warn)
+        contents = read(cached.warn)
     except BuildError as error:
         if kept is None:
             raise
@@ -86,20 +94,6 @@ def _with(channels: Mapping[str, Channel], read: Contents) -> dict[str, Channel]
         )
         for name, each in channels.items()
     }
-
-
-def _read(
-    urls: Urls,
-    names: Mapping[str, Mapping[str, list[str]]],
-    arch: Arch,
-    engine: Engine,
-    virtual: Sequence[VirtualPackage],
-    warn: Callable[[str], None],
-) -> Contents:
-    wanted = {name for each in names.values() for name in each}
-    held, served = read_records(urls, wanted, arch, engine, virtual, warn)
-    packages = {name: rows(held[name], names[name], arch) for name in urls}
-    return Contents(packages, served)
 
 
 def read_records(

@@ -5,12 +5,12 @@ conda itself is on no package index, so that it can be driven where it is, and c
 
 from __future__ import annotations
 
-import contextlib
 import json
+import shutil
 import sys
 import tempfile
+import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,18 @@ class EngineError(Exception):
         self.channel = channel
 
 
-@dataclass(frozen=True)
 class Engine:
-    """What answers requests: see ``target_tools/conda_engine.py``. ``cache``: its folder."""
+    """What answers requests: see ``target_tools/conda_engine.py``. *cache*: its folder.
 
-    environ: Mapping[str, str]
-    cache: Path
+    Its process starts with the first one and is there until ``close``: what it read of channels is
+    not read again to solve, which for large ones takes most of the time.
+    """
+
+    def __init__(self, environ: Mapping[str, str], cache: Path) -> None:
+        """Keep them."""
+        self.environ, self.cache = environ, cache
+        self._process: process.Answering | None = None
+        self._own: str | None = None
 
     def records(self, request: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the records that a request asks for. Raises as ``answer`` does."""
@@ -51,12 +57,11 @@ class Engine:
 
         Raises EngineError, MissingToolError without py-rattler, BuildError where it ends badly.
         """
-        with contextlib.ExitStack() as held:
-            cache = str(self.cache)
-            if not _is_ours(self.cache):
-                # What channels say chooses packages: it is read anew, and kept for this time alone.
-                cache = held.enter_context(tempfile.TemporaryDirectory(prefix="envbuild-repodata-"))
-            answer = self._answer({**request, "cache": cache})
+        try:
+            answer = self._answer({**request, "cache": self._folder()})
+        except BaseException:
+            self.close()
+            raise
         error = answer.get("error")
         if error is None:
             return answer
@@ -64,20 +69,30 @@ class Engine:
             raise missing(error["text"])
         raise EngineError(error["kind"], error["text"], error.get("channel"))
 
+    def close(self) -> None:
+        """Let it forget what it read; the next request reads anew."""
+        if self._process:
+            self._process.end()
+            self._process = None
+
+    def _folder(self) -> str:
+        if self._own is None and not _is_ours(self.cache):
+            # What channels say chooses packages: it is read anew, and kept for this time alone.
+            self._own = tempfile.mkdtemp(prefix="envbuild-repodata-")
+            weakref.finalize(self, shutil.rmtree, self._own, ignore_errors=True)
+        return self._own or str(self.cache)
+
     def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory(prefix="envbuild-conda-") as folder:
-            asked, answered = Path(folder, "request.json"), Path(folder, "answer.json")
-            asked.write_text(json.dumps(request), encoding="utf-8")
+        if self._process is None:
             words = [sys.executable, "-I", str(data.TARGET_TOOLS), "conda-engine", "answer"]
-            done = process.run(
-                [*words, str(asked), str(answered)], env=self.environ, timeout=_SECONDS
-            )
-            if not done.ok or not answered.is_file():
-                lines = [each for each in done.stderr.splitlines() if each.strip()][-_LAST_LINES:]
-                how = "in time" if done.code is None else f"well: exit code {done.code}"
-                raise BuildError("\n  | ".join([f"py-rattler did not end {how}", *lines]))
-            answer: dict[str, Any] = json.loads(answered.read_text(encoding="utf-8"))
-            return answer
+            self._process = process.Answering(words, self.environ)
+        done = self._process.ask(json.dumps(request), _SECONDS)
+        if not done.ok:
+            lines = [each for each in done.stderr.splitlines() if each.strip()][-_LAST_LINES:]
+            how = "in time" if done.code is None else f"well: exit code {done.code}"
+            raise BuildError("\n  | ".join([f"py-rattler did not end {how}", *lines]))
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
 
 
 def _is_ours(folder: Path) -> bool:

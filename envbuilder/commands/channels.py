@@ -53,8 +53,17 @@ def with_channels(inputs: PlanInputs, context: Context, reading: Reading) -> Kno
             cached,
             virtual_packages(inputs),
             copies,
+            # As it is solved: so it is read once.
+            {"whole": keyed(inputs)},
         )
+    if reading == "to plan":
+        close_engine(context)
     return knowledge.model_copy(update={"channels": {**knowledge.channels, **read}})
+
+
+def keyed(inputs: PlanInputs) -> bool:
+    """Return whether a channel must be signed with a key that site or recipe states."""
+    return bool(inputs.site.channel_keys or inputs.recipe.value.channel_keys)
 
 
 def _is_unknown(channel: Channel) -> bool:
@@ -66,7 +75,9 @@ def solved(planned: Plan, inputs: PlanInputs, context: Context) -> tuple[CondaAr
     if not conda_pins(planned):
         return ()
     components = inputs.knowledge.value.components
-    return solve(planned, virtual_packages(inputs), components, engine(context))
+    packages = solve(planned, virtual_packages(inputs), components, engine(context))
+    close_engine(context)
+    return packages
 
 
 def virtual_packages(inputs: PlanInputs) -> tuple[VirtualPackage, ...]:
@@ -83,8 +94,20 @@ def virtual_packages(inputs: PlanInputs) -> tuple[VirtualPackage, ...]:
 
 
 def engine(context: Context) -> Engine:
-    """Return what reads channels and solves, with its cache where the user keeps caches."""
-    return Engine(context.environ, _folder(context) / "repodata")
+    """Return what reads channels and solves, with its cache where the user keeps caches.
+
+    What it read it keeps until ``close_engine``.
+    """
+    folder = _folder(context) / "repodata"
+    if folder not in context.engines:
+        context.engines[folder] = Engine(context.environ, folder)
+    return context.engines[folder]
+
+
+def close_engine(context: Context) -> None:
+    """Let what reads channels forget them: a large one fills a gigabyte."""
+    for each in context.engines.values():
+        each.close()
 
 
 def _folder(context: Context) -> Path:

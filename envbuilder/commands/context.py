@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..documents.library import search_path
 
 if TYPE_CHECKING:
+    from ..channels.engine import Engine
     from ..documents.knowledge_cache import LoadedKnowledge
     from ..model.knowledge import Knowledge
     from ..model.plan import Step
@@ -33,13 +34,17 @@ class Reporter(Protocol):
 
 @dataclass(frozen=True)
 class Context:
-    """The world outside, passed in so that a test can pass another."""
+    """The world outside, passed in so that a test can pass another.
+
+    ``engines``: what reads conda channels, once it was asked, by the folder of its cache.
+    """
 
     environ: Mapping[str, str]
     cwd: Path
     clock: Callable[[], datetime]
     reporter: Reporter
     recipe_folders: tuple[Path, ...] = ()
+    engines: dict[Path, Engine] = field(default_factory=dict)
 
     @cached_property
     def folders(self) -> tuple[Path, ...]:

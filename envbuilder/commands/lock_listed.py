@@ -24,7 +24,7 @@ from ..model.lock_check import contradictions
 from ..model.plan import Lock, Plan
 from ..target_tools.names import normalize
 from ..text import counted, shown
-from .channels import engine, virtual_packages
+from .channels import close_engine, engine, keyed, virtual_packages
 from .context import Context
 from .entries import entries
 from .foreign import read_file
@@ -106,10 +106,9 @@ def _look_up(packages: PackageList, inputs: PlanInputs, context: Context) -> Lis
         context.reporter.warn(
             f"no hash is listed of {counted(unhashed, 'package')}: those of the channels are taken"
         )
-    keyed = bool(inputs.site.channel_keys or inputs.recipe.value.channel_keys)
-    target = Target(inputs.arch, virtual_packages(inputs), inputs.site.channels, keyed)
+    target = Target(inputs.arch, virtual_packages(inputs), inputs.site.channels, keyed(inputs))
     with context.reporter.working(f"look up {counted(len(wanted), 'package')}"):
-        return look_up(
+        found = look_up(
             wanted,
             {name: channels[name] for name in inputs.recipe.value.channels},
             target,
@@ -117,6 +116,8 @@ def _look_up(packages: PackageList, inputs: PlanInputs, context: Context) -> Lis
             engine(context),
             context.reporter.warn,
         )
+    close_engine(context)
+    return found
 
 
 def _check_origins(planned: Plan, packages: PackageList, inputs: PlanInputs) -> None:

@@ -32,6 +32,7 @@ from ..target_tools import sharing
 from ..target_tools.root import layout, locks, manifests, publish, registry, store
 from ..targets.protocol import JobFile
 from ..text import last_lines
+from .channels import close_engine
 from .context import Context
 from .emulate import can_emulate, emulated_system, install_emulated
 from .image import ImageRequest, build_image, check_places
@@ -133,6 +134,8 @@ class CreateStages:
             self.plan_inputs, self.planned, self.home, self.context, relock=relock
         )
         files.write_atomically(self.home.last_lock, lock.text())
+        # Read to plan, and of no use where the lock is one that was there.
+        close_engine(self.context)
         return lock
 
     def published_number(self, lock: Lock) -> int | None:

@@ -1,29 +1,30 @@
 """Read, solve and link conda packages with py-rattler, in a process of its own.
 
-    python -I target_tools conda-engine answer REQUEST ANSWER
+    python -I target_tools conda-engine answer
     python -I target_tools conda-engine link [--as PATH] PREFIX CACHE LIST FOLDER
     python -I target_tools conda-engine unpack ARCHIVE FOLDER
     python -I target_tools conda-engine here
 
-answer: REQUEST is a file with a JSON object: what to ``do``, *channels*, the first one first (to
-solve: URLs; to read: of each the URLs of its copies, the first one first), *platforms* (subdirs),
-*names* of packages, *virtual*, [name, version, build] of each virtual package of the target, and
-*cache*, a folder.
+answer: each line of standard input is a request and gets a line of standard output, both a JSON
+object. Until the input ends, what was read of a channel is kept, and not read again. A request says
+what to ``do``, *channels*, the first one first (to solve: URLs; to read: of each the URLs of its
+copies, the first one first), *platforms* (subdirs), *names* of packages, *virtual*, [name, version,
+build] of each virtual package of the target, and *cache*, a folder.
   read: which packages of these names are there? Of each also *pythons*: the series of Python there
       that it admits; without that key it asks for none. *unmet*: its needs that the target's
       virtual packages do not meet; without that key there are none. *number*: of its channel.
-      ANSWER also has *served*, for each channel the number of the copy that was read, and
+      The answer also has *served*, for each channel the number of the copy that was read, and
       *failed*, the copies before them that could not be: *channel*, a number, and *text*.
   solve: which packages fit together? *constraints* (MatchSpecs) hold for the names and for what
       they need.
-  check: do the *records* go together, as a read answers them? ANSWER has *unmet*, of each need
+  check: do the *records* go together, as a read answers them? The answer has *unmet*, of each need
       that none of them nor of the virtual packages meets: *name*, *spec*, and *found*, what is
       there in its place or None.
 With *signatures* what is read or solved also has, where it is signed, its ``signatures`` by public
 key and what is ``signed``, as its channel has both. *whole*: no channel is read in shards, which
 have no signatures.
-ANSWER then holds ``records``, or ``error``: its ``kind``, ``text`` and, where it is known, the
-number of its ``channel``.
+An answer holds ``records``, or ``error``: its ``kind``, ``text`` and, where it is known, the number
+of its ``channel``.
 
 link: make PREFIX of the packages of LIST (conda.json), which lie in FOLDER; its files name PATH as
 their prefix, where that is given. No package runs anything. unpack: put what a package holds into
@@ -37,11 +38,14 @@ nothing else imports rattler, whose interface changes with every release.
 import argparse
 import json
 import os
+import queue
 import sys
+import threading
 from datetime import timedelta
 from pathlib import Path
 
 from .content_trust import add_signatures
+from .errors import whole
 from .names import without_credentials
 
 # Of a record, what is asked of it.
@@ -75,23 +79,13 @@ def described(record):
     return {**kept, "url": url, "channel": url.rsplit("/", 2)[0]}
 
 
-def whole(error):
-    """Return an error with what it was caused by."""
-    parts = []
-    while error is not None:
-        if str(error) not in parts:
-            parts.append(str(error))
-        error = error.__cause__
-    return ": ".join(parts)
-
-
 def one_line(error):
     """Return the same in one line."""
     return ": ".join(each.strip() for each in whole(error).splitlines() if each.strip())
 
 
-def gateway(request):
-    """Return what reads channels and caches what they say.
+def gateway(request, gateways):
+    """Return what reads channels and caches what they say; one of *gateways*, if it is there.
 
     Of its own it knows no credentials: these are those of ~/.netrc (or NETRC) and of rattler.
     """
@@ -99,33 +93,37 @@ def gateway(request):
     from rattler.networking import Client
     from rattler.networking.middleware import AuthenticationMiddleware
 
-    client = Client([AuthenticationMiddleware()])
-    config = SourceConfig(sharded_enabled=not request.get("whole"))
-    return Gateway(cache_dir=request["cache"], client=client, default_config=config)
+    sharded = not request.get("whole")
+    key = request["cache"], sharded
+    if key not in gateways:
+        client = Client([AuthenticationMiddleware()])
+        config = SourceConfig(sharded_enabled=sharded)
+        gateways[key] = Gateway(cache_dir=request["cache"], client=client, default_config=config)
+    return gateways[key]
 
 
 # ---------------------------------------------------------------- reading
 
 
-async def read(request):
+async def read(request, gateways):
     """Return the records of some names, which copy of each channel has them, and which failed."""
     found, served, failed = [], [], []
     for number, urls in enumerate(request["channels"]):
-        records, copy = await first_copy(number, urls, request, failed)
+        records, copy = await first_copy(number, urls, request, gateways, failed)
         found.extend((number, record) for record in records)
         served.append(copy)
     records = signed(told(found, request["virtual"]), request)
     return {"records": records, "served": served, "failed": failed}
 
 
-async def first_copy(number, urls, request, failed):
+async def first_copy(number, urls, request, gateways, failed):
     """Return the records of the first copy of a channel that can be read, and its number."""
     from rattler import Channel
 
     why = []
     for copy, url in enumerate(urls):
         try:
-            answer = await gateway(request).query(
+            answer = await gateway(request, gateways).query(
                 [Channel(url)], request["platforms"], request["names"], recursive=False
             )
         except Exception as error:  # whatever it is, it is rattler's, or the server's
@@ -198,7 +196,7 @@ def admitted_by(spec, pythons, admitted):
 # ---------------------------------------------------------------- solving
 
 
-async def solve(request):
+async def solve(request, gateways):
     """Return the records that fit together."""
     import rattler
     from rattler.exceptions import SolverError
@@ -216,7 +214,7 @@ async def solve(request):
             # Bare: with a version here a package of a lower channel passes the strict priority.
             specs=request["names"],
             constraints=request["constraints"],
-            gateway=gateway(request),
+            gateway=gateway(request, gateways),
             platforms=request["platforms"],
             # Without these it takes none, and never those of this machine.
             virtual_packages=virtual,
@@ -240,7 +238,7 @@ def signed(records, request):
 # ---------------------------------------------------------------- checking
 
 
-async def check(request):
+async def check(request, _gateways):
     """Return what packages that are given need and do not have."""
     from rattler import MatchSpec
 
@@ -295,25 +293,46 @@ async def link(prefix, cache, packages, folder, named):
 ACTIONS = {"read": read, "solve": solve, "check": check}
 
 
-def answer_to(request):
-    """Return the answer to a request, as JSON."""
+def answer_to(request, gateways=None):
+    """Return the answer to a request, as JSON. *gateways*: what earlier ones were answered with."""
     import asyncio
 
     try:
-        return asyncio.run(ACTIONS[request["do"]](request))
+        return asyncio.run(ACTIONS[request["do"]](request, {} if gateways is None else gateways))
     except RequestError as error:
         return {"error": {"kind": error.kind, "text": str(error), "channel": error.channel}}
     except ImportError as error:
         return {"error": {"kind": "missing", "text": str(error)}}
 
 
-def answer(options):
-    """Write the answer to a request; return the exit code."""
-    request = json.loads(options.request.read_text(encoding="utf-8"))
+def requests():
+    """Yield requests as they come, and end the process as soon as there can be no more.
+
+    Also in the middle of an answer: who would have got it has gone.
+    """
+    lines = queue.Queue()
+
+    def receive():
+        for line in sys.stdin.buffer:
+            lines.put(line)
+        end(0)
+
+    threading.Thread(target=receive, daemon=True).start()
+    while True:
+        yield json.loads(lines.get().decode("utf-8"))
+
+
+def answer(_options):
+    """Answer requests until there are no more."""
     # What is kept counts only where nobody else may write it; a stricter umask stays.
     os.umask(os.umask(0) | 0o022)
-    options.answer.write_text(json.dumps(answer_to(request)), encoding="utf-8")
-    return 0
+    # Whatever else is printed is no answer.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    gateways = {}
+    for request in requests():
+        answers.write(json.dumps(answer_to(request, gateways)) + "\n")
+        answers.flush()
 
 
 def link_list(options):
@@ -363,10 +382,7 @@ def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     # required= is of 3.7.
     what = parser.add_subparsers(dest="what")
-    one = what.add_parser("answer")
-    one.set_defaults(act=answer)
-    one.add_argument("request", type=Path)
-    one.add_argument("answer", type=Path)
+    what.add_parser("answer").set_defaults(act=answer)
     one = what.add_parser("link")
     one.set_defaults(act=link_list)
     one.add_argument("--as", dest="named", help="the prefix that its files name")

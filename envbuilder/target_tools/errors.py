@@ -50,6 +50,16 @@ class EnvbuildError(Exception):
         self.details: "dict[str, object]" = {}
 
 
+def whole(error: "BaseException | None") -> str:
+    """Return the text of an error with those of what it was caused by."""
+    parts: "list[str]" = []
+    while error is not None:
+        if str(error) not in parts:
+            parts.append(str(error))
+        error = error.__cause__
+    return ": ".join(parts)
+
+
 class UsageError(EnvbuildError):
     """The command line, a name or a place that it gives, is wrong."""
 

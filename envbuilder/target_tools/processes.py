@@ -107,13 +107,16 @@ class Running:
         return any(fields[2] == str(self.pid) for fields in processes if not proc.is_gone(fields))
 
 
-def popen(command, env, cwd, stdout, stderr):
-    """Start a program with just this environment, no standard input and a session of its own."""
+def popen(command, env, cwd, stdout, stderr, stdin=subprocess.DEVNULL):
+    """Start a program with just this environment, a session of its own and no standard input.
+
+    But where *stdin* is given.
+    """
     return subprocess.Popen(
         list(command),
         env=dict(env),
         cwd=None if cwd is None else str(cwd),
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=stdout,
         stderr=stderr,
         start_new_session=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import mmap
 import shutil
 from collections.abc import Callable, Iterator
 from http.server import SimpleHTTPRequestHandler
@@ -21,6 +22,7 @@ from envbuilder.model.channels import Channel
 from envbuilder.model.conda_lock_check import CONDA_CHECKS
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.model.signatures import signature_lines, unverified
+from envbuilder.target_tools import content_trust
 from tests.conda_channel import public_key, sign_channel, write_channel
 from tests.serving import serving_by
 
@@ -263,3 +265,36 @@ def test_a_lock_whose_packages_were_not_verified_contradicts_the_keys_of_its_pla
     assert f"{NUMPY} is verified with a key that it is not signed with" in [
         *unverified(Lock(plan=lock.plan, artifacts=made_up))
     ]
+
+
+@pytest.mark.parametrize("spaces", [None, 2])
+def test_signatures_are_found_wherever_an_index_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spaces: int | None
+) -> None:
+    """In whichever part of it they begin or end, as if it had been parsed whole."""
+    for name in ("PART", "LONGEST"):
+        monkeypatch.setattr(content_trust, name, mmap.ALLOCATIONGRANULARITY)
+    ends = [".conda", ".tar.bz2"]
+    names = [
+        f"p{number}-{'1.' * (number % 50)}0-h_{number}{ends[number % 2]}" for number in range(900)
+    ]
+    index = {
+        "info": {
+            "subdir": "linux-64",
+            names[3]: "no object",
+            "text": f'"{names[4]}": {{"a": {{}}}}',
+        },
+        "packages": {
+            each: {"name": each, "depends": [names[0]] * (number % 7), "text": "\u00e9"}
+            for number, each in enumerate(names)
+        },
+        "signatures": {each: {"a" * 64: {"signature": each}} for each in names[::3]},
+    }
+    text = json.dumps(index, ensure_ascii=False, indent=spaces)
+    (tmp_path / "repodata.json").write_text(text, encoding="utf-8")
+    wanted = [*names[::2], "other-1-0.conda"]
+    found = content_trust.signatures_of(tmp_path.as_uri(), tmp_path, wanted)
+    assert found == {
+        each: (index["signatures"].get(each, {}), index["packages"].get(each, {}))
+        for each in wanted
+    }

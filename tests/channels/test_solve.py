@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 from channel_tools import GLIBC, engine, package, pip, plan, python
 
-from envbuilder import data
+from envbuilder import data, process
+from envbuilder.channels.engine import Engine
 from envbuilder.channels.solve import ChannelRefusal, solve
 from envbuilder.errors import BuildError, NoSolutionError
+from envbuilder.files import write_atomically
 from envbuilder.model.knowledge import Component
 from tests.conda_channel import write_channel
 
@@ -131,14 +134,30 @@ def test_a_channel_that_is_gone_is_an_error_and_no_refusal(tmp_path: Path) -> No
 
 def test_the_engine_ends_well_each_time(channels: tuple[Path, Path], tmp_path: Path) -> None:
     # rattler's interpreter crashes at its end in up to half of all runs.
-    request = tmp_path / "request.json"
     url = channels[0].as_uri()
-    request.write_text(
+    request = (
         f'{{"do": "solve", "channels": ["{url}"], "platforms": ["linux-64", "noarch"],'
         f' "names": ["python"], "constraints": [], "virtual": [], "cache": "{tmp_path}/c"}}'
     )
-    words = [sys.executable, "-I", data.TARGET_TOOLS, "conda-engine", "answer", request]
-    codes = [
-        subprocess.run([*words, tmp_path / "answer.json"], check=False).returncode for _ in range(4)
-    ]
-    assert codes == [0] * 4
+    words = [sys.executable, "-I", str(data.TARGET_TOOLS), "conda-engine", "answer"]
+    for _ in range(4):
+        asked = process.Answering(words, os.environ)
+        assert '"name": "python"' in asked.ask(request, 60.0).stdout
+        assert asked.end() == 0
+
+
+def test_what_was_read_of_a_channel_is_not_read_again_until_it_is_closed(
+    channels: tuple[Path, Path], tmp_path: Path
+) -> None:
+    folder = shutil.copytree(channels[0], tmp_path / "channel")
+    live = Engine(os.environ, tmp_path / "cache")
+    asked = plan([folder], python="3.11.7")
+    first = solve(asked, GLIBC, KNOWN, live)
+    (before,) = (each.sha256 for each in first if each.name == "python")
+    index = folder / "linux-64" / "repodata.json"
+    write_atomically(index, index.read_text().replace(str(before), "5" * 64))
+    # A plan and its lock are of one moment, whatever its channel does meanwhile.
+    assert solve(asked, GLIBC, KNOWN, live) == first
+    live.close()
+    assert "5" * 64 in [each.sha256 for each in solve(asked, GLIBC, KNOWN, live)]
+    live.close()
