@@ -51,13 +51,19 @@ def package(name: str, version: str, subdir: str, *depends: str) -> CondaArchive
 @pytest.fixture(scope="module")
 def lock() -> Lock:
     plan = Plan.model_validate_json(json.dumps(planned("horovod-pytorch-conda")))
-    tool = "wheel-0.37.1-py3-none-any.whl"
     assert "wheel" in {each.locator for each in plan.build_pins}
     wheels = [
-        Wheel(name=name, version=version, filename=file, url=f"{CHANNEL}/{file}", sha256="e" * 64)
-        for name, version, file in [
-            ("six", "1.17.0", "six-1.17.0-py2.py3-none-any.whl"),
-            ("wheel", "0.37.1", tool),
+        Wheel(
+            name=name,
+            version=version,
+            filename=file,
+            url=f"{CHANNEL}/{file}",
+            sha256="e" * 64,
+            build_only=build_only,
+        )
+        for name, version, file, build_only in [
+            ("six", "1.17.0", "six-1.17.0-py2.py3-none-any.whl", False),
+            ("wheel", "0.37.1", "wheel-0.37.1-py3-none-any.whl", True),
         ]
     ]
     conda = (
