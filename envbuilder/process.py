@@ -22,10 +22,7 @@ from .target_tools.processes import ASKING_FOR_THE_END, GRACE, Running, signals_
 
 __all__ = ["ASKING_FOR_THE_END", "GRACE", "Answering", "Finished", "follow", "run", "start"]
 
-# Of an answer so many bytes are read at once.
-_AT_ONCE = 1 << 20
-
-# Of an answer is read at once, in bytes.
+# Bytes of an answer that are read at once.
 _AT_ONCE = 1 << 20
 
 
