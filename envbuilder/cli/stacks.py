@@ -103,7 +103,7 @@ def image(
         typer.Option(
             metavar="BASE",
             help="The system it begins with: a folder, an archive, oci:DIR, docker://NAME@DIGEST. "
-            "Else a Debian as the site states it.",
+            "Else as recipe or site state it.",
         ),
     ] = None,
     bind: Annotated[
@@ -130,15 +130,13 @@ def image(
     Lock, manifest and records are inside, and in a folder beside it.
     """
     from ..commands.create import create as run
-    from ..commands.options import CreateOptions
+    from ..commands.options import CreateOptions, ImageOptions
     from ..views import building as views
 
     options = CreateOptions(
         choice,
         target="image",
-        base=base,
-        binds=tuple(bind or ()),
-        format=kind.value,
+        image=ImageOptions(base, tuple(bind or ()), kind.value),
         output=output,
         locked=locked,
     )

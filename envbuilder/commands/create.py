@@ -15,8 +15,7 @@ from ..targets.protocol import Target
 from .channels import Reading
 from .context import Context
 from .emulate import OFFER, can_emulate
-from .image_base import named_base
-from .image_binds import bound_inputs, parse_binds
+from .image_inputs import ImageInputs, image_inputs
 from .load import PlanInputs, load
 from .lock import check_derived, named_lock
 from .options import CreateOptions
@@ -31,19 +30,18 @@ def create(options: CreateOptions, context: Context) -> CreateResult | BundleRes
     before is as it was.
     """
     reading: Reading = "to lock anew" if options.relock else "to lock"
-    binds = parse_binds(options.binds, context)
-    base = named_base(options.base, options.choice, context, bound=bool(binds))
-    if binds:
-        plan_inputs = bound_inputs(load(options.choice, context, reading), base)
+    if options.image:
+        asked = image_inputs(options.image, options.choice, context, reading)
     else:
-        plan_inputs = load(options.choice, context, reading, base)
+        asked = ImageInputs(load(options.choice, context, reading))
+    plan_inputs = asked.plan_inputs
     name = options.target or default_target(plan_inputs.arch, platform.machine())
     check_choice("target", name, TARGETS)
     _check_arch(name, plan_inputs.arch)
     _check_tier(options.require_tier, name, plan_inputs, context)
     _check_shared(options, name)
     given = _given_lock(options, plan_inputs, context)
-    stages = CreateStages(options, plan_inputs, context, given, base, binds)
+    stages = CreateStages(options, plan_inputs, context, given, asked.base, asked.binds)
     return TARGETS[name].make(stages)
 
 

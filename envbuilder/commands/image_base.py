@@ -31,19 +31,26 @@ from .site_contents import site_search
 
 
 def named_base(
-    named: str | None, choice: PlanOptions, context: Context, *, bound: bool = False
+    named: str | None,
+    choice: PlanOptions,
+    context: Context,
+    *,
+    site_counts: bool = False,
+    folder: Path | None = None,
 ) -> BaseImage | None:
-    """Return what ``--base`` holds, fetched where it is not here; None where none is named.
+    """Return what a base holds, fetched where it is not here; None where none is *named*.
 
-    ``--site`` then says whose copies of registries are asked, and nothing else, unless modules of
-    the site are *bound*. Raises UsageError for a base that no image can begin with, BuildError for
-    one that cannot be fetched.
+    ``--site`` then says whose copies of registries are asked, and nothing else, unless it counts:
+    its modules are bound, or a document stated the base (*site_counts*). *folder*: what a path is
+    relative to.
+    Raises UsageError for a base that no image can begin with, BuildError for one that cannot be
+    fetched.
     """
     if named is None:
         return None
-    found = parse_base(named, context.cwd)
+    found = parse_base(named, folder or context.cwd)
     fetched = isinstance(found, RegistryImage)
-    if not bound and (choice.partition or (choice.site and not fetched)):
+    if not site_counts and (choice.partition or (choice.site and not fetched)):
         raise UsageError(
             "--base says what the image holds, and --site would too: take one of them",
             "--site names one that states a Debian (debian:), which the image then begins with",

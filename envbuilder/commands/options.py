@@ -144,6 +144,15 @@ class RootOptions:
 
 
 @dataclass(frozen=True)
+class ImageOptions:
+    """What an image begins with, which folders it binds in, and what it is packed as."""
+
+    base: str | None = None
+    binds: tuple[str, ...] = ()
+    format: ImageFormat = "sif"
+
+
+@dataclass(frozen=True)
 class CreateOptions:
     """Of ``create`` and ``image``. ``target``: None takes the one for the architecture."""
 
@@ -164,9 +173,7 @@ class CreateOptions:
     target: str | None = None
     output: Path | None = None
     require_tier: str | None = None
-    base: str | None = None
-    binds: tuple[str, ...] = ()
-    format: ImageFormat = "sif"
+    image: ImageOptions | None = None
 
 
 @dataclass(frozen=True)
@@ -275,6 +282,12 @@ class RenderOptions:
         str | None,
         typer.Option(
             metavar="BASE", help="Of image and def: the system that it begins with, as for image."
+        ),
+    ] = None
+    binds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bind", metavar="DIR[:DIR]", help="Of image and def: a folder of the site's modules."
         ),
     ] = None
     size: JobSize = field(default_factory=JobSize)

@@ -13,7 +13,7 @@ from ..documents.patches import patch_files
 from ..errors import UsageError
 from ..files import write_atomically
 from ..model.base import Document
-from ..model.base_image import BUNDLE_FOLDER, BaseImage
+from ..model.base_image import BUNDLE_FOLDER
 from ..model.entries import check_choice
 from ..model.places import Places
 from ..model.plan import Lock, Plan
@@ -25,13 +25,15 @@ from ..root.environment_lock import published_id
 from ..root.environments import places_of
 from ..schedulers import SCHEDULERS
 from ..target_tools.root.layout import Home
+from .channels import Reading
 from .context import Context
 from .image import write_definition
-from .image_base import base_name, named_base
+from .image_base import base_name
+from .image_inputs import ImageInputs, image_inputs
 from .launch_requests import facts_of, script_start
 from .load import PlanInputs, load
 from .lock import named_lock, new_lock
-from .options import CreateOptions, RenderOptions
+from .options import CreateOptions, ImageOptions, RenderOptions
 from .places import root_path
 from .texts import build_texts, forms, subject_of
 
@@ -83,9 +85,9 @@ def render(options: RenderOptions, context: Context) -> RenderResult:
             f"{named}: only a job has that, not the form {form}",
             f"say which job: {', '.join(f'--as {each}' for each in jobs)}",
         )
-    if options.base and form not in _ON_BASE:
+    if (options.base or options.binds) and form not in _ON_BASE:
         raise UsageError(
-            f"--base is of an image that begins with a folder, not of the form {form}",
+            f"--base and --bind are of an image that begins with a folder, not of the form {form}",
             f"the forms for it: {', '.join(_ON_BASE)}",
         )
     if form not in _FOLDERS:
@@ -102,17 +104,18 @@ def render(options: RenderOptions, context: Context) -> RenderResult:
 
 
 def _one(name: str, options: RenderOptions, context: Context) -> RenderResult:
-    base = named_base(options.base, options.choice, context)
-    plan_inputs, subject = _subject(options, context, base)
+    of_image = _inputs(options, context) if name == DEFINITION else None
+    plan_inputs, subject = _subject(options, context, of_image)
     form = _scheduler(plan_inputs) if name == JOB else name
-    if name == DEFINITION and _begins_with_folder(base, plan_inputs):
+    if of_image and _begins_with_folder(of_image):
         lock = subject.source
         if not isinstance(lock, Lock):
             raise UsageError(
                 "the definition file of an image on a base names the hashes of its lock",
                 f"--locked FILE has them; --as {IMAGE} makes a lock",
             )
-        text = render_bundle_definition(lock, base_name(base, plan_inputs))
+        on = base_name(of_image.base, plan_inputs)
+        text = render_bundle_definition(lock, on, of_image.binds)
     else:
         text = forms()[form].render(subject)
     if options.output is None:
@@ -150,31 +153,34 @@ def _all(options: RenderOptions, folder: Path, context: Context) -> RenderResult
     return RenderResult(form=ALL, written=tuple(sorted(texts)), left_out=left_out)
 
 
-def _begins_with_folder(base: BaseImage | None, plan_inputs: PlanInputs) -> bool:
+def _inputs(options: RenderOptions, context: Context, reading: Reading = "to plan") -> ImageInputs:
+    asked = ImageOptions(options.base, tuple(options.binds or ()))
+    return image_inputs(asked, options.choice, context, reading)
+
+
+def _begins_with_folder(asked: ImageInputs) -> bool:
     """Whether ``envbuild image`` builds it: else an image begins with one of a registry."""
-    return base is not None or plan_inputs.site.debian is not None
+    return asked.base is not None or asked.plan_inputs.site.debian is not None
 
 
 def _image_on_base(
-    base: BaseImage | None,
-    plan_inputs: PlanInputs,
-    options: RenderOptions,
-    folder: Path,
-    context: Context,
+    asked: ImageInputs, options: RenderOptions, folder: Path, context: Context
 ) -> RenderResult:
     """Write what ``envbuild image`` starts Apptainer on: definition, bundle, a link to the base."""
+    plan_inputs, base, binds = asked
     # lazy imports: what no other form needs
     from ..targets import bundle
     from .stages import CreateStages
 
     given = _given(options, plan_inputs, context, with_runtime=True)
     of = CreateOptions(choice=options.choice, output=folder)
-    stages = CreateStages(of, plan_inputs, context, given, base)
+    stages = CreateStages(of, plan_inputs, context, given, base, binds)
+    stages.check_binds()
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".envbuild-", dir=folder) as downloads:
         lock = stages.lock(Path(downloads))
         bundle.write(lock, folder / BUNDLE_FOLDER, stages, Path(downloads))
-    write_definition(lock, base_name(base, plan_inputs), folder)
+    write_definition(lock, base_name(base, plan_inputs), folder, binds)
     if base:
         (folder / BASE).symlink_to(base.folder.resolve())
     else:
@@ -184,10 +190,10 @@ def _image_on_base(
 
 
 def _image(options: RenderOptions, folder: Path, context: Context) -> RenderResult:
-    base = named_base(options.base, options.choice, context)
-    plan_inputs = load(options.choice, context, "to lock", base)
-    if _begins_with_folder(base, plan_inputs):
-        return _image_on_base(base, plan_inputs, options, folder, context)
+    asked = _inputs(options, context, "to lock")
+    if _begins_with_folder(asked):
+        return _image_on_base(asked, options, folder, context)
+    plan_inputs = asked.plan_inputs
     # Before any index is asked: is there an image of this at all?
     given = _given(options, plan_inputs, context, with_runtime=True)
     planned = given.plan if given else plan_inputs.planned
@@ -221,9 +227,9 @@ _FOLDERS = {ALL: _all, IMAGE: _image, FOLDER: _folder}
 
 
 def _subject(
-    options: RenderOptions, context: Context, base: BaseImage | None = None
+    options: RenderOptions, context: Context, of_image: ImageInputs | None = None
 ) -> tuple[PlanInputs, Subject]:
-    plan_inputs = load(options.choice, context, base=base)
+    plan_inputs = of_image.plan_inputs if of_image else load(options.choice, context)
     lock = _given(options, plan_inputs, context, with_runtime=False)
     source = lock or UnlockedPlan(plan_inputs.planned)
     return plan_inputs, _about(source, options, plan_inputs, context)

@@ -41,7 +41,7 @@ from .image_binds import check_binds
 from .launch_requests import LaunchFacts, example, facts_of, script_start
 from .load import PlanInputs
 from .lock import obtain_lock
-from .options import CreateOptions
+from .options import CreateOptions, ImageOptions
 from .places import root_path
 from .prove import prove, script_proofs, smoke_starts
 from .root_lock import downloads_of, explain_rebuild, heal_lock, lock_of_root, tell_new_findings
@@ -182,18 +182,20 @@ class CreateStages:
             raise BuildError("the installer ended well and published nothing", f"its log: {log}")
         return version.number
 
-    def check_image(self, lock: Lock | None = None) -> None:
+    def check_binds(self) -> None:
         if self.binds:
             base = self.base.folder if self.base else None
             check_binds(self.planned.modules, self.binds, base)
+
+    def check_image(self, lock: Lock | None = None) -> None:
+        self.check_binds()
         check_image(self.base, self.plan_inputs, self.context)
         if lock:
             check_places(self._image(lock))
 
     def _image(self, lock: Lock) -> ImageRequest:
-        return ImageRequest(
-            lock, self.base, self.plan_inputs, self.options.format, self.output, self.binds
-        )
+        kind = (self.options.image or ImageOptions()).format
+        return ImageRequest(lock, self.base, self.plan_inputs, kind, self.output, self.binds)
 
     def build_image(self, lock: Lock, bundle: Path) -> ImageResult:
         return build_image(self._image(lock), bundle, self.context)

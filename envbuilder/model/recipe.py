@@ -266,6 +266,19 @@ class ArchVariant(Document):
     system_site_packages: bool | None = None
 
 
+class RecipeImage(Document):
+    """What an image of the recipe begins with, and where its stack is from."""
+
+    base: Line | None = Field(
+        default=None, description="As --base has it; a path is relative to the recipe's file."
+    )
+    stack: Literal["packages", "modules"] = Field(
+        default="packages",
+        description="packages: what the base lacks is from indexes and channels, and in the image; "
+        "modules: the site's, which the image binds in.",
+    )
+
+
 class Recipe(Document):
     """What is wanted. ``stack`` holds constraints; the resolver chooses who provides what."""
 
@@ -329,6 +342,7 @@ class Recipe(Document):
     )
     runtime: Runtime = Runtime()
     smoke: Smoke = Smoke()
+    image: RecipeImage = RecipeImage()
 
     @field_validator("from_source")
     @classmethod

@@ -205,6 +205,17 @@ class SiteCI(Document):
     )
 
 
+class SiteImage(Document):
+    """What the images of a site's stacks begin with, and take from its machines."""
+
+    base: Line | None = Field(
+        default=None, description="As --base has it; a path is relative to the site's file."
+    )
+    binds: tuple[Line, ...] = Field(
+        default=(), description="Of recipes that take the site's modules: as --bind has each."
+    )
+
+
 def _listed(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
@@ -273,6 +284,7 @@ class Site(Document):
     debian: DebianSystem | None = Field(
         default=None, description="A Debian as its machines have it, for create --emulate."
     )
+    image: SiteImage = Field(default=SiteImage(), description="Images of its stacks.")
     ci: SiteCI = Field(default=SiteCI(), description="Runners of the pipelines of envbuild ci.")
     pip_indexes: tuple[CleanUrl, ...] = ()
     find_links: tuple[CleanUrl, ...] = ()

@@ -37,7 +37,8 @@ def render_bundle_definition(lock: Lock, base_name: str, binds: Sequence[Bind] =
     it is built and started.
     """
     plan, identity = lock.plan, lock.id()
-    told = help_lines(lock, base_name, cuda=any(pin.component == "cuda" for pin in plan.pins))
+    cuda = any(pin.component == "cuda" for pin in plan.pins)
+    told = help_lines(lock, base_name, cuda=cuda, binds=binds)
     home = Home(FOLDER, plan.recipe)
     return render(
         "container/bundle.def.j2",

@@ -155,9 +155,14 @@ def binds_of(labels: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(filter(None, labels.get(_BINDS, "").split(",")))
 
 
-def help_lines(lock: Renderable, base: str, *, cuda: bool) -> Iterator[str]:
+def help_lines(
+    lock: Renderable, base: str, *, cuda: bool, binds: Sequence[Bind] = ()
+) -> Iterator[str]:
     """Yield what ``apptainer run-help`` says: what is in the image, and how ranks are started."""
     plan = lock.plan
+    # What loads the modules of a host is the image's runscript.
+    bound = "".join(f"--bind {each.target} " for each in binds)
+    start = f"apptainer {'run' if binds else 'exec'} {bound}{plan.recipe}.sif"
     yield f"{plan.recipe}: {plan.summary}"
     yield f"For {plan.arch}, on {base}. Environment {lock.id()}."
     yield from ("", "Components:")
@@ -166,10 +171,10 @@ def help_lines(lock: Renderable, base: str, *, cuda: bool) -> Iterator[str]:
     for each in plan.waived:
         yield f"Waived: {each.id}: {each.summary} ({each.reason})"
     yield from ("", "Ranks on one machine, started inside the image:")
-    yield f"  apptainer exec {plan.recipe}.sif mpiexec -n 2 python PROGRAM.py"
+    yield f"  {start} mpiexec -n 2 python PROGRAM.py"
     yield "Ranks on several nodes, started by the MPI or scheduler of the host (hybrid model):"
-    yield f"  mpiexec -n 8 apptainer exec {plan.recipe}.sif python PROGRAM.py"
-    yield f"  srun --mpi=pmix -n 8 apptainer exec {plan.recipe}.sif python PROGRAM.py"
+    yield f"  mpiexec -n 8 {start} python PROGRAM.py"
+    yield f"  srun --mpi=pmix -n 8 {start} python PROGRAM.py"
     yield from _hybrid(lock)
     if cuda:
         yield "With GPUs: apptainer exec --nv ...; the driver is the host's."

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
+from envbuilder import data
 from envbuilder.cli import app
 from envbuilder.commands import stages
 from envbuilder.commands.context import Context
@@ -110,3 +113,66 @@ def test_a_site_that_states_a_debian_begins_with_it(lock: Path, tmp_path: Path) 
     found = json.loads((tmp_path / "ppc" / "bundle" / "bundle.json").read_text())
     assert (found["site"], found["arch"]) == ("debian-ppc64le", "ppc64le")
     assert "base is still to be: a folder with the site's Debian" in done.stderr.replace("\n", " ")
+
+
+def written(path: Path, shipped: str, **more: object) -> Path:
+    """Write a shipped recipe or site with more in it."""
+    value = yaml.safe_load((data.RECIPES / f"{shipped}.yaml").read_text(encoding="utf-8"))
+    path.write_text(yaml.safe_dump({**value, **more}, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def test_a_recipe_or_a_site_states_what_an_image_begins_with(
+    base: Path, lock: Path, tmp_path: Path
+) -> None:
+    other = system(tmp_path / "other")
+    recipe = written(tmp_path / "allreduce.yaml", "allreduce", image={"base": base.name})
+    site = tmp_path / "lab.yaml"
+    stated = {"schema": 1, "name": "lab", "summary": "A lab", "arch": ["x86_64"]}
+    site.write_text(yaml.safe_dump({**stated, "image": {"base": other.name}}), encoding="utf-8")
+
+    def begins(number: int, *words: object) -> str:
+        folder = tmp_path / f"made-{number}"
+        done = run("render", *words, "--as", "image", "-o", folder)
+        assert done.exit_code == 0, done.stderr
+        return str((folder / "base").readlink())
+
+    assert begins(1, recipe) == str(base)
+    # The recipe's own comes first, and an option before both.
+    assert begins(2, recipe, "--site", site) == str(base)
+    assert begins(3, "allreduce", "--site", site) == str(other)
+    assert begins(4, recipe, "--base", other) == str(other)
+    made = json.loads((tmp_path / "made-1/bundle/build/lock.json").read_text())
+    assert made["plan"]["pins"] == json.loads(lock.read_text())["plan"]["pins"]
+
+
+def test_a_recipe_takes_the_modules_that_its_site_binds(lock: Path, tmp_path: Path) -> None:
+    init = "/usr/share/lmod/lmod/init/bash"
+    base = system(tmp_path / "power", arch="ppc64el")
+    (base / init[1:]).parent.mkdir(parents=True)
+    (base / init[1:]).touch()
+    (tmp_path / "sw/modules/taurus/environment").mkdir(parents=True)
+    recipe = written(tmp_path / "allreduce.yaml", "allreduce", image={"stack": "modules"})
+    shutil.copy(data.RECIPES / "sites" / "taurus-ml.snapshot.json", tmp_path)
+
+    def rendered(name: str, *words: object, **stated: object) -> Result:
+        site = written(tmp_path / f"{name}.yaml", "sites/taurus-ml", name=name, image=stated)
+        line = ("render", recipe, "--site", site, "--as", "image", "-o", tmp_path / f"of-{name}")
+        return run(*line, *words)
+
+    binds = [f"{tmp_path}/sw:/sw"]
+    done = rendered("both", base=str(base), binds=binds)
+    assert done.exit_code == 0, done.stderr
+    text = (tmp_path / "of-both" / "allreduce.def").read_text()
+    assert "    envbuild.binds /sw\n" in text
+    assert "apptainer run --bind /sw allreduce.sif mpiexec -n 2 python PROGRAM.py" in text
+    named = rendered("option", "--bind", binds[0], base=str(base))
+    assert named.exit_code == 0, named.stderr
+    assert "envbuild.binds /sw\n" in (tmp_path / "of-option" / "allreduce.def").read_text()
+    none = rendered("none", base=str(base))
+    assert none.exit_code == 2
+    assert "takes the modules of none, which does not say where they are" in none.stderr.replace(
+        "\n", " "
+    )
+    dockerfile = run("render", "allreduce", "--as", "dockerfile", "--bind", tmp_path, "-o", "x")
+    assert (dockerfile.exit_code, "--bind" in dockerfile.stderr) == (2, True)
