@@ -112,7 +112,9 @@ def _validated(there: Environment, context: Context, options: ValidateOptions) -
         not_proved=ranks.refused if ranks else None,
         modules=tuple(shown(each.name, 400) for each in environment.modules),
         findings=tuple(sorted(findings, key=_place)),
-        change=_change(recipe, environment, stack, site, context) if recipe and asked else None,
+        change=_change(recipe, environment, stack, site, compared, context)
+        if recipe and asked
+        else None,
         undecided=tuple(row for row in told if row.verdict == "unknown"),
     )
 
@@ -208,12 +210,13 @@ def _change(
     environment: Environment,
     stack: Stack,
     site: ChosenSite | None,
+    compared: ComparisonOptions,
     context: Context,
 ) -> RecipeChange | None:
     # lazy import: the solver, 0.1 s
     from .smallest_change import change_for
 
-    return change_for(wanted, environment, stack, site, context)
+    return change_for(wanted, environment, stack, site, compared, context)
 
 
 def _place(each: Finding) -> tuple[int, str, str]:

@@ -27,6 +27,7 @@ from .stack import Stack
 
 # They take packages from nowhere else.
 _WHOLE: tuple[EnvironmentKind, ...] = ("conda environment", "Python prefix")
+_PIP = ("pip", "build")
 _SOURCE = "https://github.com/horovod/horovod/blob/2626dc87/docs/install.rst"
 
 
@@ -43,10 +44,17 @@ class Comparison:
     components: Mapping[str, Component]
     backend: str | None
 
-    def install(self, words: str) -> str:
-        conda = self.environment.kind == "conda environment"
-        tool = "conda install" if conda else "pip install"
-        return f"{tool} {shlex.quote(words)}"
+    def install(self, component: str, constraint: str) -> str | None:
+        """Return how a component is installed by who brought it, or would; None: by neither."""
+        known, origin = self.components.get(component), self.stack.origins.get(component)
+        there = component in self.stack.versions
+        if known is None or (there and origin not in (*_PIP, *CHANNEL_ORIGINS)):
+            return None
+        wanted = "" if constraint == "*" or "/" in constraint else constraint
+        by_conda = origin in CHANNEL_ORIGINS or (self.environment.conda and not there)
+        if by_conda and known.conda:
+            return f"conda install {shlex.quote(known.conda + wanted)}"
+        return f"pip install {shlex.quote(known.pip + wanted)}" if known.pip else None
 
 
 def compare(what: Comparison) -> Iterator[Finding]:
@@ -83,8 +91,7 @@ def _missing(what: Comparison) -> Iterator[Violation]:
         known = what.components.get(name)
         # Libraries alone may lie where nobody looked: beside a framework, or in a module.
         library = known is None or (known.python_import is None and name != HOROVOD)
-        pip = known.pip if known else None
-        fix = what.install(pip + _as_pip(constraint)) if pip else None
+        fix = what.install(name, constraint)
         yield Violation(
             f"there is no {name} ({constraint})",
             (_stated(what, f"stack.{name}", constraint),),
@@ -98,12 +105,8 @@ def _missing(what: Comparison) -> Iterator[Violation]:
             yield Violation(
                 f"there is no {text}",
                 (_stated(what, "packages", text),),
-                fix=what.install(text),
+                fix=f"pip install {shlex.quote(text)}",
             )
-
-
-def _as_pip(constraint: str) -> str:
-    return "" if constraint == "*" or "/" in constraint else constraint
 
 
 def _admits(what: Comparison, component: str, constraint: str) -> bool:
@@ -119,15 +122,13 @@ def _other_version(what: Comparison) -> Iterator[Violation]:
     for name, constraint in _asked(what):
         version = what.stack.versions.get(name)
         if version is not None and not _admits(what, name, constraint):
-            pip = what.components[name].pip
-            by_pip = what.stack.origins.get(name) in ("pip", "build")
             yield Violation(
                 f"{name} is {version}, recipe {what.recipe.name} asks for {constraint}",
                 (
                     _stated(what, f"stack.{name}", constraint),
                     what.stack.places[name],
                 ),
-                fix=what.install(pip + _as_pip(constraint)) if pip and by_pip else None,
+                fix=what.install(name, constraint),
             )
     for text in what.recipe.packages:
         wanted = Requirement(text)
@@ -136,7 +137,7 @@ def _other_version(what: Comparison) -> Iterator[Violation]:
             yield Violation(
                 f"{found[1]} is there, recipe {what.recipe.name} asks for {text}",
                 (_stated(what, "packages", text),),
-                fix=what.install(text),
+                fix=f"pip install {shlex.quote(text)}",
             )
 
 

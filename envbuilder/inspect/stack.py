@@ -80,14 +80,16 @@ def _packages(
     """Yield component, version, origin and place of what is installed; what counts comes first."""
     conda = {each.name: each for each in environment.conda}
     for name, component in components.items():
+        package = conda.get(component.conda or "")
         for pip in (component.pip, *component.pip_variants):
             found = environment.found.get(normalize(pip)) if pip else None
             if found is not None:
                 folder, each = found
                 place = seen(f"{environment.short(each.path)}/METADATA", "Version", each.version)
                 version = each.version.partition("+")[0]
-                yield name, version, _origin(folder, each, component), place
-        package = conda.get(component.conda or "")
+                of_conda = package is not None and package.version == each.version
+                origin = _CHANNEL if of_conda else _origin(folder, each, component)
+                yield name, version, origin, place
         if package is not None:
             place = seen(environment.short(package.path), "version", package.version)
             yield name, package.version, _CHANNEL, place

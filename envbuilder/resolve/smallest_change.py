@@ -6,44 +6,43 @@ given up, so that the closest stack is the one that leaves most as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
-
+from ..model.channels import CHANNEL_ORIGINS
 from ..model.ranges import ANY_VERSION
 from .engine import LimitError, Limits, closest, conflicts
 from .explain import member
-from .problem import Assumption, Rule, Stack, Want
+from .problem import Assumption, Candidate, Rule, Stack, Want
 from .problem_builder import ProblemInputs, distances, problem_inputs
 from .request import Request, Requirement
 
 _SECONDS = 20.0
 _THERE = "it is there"
 # What is installed; the Python and what the machine has lie outside.
-_PACKAGES = ("pip", "build")
+_PACKAGES = ("pip", "build", *CHANNEL_ORIGINS)
 
 
 class InstalledRequirement(NamedTuple):
-    """What an installed distribution requires of a component.
+    """What an installed distribution or conda package requires of a component.
 
-    ``by``: the distribution, in words; ``owner``: the component that it is; None: it is none.
+    ``by``: which one, in words; ``admits``: whether a version is one that it requires; ``owner``:
+    the component that it is; None: it is none.
     """
 
     by: str
     component: str
-    specifier: SpecifierSet
+    admits: Callable[[str], bool | None]
     owner: str | None = None
 
 
 class Step(NamedTuple):
-    """One component that changes. ``was``, ``to``: versions; None: it is not there."""
+    """One component that changes. ``was``: its version; ``to``: what it becomes; None: nothing."""
 
     component: str
     was: str | None
-    to: str | None
+    to: Candidate | None
 
 
 @dataclass(frozen=True)
@@ -113,15 +112,7 @@ def _kept(inputs: ProblemInputs, there: Mapping[str, str]) -> Iterator[tuple[str
 
 
 def _within(inputs: ProblemInputs, each: InstalledRequirement) -> frozenset[str]:
-    found = set()
-    for candidate in inputs.pool.of(each.component):
-        try:
-            version = Version(candidate.version)
-        except InvalidVersion:
-            continue
-        if each.specifier.contains(version, prereleases=True):
-            found.add(candidate.id)
-    return frozenset(found)
+    return frozenset(c.id for c in inputs.pool.of(each.component) if each.admits(c.version))
 
 
 def _needs(
@@ -167,15 +158,17 @@ def _told(
     steps = []
     for name, want in kept.items():
         if want.ref in changed:
-            to = inputs.candidate(used[name]).version if changed[want.ref] == "widen" else None
+            to = inputs.candidate(used[name]) if changed[want.ref] == "widen" else None
             steps.append(Step(name, there[name], to))
     steps += [
-        Step(name, None, inputs.candidate(candidate).version)
+        Step(name, None, inputs.candidate(candidate))
         for name, candidate in used.items()
         if name not in there and inputs.candidate(candidate).origin in _PACKAGES
     ]
     breaks = tuple(each for ref, each in needs.items() if ref in changed)
-    return SmallestChange(steps=tuple(sorted(steps)), breaks=breaks)
+    return SmallestChange(
+        steps=tuple(sorted(steps, key=lambda each: each.component)), breaks=breaks
+    )
 
 
 def _refused(inputs: ProblemInputs, asked: Sequence[Want]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +147,102 @@ def test_where_packages_are_not_what_is_to_change(kind: str, made: Made, tmp_pat
         assert change(made, tmp_path, stack=stack(numpy="*")) == {}
     else:
         assert change(made, tmp_path, arch=["ppc64le"]) == {}
+
+
+def holding(folder: Path, **packages: tuple[str, ...]) -> str:
+    """Write a folder of knowledge with a channel; return it."""
+    held = {name: [{"version": each} for each in those] for name, those in packages.items()}
+    channel = {"url": "https://conda.example/ours", "recorded": "2026-11-01", "packages": held}
+    channels = {"ours": {**channel, "sources": ["https://conda.example/"]}}
+    value = {"schema": 1, "recorded": "2026-11-01", "source": "https://conda.example/"}
+    (folder / "knowledge").mkdir(parents=True)
+    file = folder / "knowledge" / "versions.yaml"
+    file.write_text(yaml.safe_dump({**value, "releases": {}, "channels": channels}))
+    return str(folder)
+
+
+@pytest.fixture
+def conda(made: Made) -> Made:
+    """Return an environment with a PyTorch and a NumPy of conda, and a PyYAML of pip."""
+    zoo.as_conda(made)
+    for name, version, depends in (
+        ("python", f"{zoo.SERIES}.7", ()),
+        ("numpy", "1.26.4", ()),
+        ("pytorch", "2.2.2", ("numpy >=1.23,<1.27",)),
+        ("mine", "1.0", ("numpy >=1.21,<2.2",)),
+    ):
+        zoo.record(made, name, (), depends, version)
+    made.install("numpy", "1.26.4")
+    made.install("torch", "2.2.2")
+    made.install("idna2", "1")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected", "breaks", "commands"),
+    [
+        ({"numpy": "<1.26"}, [("numpy", "1.26.4", "1.25.2")], [], ["conda install numpy=1.25.2"]),
+        (
+            {"numpy": ">=2.1"},
+            [("numpy", "1.26.4", "2.1.3"), ("pytorch", "2.2.2", "2.3.1")],
+            [],
+            ["conda install numpy=2.1.3 pytorch=2.3.1"],
+        ),
+        (
+            {"numpy": ">=2.2"},
+            [("numpy", "1.26.4", "2.2.0"), ("pytorch", "2.2.2", "2.3.1")],
+            ["mine 1.0, which depends on numpy >=1.21,<2.2"],
+            ["conda install numpy=2.2.0 pytorch=2.3.1"],
+        ),
+        ({"openmpi": "*"}, [("openmpi", None, "5.0.5")], [], ["conda install openmpi=5.0.5"]),
+    ],
+)
+def test_what_conda_brought_is_changed_by_conda(
+    conda: Made,
+    tmp_path: Path,
+    lines: dict[str, str],
+    expected: list[tuple[str, str | None, str | None]],
+    breaks: list[str],
+    commands: list[str],
+) -> None:
+    ours = holding(
+        tmp_path / "ours",
+        python=(f"{zoo.SERIES}.9", "3.99.0"),
+        numpy=("1.24.4", "1.25.2", "1.26.4", "2.1.3", "2.2.0"),
+        pytorch=("2.3.1",),
+        openmpi=("5.0.5",),
+    )
+    file = tmp_path / "asked.yaml"
+    recipe = {**RECIPE, "backend": "conda", "channels": ["ours"], "stack": stack(**lines)}
+    recipe["conda-packages"] = ["mine ==1.0"]
+    file.write_text(yaml.safe_dump(recipe))
+    done = run(str(conda.prefix), "--recipe", str(file), "--recipes", ours, "--json")
+    assert done.exit_code in (0, 4), done.output
+    (name,) = lines
+    fixes = [each["fix"] for each in json.loads(done.stdout)["findings"]]
+    wanted = "" if lines[name] == "*" else lines[name]
+    assert fixes == [f"conda install {shlex.quote(name + wanted)}"]
+    found = json.loads(done.stdout)["change"]
+    assert (steps(found), found["breaks"]) == (expected, breaks)
+    assert found["commands"] == commands
+
+
+def test_the_python_of_conda_stays(conda: Made, tmp_path: Path) -> None:
+    ours = holding(tmp_path / "ours", python=("3.99.0",))
+    file = tmp_path / "asked.yaml"
+    lines = {"backend": "conda", "channels": ["ours"], "stack": {"python": ">=3.99"}}
+    file.write_text(yaml.safe_dump({**RECIPE, **lines}))
+    done = run(str(conda.prefix), "--recipe", str(file), "--recipes", ours, "--json")
+    found = json.loads(done.stdout)["change"]
+    assert (found["commands"], len(found["refused"])) == ([], 1), done.output
+    assert found["refused"][0].startswith("python >=3.99")
+
+
+def test_a_channel_that_cannot_be_read_is_a_warning(conda: Made, tmp_path: Path) -> None:
+    absent = (tmp_path / "absent").as_uri()
+    lines = {"backend": "conda", "channels": [absent], "stack": stack(numpy="<1.26")}
+    file = tmp_path / "asked.yaml"
+    file.write_text(yaml.safe_dump({**RECIPE, **lines}))
+    done = run(str(conda.prefix), "--recipe", str(file))
+    assert (done.exit_code, "recipe.other-version" in done.stdout) == (4, True)
+    assert "the smallest change is not known" in done.stderr

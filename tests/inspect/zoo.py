@@ -158,7 +158,13 @@ def module_using(made: Made, name: str, library: Path, symbol: str) -> Path:
     return compile_c(target, text, str(library), f"-Wl,-rpath,{library.parent}")
 
 
-def record(made: Made, name: str, files: Sequence[Path], depends: Sequence[str] = ()) -> Path:
+def record(
+    made: Made,
+    name: str,
+    files: Sequence[Path],
+    depends: Sequence[str] = (),
+    version: str = "1.0",
+) -> Path:
     """Write what conda writes of a package that it linked into the prefix."""
     paths: list[dict[str, Any]] = [
         {
@@ -169,9 +175,9 @@ def record(made: Made, name: str, files: Sequence[Path], depends: Sequence[str] 
         }
         for path in files
     ]
-    value = {"name": name, "version": "1.0", "build": "0", "depends": list(depends)}
+    value = {"name": name, "version": version, "build": "0", "depends": list(depends)}
     value["paths_data"] = {"paths_version": 1, "paths": paths}
-    return made.write(made.prefix / "conda-meta" / f"{name}-1.0-0.json", json.dumps(value))
+    return made.write(made.prefix / "conda-meta" / f"{name}-{version}-0.json", json.dumps(value))
 
 
 def as_conda(made: Made) -> Made:

@@ -21,9 +21,13 @@ from integration_tools import Envbuild, clean_environ, run
 from module_tools import in_lmod, machine_openmpi
 
 from envbuilder.target_tools.manifest import look
+from tests.layers import CHECKOUT
 
 pytestmark = pytest.mark.long
 
+PAGE = CHECKOUT / "docs" / "validating.md"
+MARK = "<!-- printed by tests/integration/test_broken_makers.py -->\n"
+END = "<!-- end of them -->\n"
 SERIES = f"python3.{sys.version_info.minor}"
 
 
@@ -207,6 +211,17 @@ def test_it_is_found_and_nothing_is_touched(
     ids = {each["id"] for each in json.loads(done.out)["findings"]}
     assert wanted in ids, done.text
     assert look(bench.prefix) == before
+
+
+def test_the_page_names_them() -> None:
+    rows = "".join(f"| `{wanted}` | {way} |\n" for way, (wanted, *_) in sorted(WAYS.items()))
+    page = PAGE.read_text(encoding="utf-8")
+    before, _, rest = page.partition(MARK)
+    table = f"| id | broken in this way |\n| --- | --- |\n{rows}"
+    told = before + MARK + table + END + rest.partition(END)[2]
+    if os.environ.get("ENVBUILD_UPDATE_GOLDENS"):
+        PAGE.write_text(told, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == told
 
 
 def test_a_module_that_is_gone_is_found_in_the_shell_that_loaded_it(

@@ -19,7 +19,7 @@ def _damaged(environment: Environment) -> Iterator[Violation]:
         yield Violation(f"{where}: {why}", (seen(where, "JSON", why),))
 
 
-def _depends(environment: Environment) -> Iterator[tuple[CondaPackage, str, str, str]]:
+def depends(environment: Environment) -> Iterator[tuple[CondaPackage, str, str, str]]:
     """Yield who depends, the text of it, and the name and the version in that."""
     for each in environment.conda:
         for text in each.depends:
@@ -34,7 +34,7 @@ def _depends(environment: Environment) -> Iterator[tuple[CondaPackage, str, str,
 
 def _missing(environment: Environment) -> Iterator[Violation]:
     there = {each.name for each in environment.conda}
-    for each, text, name, _ in _depends(environment):
+    for each, text, name, _ in depends(environment):
         if name not in there:
             yield Violation(
                 f"{each} depends on {name}, which is not installed",
@@ -45,7 +45,7 @@ def _missing(environment: Environment) -> Iterator[Violation]:
 def _other_version(environment: Environment) -> Iterator[Violation]:
     """Look at versions; builds are not compared, and a version that is not understood is left."""
     there = {each.name: each for each in environment.conda}
-    for each, text, name, version in _depends(environment):
+    for each, text, name, version in depends(environment):
         other = there.get(name)
         if other is not None and spec_admits(other.version, version) is False:
             yield Violation(
