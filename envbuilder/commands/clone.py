@@ -7,6 +7,7 @@ put together again from the prefix, into a channel's folder of its own beside th
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,8 +58,9 @@ def clone(options: CloneOptions, context: Context) -> CreateResult | BundleResul
     """Make, prove and publish an environment of the packages of a prefix.
 
     Writes the recipe NAME.yaml into the current folder, and beside it, where channels lack a
-    package, the folder NAME.packages. Raises DocumentError for a prefix that is not as its packages
-    were packed, UsageError for what is no conda environment of this machine.
+    package, the folder NAME.packages; neither is left where it fails. Raises DocumentError for a
+    prefix that is not as its packages were packed, UsageError for what is no conda environment of
+    this machine.
     """
     recipe = _new_recipe(options.name, context)
     prefix = prefix_of(options.source, options.root, context).resolve()
@@ -69,15 +71,26 @@ def clone(options: CloneOptions, context: Context) -> CreateResult | BundleResul
     asked = pinned(found.packages)
     asked = replace(asked, pip=tuple(f"{each.name}=={each.version}" for each in pip))
     inputs = _drafted(asked, options, context)
-    packages = _available(prefix, found, inputs, options.name, context)
-    asked = replace(pinned(packages), pip=asked.pip)
-    text, lost = _recipe(asked, options.name, prefix, context)
-    for each in lost:
-        context.reporter.warn(each)
-    write_new(recipe, text)
-    context.reporter.say(f"wrote {recipe.name}")
+    with contextlib.ExitStack() as failed:
+        packages = _available(prefix, found, inputs, options.name, context, failed)
+        asked = replace(pinned(packages), pip=asked.pip)
+        text, lost = _recipe(asked, options.name, prefix, context)
+        for each in lost:
+            context.reporter.warn(each)
+        write_new(recipe, text)
+        failed.callback(recipe.unlink, missing_ok=True)
+        context.reporter.say(f"wrote {recipe.name}")
+        made = _created(recipe, packages, options, context, str(prefix))
+        failed.pop_all()
+    return made
+
+
+def _created(
+    recipe: Path, packages: PackageList, options: CloneOptions, context: Context, origin: str
+) -> CreateResult | BundleResult | ImageResult:
+    """Create the environment of a recipe and just these packages. *origin*: what they are from."""
     choice = PlanOptions(str(recipe), options.site, None, options.partition, None, options.allow)
-    lock = lock_packages(packages, load(choice, context, "to lock"), context, str(prefix))
+    lock = lock_packages(packages, load(choice, context, "to lock"), context, origin)
     with tempfile.TemporaryDirectory(prefix="envbuild-clone-") as folder:
         file = Path(folder, "lock.json")
         file.write_text(lock.text(), encoding="utf-8")
@@ -189,11 +202,16 @@ def _recipe(
 
 
 def _available(
-    prefix: Path, found: PrefixPackages, inputs: PlanInputs, name: str, context: Context
+    prefix: Path,
+    found: PrefixPackages,
+    inputs: PlanInputs,
+    name: str,
+    context: Context,
+    failed: contextlib.ExitStack,
 ) -> PackageList:
-    """Return the packages, each from a place that has it.
+    """Return the packages, each from a place that has it. *failed*: what is made is removed by it.
 
-    Raises BuildError for one that no channel and no cache has and that cannot be put together.
+    Raises DocumentError for one that no channel and no cache has and that cannot be put together.
     """
     channels = {
         each: inputs.knowledge.value.channels[each] for each in inputs.recipe.value.channels
@@ -208,6 +226,7 @@ def _available(
     archives: dict[str, Archive] = {}
     wrong = []
     own.mkdir()
+    failed.callback(remove_tree, own)
     for each in lacking:
         record = {**found.records[each.name], "subdir": each.subdir}
         file = kept(prefix, record)
@@ -219,7 +238,6 @@ def _available(
             how = "taken from conda's cache" if file else "put together from the prefix"
             context.reporter.say(f"no channel serves {each.filename}: {how}")
     if wrong:
-        remove_tree(own)
         raise DocumentError(tuple(wrong))
     write_repodata(own, [*archives.values()])
     conda = tuple(

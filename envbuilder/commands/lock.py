@@ -36,7 +36,7 @@ from ..render.build import render_shell
 from ..render.subject import UnlockedPlan
 from ..root.environment_lock import published_id
 from ..target_tools.root.layout import Home
-from .channels import solved
+from .channels import solved, virtual_packages
 from .context import Context
 from .entries import entries
 from .load import PlanInputs, load, plan, plan_of
@@ -162,11 +162,13 @@ def fingerprint(
 
     *scratch* as for ``obtain_lock``.
     """
-    if not _is_here(planned):
+    # A Python of conda packages is not there before it is locked, and is not asked.
+    if not _is_here(planned, python=not planned.channels):
         return None
     with files.scratch(scratch):
         environment = lock_environment(planned, scratch, plan_inputs, context)
-        return request_fingerprint(planned, environment.glibc, environment.inside)
+        virtual = virtual_packages(plan_inputs) if planned.channels else ()
+        return request_fingerprint(planned, environment.glibc, environment.inside, virtual)
 
 
 def _planned_again(
@@ -226,13 +228,12 @@ def lock_environment(
     )
 
 
-def _is_here(planned: Plan) -> bool:
-    """Whether the plan's interpreter and modules can be asked on this machine."""
+def _is_here(planned: Plan, *, python: bool = True) -> bool:
+    """Whether the plan's modules can be asked on this machine, and its interpreter (*python*)."""
     init = planned.modules.init
     return (
         platform.machine() == planned.arch
-        and planned.python is not None
-        and Path(planned.python).exists()
+        and (not python or (planned.python is not None and Path(planned.python).exists()))
         and (init is None or Path(init).exists())
     )
 

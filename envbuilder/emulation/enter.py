@@ -66,7 +66,8 @@ class Entry:
     """What a script is run with.
 
     ``given``: the folder that it lies in. ``root``: of the environments, there under its own path.
-    ``environ``: the user's. ``log``: gets what is printed, which ``listener`` hears.
+    ``environ``: the user's. ``log``: gets what is printed, which ``listener`` hears. ``variables``:
+    the names of more of the user's variables that the script gets.
     """
 
     given: Path
@@ -75,6 +76,7 @@ class Entry:
     environ: Mapping[str, str]
     log: Path
     listener: Listener
+    variables: tuple[str, ...] = ()
 
 
 def install(entry: Entry) -> None:
@@ -100,9 +102,10 @@ def _run(script: str, entry: Entry, *more: str) -> None:
     with tempfile.TemporaryDirectory(prefix="envbuild-emulation-") as layer:
         places = [str(each) for each in (entry.system, layer, entry.given, entry.root)]
         own = [*unshare(), "bash", "-c", _ENTER, "enter", sys.executable, _LOOPBACK]
-        limit = [f"{name}={environ[name]}" for name in _HANDED_ON if name in environ]
+        names = [name for name in (*_HANDED_ON, *entry.variables) if name in environ]
+        said = [f"{name}={environ[name]}" for name in names]
         start = ["bash", f"/given/{script}", str(entry.root), *more]
-        words = [*own, *places, *_VARIABLES, *limit, *start]
+        words = [*own, *places, *_VARIABLES, *said, *start]
         on_line = entry.listener.step_says
         code = process.follow(words, env=environ, log=log, cwd=entry.root, on_line=on_line)
     if code == 0:

@@ -1,4 +1,4 @@
-"""What pip's answer depends on, as far as that can be known without asking."""
+"""What the answers of pip and conda channels depend on, as far as that is known without asking."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ..model.base import canonical_json, sha256_text
+from ..model.channels import NOARCH, SUBDIRS, VirtualPackage
 from ..model.plan import Plan
 from .index import local_path
 from .settings import read_settings
@@ -23,11 +24,14 @@ _FURTHER = (".constraint=", ".build-constraint=", ".requirement=")
 _MOST_FILES = 10_000
 
 
-def request_fingerprint(plan: Plan, glibc: str, inside: Run) -> str | None:
-    """Return 64 hex digits for a request: the same request has the same answer, until an index on
-    the network has something new.
+def request_fingerprint(
+    plan: Plan, glibc: str, inside: Run, virtual: Sequence[VirtualPackage] = ()
+) -> str | None:
+    """Return 64 hex digits for a request: the same request has the same answer, until an index or
+    channel on the network has something new.
 
-    *inside* starts a command as for ``make_lock``. None where what the answer depends on is not
+    *inside* starts a command as for ``make_lock``. *virtual*: what the target has, for packages of
+    conda. None where what the answer depends on is not
     known: packages of the site, which a virtualenv lets in, files that pip's configuration names
     and that name others, folders that cannot be read or are too large to be looked at.
     """
@@ -44,6 +48,7 @@ def request_fingerprint(plan: Plan, glibc: str, inside: Run) -> str | None:
             "glibc": glibc,
             "pip": [version("pip"), *sorted(config)],
             "places": _place_states(plan, listing.stdout),
+            **({"virtual": [*virtual]} if plan.channels else {}),
         }
         return sha256_text(canonical_json(request))
     except (OSError, ValueError, RuntimeError, PackageNotFoundError):
@@ -53,7 +58,8 @@ def request_fingerprint(plan: Plan, glibc: str, inside: Run) -> str | None:
 def _place_states(plan: Plan, config: str) -> Sequence[tuple[str, int, int]]:
     """Return what there is in all places that are on this machine."""
     settings = read_settings(config, plan)
-    places = (local_path(each) for each in (*settings.find_links, *settings.indexes))
+    channels = (f"{each.url}/{subdir}" for each in plan.channels for subdir in _subdirs(plan))
+    places = map(local_path, (*settings.find_links, *settings.indexes, *channels))
     states = []
     for place in (path for path in places if path is not None):
         for each in _states_in(place):
@@ -63,10 +69,15 @@ def _place_states(plan: Plan, config: str) -> Sequence[tuple[str, int, int]]:
     return sorted(states)
 
 
+def _subdirs(plan: Plan) -> tuple[str, str]:
+    return SUBDIRS[plan.arch], NOARCH
+
+
 def _states_in(place: Path) -> Iterator[tuple[str, int, int]]:
     """Yield path, size in bytes and time in nanoseconds of what pip reads or lists there.
 
-    That is a page of links, a folder of wheels, or an index: a folder with a page for each project.
+    That is a page of links, a folder of wheels, an index (a folder with a page for each project) or
+    a folder of conda packages.
     """
     if not place.is_dir():
         yield _file_state(place)

@@ -17,7 +17,7 @@ from envbuilder.commands import clone as clone_command
 from envbuilder.commands.clone import clone
 from envbuilder.commands.lock import LOCKS
 from envbuilder.commands.options import CloneOptions, CreateOptions
-from envbuilder.errors import DocumentError, UsageError
+from envbuilder.errors import BuildError, DocumentError, UsageError
 from envbuilder.model.plan import Lock
 from tests.conda_channel import PLACEHOLDER, SERIES, File, Package
 
@@ -130,6 +130,23 @@ def test_what_the_channel_lacks_is_put_together_again(
     assert sha256(file.read_bytes()).hexdigest() == tool.sha256
     recipe = (tmp_path / "ours.yaml").read_text(encoding="utf-8")
     assert f"channels:\n- {own.as_uri()}\n- {channel.as_uri()}\n" in recipe
+
+
+def test_a_clone_that_fails_leaves_nothing(
+    linked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def create(_options: object, _context: object) -> Any:
+        assert {"ours.yaml", "ours.packages"} <= {each.name for each in tmp_path.iterdir()}
+        raise BuildError("a full disk")
+
+    monkeypatch.setattr(clone_command, "create", create)
+    (linked / "channel").rename(linked / "gone")
+    try:
+        with pytest.raises(BuildError, match="a full disk"):
+            cloned(tmp_path, linked / "env")
+    finally:
+        (linked / "gone").rename(linked / "channel")
+    assert [path.name for path in tmp_path.iterdir()] == ["cache"]
 
 
 @pytest.mark.long

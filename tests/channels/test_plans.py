@@ -19,9 +19,12 @@ from envbuilder.commands.context import Context
 from envbuilder.commands.load import PlanInputs, load
 from envbuilder.commands.lock import obtain_lock
 from envbuilder.commands.options import PlanOptions
+from envbuilder.commands.root_lock import lock_of_root
 from envbuilder.errors import NoSolutionError
+from envbuilder.locking import lock_cache
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.report import Report
+from envbuilder.target_tools.root.layout import Home
 from tests.conda_channel import Package, write_channel
 from tests.serving import serving_by
 
@@ -124,3 +127,31 @@ def test_what_no_release_of_fits_ends_it_with_what_the_engine_said(
     (problem,) = caught.value.problems
     assert problem.message.startswith("the conda channels tests have no numpy that fits python ")
     assert any("libnowhere" in hint for hint in problem.hints)
+
+
+def test_packages_that_were_solved_within_the_hour_serve_another_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock_command, "make_lock", without_pip)
+    # Nor what pip would have brought.
+    monkeypatch.setattr(lock_cache, "contradictions", lambda _: ())
+    monkeypatch.setenv("ENVBUILD_LOCK_CACHE", str(tmp_path / "locks"))
+    folder = write_channel(
+        tmp_path / "channel", [python("3.11.7"), package("numpy", "1.2", PY), *REST]
+    )
+
+    def locked(root: str) -> tuple[Lock, bool]:
+        """Return the lock of a new root, and whether it was solved for that."""
+        plan_inputs, context, said = inputs(tmp_path, folder.as_uri(), "to lock")
+        home = Home(tmp_path / root, "small")
+        home.root.mkdir()
+        made = lock_of_root(plan_inputs, plan_inputs.planned, home, context, relock=False)
+        return made, "resolve packages" in said.getvalue()
+
+    first, solved = locked("one")
+    assert solved
+    assert locked("two") == (first, False)
+    write_channel(folder, [package("numpy", "1.3", PY)])
+    later, solved = locked("three")
+    assert solved
+    assert {each.version for each in later.conda_packages if each.name == "numpy"} == {"1.3"}

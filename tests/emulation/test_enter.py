@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,12 @@ def test_it_has_an_environment_of_its_own_and_the_users_time_limit(tmp_path: Pat
     assert "of the user" not in log
     # No network.
     assert " --net " in log
+
+
+def test_by_a_variable_a_user_accepts_a_licence_there_too(tmp_path: Path) -> None:
+    entered = replace(entry(tmp_path, 0, ACCEPT="yes", OTHER="1"), variables=("ACCEPT", "UNSET"))
+    install(entered)
+    assert f" ACCEPT=yes bash /given/install.sh {tmp_path / 'root'}\n" in entered.log.read_text()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 from locking_tools import plan
 
 from envbuilder.locking.fingerprint import request_fingerprint
-from envbuilder.model.plan import Plan
+from envbuilder.model.channels import VirtualPackage
+from envbuilder.model.plan import Plan, PlanChannel
 from envbuilder.process import Finished
 
 # What every step's environment sets.
@@ -19,14 +20,20 @@ MARK = ":env:.user='0'\n"
 INDEX = MARK + "global.index-url='https://mirror.example/simple'\n"
 
 
-def ask(config: str, asked: Plan | None = None, glibc: str = "2.36", code: int = 0) -> str | None:
+def ask(
+    config: str,
+    asked: Plan | None = None,
+    glibc: str = "2.36",
+    code: int = 0,
+    virtual: Sequence[VirtualPackage] = (),
+) -> str | None:
     """Return the question where ``pip config list`` prints this."""
 
     def inside(command: Sequence[str]) -> Finished:
         assert list(command) == [sys.executable, "-m", "pip", "config", "list"]
         return Finished(tuple(command), code, config, "")
 
-    return request_fingerprint(asked or plan(), glibc, inside)
+    return request_fingerprint(asked or plan(), glibc, inside, virtual)
 
 
 def test_it_is_a_hash_that_does_not_depend_on_the_order_of_lines() -> None:
@@ -157,3 +164,25 @@ def test_a_folder_too_large_to_be_looked_at_is_none(
     assert ask(_link(tmp_path))
     (tmp_path / "a-3-py3-none-any.whl").touch()
     assert ask(_link(tmp_path)) is None
+
+
+def test_a_channel_of_conda_counts_as_it_is_and_as_the_target_is(tmp_path: Path) -> None:
+    subdir = tmp_path / "linux-64"
+    subdir.mkdir()
+    channel = PlanChannel(name="own", url=tmp_path.as_uri())
+    of_conda = plan(backend="conda", python=None, channels=(channel,))
+    keyed = of_conda.model_copy(
+        update={"channels": (channel.model_copy(update={"keys": ("1" * 64,)}),)}
+    )
+    glibc = (("__glibc", "2.36", "0"),)
+    asked = [
+        ask(INDEX, of_conda),
+        ask(INDEX, keyed),
+        ask(INDEX, of_conda, virtual=glibc),
+        ask(INDEX, of_conda, virtual=(*glibc, ("__cuda", "12.2", "0"))),
+    ]
+    (subdir / "repodata.json").write_text("{}")
+    asked.append(ask(INDEX, of_conda))
+    assert None not in asked
+    assert len({*asked}) == 5
+    assert ask(INDEX, of_conda) == asked[-1]
