@@ -6,7 +6,9 @@ Nothing is raised here: errors are told together with the other ranks, see ``_co
 import operator
 from typing import Any, List, Optional, Sequence, Tuple
 
-from distributed_dl_training import _session
+from distributed_dl_training import _reduce, _session
+from distributed_dl_training._adapter import Local
+from distributed_dl_training._core import Op
 from distributed_dl_training._session import ProcessSet
 
 
@@ -54,3 +56,20 @@ def splits(
             f"splits {counts} must be {size} numbers of at least 0 that add up to {rows} rows"
         )
     return counts, None
+
+
+def reduction(local: Local, op: Any, scales: Tuple[float, float]) -> Optional[Exception]:
+    """Return what forbids to reduce a tensor so, or None."""
+    if not isinstance(op, Op):
+        return TypeError(getattr(op, "reason", "op must be Sum, Average, Min, Max or Product"))
+    scaled = scales != (1.0, 1.0)
+    return _reduce.refusal(local.flat.dtype, op, scaled, _session.horovod_rules())
+
+
+def group(local: Sequence[Local]) -> Optional[Exception]:
+    """Return what is wrong with the tensors of a group, or None."""
+    kinds = sorted({each.dtype for each in local})
+    error = next((each.error for each in local if each.error is not None), None)
+    if error is None and len(kinds) > 1:
+        error = TypeError(f"the tensors of a group must have one dtype, not {', '.join(kinds)}")
+    return error

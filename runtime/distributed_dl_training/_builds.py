@@ -4,7 +4,7 @@ import importlib
 import importlib.util
 from typing import Any
 
-from distributed_dl_training import _session
+from distributed_dl_training import _facts
 
 
 def mpi_built() -> bool:
@@ -14,7 +14,7 @@ def mpi_built() -> bool:
 
 def mpi_enabled() -> bool:
     """Tell whether MPI carries the data.  Raises NotInitializedError."""
-    return _session.engine_name() == "mpi"
+    return _facts.engine_name() == "mpi"
 
 
 def gloo_built() -> bool:
@@ -24,7 +24,7 @@ def gloo_built() -> bool:
 
 def gloo_enabled() -> bool:
     """Tell whether Gloo carries the data.  Raises NotInitializedError."""
-    return _session.engine_name() in ("gloo", "nccl")
+    return _facts.engine_name() in ("gloo", "nccl")
 
 
 def nccl_built() -> int:
@@ -63,7 +63,7 @@ def is_homogeneous() -> bool:
 
     As far as this rank can see: its node's ranks times the nodes make all ranks.
     """
-    return _session.local_size() * _session.cross_size() == _session.size()
+    return _facts.local_size() * _facts.cross_size() == _facts.size()
 
 
 def _torch(name: str) -> Any:

@@ -140,8 +140,8 @@ def _asked(
     first = local[0]
     scales, refusal = _arguments.factors(factors)
     if len(local) > 1:
-        refusal = _first(local) or refusal or _same_dtype(local)
-    refusal = first.error or refusal or _refused(first, op, scales)
+        refusal = _arguments.group(local) or refusal
+    refusal = first.error or refusal or _arguments.reduction(first, op, scales)
     request = Request(
         "allreduce",
         name if name is None else str(name),
@@ -261,7 +261,7 @@ def reducescatter(
     """Reduce, and give each rank its share of the first dimension."""
     local = adapter.read(tensor)
     scales, refusal = _arguments.factors(factors)
-    refusal = local.error or refusal or _refused(local, op, scales)
+    refusal = local.error or refusal or _arguments.reduction(local, op, scales)
     if refusal is None and not local.shape:
         refusal = ValueError("reducescatter needs an array of at least one dimension")
     if refusal is None and op not in (Op.SUM, Op.AVERAGE):
@@ -366,24 +366,6 @@ def _put_back(
     if own is not flat:
         adapter.put(tensor, adapter.make(flat, shape, tensor))
     return tensor
-
-
-def _first(local: Sequence[Local]) -> Optional[Exception]:
-    return next((each.error for each in local if each.error is not None), None)
-
-
-def _same_dtype(local: Sequence[Local]) -> Optional[Exception]:
-    kinds = sorted({each.dtype for each in local})
-    if len(kinds) > 1:
-        return TypeError(f"the tensors of a group must have one dtype, not {', '.join(kinds)}")
-    return None
-
-
-def _refused(local: Local, op: Any, scales: Tuple[float, float]) -> Optional[Exception]:
-    if not isinstance(op, Op):
-        return TypeError(getattr(op, "reason", "op must be Sum, Average, Min, Max or Product"))
-    scaled = scales != (1.0, 1.0)
-    return _reduce.refusal(local.flat.dtype, op, scaled, _session.horovod_rules())
 
 
 def _by_rules(op: Op, postscale: float, controller: Controller) -> Tuple[Op, float]:

@@ -9,7 +9,7 @@ of a reduction by Min, Max or Product is reduced likewise.
 import warnings
 from typing import Any, Optional, Sequence, Union
 
-from distributed_dl_training import _builds, _session
+from distributed_dl_training import _builds, _facts, _session
 from distributed_dl_training._core import CollectiveError, Op
 from distributed_dl_training._missing import REASONS
 
@@ -60,7 +60,7 @@ class ProcessSet(_session.ProcessSet):
 
     def included(self) -> bool:
         """Tell whether this process is one of the ranks, also before the set is added."""
-        return _session.rank() in self.ranks
+        return _facts.rank() in self.ranks
 
 
 def add_process_set(process_set: Union[_session.ProcessSet, Sequence[int]]) -> Any:
@@ -99,14 +99,14 @@ class HorovodBasics:
     is_initialized = staticmethod(_session.is_initialized)
     start_timeline = staticmethod(_session.start_timeline)
     stop_timeline = staticmethod(_session.stop_timeline)
-    size = staticmethod(_session.size)
-    local_size = staticmethod(_session.local_size)
-    cross_size = staticmethod(_session.cross_size)
-    rank = staticmethod(_session.rank)
-    local_rank = staticmethod(_session.local_rank)
-    cross_rank = staticmethod(_session.cross_rank)
+    size = staticmethod(_facts.size)
+    local_size = staticmethod(_facts.local_size)
+    cross_size = staticmethod(_facts.cross_size)
+    rank = staticmethod(_facts.rank)
+    local_rank = staticmethod(_facts.local_rank)
+    cross_rank = staticmethod(_facts.cross_rank)
     is_homogeneous = staticmethod(_builds.is_homogeneous)
-    mpi_threads_supported = staticmethod(_session.mpi_threads_supported)
+    mpi_threads_supported = staticmethod(_facts.mpi_threads_supported)
     mpi_enabled = staticmethod(_builds.mpi_enabled)
     mpi_built = staticmethod(_builds.mpi_built)
     gloo_enabled = staticmethod(_builds.gloo_enabled)

@@ -5,7 +5,7 @@ from typing import Any, List, Optional
 
 import numpy
 
-from distributed_dl_training import _collectives, _session
+from distributed_dl_training import _collectives, _facts
 from distributed_dl_training._collectives import Adapter
 from distributed_dl_training._core import Array
 from distributed_dl_training._session import ProcessSet
@@ -23,7 +23,7 @@ def broadcast(
     def everywhere(data: Any, named: Optional[str]) -> Any:
         return _collectives.broadcast(adapter, data, root_rank, named, process_set).synchronize()
 
-    root = _session.rank() == root_rank
+    root = _facts.rank() == root_rank
     data = _pickled(obj) if root else None
     length = _length(data) if root else numpy.zeros(1, dtype=numpy.int64)
     count = int(everywhere(length, _lengths(name))[0])

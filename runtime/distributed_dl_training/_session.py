@@ -39,7 +39,7 @@ class ProcessSet:
 
     def rank(self) -> int:
         """Return this process's rank in the set.  Raises NotInitializedError, ValueError."""
-        session = _facts()
+        session = facts()
         if self.process_set_id not in session.sets:
             raise ValueError(f"{self} is not there: add_process_set() makes it usable")
         engine = _engine_of(self)
@@ -238,55 +238,6 @@ def horovod_rules() -> bool:
     return _session is not None and bool(_session.world.settings.horovod_rules)
 
 
-def size() -> int:
-    """Return the number of ranks.  Raises NotInitializedError."""
-    return _facts().world.engine.size
-
-
-def rank() -> int:
-    """Return this process's rank, from 0 to size() - 1.  Raises NotInitializedError."""
-    return _facts().world.engine.rank
-
-
-def local_size() -> int:
-    """Return the number of ranks that share this node's memory.  Raises NotInitializedError."""
-    return _facts().world.engine.local_size
-
-
-def local_rank() -> int:
-    """Return this rank's place on its node, from 0 to local_size() - 1.
-
-    Raises NotInitializedError.
-    """
-    return _facts().world.engine.local_rank
-
-
-def cross_size() -> int:
-    """Return the number of nodes.  Raises NotInitializedError."""
-    return _facts().world.engine.cross_size
-
-
-def cross_rank() -> int:
-    """Return this node's place among the nodes, from 0.  Raises NotInitializedError."""
-    return _facts().world.engine.cross_rank
-
-
-def engine_name() -> str:
-    """Return what carries the data: mpi, gloo, nccl or single.  Raises NotInitializedError."""
-    return _facts().world.engine.name
-
-
-def mpi_threads_supported() -> bool:
-    """Tell whether MPI runs with MPI_THREAD_MULTIPLE, so that other threads may use it too.
-
-    Raises NotInitializedError, and ValueError if MPI is not in use, as Horovod does.
-    """
-    engine = _facts().world.engine
-    if engine.name not in ("mpi", "single"):
-        raise ValueError(f"MPI is not in use: the engine is {engine.name}")
-    return engine.threads is Threads.MULTIPLE
-
-
 def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
     """Make a set of ranks usable; collective over all ranks, with the same ranks in the same order.
 
@@ -382,13 +333,13 @@ def _wanted(process_sets: Any) -> List[ProcessSet]:
 
 
 def _engine_of(process_set: ProcessSet) -> Optional[Engine]:
-    found = _facts().sets.get(
+    found = facts().sets.get(
         -1 if process_set.process_set_id is None else process_set.process_set_id
     )
     return None if found is None else found.engine
 
 
-def _facts() -> _Session:
+def facts() -> _Session:
     """Return the session to read from; also in a forked child, say a worker that loads data."""
     session = _session
     if session is None:
@@ -398,7 +349,7 @@ def _facts() -> _Session:
 
 def _current() -> _Session:
     """Return the session to talk by.  Raises NotInitializedError."""
-    session = _facts()
+    session = facts()
     if session.pid != os.getpid():
         raise NotInitializedError("this is a forked child: it has no ranks to talk to")
     return session

@@ -2,7 +2,7 @@
 
 from typing import Any, Iterable, List, Mapping, NamedTuple, Tuple, Union
 
-from distributed_dl_training import _collectives, _objects, _session
+from distributed_dl_training import _collectives, _facts, _objects
 from distributed_dl_training._arrays import ARRAYS
 from distributed_dl_training._core import Protocol
 from distributed_dl_training._session import ProcessSet
@@ -61,7 +61,7 @@ def broadcast_state(
 
     Raises as ``broadcast``, and what pickle raises.
     """
-    mine = _session.rank() == root_rank
+    mine = _facts.rank() == root_rank
     tensors: List[Any] = []
     skeleton = _without_tensors(framework, state, tensors) if mine else None
     skeleton = _objects.broadcast(ARRAYS, skeleton, root_rank, None, process_set)

@@ -50,23 +50,25 @@ from distributed_dl_training._core import (
     PeerLostError,
     StallError,
 )
-from distributed_dl_training._handle import Handle
-from distributed_dl_training._session import (
-    ProcessSet,
-    add_process_set,
+from distributed_dl_training._facts import (
     cross_rank,
     cross_size,
     engine_name,
-    global_process_set,
-    init,
-    is_initialized,
     local_rank,
     local_size,
     mpi_threads_supported,
     rank,
+    size,
+)
+from distributed_dl_training._handle import Handle
+from distributed_dl_training._session import (
+    ProcessSet,
+    add_process_set,
+    global_process_set,
+    init,
+    is_initialized,
     remove_process_set,
     shutdown,
-    size,
     start_timeline,
     stop_timeline,
 )

@@ -1,8 +1,9 @@
 """Starts ranks on one node, passes on what they print, and sees to it that none outlives the job.
 
 The launcher runs this file by its path, so that a remote node needs nothing but this Python: it
-imports the standard library alone.  It talks over a pipe (its stdin and stdout, which ssh or srun
-carry) or, when an MPI launcher has started it as one rank, over a socket (``--connect``).
+imports the standard library alone, and is one file however long it gets.  It talks over a pipe (its
+stdin and stdout, which ssh or srun carry) or, when an MPI launcher has started it as one rank, over
+a socket (``--connect``).
 
 From the launcher come lines: first the task as JSON, then ``end`` (SIGTERM, and SIGKILL after
 the grace) or ``kill``.  The end of that stream means that the launcher is gone, and is an ``end``.

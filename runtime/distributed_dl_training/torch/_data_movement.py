@@ -6,8 +6,9 @@ import torch
 
 from distributed_dl_training import _collectives
 from distributed_dl_training._core import Op
+from distributed_dl_training._facts import rank
 from distributed_dl_training._handle import Handle
-from distributed_dl_training._session import ProcessSet, global_process_set, rank
+from distributed_dl_training._session import ProcessSet, global_process_set
 from distributed_dl_training.torch._compression import Compression
 from distributed_dl_training.torch._grad import differentiable, of_gradient
 from distributed_dl_training.torch._reductions import (

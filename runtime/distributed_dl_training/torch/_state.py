@@ -5,7 +5,8 @@ from typing import Any, Iterable, Mapping, NamedTuple, Tuple, Union
 import torch
 
 from distributed_dl_training import _state
-from distributed_dl_training._session import ProcessSet, global_process_set, rank
+from distributed_dl_training._facts import rank
+from distributed_dl_training._session import ProcessSet, global_process_set
 from distributed_dl_training.torch._tensors import Tensors
 
 

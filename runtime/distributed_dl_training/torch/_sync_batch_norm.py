@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from distributed_dl_training import _session
+from distributed_dl_training import _facts
 from distributed_dl_training._core import Op
 from distributed_dl_training.torch._reductions import allreduce
 
@@ -24,7 +24,7 @@ class SyncBatchNorm(_BatchNorm):
     def forward(self, input: Any) -> Any:
         """Return the input, normalized.  Raises ValueError for fewer than 2 dimensions."""
         own = self.training or not self.track_running_stats
-        if not own or _session.size() == 1:
+        if not own or _facts.size() == 1:
             return super().forward(input)
         self._check_input_dim(input)
         kept = [at for at in range(input.dim()) if at != 1]
