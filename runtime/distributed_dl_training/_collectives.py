@@ -57,11 +57,16 @@ def allreduce(
     waits: whether the caller waits for it at once.
     """
     controller = _session.controller(process_set)
-    local = [place.tensor] if place else [adapter.read(tensor) for tensor in tensors] or [_EMPTY]
-    first = local[0]
-    key = (name, first.dtype, first.shape, op, factors, place and (place.name, place.start))
+    if place is not None:
+        local = [place.tensor]
+    elif grouped:
+        local = [adapter.read(tensor) for tensor in tensors] or [_EMPTY]
+    else:
+        local = [adapter.read(tensors[0])]
+    flat, shape, dtype, error = local[0]
+    key = (name, dtype, shape, op, factors, place and (place.name, place.start))
     found = None
-    if not grouped and first.error is None and (name is None or type(name) is str):
+    if not grouped and error is None and (name is None or type(name) is str):
         found = _found(controller, key)
     if found is None:
         found, refusal = _asked(controller, local, name, op, factors, grouped, place)
@@ -70,20 +75,22 @@ def allreduce(
         if not grouped:
             _remember(controller, key, found)
     request, kind, prescale, postscale = found
-    sources = [each.flat for each in local]
+    sources = [each.flat for each in local] if grouped else [flat]
     target: Optional[Array] = None
     if in_place and not grouped:
-        target = sources[0] if place else adapter.write(tensors[0])
-        if target is not None and target.dtype == first.flat.dtype:
+        target = flat if place else adapter.write(tensors[0])
+        if target is not None and target.dtype == flat.dtype:
             sources = [target]
         else:
             target = None
     if target is None:
-        count = first.flat.size if len(local) == 1 else sum([each.flat.size for each in local])
-        target = _memory.empty(count, first.flat.dtype, first.flat)
-    _memory.order(target)
-    arena, start = (place.flat, place.start) if place else (None, 0)
-    work = Allreduce(sources, target, kind, prescale, postscale, arena, start)
+        count = sum([each.size for each in sources]) if grouped else flat.size
+        target = _memory.empty(count, flat.dtype, flat)
+    if not isinstance(target, numpy.ndarray):
+        _memory.order(target)
+    work = Allreduce(sources, target, kind, prescale, postscale)
+    if place is not None:
+        work.arena, work.start = place.flat, place.start
     # Not a function in here: what holds its variables takes a sixth of the time of a small tensor.
     finish: Optional[Result] = None
     if not grouped and sources[0] is target:  # it is reduced where it lies
@@ -91,10 +98,15 @@ def allreduce(
     elif grouped or in_place:
         finish = functools.partial(_cut, adapter, tensors, local, grouped, in_place)
     elif adapter.views:
-        work.value = adapter.make(target, first.shape, tensors[0])
+        work.value = adapter.make(target, shape, tensors[0])
     else:
-        finish = functools.partial(_make, adapter, first.shape, tensors[0])
-    return controller.submit(Handle(request, work, None, finish), waits)
+        finish = functools.partial(_make, adapter, shape, tensors[0])
+    handle = Handle(request, work, None, finish)
+    if waits:
+        controller.run(handle)
+    else:
+        controller.submit(handle)
+    return handle
 
 
 class _Asked(NamedTuple):

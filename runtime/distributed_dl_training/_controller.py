@@ -36,6 +36,7 @@ from distributed_dl_training._core import (
 )
 from distributed_dl_training._handle import ActiveThreads, Handle, Item, own_copy
 from distributed_dl_training._negotiation import Cycle, CycleRequests, Negotiation, comes_soon
+from distributed_dl_training._opening import Repeated
 from distributed_dl_training._settings import Settings
 from distributed_dl_training._signals import HeldSignals
 from distributed_dl_training._stall import StallInspector
@@ -101,31 +102,49 @@ class Controller:
         Raises DuplicateNameError if one of its name is under way, NotInitializedError after the
         end of the session, and what ended it if that was an error.
         """
-        request = handle.request
-        handle._executor = self
         with self._lock:
-            if self._end is not None:
-                raise own_copy(self._end)
-            label = self._label(handle)
-            if label in self._entries:
-                raise DuplicateNameError(
-                    f"{request.brief()} was asked for while one of that name is under way; "
-                    "synchronize it first, or give each its own name"
-                )
-            handle.label = label
-            if _timeline.current.on:
-                handle.enter("NEGOTIATE_" + request.call.upper())
-            if request.name is None and _unnamed(handle):
-                if self._unnamed and not self._warned:
-                    self._warn_of_order(request)
-                self._next_unnamed += 1
-                self._unnamed += 1
-            self._entries[label] = handle
+            self._enter(handle)
             self._unreported.append(handle)
-            self._active_threads.add()
             if self._asleep and not waits:
                 self._work.notify()
         return handle
+
+    def _enter(self, handle: Handle) -> None:
+        """Take a request in; see ``submit``."""
+        if self._end is not None:
+            raise own_copy(self._end)
+        request = handle.request
+        label = request.name
+        if label is None:
+            label = self._label(request)
+        if label in self._entries:
+            raise DuplicateNameError(
+                f"{request.brief()} was asked for while one of that name is under way; "
+                "synchronize it first, or give each its own name"
+            )
+        handle.label = label
+        handle._executor = self
+        if _timeline.current.on:
+            handle.enter("NEGOTIATE_" + request.call.upper())
+        if request.name is None and _unnamed(handle):
+            if self._unnamed and not self._warned:
+                self._warn_of_order(request)
+            self._next_unnamed += 1
+            self._unnamed += 1
+        self._entries[label] = handle
+        self._active_threads.add()
+
+    def run(self, handle: Handle) -> None:
+        """Submit a request that this thread waits for, and return when it is done.
+
+        Raises as ``submit`` and ``wait``.
+        """
+        if self._thread is None or not self._negotiation.may_repeat():
+            self.submit(handle, True)
+        else:
+            self._repeat(handle, True)
+        if not handle.done:
+            self.wait(handle)
 
     def wait(self, handle: Handle) -> None:
         """Return when ``handle`` is done.
@@ -142,8 +161,8 @@ class Controller:
             return
         if self._driver == threading.get_ident():
             raise RuntimeError("this thread is inside a collective: what interrupts it cannot wait")
-        if len(self._entries) == 1 and self._negotiation.may_repeat(handle):
-            self._repeat(handle)
+        if len(self._entries) == 1 and self._negotiation.may_repeat():
+            self._repeat(handle, False)
             if handle.done:
                 return
         try:  # Ctrl-C may come at any moment from here
@@ -197,15 +216,11 @@ class Controller:
         """What it ended with, if that was a rank that was lost or did not answer."""
         return self._end if isinstance(self._end, (PeerLostError, StallError)) else None
 
-    def _label(self, handle: Handle) -> Label:
-        name = handle.request.name
-        if name is not None:
-            return name
-        if handle.request == JOIN:
+    def _label(self, request: Request) -> Label:
+        """Return the label of a request without a name."""
+        if request == JOIN:
             return JOIN_LABEL
-        if handle.request == SHUTDOWN:
-            return SHUTDOWN_LABEL
-        return self._next_unnamed
+        return SHUTDOWN_LABEL if request == SHUTDOWN else self._next_unnamed
 
     def _warn_of_order(self, request: Request) -> None:
         """Say once that allreduces which only their order tells apart are under way together.
@@ -243,45 +258,68 @@ class Controller:
             finally:
                 self._signals.release()
 
-    def _repeat(self, handle: Handle) -> None:
+    def _repeat(self, handle: Handle, new: bool) -> None:
         """Run a cycle in the calling thread, which is likely to bring ``handle``'s result.
 
         To hand it to the communication thread and back takes longer than the exchange.  What takes
         long is left to that thread: a thread of the program is never inside the layer below where
         that waits for other ranks, so that signals reach it.
+
+        new: it is to be submitted; whatever becomes of the cycle, it has been then.
         """
         try:
             self._signals.hold()
             if self._turn.acquire(False):
                 try:
                     self._driver = threading.get_ident()
-                    self._run_repeated(handle)
-                except Exception as error:  # whatever the engine raises
-                    self._fail_all(_lost(error))
+                    opening = self._begin_repeated(handle, new)
+                    new = False
+                    if opening is not None:
+                        self._run_repeated(handle, opening)
                 finally:
                     self._driver = 0
                     self._turn.release()
+            if new:
+                self.submit(handle, True)
         finally:
             self._signals.release()
 
-    def _run_repeated(self, handle: Handle) -> None:
-        negotiation = self._negotiation
+    def _begin_repeated(self, handle: Handle, new: bool) -> Optional[Repeated]:
+        """Return what opens a cycle for ``handle`` alone, if nothing else is under way."""
         with self._lock:
-            if self._cycle is not None or self._unreported != [handle] or len(self._entries) > 1:
+            if new:
+                self._enter(handle)
+            alone = self._cycle is None and len(self._entries) == 1
+            opening = self._negotiation.repeated(handle) if alone else None
+            if opening is not None and (new or self._unreported == [handle]):
+                self._unreported = []
+                return opening
+            if new:
+                self._unreported.append(handle)
+        return None
+
+    def _run_repeated(self, handle: Handle, opening: Repeated) -> None:
+        negotiation = self._negotiation
+        try:
+            pending = opening.again(handle.work)
+            came = pending.done() or comes_soon(pending, self._signals.came)
+            if came and negotiation.settle(opening):
+                self._finish_repeated(handle)
                 return
-            opening = negotiation.repeated(handle)
-            if opening is None:
-                return
-            self._unreported = []
-        cycle = negotiation.repeat(handle, self._entries, opening)
-        items = negotiation.settle(handle, opening) if comes_soon(cycle, self._signals.came) else []
-        if items:
-            self.begins(items)
-            self.finish(items)
+        except Exception as error:  # whatever the engine raises
+            self._fail_all(_lost(error))
             return
         with self._lock:
-            self._cycle = cycle
+            self._cycle = negotiation.repeated_cycle(handle, self._entries, opening, pending)
             self._work.notify()
+
+    def _finish_repeated(self, handle: Handle) -> None:
+        if _timeline.current.on:
+            self.begins([Item(handle.request, handle)])
+        with self._lock:
+            self._finish(handle, None)
+            if self._active_threads.any_waits:
+                self._active_threads.wake()
 
     # The communication thread.
 
@@ -318,6 +356,7 @@ class Controller:
         if self.ended and not self.broken and not self._closed and self.engine.alive():
             self._closed = True
             self._inspector.close()
+            self._negotiation.close()
             self.engine.close()
 
     def _run_cycle(self) -> None:

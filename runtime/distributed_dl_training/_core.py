@@ -99,16 +99,28 @@ class Pending(Protocol):
         raise NotImplementedError
 
 
+class Exchange(Protocol):
+    """A transfer that can be started again and again, over the same array."""
+
+    def start(self) -> Pending:
+        """Start it, once what was started before is complete."""
+        raise NotImplementedError
+
+    def free(self) -> None:
+        """Let go of what the layer below holds for it; not while it is under way."""
+
+
 class Engine(Protocol):
     """What moves data between the ranks of one group.
 
     All arrays are one-dimensional, contiguous and in native byte order.  Two kinds of calls: short
-    ones by which ranks agree (``start_and``, ``start_gather``), which never block, and those that
-    move tensors, which return when the data is there.  Both are collective, and each kind is
-    called in the same order on every rank.  A failure of the layer below is a PeerLostError.
+    ones by which ranks agree (``start_and``, ``start_gather``, ``prepare_gather``), which never
+    block, and those that move tensors, which return when the data is there.  Both are collective,
+    and each kind is called in the same order on every rank.  A failure of the layer below is a
+    PeerLostError.
 
-    One method for each thing that only the layer below can do; whatever can be made of these is
-    made of them, once, outside.
+    One method for each thing that only the layer below can do, which makes them many; whatever can
+    be made of these is made of them, once, outside.
     """
 
     name: str  # mpi, gloo, nccl or single
@@ -129,6 +141,13 @@ class Engine(Protocol):
 
     def start_gather(self, data: Array, counts: Sequence[int], result: Array) -> Pending:
         """Fill ``result`` with all ranks' ``data`` (uint8) in rank order; see ``allgather``."""
+        raise NotImplementedError
+
+    def prepare_gather(self, result: Array) -> Exchange:
+        """Return what fills ``result`` (uint8) with a segment of each rank, in rank order.
+
+        All segments are equally long; this rank's own holds its data when the exchange is started.
+        """
         raise NotImplementedError
 
     def allreduce(self, values: Array, op: Op) -> None:
@@ -185,6 +204,23 @@ class Engine(Protocol):
 
     def finalize(self) -> None:
         """Undo at the end of the process what starting the engine began, if it began it."""
+
+
+class Regather:
+    """A gathering that is made anew for each start, where the layer below cannot keep it ready."""
+
+    def __init__(self, engine: Engine, result: Array) -> None:
+        step = result.size // engine.size
+        self._engine = engine
+        self._own = result[engine.rank * step : (engine.rank + 1) * step]
+        self._counts = [step] * engine.size
+        self._result = result
+
+    def start(self) -> Pending:
+        return self._engine.start_gather(self._own, self._counts, self._result)
+
+    def free(self) -> None:
+        """Nothing is held."""
 
 
 def fold_ranks(ranks: Sequence[int]) -> str:

@@ -18,8 +18,10 @@ from distributed_dl_training._core import (
     Array,
     Engine,
     EngineUnavailableError,
+    Exchange,
     Op,
     Pending,
+    Regather,
     Threads,
 )
 from distributed_dl_training._heartbeat import Heartbeat, connect, meet
@@ -108,6 +110,9 @@ class GlooEngine:
 
     def start_gather(self, data: Array, counts: Sequence[int], result: Array) -> Pending:
         return self._start_gather(self._control, data, counts, result)
+
+    def prepare_gather(self, result: Array) -> Exchange:
+        return Regather(self, result)
 
     def allreduce(self, values: Array, op: Op) -> None:
         kind = values.dtype.kind + str(values.itemsize)

@@ -29,19 +29,14 @@ class Executor(Protocol):
 class Handle:
     """A collective under way: ``poll()`` looks whether it is complete, ``synchronize()`` waits."""
 
-    __slots__ = (
-        "_executor",
-        "done",
-        "error",
-        "finish",
-        "label",
-        "phase",
-        "refusal",
-        "reported",
-        "request",
-        "since",
-        "work",
-    )
+    # How all begin, without the time to set it for each.
+    label: Label = ""
+    phase = ""  # as the timeline has it
+    done = False
+    error: Optional[Exception] = None
+    reported = False
+    since = 0.0  # when it became the oldest that waits
+    _executor: Optional[Executor] = None
 
     def __init__(
         self,
@@ -55,13 +50,6 @@ class Handle:
         self.work = work
         self.refusal = refusal
         self.finish = finish
-        self.label: Label = ""
-        self.phase = ""  # as the timeline has it
-        self.done = False
-        self.error: Optional[Exception] = None
-        self.reported = False
-        self.since = 0.0  # when it became the oldest that waits
-        self._executor: Optional[Executor] = None
 
     def enter(self, phase: str) -> None:
         """Write to the timeline that it leaves its phase and enters another, or none."""
@@ -128,6 +116,7 @@ class ActiveThreads:
     def __init__(self) -> None:
         # Whoever opens the session is likely to ask, and other threads may wait for it to do so.
         self._threads = {threading.current_thread()}
+        self._last: Optional[threading.Thread] = None  # that has asked
         self._waiting: Dict[threading.Thread, Tuple[Handle, threading.Lock]] = {}
 
     @property
@@ -138,6 +127,9 @@ class ActiveThreads:
     def add(self) -> None:
         """Note that this thread asks for a collective."""
         me = threading.current_thread()
+        if me is self._last:
+            return
+        self._last = me
         # A thread that Python has not started, such as torch's for gradients, works for another
         # one that waits for it; it would count as alive for ever.
         if me not in self._threads and not isinstance(me, threading._DummyThread):

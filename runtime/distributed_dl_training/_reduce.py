@@ -94,8 +94,8 @@ def combine(parts: Sequence[Array], op: Op, out: Array) -> None:
     """
     calculate = _UFUNCS[op]
     calculate(parts[0], parts[1], out=out)
-    for part in parts[2:]:
-        calculate(out, part, out=out)
+    for at in range(2, len(parts)):
+        calculate(out, parts[at], out=out)
 
 
 def finish(values: Array, op: Op, size: int, postscale: float) -> None:

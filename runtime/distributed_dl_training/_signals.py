@@ -24,8 +24,9 @@ class HeldSignals:
     def __init__(self) -> None:
         self.came: List[Tuple[Any, int]] = []
         self._holding = False
+        self._main = threading.main_thread().ident
         self._seen: Tuple[Any, ...] = ()
-        self._numbers: List[int] = []  # those that Python handles
+        self._handled: List[Tuple[int, Any]] = []  # what of that Python runs, by number
         self._handlers: Dict[int, Any] = {}  # of those that are held
 
     def hold(self) -> None:
@@ -33,25 +34,28 @@ class HeldSignals:
 
         Raises what a handler raises that runs just before; ``release`` is to be called then, too.
         """
-        if threading.get_ident() != threading.main_thread().ident:
+        if threading.get_ident() != self._main:
             return
         seen = tuple(map(_signal.getsignal, _NUMBERS))
+        note = self._note
         if seen != self._seen:
-            self._numbers = [n for n, handler in zip(_NUMBERS, seen) if callable(handler)]
+            # Where ours is there still, another handler has raised before it was put back.
+            self._handled = [
+                (number, handler)
+                for number, handler in zip(_NUMBERS, seen)
+                if callable(handler) and handler != note
+            ]
             self._seen = seen
         self._holding = True
-        note = self._note
-        for number in self._numbers:
-            handler = _signal.getsignal(number)
-            if handler != note:  # else another handler has raised before it was put back
-                self._handlers[number] = handler
-                _signal.signal(number, note)
+        for number, handler in self._handled:
+            self._handlers[number] = handler
+            _signal.signal(number, note)
 
     def release(self) -> None:
         """Put the handlers back, and run those whose signals have come meanwhile."""
         self._holding = False
         handlers = self._handlers
-        if not handlers or threading.get_ident() != threading.main_thread().ident:
+        if not handlers or threading.get_ident() != self._main:
             return
         for number in list(handlers):
             _signal.signal(number, handlers[number])

@@ -2,7 +2,7 @@
 
 from typing import Any, Dict, Optional, Sequence
 
-from distributed_dl_training._core import Array, Engine, Op, Pending, Threads
+from distributed_dl_training._core import Array, Engine, Exchange, Op, Pending, Regather, Threads
 
 
 class _Done:
@@ -26,6 +26,9 @@ class SingleEngine:
     def start_gather(self, data: Array, counts: Sequence[int], result: Array) -> Pending:
         result[:] = data
         return _Done()
+
+    def prepare_gather(self, result: Array) -> Exchange:
+        return Regather(self, result)
 
     def allreduce(self, values: Array, op: Op) -> None:
         pass

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import numpy as np
 
-from distributed_dl_training._core import Op, PeerLostError, Threads
+from distributed_dl_training._core import Op, PeerLostError, Regather, Threads
 
 _COMBINE = {Op.SUM: np.add, Op.PRODUCT: np.multiply, Op.MIN: np.minimum, Op.MAX: np.maximum}
 
@@ -110,6 +110,9 @@ class FakeEngine:
         key = self._key("control", "gather")
         self.group.give(key, self.rank, data.copy())
         return _Pending(self.group, key, finish)
+
+    def prepare_gather(self, result: Any) -> Regather:
+        return Regather(self, result)
 
     def _exchange(self, call: str, data: Any) -> List[Any]:
         key = self._key("data", call)

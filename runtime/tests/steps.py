@@ -34,8 +34,8 @@ def watch_what_travels_along(travelled: Carried) -> None:
     """Note what was heard from all ranks, by rank, what it was reduced to, and the operation."""
     real = _opening._finish
 
-    def finish(parts: Any, work: Any, size: int) -> None:
-        real(parts, work, size)
+    def finish(parts: Any, work: Any) -> None:
+        real(parts, work)
         travelled.append(([part.copy() for part in parts], work.target.copy(), work.op))
 
     _opening._finish = finish

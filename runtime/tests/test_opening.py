@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from distributed_dl_training._agreement import Request
 from distributed_dl_training._core import Op
 from distributed_dl_training._handle import Handle, Item
-from distributed_dl_training._opening import Opening, Repeated, Room
+from distributed_dl_training._opening import Opening, Room
 from distributed_dl_training._works import Allreduce, Nothing
 
 from fakes import Group
@@ -32,8 +32,8 @@ def item(handle):
     return Item(handle.request, handle, handle.work)
 
 
-def room_for(handle, size):
-    room = Room(Group(size).engines[0])
+def room_for(handle, engine):
+    room = Room(engine)
     room.fit([item(handle)])
     return room
 
@@ -62,7 +62,7 @@ def test_bits_in_common(drawn):
     def body(engine):
         room = Room(engine)
         room.few = few
-        opening = Opening(count, room, engine.size)
+        opening = Opening(count, room)
         opening.say(said[engine.rank])
         exchange(opening.start, engine)
         return opening.common()
@@ -105,20 +105,20 @@ def test_values_that_travel_along(dtype, op, factors, size, again):
 
     def body(engine):
         first = asked(drawn[0][engine.rank], op, *factors)
-        room = room_for(first, size)
+        room = room_for(first, engine)
         assert room.takes(first) and room.nbytes >= first.work.target.nbytes
-        repeated = Repeated(first, 5, 9, room, size)
-        repeated.say((0, 5))
+        repeated = room.repeat(first, 3, (0, 5), 9)
+        assert room.repeated(first.request, 3, 9) is repeated
         results = []
         for values in drawn:
             handle = asked(values[engine.rank], op, *factors)
             handle.work.sources = [values[engine.rank].reshape(-1)]
             handle.work.target = np.empty(10, dtype)
             if again:
-                exchange(repeated.again, engine, handle.work)
+                exchange(repeated.again, handle.work)
                 assert repeated.settle()
             else:
-                opening = Opening(9, room, size)
+                opening = Opening(9, room)
                 opening.say((0, 5))
                 opening.carry(5, handle.work)
                 exchange(opening.start, engine)
@@ -137,7 +137,7 @@ def test_nan_on_any_rank(op):
     def body(engine):
         values = np.array([1.0, np.nan if engine.rank else 2.0, np.nan], dtype="f4")
         handle = asked(values, op)
-        opening = Opening(3, room_for(handle, 2), 2)
+        opening = Opening(3, room_for(handle, engine))
         opening.carry(2, handle.work)
         exchange(opening.start, engine)
         assert opening.reduce_carried()
@@ -153,15 +153,14 @@ def test_ranks_that_say_different_things(what):
 
     def body(engine):
         handle = asked(np.ones(3, "f4"))
-        room = room_for(handle, 2)
-        repeated = Repeated(handle, 5, 9, room, 2)
-        repeated.say((0, 5))
+        room = room_for(handle, engine)
+        repeated = room.repeat(handle, 3, (0, 5), 9)
         if engine.rank == 0:
-            exchange(repeated.again, engine, handle.work)
+            exchange(repeated.again, handle.work)
             assert not repeated.settle()
             same, common = repeated.reduce_carried(), repeated.common()
         else:
-            other = Opening(9, room, 2)
+            other = Opening(9, room)
             other.say((0, 5, 6))
             if what != "none":
                 other.carry(5 if what == "more" else 6, handle.work)
@@ -171,6 +170,27 @@ def test_ranks_that_say_different_things(what):
 
     reduced_to = {2.0} if what == "more" else {7.0}
     assert Group(2).run(body) == [(what == "more", [0, 5], reduced_to)] * 2
+
+
+def test_channels_that_come_and_go():
+    """Ranks that say things of many lengths, in the same order, hear each other each time."""
+    lengths = [16 * (step % 20) for step in range(50)]
+
+    def body(engine):
+        room = Room(engine)
+        heard = []
+        for step, nbytes in enumerate(lengths):
+            room.nbytes = nbytes
+            opening = Opening(step + 1, room)
+            opening.say({step, engine.rank})
+            exchange(opening.start, engine)
+            heard.append(opening.common().since(0))
+            assert len(room._channels) <= 16
+        room.close()
+        return heard
+
+    for heard in Group(2).run(body):
+        assert heard == [[0], [1], *[[step] for step in range(2, 50)]]
 
 
 def test_room_follows_from_what_was_agreed_on():
