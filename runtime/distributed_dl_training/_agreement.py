@@ -46,6 +46,7 @@ class Request(_Fields):
     """
 
     last_bit = -1
+    kind: Optional[Tuple[Any, ...]] = None  # as ``_fusion`` has it
 
     def __str__(self) -> str:
         return self._text(_shape(self.shape))

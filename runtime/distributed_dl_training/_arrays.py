@@ -22,10 +22,13 @@ class Arrays:
     views = True
 
     def read(self, tensor: "ArrayLike") -> Local:
-        try:
-            array = numpy.asarray(tensor)
-        except Exception as error:  # __array__ may raise anything; it must be raised in step
-            return Local(numpy.empty(0, dtype=numpy.void), (), "void", error)
+        if type(tensor) is numpy.ndarray:
+            array = tensor
+        else:
+            try:
+                array = numpy.asarray(tensor)
+            except Exception as error:  # __array__ may raise anything; it must be raised in step
+                return Local(numpy.empty(0, dtype=numpy.void), (), "void", error)
         dtype = array.dtype
         name = _NAMES.get(dtype)
         if name is None:
@@ -36,10 +39,11 @@ class Arrays:
             if not dtype.isnative:
                 array = array.astype(dtype.newbyteorder("="))
                 name = array.dtype.name if dtype.names is None else str(array.dtype)
-        flat = array if array.ndim == 1 and array.flags.c_contiguous else array.ravel()
+        shape = array.shape
+        flat = array if len(shape) == 1 and array.flags.c_contiguous else array.ravel()
         if name == "bfloat16":
             flat = flat.view(BFLOAT16)
-        return Local(flat, array.shape, name)
+        return Local(flat, shape, name)
 
     def write(self, tensor: Any) -> Optional[Array]:
         return None  # nothing in this module changes its arguments

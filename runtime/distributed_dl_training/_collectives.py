@@ -14,7 +14,7 @@ from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy
 
-from distributed_dl_training import _arguments, _memory, _reduce, _session
+from distributed_dl_training import _arguments, _memory, _reduce, _results, _session
 from distributed_dl_training._adapter import Adapter as Adapter
 from distributed_dl_training._adapter import Local as Local
 from distributed_dl_training._adapter import Place as Place
@@ -38,6 +38,33 @@ Result = Callable[[Any], Any]
 
 # What stands for a group of no tensors.
 _EMPTY = Local(numpy.empty(0, dtype=numpy.float32), (0,), "float32")
+
+
+def reduce_one(
+    adapter: Adapter,
+    tensor: Any,
+    name: Optional[str],
+    op: Any,
+    factors: Tuple[Any, Any],
+    process_set: Optional[ProcessSet] = None,
+    waits: bool = False,
+) -> Handle:
+    """Reduce one tensor to a new one: ``allreduce`` in fewer steps, for what was asked before."""
+    controller = _session.controller(process_set)
+    flat, shape, dtype, error = adapter.read(tensor)
+    found = _found(controller, (name, dtype, shape, op, factors, None))
+    if found is None or error is not None or not adapter.views or type(flat) is not numpy.ndarray:
+        return allreduce(adapter, [tensor], name, op, factors, process_set, waits=waits)
+    request, kind, prescale, postscale = found
+    target = numpy.empty(flat.size, flat.dtype)
+    work = Allreduce([flat], target, kind, prescale, postscale)
+    work.value = adapter.make(target, shape, tensor)
+    handle = Handle(request, work)
+    if waits:
+        controller.run(handle)
+    else:
+        controller.submit(handle)
+    return handle
 
 
 def allreduce(
@@ -90,17 +117,17 @@ def allreduce(
         _memory.order(target)
     work = Allreduce(sources, target, kind, prescale, postscale)
     if place is not None:
-        work.arena, work.start = place.flat, place.start
+        work.in_arena(place.flat, place.start)
     # Not a function in here: what holds its variables takes a sixth of the time of a small tensor.
     finish: Optional[Result] = None
     if not grouped and sources[0] is target:  # it is reduced where it lies
         work.value = tensors[0]
     elif grouped or in_place:
-        finish = functools.partial(_cut, adapter, tensors, local, grouped, in_place)
+        finish = functools.partial(_results.cut, adapter, tensors, local, grouped, in_place)
     elif adapter.views:
         work.value = adapter.make(target, shape, tensors[0])
     else:
-        finish = functools.partial(_make, adapter, shape, tensors[0])
+        finish = functools.partial(_results.make, adapter, shape, tensors[0])
     handle = Handle(request, work, None, finish)
     if waits:
         controller.run(handle)
@@ -224,7 +251,7 @@ def broadcast(
 
     def finish(done: Broadcast) -> Any:
         if in_place:
-            return _put_back(adapter, tensor, local.shape, done.value, own)
+            return _results.put_back(adapter, tensor, local.shape, done.value, own)
         return adapter.make(done.value, local.shape, tensor)
 
     return _submit(process_set, request, Broadcast(data, place), None, finish)
@@ -340,44 +367,6 @@ def _submit(
         told.__cause__ = refusal
         refusal = told
     return _session.controller(process_set).submit(Handle(request, work, refusal, finish), waits)
-
-
-def _make(adapter: Adapter, shape: Tuple[int, ...], like: Any, done: Allreduce) -> Any:
-    """Return what one tensor was reduced to."""
-    return adapter.make(done.target, shape, like)
-
-
-def _cut(
-    adapter: Adapter,
-    tensors: Sequence[Any],
-    local: Sequence[Local],
-    grouped: bool,
-    in_place: bool,
-    done: Allreduce,
-) -> Any:
-    """Return a group's result as tensors, each a segment of what was reduced; or the one."""
-    flat, sources = done.target, done.sources
-    made = []
-    start = 0
-    for tensor, each in zip(tensors, local):
-        segment = flat[start : start + each.flat.size]
-        start += each.flat.size
-        if not in_place:
-            made.append(adapter.make(segment, each.shape, tensor))
-        elif sources[0] is flat:  # it has been reduced where it lies
-            made.append(tensor)
-        else:
-            made.append(_put_back(adapter, tensor, each.shape, segment, None))
-    return made if grouped else made[0]
-
-
-def _put_back(
-    adapter: Adapter, tensor: Any, shape: Tuple[int, ...], flat: Array, own: Optional[Array]
-) -> Any:
-    """Put a result into the tensor it was asked for; nothing to do if it is there already."""
-    if own is not flat:
-        adapter.put(tensor, adapter.make(flat, shape, tensor))
-    return tensor
 
 
 def _by_rules(op: Op, postscale: float, controller: Controller) -> Tuple[Op, float]:

@@ -8,23 +8,20 @@ carried out before the next cycle.  Between cycles a rank that waits costs no tr
 A thread of its own runs them, but for one kind: where a thread of the program waits for a small
 allreduce that comes again, and nothing else is asked for, it runs the cycle itself.
 
-This module is the program's side and the thread; ``_negotiation`` is what happens in a cycle.
+This module is the program's side and the thread, which share one lock and all that it guards;
+``_negotiation`` is what happens in a cycle.
 """
 
 import os
 import threading
-import warnings
-from collections import OrderedDict
 from typing import Any, Dict, List, Optional, Sequence
 
 from distributed_dl_training import _timeline
 from distributed_dl_training._agreement import (
-    JOIN,
     JOIN_LABEL,
     SHUTDOWN,
     SHUTDOWN_LABEL,
     Label,
-    Request,
 )
 from distributed_dl_training._core import (
     DuplicateNameError,
@@ -35,10 +32,11 @@ from distributed_dl_training._core import (
     Threads,
 )
 from distributed_dl_training._handle import ActiveThreads, Handle, Item, own_copy
+from distributed_dl_training._labels import is_numbered, label_of, warn_of_order
 from distributed_dl_training._negotiation import Cycle, CycleRequests, Negotiation, comes_soon
 from distributed_dl_training._opening import Repeated
 from distributed_dl_training._settings import Settings
-from distributed_dl_training._signals import HeldSignals
+from distributed_dl_training._signals import Bell, HeldSignals
 from distributed_dl_training._stall import StallInspector
 from distributed_dl_training._works import Nothing
 
@@ -68,8 +66,8 @@ class Controller:
         self._inspector = StallInspector(engine, settings)
         self._negotiation = Negotiation(engine, settings, self._inspector)
         self._lock = threading.RLock()  # guards everything up to ``_shutdown_request``
-        self._work = threading.Condition(self._lock)
-        self._entries: Dict[Label, Handle] = OrderedDict()
+        self._bell = Bell()  # of the communication thread
+        self._entries: Dict[Label, Handle] = {}  # in the order in which they were asked for
         self._unreported: List[Handle] = []
         self._active_threads = ActiveThreads()
         self._next_unnamed = 0
@@ -106,7 +104,7 @@ class Controller:
             self._enter(handle)
             self._unreported.append(handle)
             if self._asleep and not waits:
-                self._work.notify()
+                self._bell.ring()
         return handle
 
     def _enter(self, handle: Handle) -> None:
@@ -116,7 +114,7 @@ class Controller:
         request = handle.request
         label = request.name
         if label is None:
-            label = self._label(request)
+            label = label_of(request, self._next_unnamed)
         if label in self._entries:
             raise DuplicateNameError(
                 f"{request.brief()} was asked for while one of that name is under way; "
@@ -126,9 +124,9 @@ class Controller:
         handle._executor = self
         if _timeline.current.on:
             handle.enter("NEGOTIATE_" + request.call.upper())
-        if request.name is None and _unnamed(handle):
+        if request.name is None and is_numbered(handle):
             if self._unnamed and not self._warned:
-                self._warn_of_order(request)
+                self._warned = warn_of_order(request, self._entries.values())
             self._next_unnamed += 1
             self._unnamed += 1
         self._entries[label] = handle
@@ -170,7 +168,7 @@ class Controller:
                 if handle.done:
                     return
                 woken = self._active_threads.wait(handle)
-                self._work.notify()
+            self._bell.ring()
             woken.acquire()
         finally:
             with self._lock:
@@ -215,28 +213,6 @@ class Controller:
     def failure(self) -> Optional[Exception]:
         """What it ended with, if that was a rank that was lost or did not answer."""
         return self._end if isinstance(self._end, (PeerLostError, StallError)) else None
-
-    def _label(self, request: Request) -> Label:
-        """Return the label of a request without a name."""
-        if request == JOIN:
-            return JOIN_LABEL
-        return SHUTDOWN_LABEL if request == SHUTDOWN else self._next_unnamed
-
-    def _warn_of_order(self, request: Request) -> None:
-        """Say once that allreduces which only their order tells apart are under way together.
-
-        Horovod numbers them as well, and adds up what has the same number.
-        """
-        grouped = bool(request.shape) and isinstance(request.shape[0], tuple)
-        if request.call != "allreduce" or grouped:
-            return
-        if any(_unnamed(each) and each.request == request for each in self._entries.values()):
-            self._warned = True
-            warnings.warn(
-                "allreduces without a name and of equal shape are under way together: they are "
-                "matched by their order, which must be the same on all ranks; give each a name",
-                stacklevel=6,
-            )
 
     def _wait_by_cycles(self, handle: Handle) -> None:
         """Take part in cycles in the calling thread until ``handle`` is done."""
@@ -311,7 +287,7 @@ class Controller:
             return
         with self._lock:
             self._cycle = negotiation.repeated_cycle(handle, self._entries, opening, pending)
-            self._work.notify()
+        self._bell.ring()
 
     def _finish_repeated(self, handle: Handle) -> None:
         if _timeline.current.on:
@@ -325,23 +301,24 @@ class Controller:
 
     def _run(self) -> None:
         while self._end is None:
-            with self._lock:
-                self._rest()
+            self._rest()
             with self._turn:
                 self._step()
 
     def _rest(self) -> None:
         """Sleep until there is something to do, or it is time to look what others do."""
         fruitless = self._negotiation.fruitless
-        self._asleep = True
-        if not self._entries:
-            self._work.wait(_IDLE_LOOK)
-        elif fruitless:
-            self._work.wait(min(fruitless, 4) * _PAUSE / 4)
-        self._asleep = False
-        nobody_waits = self._cycle is None and not self._active_threads.any_waits
-        if self._entries and not fruitless and nobody_waits:
-            self._work.wait(_GATHER)
+        with self._lock:
+            self._asleep = True
+            seconds = min(fruitless, 4) * _PAUSE / 4 if self._entries else _IDLE_LOOK
+        if seconds:
+            self._bell.wait(seconds)
+        with self._lock:
+            self._asleep = False
+            nobody_waits = self._cycle is None and not self._active_threads.any_waits
+            gathers = self._entries and not fruitless and nobody_waits
+        if gathers:
+            self._bell.wait(_GATHER)
 
     def _step(self) -> None:
         """Take part in one cycle; an error of the engine ends the session."""
@@ -412,10 +389,16 @@ class Controller:
 
     def finish(self, items: Sequence[Item]) -> None:
         """Give results or errors to those who wait for them."""
+        entries, on = self._entries, _timeline.current.on
         with self._lock:
-            for item in items:
-                if item.handle is not None:
-                    self._finish(item.handle, item.error)
+            for _, handle, _, error, _ in items:
+                if handle is None:
+                    continue
+                if error is None and not on and type(handle.label) is str:  # as it is as a rule
+                    if entries.pop(handle.label, None) is not None:
+                        handle.done = True
+                else:
+                    self._finish(handle, error)
             self._active_threads.wake()
 
     def end(self, error: Optional[Exception]) -> None:
@@ -425,7 +408,7 @@ class Controller:
     def _finish(self, handle: Handle, error: Optional[Exception]) -> None:
         if self._entries.pop(handle.label, None) is None:
             return
-        if handle.request.name is None and _unnamed(handle):
+        if handle.request.name is None and is_numbered(handle):
             self._unnamed -= 1
         handle.error = error
         handle.done = True
@@ -439,12 +422,8 @@ class Controller:
             for handle in list(self._entries.values()):
                 self._finish(handle, None if handle.label == SHUTDOWN_LABEL else error)
             self._unreported = []
-            self._work.notify_all()
+            self._bell.ring()
             self._active_threads.wake()
-
-
-def _unnamed(handle: Handle) -> bool:
-    return isinstance(handle.label, int) and handle.label >= 0
 
 
 def _lost(error: Exception) -> Exception:

@@ -6,11 +6,12 @@ How they are put together follows from what the ranks have agreed on, so that it
 every rank.
 """
 
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy
 
 from distributed_dl_training import _memory, _reduce
+from distributed_dl_training._agreement import Request
 from distributed_dl_training._core import Array, Engine
 from distributed_dl_training._handle import Item
 from distributed_dl_training._works import Allreduce
@@ -35,10 +36,14 @@ class Batch(NamedTuple):
 def batches(items: Sequence[Item]) -> Iterator[Batch]:
     """Yield how to carry out allreduces that were agreed on together, in order."""
     kinds: Dict[Tuple[Any, ...], List[Item]] = {}
+    last: Optional[Tuple[Any, ...]] = None
+    alike: List[Item] = []
     for item in items:
-        _, _, dtype, _, op, prescale, postscale, _, place, _ = item.request
-        kind = (dtype, op, prescale, postscale, place[0] if place else None)
-        kinds.setdefault(kind, []).append(item)
+        kind = item.request.kind or _kind(item.request)
+        if kind != last:
+            alike = kinds.setdefault(kind, [])
+            last = kind
+        alike.append(item)
     for kind, alike in kinds.items():
         if kind[-1] is None:
             yield Batch(tuple(alike), False)
@@ -51,6 +56,13 @@ def batches(items: Sequence[Item]) -> Iterator[Batch]:
                 yield Batch(tuple(run), True)
         if short:
             yield Batch(tuple(short), False)
+
+
+def _kind(request: Request) -> Tuple[Any, ...]:
+    """Return, and keep, what all have in common that travel together."""
+    _, _, dtype, _, op, prescale, postscale, _, place, _ = request
+    kind = request.kind = (dtype, op, prescale, postscale, place[0] if place else None)
+    return kind
 
 
 def _runs(items: Sequence[Item]) -> Iterator[List[Item]]:
@@ -151,13 +163,17 @@ class Fusion:
         """Copy sources to ``values``, of the buffer, reduce it and copy it to the targets."""
         if not values.size:
             return
-        _memory.pack(sources, values)
+        # Where they are of one dtype, do at once what ``pack`` and ``convert`` would find out.
+        alike = isinstance(values, numpy.ndarray) and values.dtype == like.target.dtype
+        if alike:
+            numpy.concatenate(sources, out=values)
+        else:
+            _memory.pack(sources, values)
         self._reduce(values, like)
         start = 0
-        alike = isinstance(values, numpy.ndarray) and values.dtype == like.target.dtype
         for target in targets:
             end = start + target.size
-            if alike:  # what ``convert`` would do, once it is called
+            if alike:
                 target[:] = values[start:end]
             else:
                 _memory.convert(values[start:end], target)

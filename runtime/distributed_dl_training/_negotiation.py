@@ -225,12 +225,14 @@ class Negotiation:
         reductions: List[Item] = []
         others: List[Item] = []
         for item in items:
-            if item.done:
+            _, _, work, error, done = item
+            if done:
                 program.begins([item])
                 program.finish([item])
-                continue
-            together = isinstance(item.work, Allreduce) and item.error is None
-            (reductions if together else others).append(item)
+            elif error is None and isinstance(work, Allreduce):
+                reductions.append(item)
+            else:
+                others.append(item)
         if not reductions and not others:
             return
         # As numpy does it by default, but without a word: no caller sees this thread's warnings,
@@ -278,13 +280,18 @@ class Negotiation:
         mine: Dict[int, Handle] = {}
         uncached = False
         waiting, bit_of, several_unnamed = cache.waiting, cache.bit_of, asked.several_unnamed
+        requests = cache.requests
+        count = len(requests)
         for handle in asked.new:
-            bit = bit_of(handle.request)
+            request = handle.request
+            bit = request.last_bit
+            if not 0 <= bit < count or requests[bit] is not request:
+                bit = bit_of(request)
             if (
                 bit < 0
                 or (waiting and handle.label in waiting)
                 # Their numbers, which a bit does not tell, must not be mixed up.
-                or (several_unnamed and handle.request.name is None)
+                or (several_unnamed and request.name is None)
             ):
                 uncached = True
             else:

@@ -87,6 +87,20 @@ class _Session:
         return next((each for each in failures if each is not None), None)
 
 
+class _Forks:
+    """The process that this is, where Python tells of forks (from 3.7 on); else 0."""
+
+    def __init__(self) -> None:
+        self.pid = 0
+        if hasattr(os, "register_at_fork"):
+            self.pid = os.getpid()
+            os.register_at_fork(after_in_child=self._note)
+
+    def _note(self) -> None:
+        self.pid = os.getpid()
+
+
+_forks = _Forks()
 global_process_set = ProcessSet([])
 global_process_set.process_set_id = 0
 _lock = threading.RLock()
@@ -302,7 +316,8 @@ def controller(process_set: Optional[ProcessSet] = None) -> Controller:
     Raises NotInitializedError, and ValueError if the set is not there or lacks this rank.
     """
     session = _session
-    if session is None or session.pid != os.getpid():  # asked here, as it is for each tensor
+    # Asked here, as it is for each tensor: to ask for the process takes a part of its time.
+    if session is None or session.pid != (_forks.pid or os.getpid()):
         session = _current()
     if process_set is None:
         return session.world

@@ -1,4 +1,4 @@
-"""Signals of the program, held back for a moment.
+"""Signals of the program, held back for a moment; and to wake a thread although they come.
 
 Handlers that are written in Python run in the main thread, between any two steps of it, and may
 raise: Ctrl-C does.  Where that must not be, say in the middle of an exchange with other ranks, they
@@ -13,6 +13,29 @@ import threading
 from typing import Any, Dict, List, Tuple
 
 _NUMBERS = [n for n in range(1, 32) if n not in (signal.SIGKILL, signal.SIGSTOP)]
+
+
+class Bell:
+    """Wakes one thread; rung while that does not wait, it does not wait the next time.
+
+    A signal may come at any moment of ``ring`` without harm.  One in the middle of
+    ``Condition.notify`` leaves a thread to be woken that is awake, which Python 3.6 finds an error.
+    """
+
+    def __init__(self) -> None:
+        self._silent = threading.Lock()
+        self._silent.acquire()
+
+    def ring(self) -> None:
+        """Wake it."""
+        try:
+            self._silent.release()
+        except RuntimeError:  # it has been rung
+            pass
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until it is rung, ``seconds`` at most."""
+        self._silent.acquire(True, seconds)
 
 
 class HeldSignals:

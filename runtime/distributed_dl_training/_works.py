@@ -30,26 +30,23 @@ class Allreduce:
     Several of these are carried out together: see ``_fusion``.
     """
 
-    __slots__ = ("arena", "op", "postscale", "prescale", "sources", "start", "target", "value")
+    arena: Optional[Array] = None
+    start = 0
 
     def __init__(
-        self,
-        sources: Sequence[Array],
-        target: Array,
-        op: Op,
-        prescale: float,
-        postscale: float,
-        arena: Optional[Array] = None,
-        start: int = 0,
+        self, sources: Sequence[Array], target: Array, op: Op, prescale: float, postscale: float
     ) -> None:
         self.sources = sources
         self.target = target
         self.op = op
         self.prescale = prescale
         self.postscale = postscale
-        self.arena = arena
-        self.start = start
         self.value: Any = target
+
+    def in_arena(self, arena: Optional[Array], start: int) -> "Allreduce":
+        """Note where in an arena its target lies; None: other ranks have one, and this one none."""
+        self.arena, self.start = arena, start
+        return self
 
     def run(self, engine: Engine) -> None:
         """Do nothing: Fusion carries it out, together with others."""
@@ -67,7 +64,7 @@ def zeros(request: Request, local_rank: int) -> Allreduce:
     target = _zeros(count, request.dtype, local_rank)
     start = request.place[1] if request.place else 0
     op = Op.SUM if request.op == Op.AVERAGE.value else Op(request.op)
-    return Allreduce([target], target, op, 1.0, 1.0, None, start)
+    return Allreduce([target], target, op, 1.0, 1.0).in_arena(None, start)
 
 
 def _zeros(count: int, dtype: str, local_rank: int) -> Any:

@@ -173,7 +173,7 @@ def allreduce_async(
 ) -> Handle:
     """Start what ``allreduce`` does, and return a handle."""
     factors = (prescale_factor, postscale_factor)
-    return _collectives.allreduce(_ARRAYS, [tensor], name, op, factors, process_set)
+    return _collectives.reduce_one(_ARRAYS, tensor, name, op, factors, process_set)
 
 
 def allreduce(
@@ -202,7 +202,7 @@ def allreduce(
     together.
     """
     factors = (prescale_factor, postscale_factor)
-    handle = _collectives.allreduce(_ARRAYS, [tensor], name, op, factors, process_set, waits=True)
+    handle = _collectives.reduce_one(_ARRAYS, tensor, name, op, factors, process_set, True)
     result: Array = handle.synchronize()
     return result
 

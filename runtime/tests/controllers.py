@@ -23,7 +23,7 @@ def allreduce(name, values, op=Op.SUM, **facts):
     place = ("arena", start) if arena is not None else ()
     dtype = str(values.dtype)
     request = Request("allreduce", name, dtype, shape, op.value, place=place, **facts)
-    return Handle(request, Ours([values], values, op, 1.0, 1.0, arena, start))
+    return Handle(request, Ours([values], values, op, 1.0, 1.0).in_arena(arena, start))
 
 
 def ranks(size, body, settings=DEFAULT, threads=Threads.MULTIPLE):
