@@ -39,9 +39,12 @@ _SPIN = 0.0002
 _LONGEST_NAP = 0.001
 # Seconds that a thread of the program waits for other ranks itself.
 _LINGER = 0.1
-# Looks at first, between which it offers its core to other ranks alone.
-_YIELDS = 20
 _LOOK = 0.25
+# How often at first it offers its core to other ranks alone, and tests after each time whether they
+# have come: after the first time all ranks of this core have, and for those of others to test takes
+# less than to let all of this core go round once more.
+_YIELDS = 20
+_TESTS = 8
 # Seconds after which a rank has been away, and what waits for it is given time anew.
 _ABSENT = 1.0
 
@@ -121,16 +124,18 @@ class Negotiation:
 
         Only for the thread whose turn it is, between cycles.
         """
-        cache, room = self._cache, self._room
+        cache, room, request = self._cache, self._room, handle.request
         if self.fruitless or not room.few or cache.joined:
             return None
-        bit, count = cache.bit_of(handle.request), len(cache.requests) + _FIRST
-        if bit < 0:
+        bit, count = request.last_bit, len(cache.requests)
+        if not 0 <= bit < count or cache.requests[bit] is not request:
+            bit = cache.bit_of(request)
+        found = room.repeated.get(bit)
+        if found is not None and found.fits(request, room.nbytes, count + _FIRST):
+            return found
+        if bit < 0 or not room.takes(handle):
             return None
-        found = room.repeated(handle.request, bit, count)
-        if found is None and room.takes(handle):
-            found = room.repeat(handle, bit, (_ALL_CACHED, _FIRST + bit), count)
-        return found
+        return room.repeat(handle, bit, (_ALL_CACHED, _FIRST + bit), count + _FIRST)
 
     def settle(self, opening: Repeated) -> bool:
         """Tell whether all ranks have asked for the same alone, which is done then.
@@ -362,8 +367,9 @@ def comes_soon(pending: Pending, reasons_to_stop: Sequence[Any]) -> bool:
     done = pending.done
     for _ in range(_YIELDS):
         os.sched_yield()  # another rank may need this core to come as far
-        if done():
-            return True
+        for _ in range(_TESTS):
+            if done():
+                return True
     started = time.monotonic()
     while not done():
         waited = time.monotonic() - started

@@ -80,7 +80,7 @@ class Room:
         self._engine = engine
         self._last: Optional[Request] = None  # what it was made for
         self._channels: Dict[Tuple[int, int], Channel] = {}
-        self._repeated: Dict[int, Repeated] = {}  # by bit
+        self.repeated: Dict[int, Repeated] = {}  # what ``repeat`` has made, by cache bit
 
     def fit(self, items: Sequence[Item]) -> None:
         """Make room for what comes again, if ``items`` were one small allreduce."""
@@ -118,17 +118,10 @@ class Room:
             found = self._channels[key] = Channel(self._engine, *key)
         return found
 
-    def repeated(self, request: Request, bit: int, count: int) -> Optional["Repeated"]:
-        """Return what ``repeat`` has made for the same before, while as much travels along."""
-        found = self._repeated.get(bit)
-        if found is None or found.request is not request:
-            return None
-        return found if found.room == self.nbytes and found.count == count else None
-
     def repeat(self, handle: Handle, bit: int, said: Sequence[int], count: int) -> "Repeated":
         """Return what ``handle`` alone is asked for with: the bits ``said``, of ``count``."""
-        made = self._repeated[bit] = Repeated(self.channel(count), handle, bit, said)
-        made.room, made.count = self.nbytes, count
+        made = self.repeated[bit] = Repeated(self.channel(count), handle, bit, said)
+        made.nbytes, made.count = self.nbytes, count
         return made
 
     def close(self) -> None:
@@ -136,7 +129,7 @@ class Room:
         for each in self._channels.values():
             each.exchange.free()
         self._channels.clear()
-        self._repeated.clear()
+        self.repeated.clear()
 
 
 def _width(count: int) -> int:
@@ -273,13 +266,13 @@ class Repeated(Opening):
     All that is new in each are the values: the rest is kept.
     """
 
-    __slots__ = ("_begin", "_parts", "bit", "channel", "count", "request", "room")
+    __slots__ = ("_begin", "_parts", "bit", "channel", "count", "nbytes", "request")
 
     def __init__(self, channel: Channel, handle: Handle, bit: int, said: Sequence[int]) -> None:
         """bit: the cache bit of ``handle``'s request; ``said`` are the bits to say."""
         self.request = handle.request
         self.bit = bit
-        self.room = self.count = 0  # bytes of values and number of bits that it was made for
+        self.nbytes = self.count = 0  # bytes of values and number of bits that it was made for
         self.channel = self._channel = channel
         self._width = channel.width
         self._said = bytearray(channel.width + _MARK)
@@ -290,6 +283,10 @@ class Repeated(Opening):
             self.carry(said[-1], handle.work)
             self._parts = channel.segments(handle.work.target.dtype, handle.work.target.size)
         self._begin = bytes(self._said)
+
+    def fits(self, request: Request, nbytes: int, count: int) -> bool:
+        """Tell whether it was made for this request, as many bytes of values and as many bits."""
+        return self.request is request and self.nbytes == nbytes and self.count == count
 
     def again(self, work: Work) -> Pending:
         """Exchange it with the values of ``work``, if it has any."""

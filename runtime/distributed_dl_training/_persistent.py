@@ -41,7 +41,8 @@ class PersistentGather:
 
     def done(self) -> bool:
         try:
-            return bool(self._test(self._requests))
+            complete: bool = self._test(self._requests)
+            return complete
         except self._mpi.Exception as error:
             raise PeerLostError(f"MPI: {error}") from error
 

@@ -108,7 +108,7 @@ def test_values_that_travel_along(dtype, op, factors, size, again):
         room = room_for(first, engine)
         assert room.takes(first) and room.nbytes >= first.work.target.nbytes
         repeated = room.repeat(first, 3, (0, 5), 9)
-        assert room.repeated(first.request, 3, 9) is repeated
+        assert room.repeated[3] is repeated and repeated.fits(first.request, room.nbytes, 9)
         results = []
         for values in drawn:
             handle = asked(values[engine.rank], op, *factors)
