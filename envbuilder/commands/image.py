@@ -102,7 +102,9 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
     lock, scratch = request.lock, bundle.parent
     gpus = facts_of(lock.plan, request.plan_inputs).gpus
     found = find_builder(Host(context.environ))
-    builder = replace(found, binds=request.binds, gpus=gpus)
+    # Who accepts a licence says so outside.
+    accepted = tuple(name for channel in lock.plan.channels for name in channel.accept)
+    builder = replace(found, binds=request.binds, gpus=gpus, handed=accepted)
     base = request.base.folder if request.base else system_of(request.plan_inputs, context)
     definition = write_definition(lock, request.base_name, scratch, request.binds)
     (scratch / BASE).symlink_to(base.resolve())

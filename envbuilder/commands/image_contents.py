@@ -10,7 +10,14 @@ from typing import NamedTuple
 
 from ..errors import UsageError
 from ..host import Host
-from ..images import LABELS, labels_of, read_header, sandbox_root, unpack_records
+from ..images import (
+    LABELS,
+    labels_of,
+    read_header,
+    sandbox_root,
+    unpack_layout_records,
+    unpack_records,
+)
 from ..model.outcome import ImageFacts
 from ..render.container import FOLDER, binds_of
 from ..target_tools.root.stamp import Root
@@ -28,13 +35,21 @@ class OpenedRoot(NamedTuple):
 
 @contextlib.contextmanager
 def opened(name: str, root: Callable[[], Root], context: Context) -> Iterator[OpenedRoot]:
-    """Give the root of NAME[/N], which *root* finds, or of an image: a SIF file or a sandbox.
+    """Give the root of NAME[/N], which *root* finds, or of an image: SIF, OCI layout, sandbox.
 
     Raises UsageError for what is none, DriftError for a damaged image, MissingToolError.
     """
     path = context.path(name)
     if not is_image(name, path):
         yield OpenedRoot(root(), name)
+    elif _is_layout(path):
+        with tempfile.TemporaryDirectory(prefix="envbuild-") as scratch:
+            arch, labels, size = unpack_layout_records(path, FOLDER, Path(scratch))
+            found = read_root(Path(scratch))
+            facts = ImageFacts(
+                file=name, format="oci", arch=arch, bytes=size, binds=binds_of(labels)
+            )
+            yield OpenedRoot(found, _only(found, path), facts)
     elif path.is_dir():
         found = read_root(sandbox_root(path, FOLDER))
         labels = labels_of(Host(context.environ).read(str(path / LABELS)))
@@ -49,7 +64,12 @@ def opened(name: str, root: Callable[[], Root], context: Context) -> Iterator[Op
 def is_image(name: str, path: Path) -> bool:
     """Whether a name is meant as a path."""
     written_as_path = name.startswith(("/", "./", "../")) and path.exists()
-    return name.endswith(".sif") or written_as_path or (path / FOLDER.relative_to("/")).is_dir()
+    held = _is_layout(path) or (path / FOLDER.relative_to("/")).is_dir()
+    return name.endswith((".sif", ".oci")) or written_as_path or held
+
+
+def _is_layout(path: Path) -> bool:
+    return (path / "oci-layout").is_file()
 
 
 def _unpacked(path: Path, folder: Path, context: Context) -> tuple[Root, ImageFacts]:

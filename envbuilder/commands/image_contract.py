@@ -117,6 +117,11 @@ def hosted_image(
         home, version = find(found.root, found.environment)
         lock = read_lock(home, version)
         facts = found.image
+        if facts and facts.format == "oci":
+            raise UsageError(
+                f"{name} is in OCI's layout, of which a host starts no containers for ranks",
+                "apptainer build NAME.sif oci:DIR packs it as a SIF file",
+            )
         own = loaded_mpi(found)
         files = host_mpi_files(found, context.path(name), context) if host_mpi else None
     search = site_search(context)

@@ -6,6 +6,7 @@ from .contents import LABELS, labels_of, sandbox_root, unpack_records
 from .contract import check_contract, fitting
 from .obtain import BaseRequest, obtain_base
 from .oci import OciConfig, check_layer, pack_layout
+from .oci_contents import unpack_layout_records
 from .reference import ImageFile, RegistryImage, parse_base
 from .sif import arch_of, read_header
 from .system import environments, unpack_system
@@ -31,6 +32,7 @@ __all__ = [
     "read_base",
     "read_header",
     "sandbox_root",
+    "unpack_layout_records",
     "unpack_records",
     "unpack_system",
 ]

@@ -36,13 +36,15 @@ class Builder:
     """A program that builds images; *environ* is what it and what it starts see.
 
     *binds*: what the images take from the machine, as they are built and tested; *gpus*: with them
-    its NVIDIA GPUs, and the libraries of their driver.
+    its NVIDIA GPUs, and the libraries of their driver. *handed*: the variables that what builds in
+    a base is handed: Apptainer cleans its environment.
     """
 
     program: str
     environ: Mapping[str, str]
     binds: tuple[Bind, ...] = ()
     gpus: bool = False
+    handed: tuple[str, ...] = ()
 
     def build_root(self, definition: Path, root: Path, log: Path, listener: Listener) -> None:
         """Run a definition file's sections; the new folder *root* holds what came of it.
@@ -52,7 +54,11 @@ class Builder:
         """
         own = [*self._rights(), *self._of_machine()]
         words = ["--sandbox", "--notest", *own, str(root), definition.name]
-        self._run("build", words, log, definition.parent, listener)
+        prefix = f"{Path(self.program).name.upper()}ENV_"
+        there = [each for each in self.handed if each in self.environ]
+        handed = {prefix + each: self.environ[each] for each in there}
+        within = replace(self, environ={**self.environ, **handed})
+        within._run("build", words, log, definition.parent, listener)
 
     def unpack(self, layout: Path, root: Path, log: Path) -> None:
         """Unpack the one image of a layout of OCI into the new folder *root*. Raises BuildError."""

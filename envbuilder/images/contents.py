@@ -18,7 +18,7 @@ from ..host import Host
 from .sif import SifHeader
 
 # Below the root inside, by shell patterns; the last two say that a prefix is there.
-_WANTED = (
+WANTED = (
     ".envbuild.json",
     "*/.envbuild.json",
     "modulefiles/*/*",
@@ -35,7 +35,8 @@ LABELS = ".singularity.d/labels.json"
 _OF_PREFIXES = ("pyvenv.cfg", "history")
 # As ``unsquashfs -lls`` prints a file: mode, owners, size, time, path.
 _NAME = "[A-Za-z0-9._+-]+"
-_LINE = re.compile(rf"-\S{{9}} \S+ +([0-9]+) \S+ \S+ squashfs-root/((?:{_NAME}/)*{_NAME})")
+PLAIN_PATH = re.compile(rf"(?:{_NAME}/)*{_NAME}")
+_LINE = re.compile(rf"-\S{{9}} \S+ +([0-9]+) \S+ \S+ squashfs-root/({PLAIN_PATH.pattern})")
 # Bytes. Manifests are the largest: 100 for each file of a prefix.
 LARGEST_FILE, LARGEST = 128 * 2**20, 256 * 2**20
 _MOST_FILES = 10_000
@@ -59,7 +60,7 @@ def unpack_records(
         )
     read = _Reader([program, "-offset", str(header.offset)], image, host.environ)
     below = inside.relative_to("/")
-    files = read.listed([LABELS, *(f"{below}/{each}" for each in _WANTED)])
+    files = read.listed([LABELS, *(f"{below}/{each}" for each in WANTED)])
     labels = read.text(LABELS) if files.pop(LABELS, None) is not None else None
     if f"{below}/.envbuild.json" not in files:
         raise UsageError(
@@ -69,9 +70,14 @@ def unpack_records(
     for name in sorted(files):
         path = folder / Path(name).relative_to(below)
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.name not in _OF_PREFIXES:
+        if has_content(path):
             path.write_text(read.text(name), encoding="utf-8")
     return labels_of(labels)
+
+
+def has_content(path: Path) -> bool:
+    """Whether a record counts for what is in it, and not for being there alone."""
+    return path.name not in _OF_PREFIXES
 
 
 def labels_of(text: str | None) -> dict[str, str]:

@@ -15,7 +15,7 @@ from emulated_tools import SECONDS
 from image_tools import QUICK, debian_base
 from integration_tools import Done, Envbuild, run
 
-from envbuilder.images import arch_of, check_layer
+from envbuilder.images import OciConfig, arch_of, check_layer, pack_layout
 
 pytestmark = [pytest.mark.long]
 
@@ -116,6 +116,7 @@ def test_a_sandbox_is_a_root_that_envbuild_knows(
     told = envbuild("info", "allreduce", "--verify", "--root", folder / "opt/envbuild")
     assert told.code == 0, told.text
     assert "passed: several ranks, 2 ranks" in told.out
+    both_formats_hold_its_manifest(apptainer, folder, tmp_path / "packed")
     # Its own test compares every file before the ranks talk.
     module = only(folder, "opt/envbuild/allreduce/*/lib/python3.11/site-packages/numpy/version.py")
     module.write_text(module.read_text() + "# changed\n")
@@ -125,6 +126,23 @@ def test_a_sandbox_is_a_root_that_envbuild_knows(
     again = envbuild(*words, "--output", tmp_path)
     assert again.code == 2
     assert f"{folder} is there already" in again.err
+
+
+def both_formats_hold_its_manifest(apptainer: str, root: Path, folder: Path) -> None:
+    """Pack one root as ``image`` packs each format; each holds the prefix of one manifest."""
+    record = only(root, "opt/envbuild/allreduce/*.evidence/manifest.json").relative_to(root)
+    prefix = f"/{record.parent}".removesuffix(".evidence")
+    files = json.loads((root / record).read_text())["files"]
+    folder.mkdir()
+    pack_layout(root, folder / "image.oci", OciConfig("x86_64", "tag", (), {}))
+    check_layer(folder / "image.oci", prefix[1:], files)
+    sif = folder / "image.sif"
+    done = run([apptainer, "build", sif, root], env=QUICK, timeout=SECONDS)
+    assert done.code == 0, done.text
+    assert inside(apptainer, sif, "cat", f"/{record}").out == (root / record).read_text()
+    words = (f"{prefix}/bin/python", "-I", f"{prefix}.build/target_tools", "manifest", "compare")
+    compared = inside(apptainer, sif, *words, prefix, f"/{record}")
+    assert compared.code == 0, compared.text
 
 
 def test_an_oci_image_is_copied_and_holds_the_prefix_that_was_proved(

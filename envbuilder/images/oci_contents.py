@@ -1,0 +1,138 @@
+"""The few files in an image of OCI's layout that say what it holds; nothing of it is run.
+
+Its layer is read once, as a stream: what is not wanted is passed over, and its hash is that of its
+name, or nothing of it counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tarfile
+import zlib
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, NamedTuple
+
+from ..errors import DriftError, UsageError
+from ..target_tools.files import CHUNK
+from .contents import LARGEST, LARGEST_FILE, PLAIN_PATH, WANTED, has_content, labels_of
+from .oci import ARCHES
+
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+# Bytes: of an index, a manifest, a configuration.
+_LARGEST_DOCUMENT = 4 * 2**20
+
+
+class LayoutFacts(NamedTuple):
+    """What an image says of itself. *arch*: None for one that no recipe has; *size*: in bytes."""
+
+    arch: str | None
+    labels: dict[str, str]
+    size: int
+
+
+def unpack_layout_records(layout: Path, inside: Path, folder: Path) -> LayoutFacts:
+    """Write the records of the root *inside* an image into *folder*, as they lie there.
+
+    Raises UsageError for a layout that is none of envbuild's, DriftError for a damaged one.
+    """
+    try:
+        index = _document(layout / "index.json")
+        listed = index["manifests"]
+        if len(listed) != 1:
+            raise UsageError(f"{layout} holds {len(listed)} images, and one of envbuild holds one")
+        manifest = _document(_blob(layout, listed[0]), checked=True)
+        config = _document(_blob(layout, manifest["config"]), checked=True)
+        layers = [_blob(layout, each) for each in manifest["layers"]]
+        if len(layers) != 1:
+            raise UsageError(f"{layout} has {len(layers)} layers, and one of envbuild has one")
+        sizes = _unpacked(layers[0], inside, folder)
+        arches = {value: name for name, value in ARCHES.items()}
+        labels = labels_of(json.dumps(config.get("config", {}).get("Labels")))
+        arch = arches.get(str(config.get("architecture")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, tarfile.TarError) as error:
+        raise _damaged(layout, str(error)) from error
+    except (EOFError, zlib.error) as error:
+        raise _damaged(layout, "a layer of it is cut off") from error
+    if not sizes:
+        raise UsageError(
+            f"{layout} holds no environment that envbuild made: there is no {inside} in it",
+            "envbuild image builds such images",
+        )
+    return LayoutFacts(arch, labels, layers[0].stat().st_size)
+
+
+def _document(path: Path, *, checked: bool = False) -> dict[str, Any]:
+    with path.open("rb") as stream:
+        data = stream.read(_LARGEST_DOCUMENT + 1)
+    if len(data) > _LARGEST_DOCUMENT:
+        raise ValueError(f"{path.name} is larger than any")
+    if checked and hashlib.sha256(data).hexdigest() != path.name:
+        raise ValueError(f"{path.name} is not what its name says")
+    found = json.loads(data)
+    if not isinstance(found, dict):
+        raise ValueError(f"{path.name} is no object")  # noqa: TRY004 - of a document
+    return found
+
+
+def _blob(layout: Path, descriptor: dict[str, Any]) -> Path:
+    digest = _DIGEST.fullmatch(str(descriptor["digest"]))
+    if digest is None:
+        raise ValueError("a part of it has no digest")
+    return layout / "blobs" / "sha256" / digest[1]
+
+
+class _Hashing:
+    """A stream that is read, and what was read hashed."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._sha256 = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self._sha256.update(data)
+        return data
+
+    def digest(self) -> str:
+        """Return the hash of the whole stream."""
+        while self.read(CHUNK):
+            pass
+        return self._sha256.hexdigest()
+
+
+def _unpacked(layer: Path, inside: Path, folder: Path) -> int:
+    """Write the records; return how many bytes they have."""
+    total, below = 0, PurePosixPath(inside).relative_to("/")
+    with layer.open("rb") as stream:
+        whole = _Hashing(stream)
+        with tarfile.open(mode="r|gz", fileobj=whole) as archive:  # type: ignore[call-overload]
+            for member in archive:
+                path = PurePosixPath(member.name)
+                if not member.isreg() or not _is_wanted(path, below):
+                    continue
+                total += member.size
+                if member.size > LARGEST_FILE or total > LARGEST:
+                    raise ValueError(f"it has more records than any image: {path.name}")
+                target = folder / path.relative_to(below)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                opened = archive.extractfile(member)
+                if opened and has_content(target):
+                    target.write_bytes(opened.read())
+        if whole.digest() != layer.name:
+            raise ValueError(f"{layer.name} is not what its name says")
+    return total
+
+
+def _is_wanted(path: PurePosixPath, below: PurePosixPath) -> bool:
+    if not path.is_relative_to(below) or not PLAIN_PATH.fullmatch(str(path)):
+        return False
+    inner = path.relative_to(below)
+    return ".." not in inner.parts and any(
+        len(inner.parts) == each.count("/") + 1 and inner.match(each) for each in WANTED
+    )
+
+
+def _damaged(layout: Path, why: str) -> DriftError:
+    return DriftError(f"{layout} is no whole image: {why}", "copy it again, or build it anew")
