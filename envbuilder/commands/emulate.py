@@ -69,8 +69,7 @@ def system_of(plan_inputs: PlanInputs, context: Context) -> Path:
 def install_emulated(lock: Lock, bundle: Path, home: Home, system: Path, context: Context) -> Path:
     """Run a bundle's installer in a system; return its log. Raises BuildError or SmokeError."""
     log = systems_folder(Host(context.environ)) / f"{home.name}-{lock.id()}.log"
-    # By these the user accepts the licences of channels.
-    accepts = tuple(name for each in lock.plan.channels for name in each.accept)
+    accepts = lock.plan.licence_variables
     with _step(f"build and prove for {lock.plan.arch}, emulated", context) as listener:
         emulated.install(Entry(bundle, home.root, system, context.environ, log, listener, accepts))
     return log

@@ -102,9 +102,8 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
     lock, scratch = request.lock, bundle.parent
     gpus = facts_of(lock.plan, request.plan_inputs).gpus
     found = find_builder(Host(context.environ))
-    # Who accepts a licence says so outside.
-    accepted = tuple(name for channel in lock.plan.channels for name in channel.accept)
-    builder = replace(found, binds=request.binds, gpus=gpus, handed=accepted)
+    handed = lock.plan.licence_variables
+    builder = replace(found, binds=request.binds, gpus=gpus, handed=handed)
     base = request.base.folder if request.base else system_of(request.plan_inputs, context)
     definition = write_definition(lock, request.base_name, scratch, request.binds)
     (scratch / BASE).symlink_to(base.resolve())

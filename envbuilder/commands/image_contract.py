@@ -17,6 +17,7 @@ from ..images.host_mpi import FOLDER as HOST_LIBRARIES
 from ..launchers import LAUNCHERS, own_launcher
 from ..launchers.srun import PMI
 from ..model.base_image import Bind
+from ..model.evidence import Evidence
 from ..model.host_contract import ContractRow, HostedMpi, HostOffer, ImageNeeds
 from ..model.launch import Mpi
 from ..model.module_names import stem, stems, version_part
@@ -24,6 +25,7 @@ from ..model.outcome import Info
 from ..model.plan import Lock, Plan
 from ..model.proofs import mpi_of
 from ..model.site import Launcher, Snapshot
+from ..record import read_all
 from ..render.container import FOLDER, variables
 from ..render.image import bases
 from ..root.environment_lock import read_lock
@@ -200,7 +202,23 @@ def fits_at(value: Info, site: str, context: Context) -> Info:
     chosen = site_search(context).named(site, "asked for")
     arch = value.image.arch if value.image else None
     found = hosted(value.environment, value.lock, arch, chosen, context)
-    return value.model_copy(update={"contract": found.rows})
+    proofs = _proved_at(chosen.site.name, value, context) if value.image else ()
+    return value.model_copy(update={"contract": found.rows, "on_site": proofs})
+
+
+def records_beside(image: Path) -> Path:
+    """Return the folder of the records that are kept beside an image."""
+    return image.with_name(f"{image.name.removesuffix('.sif')}.evidence")
+
+
+def _proved_at(site: str, value: Info, context: Context) -> tuple[Evidence, ...]:
+    """Return what ``smoke IMAGE`` recorded of this image at a site."""
+    folder = records_beside(context.path(value.image.file)) if value.image else None
+    if folder is None or not folder.is_dir():
+        return ()
+    found = (each for each in read_all(folder).evidence if each not in value.evidence)
+    own = value.lock.sha256()
+    return tuple(each for each in found if (each.site, each.lock_sha256) == (site, own))
 
 
 def check_fits(hosted: HostedImage) -> None:

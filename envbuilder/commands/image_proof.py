@@ -17,7 +17,7 @@ from ..render.build import render_image_smoke
 from ..target_tools.proving.evidence import prove as run_proofs
 from .context import Context
 from .hosts import find_smoke_hosts
-from .image_contract import HostedImage, check_fits, hosted_image
+from .image_contract import HostedImage, check_fits, hosted_image, records_beside
 from .launch_requests import smoke_request, start_command
 from .options import RootOptions
 from .prove import Starts, proving_of
@@ -64,7 +64,7 @@ def smoke_image(
         script = render_image_smoke(image.prefix, container, file, start, proof)
         described["files"] = {"smoke.sh": script}
         described["launch"] = [*described["launch"], *container, str(file)]
-    places = _Places(image, file.with_name(f"{file.name.removesuffix('.sif')}.evidence"))
+    places = _Places(image, records_beside(file))
     with context.reporter.working(f"smoke test on {starts[0][1].ranks} ranks"):
         proved = run_proofs(
             proving,

@@ -198,6 +198,10 @@ class Info(Document):
     contract: tuple[ContractRow, ...] = Field(
         default=(), description="Of an image, where a site is named: whether the two fit."
     )
+    on_site: tuple[Evidence, ...] = Field(
+        default=(),
+        description="Of an image, where a site is named: smoke tests there, kept beside the image.",
+    )
     manifest: Literal["published", "later"] | None = Field(
         default=None, description="When its files were recorded; None: they were not."
     )

@@ -254,6 +254,11 @@ class Plan(Document):
     def waived(self) -> tuple[Finding, ...]:
         return tuple(each for each in self.findings if each.status == "waived")
 
+    @property
+    def licence_variables(self) -> tuple[str, ...]:
+        """The variables by which a user accepts the licences of its channels."""
+        return tuple(name for each in self.channels for name in each.accept)
+
     def pin(self, component: str) -> Pin | None:
         """Return the pin of *component*, or None."""
         return next((pin for pin in self.pins if pin.component == component), None)

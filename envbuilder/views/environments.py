@@ -155,6 +155,9 @@ def info(value: Info) -> Iterator[str]:
     for evidence in value.evidence:
         yield from ("", f"smoke test of {moment(evidence.time)}")
         yield from (f"  {line}" for line in _proof(evidence))
+    for evidence in value.on_site:
+        yield from ("", f"smoke test of {moment(evidence.time)} at {evidence.site}")
+        yield from (f"  {line}" for line in _proof(evidence))
     passed = [each.result for each in value.evidence if each.result.verdict == "passed"]
     if passed and passed[-1].timings:
         yield from ("", "allreduce of float32, newest test", _timings(passed[-1].timings))

@@ -218,6 +218,8 @@ def test_in_the_host_s_mpi_whose_library_has_another_name(
     assert host["mpi"].startswith("MPICH 4.")
     assert [each["owner"] for each in own["libraries"]] == ["prefix"]
     assert [each["owner"] for each in host["libraries"]] == ["host"]
+    told = json.loads(envbuild("info", image, "--site", "local", "--json", env=debians_mpich).out)
+    assert [each["result"] for each in told["on-site"]][-2:] == [own, host]
     assert "--bind" in host["launch"]
 
 
