@@ -102,19 +102,10 @@ def allreduce(
         if not grouped:
             _remember(controller, key, found)
     request, kind, prescale, postscale = found
-    sources = [each.flat for each in local] if grouped else [flat]
-    target: Optional[Array] = None
+    own: Optional[Array] = None
     if in_place and not grouped:
-        target = flat if place else adapter.write(tensors[0])
-        if target is not None and target.dtype == flat.dtype:
-            sources = [target]
-        else:
-            target = None
-    if target is None:
-        count = sum([each.size for each in sources]) if grouped else flat.size
-        target = _memory.empty(count, flat.dtype, flat)
-    if not isinstance(target, numpy.ndarray):
-        _memory.order(target)
+        own = flat if place else adapter.write(tensors[0])
+    sources, target = _sources_and_target(local, own)
     work = Allreduce(sources, target, kind, prescale, postscale)
     if place is not None:
         work.in_arena(place.flat, place.start)
@@ -134,6 +125,19 @@ def allreduce(
     else:
         controller.submit(handle)
     return handle
+
+
+def _sources_and_target(local: Sequence[Local], own: Optional[Array]) -> Tuple[List[Array], Array]:
+    """Return what is reduced, and where to: ``own``, a tensor's own memory, if that takes it."""
+    flat = local[0].flat
+    if own is not None and own.dtype == flat.dtype:
+        sources, target = [own], own
+    else:
+        sources = [each.flat for each in local]
+        target = _memory.empty(sum([each.size for each in sources]), flat.dtype, flat)
+    if not isinstance(target, numpy.ndarray):
+        _memory.order(target)
+    return sources, target
 
 
 class _Asked(NamedTuple):

@@ -5,6 +5,7 @@ all ranks mean the same thing before any array moves.
 """
 
 import enum
+import os
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 import numpy
@@ -89,6 +90,22 @@ class PeerLostError(CollectiveError):
 
 class StallError(CollectiveError):
     """Some ranks did not take part within the limit; the text names them and the tensors."""
+
+
+class _Forks:
+    """Which process this is, where Python tells of forks (from 3.7 on); else 0."""
+
+    def __init__(self) -> None:
+        self.pid = 0
+        if hasattr(os, "register_at_fork"):
+            self._note()
+            os.register_at_fork(after_in_child=self._note)
+
+    def _note(self) -> None:
+        self.pid = os.getpid()
+
+
+forks = _Forks()
 
 
 class Pending(Protocol):

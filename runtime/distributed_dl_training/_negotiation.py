@@ -94,7 +94,11 @@ class Cycle(NamedTuple):
 
 
 class Negotiation:
-    """One group's agreement and exchange, by one thread at a time."""
+    """One group's agreement and exchange, by one thread at a time.
+
+    One class with many small methods: each is a step of a cycle, and all work on the same cache,
+    the same buffers and the same count of cycles without a result.
+    """
 
     def __init__(self, engine: Engine, settings: Settings, inspector: StallInspector) -> None:
         self.fruitless = 0  # cycles since the last result

@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Optional, Sequence, Type, Union
 from distributed_dl_training import _settings, _timeline
 from distributed_dl_training._agreement import Request
 from distributed_dl_training._controller import Controller
-from distributed_dl_training._core import Engine, NotInitializedError, Threads
+from distributed_dl_training._core import Engine, NotInitializedError, Threads, forks
 from distributed_dl_training._engines import choose, make_engine
 from distributed_dl_training._handle import Handle
 from distributed_dl_training._joining import Joining
@@ -87,20 +87,6 @@ class _Session:
         return next((each for each in failures if each is not None), None)
 
 
-class _Forks:
-    """The process that this is, where Python tells of forks (from 3.7 on); else 0."""
-
-    def __init__(self) -> None:
-        self.pid = 0
-        if hasattr(os, "register_at_fork"):
-            self.pid = os.getpid()
-            os.register_at_fork(after_in_child=self._note)
-
-    def _note(self) -> None:
-        self.pid = os.getpid()
-
-
-_forks = _Forks()
 global_process_set = ProcessSet([])
 global_process_set.process_set_id = 0
 _lock = threading.RLock()
@@ -317,7 +303,7 @@ def controller(process_set: Optional[ProcessSet] = None) -> Controller:
     """
     session = _session
     # Asked here, as it is for each tensor: to ask for the process takes a part of its time.
-    if session is None or session.pid != (_forks.pid or os.getpid()):
+    if session is None or session.pid != (forks.pid or os.getpid()):
         session = _current()
     if process_set is None:
         return session.world
