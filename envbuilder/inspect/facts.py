@@ -185,6 +185,14 @@ class Target(NamedTuple):
     glibc: str | None
 
 
+class Mount(NamedTuple):
+    """A file system that is mounted. ``kind``: ext4, nfs4, lustre, ...; ``options``: as mounted."""
+
+    place: str
+    kind: str
+    options: frozenset[str]
+
+
 class LoadedModule(NamedTuple):
     """An environment module that is loaded, as LOADEDMODULES and _LMFILES_ say it."""
 
@@ -204,7 +212,9 @@ class Environment:
     their Python, and what that has, are not here.
     ``damaged``: what is named like a library and is none, with why. ``native``: whether this
     machine could run it, so that the machine's own libraries count. ``conda_damaged``: the records
-    of conda that cannot be read, with why.
+    of conda that cannot be read, with why. ``isa``: the levels of an x86-64 processor that this
+    machine's has, as ``elf.Library`` has them; None: it is none, or does not say. ``mounts``: the
+    file systems of this machine.
     """
 
     prefix: Path
@@ -224,6 +234,8 @@ class Environment:
     root: str = ""
     glibc: str | None = None
     away: str | None = None
+    isa: int | None = None
+    mounts: tuple[Mount, ...] = ()
 
     @cached_property
     def distributions(self) -> tuple[Distribution, ...]:

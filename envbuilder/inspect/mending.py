@@ -54,6 +54,8 @@ _REASONS: Mapping[str, str] = {
     "conda.replaced-by-pip": "the files are pip's, and which of the two is wanted nobody recorded",
     "python.missing": "the Python that it was made with belongs to no package",
     "library.overruled": _SHELL,
+    "library.newer-processor": "another build of it is another package: --fix chooses none",
+    "path.no-programs": "how a file system is mounted is its administrator's to change",
 }
 _TOPICS: Mapping[str, str] = {
     "python.": "the Python that it was made with, and the paths in it, belong to no package",

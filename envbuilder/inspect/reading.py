@@ -25,6 +25,7 @@ from .facts import (
     arch_of,
 )
 from .libraries import glibc_of, here, is_extension, natives, read_all
+from .machine import isa_here, mounts_here
 from .packages import distributions_in, library_files
 
 _LARGEST_CONFIG = 64 * 1024
@@ -83,6 +84,8 @@ def read_environment(
         modules=loaded_modules(environ) if loaded else (),
         root=root,
         away=away,
+        isa=isa_here() if machine == here() else None,
+        mounts=() if root else mounts_here(),
         glibc=glibc_of(root, interpreter.library) if root else glibc_version() if native else None,
     )
 

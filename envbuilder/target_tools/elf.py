@@ -24,7 +24,7 @@ MACHINES = {
     243: "riscv",
     258: "loongarch",
 }
-PT_LOAD, PT_DYNAMIC = 1, 2
+PT_LOAD, PT_DYNAMIC, PT_GNU_PROPERTY = 1, 2, 0x6474E553
 DT_NULL, DT_NEEDED, DT_STRTAB, DT_SONAME, DT_RPATH, DT_RUNPATH = 0, 1, 5, 14, 15, 29
 DT_VERNEED, DT_VERNEEDNUM = 0x6FFFFFFE, 0x6FFFFFFF
 # What is read at most. glibc's own libraries have 14 program headers; an rpath of conda is 255
@@ -33,6 +33,9 @@ MOST_HEADERS = 512
 MOST_DYNAMIC = 256 * 1024
 MOST_VERSIONS = 256 * 1024
 LONGEST_TEXT = 64 * 1024
+MOST_PROPERTIES = 4 * 1024
+# Of the x86-64 psABI: a bit for each level of the processor without which ld.so does not load it.
+X86_ISA_1_NEEDED = 0xC0008002
 
 
 class ElfError(ValueError):
@@ -43,6 +46,8 @@ class Library(NamedTuple):
     """What ld.so reads of a shared library or program.
 
     versions: (library, version) for each version of symbols that it needs: libc.so.6, GLIBC_2.34.
+    isa_needed: the levels of an x86-64 processor that it needs, a bit each: 1 the baseline, 2 v2,
+    4 v3, 8 v4; 0 where it does not say.
     """
 
     path: str
@@ -52,6 +57,7 @@ class Library(NamedTuple):
     runpath: tuple
     soname: "str | None"
     versions: tuple
+    isa_needed: int = 0
 
 
 class _Layout(NamedTuple):
@@ -178,7 +184,22 @@ class _Reader:
             runpath=split_path(texts[DT_RUNPATH]),
             soname=next(iter(texts[DT_SONAME]), None),
             versions=versions,
+            isa_needed=self._isa_needed(),
         )
+
+    def _isa_needed(self):
+        """Return what the properties of the GNU ABI say of the processor; 0: nothing."""
+        for kind, offset, _, length in self.segments:
+            if kind == PT_GNU_PROPERTY:
+                data = self.at(offset, min(length, MOST_PROPERTIES))
+                # The note: sizes of name and content, type 5, the name GNU; then the properties.
+                place, step = 16, self.bits // 8
+                while data[12:16] == b"GNU\0" and place + 8 <= len(data):
+                    name, size = struct.unpack_from(self.order + "II", data, place)
+                    if name == X86_ISA_1_NEEDED and size == 4:
+                        return struct.unpack_from(self.order + "I", data, place + 8)[0]
+                    place += 8 + -(-size // step) * step
+        return 0
 
     def _versions(self, start, count, table):
         """Yield (library, version): a chain of libraries, each with a chain of its versions."""

@@ -70,6 +70,20 @@ def newer_glibc(made: Made) -> None:
     made.edit(made.extension(), lambda data: data.replace(b"GLIBC_2.2.5\0", b"GLIBC_9.99\0\0"))
 
 
+def newer_processor(made: Made) -> None:
+    """A module that says, as linkers write it, that it needs a level which no processor has."""
+    module = zoo.compile_c(made.packages / f"fast{zoo.SUFFIX}", "", "-Wl,-z,x86-64-v4")
+    note = b"\x02\x80\x00\xc0\x04\x00\x00\x00"
+    head, found, tail = module.read_bytes().partition(note)
+    assert found
+    made.write(module, head + note + (1 << 8).to_bytes(4, "little") + tail[4:])
+
+
+def conda_of_a_newer_processor(made: Made) -> None:
+    record_ = {"name": "_x86_64-microarch-level", "version": "9", "build": "0", "depends": []}
+    made.write(made.prefix / "conda-meta" / "_x86_64-microarch-level-9-0.json", json.dumps(record_))
+
+
 def missing_library(made: Made) -> None:
     library = zoo.compile_c(made.prefix / "libgone.so.1", soname="libgone.so.1")
     zoo.module_with(made, "needs", library)
@@ -558,6 +572,10 @@ BROKEN: dict[str, Way] = {
         lambda made: made.edit(made.extension(), class_of_elf), "library.other-machine", _CHANGED
     ),
     "extension for a newer glibc": Way(newer_glibc, "library.newer-glibc", _CHANGED),
+    "extension for a newer processor": Way(newer_processor, "library.newer-processor", **_C),
+    "conda: packages for a newer processor": Way(
+        conda(conda_of_a_newer_processor), "library.newer-processor"
+    ),
     "library removed": Way(missing_library, "library.missing", **_C),
     "library of a library removed": Way(needs_through_another, "library.missing", **_C),
     "no TBB for numba": Way(optional_module, "library.missing", **_C),

@@ -32,6 +32,8 @@ def by_pyelftools(path: Path) -> Library:
             return [getattr(t, tag[3:].lower()) for t in tags if t.entry.d_tag == tag]
 
         needs = elf.get_section_by_name(".gnu.version_r")
+        note = elf.get_section_by_name(".note.gnu.property")
+        properties = [p for n in (note.iter_notes() if note else ()) for p in n["n_desc"]]
         return Library(
             path=str(path),
             machine=(elf["e_machine"], elf.elfclass, elf.little_endian),
@@ -43,6 +45,9 @@ def by_pyelftools(path: Path) -> Library:
                 (need.name, each.name)
                 for need, all_of_it in (needs.iter_versions() if needs else ())
                 for each in all_of_it
+            ),
+            isa_needed=sum(
+                p["pr_data"] for p in properties if p["pr_type"] == "GNU_PROPERTY_X86_ISA_1_NEEDED"
             ),
         )
 

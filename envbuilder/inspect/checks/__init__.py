@@ -9,7 +9,18 @@ from collections.abc import Iterator
 
 from ...model.validation import CheckInfo, Finding
 from ..facts import Environment
-from . import conda, files, libraries, mpi, paths, python, requirements, shell, together
+from . import (
+    conda,
+    file_systems,
+    files,
+    libraries,
+    mpi,
+    paths,
+    python,
+    requirements,
+    shell,
+    together,
+)
 from .protocol import Check, told
 
 CHECKS: tuple[Check, ...] = (
@@ -21,6 +32,7 @@ CHECKS: tuple[Check, ...] = (
     *mpi.CHECKS,
     *together.CHECKS,
     *paths.CHECKS,
+    *file_systems.CHECKS,
     *shell.CHECKS,
 )
 

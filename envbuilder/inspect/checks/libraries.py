@@ -23,6 +23,8 @@ _OPTIONAL = {
     "torchaudio/lib/_torchaudio_sox": "torchaudio uses SoX where it is installed",
     "torchvision/video_reader": "torchvision uses FFmpeg where it is installed",
 }
+# What conda-forge's packages for one level of the processor need; its version is the level.
+_MICROARCH = "_x86_64-microarch-level"
 _LD_SO = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
 
 
@@ -96,6 +98,36 @@ def _newer_glibc(environment: Environment) -> Iterator[Violation]:
                 f"{what} needs glibc {text}, {who} has {has}",
                 (seen(where, "version needed", f"GLIBC_{text}"),),
             )
+
+
+def _newer_processor(environment: Environment) -> Iterator[Violation]:
+    """Compare with this machine's: of the processors of a site's nodes a site says nothing."""
+    has = environment.isa
+    if has is None or environment.target is not None:
+        return
+    for each in environment.libraries:
+        lacking = each.library.isa_needed & ~has
+        # Below this folder ld.so looks where the processor has the level.
+        if lacking and "/glibc-hwcaps/" not in each.path:
+            needs, level = _x86_64(lacking.bit_length()), _x86_64(has.bit_length())
+            yield Violation(
+                f"{environment.name(each.path)} needs {needs}, this machine is {level}",
+                (seen(environment.short(each.path), "x86 ISA needed", needs),),
+                severity=None if each.module else "warning",
+            )
+    for package in environment.conda:
+        if package.name == _MICROARCH and package.version.isdecimal():
+            needs = _x86_64(int(package.version))
+            if int(package.version) > has.bit_length():
+                level = _x86_64(has.bit_length())
+                yield Violation(
+                    f"its conda packages are for {needs}, this machine is {level}",
+                    (seen(environment.short(package.path), "version", package.version),),
+                )
+
+
+def _x86_64(level: int) -> str:
+    return f"x86-64-v{level}" if level > 1 else "x86-64"
 
 
 def _version_missing(environment: Environment) -> Iterator[Violation]:
@@ -200,6 +232,16 @@ CHECKS = (
         why="it cannot be loaded: version GLIBC_X not found",
         fix="install a wheel for an older manylinux, or build the package here",
         source="https://peps.python.org/pep-0600/",
+    ),
+    check(
+        _newer_processor,
+        id="library.newer-processor",
+        severity="error",
+        title="a library is built for a newer processor than this machine has",
+        why="it cannot be loaded: CPU ISA level is lower than required; or the program ends with: "
+        "Illegal instruction",
+        fix="install a build for an older processor, or run it on nodes that have the newer one",
+        source="https://gitlab.com/x86-psABIs/x86-64-ABI",
     ),
     check(
         _version_missing,
