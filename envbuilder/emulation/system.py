@@ -31,6 +31,8 @@ Say = Callable[[str], None]
 _SYSTEMS = "systems"
 # Names a file of every system that is whole, as far as can be said without running it.
 _MARK = Path("usr/bin/env")
+# An installer of Debian writes it, and no package brings it: what Gloo and others ask localhost of.
+_HOSTS = 'echo 127.0.0.1 localhost >"$1/etc/hosts"'
 # Seconds: minutes where programs are emulated and packages come from far away.
 _MAKING_SECONDS = 2 * 3600.0
 
@@ -164,7 +166,7 @@ def _own_mounts() -> list[str]:
 
 def kept_name(arch: str, debian: DebianSystem) -> str:
     """Return the name that a system is kept by: its architecture and what it was made of."""
-    made_of = canonical_json({"schema": 1, "arch": arch, "debian": debian.plain()})
+    made_of = canonical_json({"schema": 2, "arch": arch, "debian": debian.plain()})
     return f"{arch}-{debian.suite}-{sha256_text(made_of)[:12]}"
 
 
@@ -212,6 +214,7 @@ def _make(system: Path, request: SystemRequest, debian: DebianSystem) -> None:
         f"--architectures={DEBIAN_ARCHES[request.arch]}",
         "--variant=minbase",
         f"--include={','.join(debian.packages)}",
+        f"--customize-hook={_HOSTS}",
         debian.suite,
         str(unfinished),
         *_mirror(request),
