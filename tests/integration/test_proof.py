@@ -218,7 +218,8 @@ DEATHS = (
 
 def test_a_rank_that_is_killed(launched: dict[str, Moment]) -> None:
     expect_refused(launched["killed"], {}, *DEATHS)
-    assert "signal 9" in launched["killed"].done.err
+    # hydra ends with the signal's number; whether it also names it is as uncertain.
+    assert re.search("signal 9|ended with exit code 9", launched["killed"].done.err)
 
 
 def test_a_good_proof_after_a_failed_one_needs_no_new_build(launched: dict[str, Moment]) -> None:
