@@ -14,13 +14,21 @@ import pytest
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """Return a folder on a file system of 16 MB."""
-    folder = tmp_path / "disk"
+    with mounted(tmp_path / "disk", "size=16m") as folder:
+        yield folder
+
+
+@contextlib.contextmanager
+def mounted(folder: Path, options: str) -> Iterator[Path]:
+    """Make a folder with a file system of its own, in memory; skips where none can be mounted."""
     folder.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)]
+    words = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
     if shutil.which("mount") is None or subprocess.run(words, capture_output=True).returncode:
-        pytest.skip("a small file system cannot be mounted here")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+        pytest.skip("a file system cannot be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def fill(folder: Path) -> Path:

@@ -144,7 +144,6 @@ def _request(
         releases[name] = (*others, Release(version=version))
     # Who brought a package changes it: of two, neither knows what the other one does.
     releases |= dict.fromkeys(there.conda.keys() - {HOROVOD}, ())
-    python = str(environment.interpreter.path)
     return Request(
         recipe=recipe.model_copy(update={"stack": lines, "from_source": ()}),
         backend=backend(recipe.backend).TRAITS,
@@ -156,19 +155,7 @@ def _request(
             facts=site.site.facts if site else SiteFacts(),
         ),
         arch=arch,
-        snapshot=Snapshot(
-            interpreters=(
-                Interpreter(
-                    path=python, version=there.outside["python"], arch=arch, can_make_venv=True
-                ),
-            ),
-            system=tuple(
-                SystemComponent(component=name, version=version, locator="as it is there")
-                for name, version in there.outside.items()
-                if name != "python"
-            ),
-            glibc=glibc,
-        ),
+        snapshot=_snapshot(str(environment.interpreter.path), arch, there.outside, glibc),
         knowledge=knowledge.model_copy(
             update={
                 "releases": releases,
@@ -182,6 +169,20 @@ def _request(
             for each in releases.get(name, ())
         ),
         facts=site.facts if site else SiteFacts(),
+    )
+
+
+def _snapshot(python: str, arch: Arch, outside: Mapping[str, str], glibc: str | None) -> Snapshot:
+    """Return what packages cannot change: the Python, and what lies outside."""
+    version = outside["python"]
+    return Snapshot(
+        interpreters=(Interpreter(path=python, version=version, arch=arch, can_make_venv=True),),
+        system=tuple(
+            SystemComponent(component=name, version=version, locator="as it is there")
+            for name, version in outside.items()
+            if name != "python"
+        ),
+        glibc=glibc,
     )
 
 

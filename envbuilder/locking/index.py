@@ -61,7 +61,10 @@ class IndexFiles:
 
 
 class Index:
-    """All places of the settings, asked in order: folders first."""
+    """All places of the settings, asked in order: folders first.
+
+    One class with many small methods: each asks the same places over the same connection.
+    """
 
     def __init__(self, settings: PipSettings, environ: Mapping[str, str]) -> None:
         self._settings = settings

@@ -15,6 +15,7 @@ from envbuilder.inspect import checks
 from envbuilder.inspect.machine import isa_here, isa_levels, mount_of, mounts_here, parse_mounts
 from envbuilder.inspect.reading import read_environment
 from envbuilder.model.validation import Finding
+from tests.small_disk import mounted
 
 # Lines of real machines, their servers renamed: a login node with Lustre, and nodes with NFS.
 MOUNTS = r"""
@@ -81,13 +82,8 @@ def test_what_lies_where_it_should_not(
 @pytest.fixture
 def without_programs(tmp_path: Path) -> Iterator[Path]:
     """Return a folder on a file system of which nothing can be run."""
-    folder = tmp_path / "noexec"
-    folder.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=64m,noexec", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(words, capture_output=True).returncode:
-        pytest.skip("a file system cannot be mounted here")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    with mounted(tmp_path / "noexec", "size=64m,noexec") as folder:
+        yield folder
 
 
 def test_an_environment_of_which_nothing_can_be_loaded(made: Made, without_programs: Path) -> None:

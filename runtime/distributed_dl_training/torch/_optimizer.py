@@ -10,7 +10,7 @@ from distributed_dl_training.torch._parameters import PARAMETERS
 
 
 class _Distributed:
-    """What an optimizer's own class is given on top.
+    """What an optimizer's own class is given on top: many methods, as Horovod's has them.
 
     ``_wrapped`` is the optimizer itself, which schedulers that were made before hold.
     """
