@@ -1,4 +1,4 @@
-"""SIF files of a folder, without Apptainer: header, descriptors, and a SquashFS of mksquashfs."""
+"""What tests of images read, without Apptainer: a system with a root in it, and SIF files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.published import planned, publish_plan
+
 # Where Apptainer has them: behind the header, and behind all descriptors that there may be.
 DESCRIPTORS, DATA, MOST = 4096, 36864, 48
+
+
+def system(folder: Path) -> Path:
+    """Make the tree of an image: a root in it, with a published environment."""
+    root = folder / "opt" / "envbuild"
+    publish_plan(root, planned("allreduce"), {"pyvenv.cfg": "home = /usr/bin\n"}, attested=True)
+    return folder
 
 
 def sif(file: Path, squashfs: bytes, arch: bytes = b"02") -> Path:

@@ -16,8 +16,7 @@ from typer.testing import CliRunner, Result
 from envbuilder.cli import app
 from envbuilder.errors import DriftError
 from envbuilder.images import contents, read_header
-from tests.cli.published import planned, publish_plan
-from tests.images.image_files import DATA, DESCRIPTORS, sif, squashfs
+from tests.images.image_files import DATA, DESCRIPTORS, sif, squashfs, system
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
@@ -29,11 +28,7 @@ def info(image: Path, *words: str) -> Result:
 
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A system with a root in it."""
-    folder = tmp_path_factory.mktemp("image") / "system"
-    root = folder / "opt" / "envbuild"
-    publish_plan(root, planned("allreduce"), {"pyvenv.cfg": "home = /usr/bin\n"}, attested=True)
-    return folder
+    return system(tmp_path_factory.mktemp("image") / "system")
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
 from envbuilder.images import OciConfig, pack_layout
-from tests.cli.published import planned, publish_plan
+from tests.images.image_files import system
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
@@ -28,10 +28,7 @@ HOME = "opt/envbuild/allreduce"
 
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("image") / "system"
-    root = folder / "opt" / "envbuild"
-    publish_plan(root, planned("allreduce"), {"pyvenv.cfg": "home = /usr/bin\n"}, attested=True)
-    return folder
+    return system(tmp_path_factory.mktemp("image") / "system")
 
 
 @pytest.fixture
