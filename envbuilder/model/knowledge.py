@@ -44,13 +44,22 @@ class HorovodPart(Document):
     )
 
 
+class OwnLauncher(Document):
+    """Releases of a framework that bring a launcher of their own, perhaps only beside others."""
+
+    range: VersionRange
+    beside: dict[Name, VersionRange] = Field(
+        default_factory=dict, description="Releases of others that it works with, if not with all."
+    )
+
+
 class Collectives(Document):
     """Collectives of a framework's own, and the smoke test that proves them."""
 
     proof: Api
     package: RuntimePackage = Field(description="The runtime that a recipe names for them.")
-    launched: VersionRange = Field(
-        default="*", description="Releases that bring the launcher of their own; else MPI's starts."
+    launched: tuple[OwnLauncher, ...] = Field(
+        description="Where its own launcher starts the ranks; else MPI's does."
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..model.horovod import HOROVOD, by_nccl, has_part
-from ..model.knowledge import HorovodPart, Knowledge
+from ..model.knowledge import Collectives, HorovodPart, Knowledge
 from ..model.plan import Api, Pin, Proof, SourceBuild, Transport
 from ..model.ranges import matches
 from ..model.recipe import Recipe
@@ -60,7 +60,7 @@ def proofs(
     for component in sorted(components.keys() & knowledge.components.keys()):
         own = knowledge.components[component].collectives
         by = api_launcher(own.proof) if own else None
-        if own and by and not matches(components[component], own.launched):
+        if own and by and not has_launcher(own, components[component], components):
             by = launcher
         if own and by is None and recipe.runtime.package == own.package:
             by = launcher
@@ -68,6 +68,18 @@ def proofs(
             # Over NCCL where the stack names it.
             transport: Transport = "nccl" if "nccl" in components else "gloo"
             yield Proof(api=own.proof, transport=transport, launcher=by)
+
+
+def has_launcher(own: Collectives, version: str, components: Mapping[str, str]) -> bool:
+    """Whether a release of a framework has a launcher that works beside these components."""
+    return any(
+        matches(version, each.range)
+        and all(
+            name not in components or matches(components[name], versions)
+            for name, versions in each.beside.items()
+        )
+        for each in own.launched
+    )
 
 
 def of_horovod(

@@ -41,6 +41,7 @@ def told(
     flags: dict[str, str] | None = None,
     launcher: Launcher = SRUN,
     version: str = "2.0",
+    python: str = "3.9.1",
 ) -> list[tuple[str, str, str]]:
     """Return the proofs of these components, as (api, transport, launcher)."""
     names = [*components, *(["horovod"] if horovod else [])]
@@ -48,6 +49,7 @@ def told(
         Pin(component=name, version=version, origin=horovod or "pip", locator=name, why="w")
         for name in names
     ]
+    pins.append(Pin(component="python", version=python, origin="system", locator="p", why="w"))
     builds = (
         [SourceBuild(component="horovod", version="1.0", flags=flags or {})]
         if horovod == "build"
@@ -101,11 +103,21 @@ def test_torch_distributed_is_proved_under_any_launcher(
     assert told(wanted, *components, launcher=launcher)[1:] == [expected]
 
 
-@pytest.mark.parametrize(("version", "starts"), [("1.3.1", "hydra"), ("1.10.0", "torchrun")])
-def test_before_there_was_torchrun_mpis_launcher_starts_the_ranks(
-    version: str, starts: str
+@pytest.mark.parametrize(
+    ("version", "python", "starts"),
+    [
+        ("1.3.1", "3.7.4", "hydra"),
+        ("1.10.0", "3.9.1", "torchrun"),
+        ("1.13.1", "3.10.8", "torchrun"),
+        ("1.13.1", "3.11.2", "hydra"),
+        ("2.0.0", "3.11.2", "torchrun"),
+    ],
+)
+def test_where_no_torchrun_works_mpis_launcher_starts_the_ranks(
+    version: str, python: str, starts: str
 ) -> None:
-    found = told(recipe({"pytorch": "*"}), "pytorch", launcher=HYDRA, version=version)
+    wanted = recipe({"pytorch": "*"})
+    found = told(wanted, "pytorch", launcher=HYDRA, version=version, python=python)
     assert found[1:] == [("torch.distributed", "gloo", starts)]
 
 
