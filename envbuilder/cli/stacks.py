@@ -124,6 +124,13 @@ def image(
     locked: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Build just this lock: nothing is solved.")
     ] = None,
+    candidate: Annotated[
+        bool,
+        typer.Option(
+            "--candidate",
+            help="Where there is no GPU for NCCL, keep it all the same: imported, not proved.",
+        ),
+    ] = False,
 ) -> None:
     """Build an image, prove in it that its ranks talk, and test it packed (uses the network).
 
@@ -136,7 +143,7 @@ def image(
     options = CreateOptions(
         choice,
         target="image",
-        image=ImageOptions(base, tuple(bind or ()), kind.value),
+        image=ImageOptions(base, tuple(bind or ()), kind.value, candidate),
         output=output,
         locked=locked,
     )

@@ -43,7 +43,8 @@ _ENDINGS: Mapping[ImageFormat, str] = {"sif": ".sif", "oci": ".oci", "sandbox": 
 class ImageRequest:
     """What an image is made of, and how. *base*: None for the Debian that the site states.
 
-    *binds*: the folders of the site's modules, which the image does not hold.
+    *binds*: the folders of the site's modules, which the image does not hold. *candidate*: it is
+    kept without a proof over GPUs, where there are none.
     """
 
     lock: Lock
@@ -52,6 +53,7 @@ class ImageRequest:
     format: ImageFormat
     output: Path
     binds: tuple[Bind, ...] = ()
+    candidate: bool = False
 
     @property
     def name(self) -> str:
@@ -77,13 +79,16 @@ class ImageRequest:
         return self.output / f"{self.name}.log"
 
 
-def write_definition(lock: Lock, base: str, folder: Path, binds: Sequence[Bind] = ()) -> Path:
+def write_definition(
+    lock: Lock, base: str, folder: Path, binds: Sequence[Bind] = (), *, candidate: bool = False
+) -> Path:
     """Write what is built from into the folder that holds the bundle, and BASE or a link to it.
 
     *base*: what its system is, for people.
     """
     file = folder / definition_file(lock)
-    file.write_text(render_bundle_definition(lock, base, binds), encoding="utf-8")
+    text = render_bundle_definition(lock, base, binds, candidate=candidate)
+    file.write_text(text, encoding="utf-8")
     return file
 
 
@@ -105,7 +110,9 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
     handed = lock.plan.licence_variables
     builder = replace(found, binds=request.binds, gpus=gpus, handed=handed)
     base = request.base.folder if request.base else system_of(request.plan_inputs, context)
-    definition = write_definition(lock, request.base_name, scratch, request.binds)
+    definition = write_definition(
+        lock, request.base_name, scratch, request.binds, candidate=request.candidate
+    )
     (scratch / BASE).symlink_to(base.resolve())
     request.log.unlink(missing_ok=True)
     root, packed = scratch / "root", scratch / request.image.name
@@ -113,7 +120,7 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
     with context.reporter.steps(steps) as listener:
         with reported(_BUILD, listener):
             builder.build_root(definition, root, request.log, listener)
-            proofs = _kept(root, lock, scratch / "evidence")
+            every = _kept(root, lock, scratch / "evidence")
         if request.format == "sif":
             with reported(_PACK, listener):
                 builder.pack(root, packed, request.log, listener)
@@ -131,6 +138,7 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
     made = root if request.format == "sandbox" else packed
     (scratch / "evidence").rename(request.beside)
     made.rename(request.image)
+    proofs = newest_passed(every)
     return ImageResult(
         environment=lock.plan.recipe,
         id=lock.id(),
@@ -143,13 +151,14 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
         image=str(request.image),
         bytes=_bytes(request.image),
         beside=str(request.beside),
-        evidence=telling(proofs),
+        evidence=telling(proofs or every),
         proofs=proofs,
+        unproved=tuple(each for each in every if each not in proofs),
     )
 
 
 def _kept(root: Path, lock: Lock, folder: Path) -> tuple[Evidence, ...]:
-    """Copy lock, manifest and records out of a root; return what they prove.
+    """Copy lock, manifest and records out of a root; return the records.
 
     Raises BuildError where the root does not hold what it was to hold.
     """
@@ -159,10 +168,10 @@ def _kept(root: Path, lock: Lock, folder: Path) -> tuple[Evidence, ...]:
         raise BuildError("the installer ended well and published nothing in the image")
     shutil.copytree(home.evidence(lock.id()), folder)
     (folder / "lock.json").write_text(lock.text(), encoding="utf-8")
-    proofs = newest_passed(read_all(folder).evidence)
-    if not proofs:
-        raise BuildError("the image was built, and holds no record of a smoke test that passed")
-    return proofs
+    every = read_all(folder).evidence
+    if not every:
+        raise BuildError("the image was built, and holds no record of a smoke test")
+    return every
 
 
 def _attest(name: str, digest: str, bundle: Path, folder: Path) -> None:

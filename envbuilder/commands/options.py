@@ -145,11 +145,15 @@ class RootOptions:
 
 @dataclass(frozen=True)
 class ImageOptions:
-    """What an image begins with, which folders it binds in, and what it is packed as."""
+    """What an image begins with, which folders it binds in, and what it is packed as.
+
+    ``candidate``: it is kept without a proof over GPUs, where there are none.
+    """
 
     base: str | None = None
     binds: tuple[str, ...] = ()
     format: ImageFormat = "sif"
+    candidate: bool = False
 
 
 @dataclass(frozen=True)
@@ -290,6 +294,9 @@ class RenderOptions:
             "--bind", metavar="DIR[:DIR]", help="Of image and def: a folder of the site's modules."
         ),
     ] = None
+    candidate: Annotated[
+        bool, typer.Option("--candidate", help="Of image and def: as for image.")
+    ] = False
     size: JobSize = field(default_factory=JobSize)
     choice: PlanOptions
     root: RootOption = None

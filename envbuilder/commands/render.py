@@ -85,9 +85,10 @@ def render(options: RenderOptions, context: Context) -> RenderResult:
             f"{named}: only a job has that, not the form {form}",
             f"say which job: {', '.join(f'--as {each}' for each in jobs)}",
         )
-    if (options.base or options.binds) and form not in _ON_BASE:
+    if (options.base or options.binds or options.candidate) and form not in _ON_BASE:
         raise UsageError(
-            f"--base and --bind are of an image that begins with a folder, not of the form {form}",
+            "--base, --bind and --candidate are of an image that begins with a folder, not of the "
+            f"form {form}",
             f"the forms for it: {', '.join(_ON_BASE)}",
         )
     if form not in _FOLDERS:
@@ -115,7 +116,8 @@ def _one(name: str, options: RenderOptions, context: Context) -> RenderResult:
                 f"--locked FILE has them; --as {IMAGE} makes a lock",
             )
         on = base_name(of_image.base, plan_inputs)
-        text = render_bundle_definition(lock, on, of_image.binds)
+        candidate = options.candidate
+        text = render_bundle_definition(lock, on, of_image.binds, candidate=candidate)
     else:
         text = forms()[form].render(subject)
     if options.output is None:
@@ -180,7 +182,8 @@ def _image_on_base(
     with tempfile.TemporaryDirectory(prefix=".envbuild-", dir=folder) as downloads:
         lock = stages.lock(Path(downloads))
         bundle.write(lock, folder / BUNDLE_FOLDER, stages, Path(downloads))
-    write_definition(lock, base_name(base, plan_inputs), folder, binds)
+    candidate = options.candidate
+    write_definition(lock, base_name(base, plan_inputs), folder, binds, candidate=candidate)
     if base:
         (folder / BASE).symlink_to(base.folder.resolve())
     else:

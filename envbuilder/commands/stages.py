@@ -194,8 +194,16 @@ class CreateStages:
             check_places(self._image(lock))
 
     def _image(self, lock: Lock) -> ImageRequest:
-        kind = (self.options.image or ImageOptions()).format
-        return ImageRequest(lock, self.base, self.plan_inputs, kind, self.output, self.binds)
+        asked = self.options.image or ImageOptions()
+        return ImageRequest(
+            lock,
+            self.base,
+            self.plan_inputs,
+            asked.format,
+            self.output,
+            self.binds,
+            asked.candidate,
+        )
 
     def build_image(self, lock: Lock, bundle: Path) -> ImageResult:
         return build_image(self._image(lock), bundle, self.context)

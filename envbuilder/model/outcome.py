@@ -62,7 +62,10 @@ class ModuleTree(Document):
 
 
 class ImageResult(Document):
-    """An image that was built, proved in it and, packed, tested again."""
+    """An image that was built, proved in it and, packed, tested again.
+
+    A candidate is one of which a part is still to be proved: see ``unproved``.
+    """
 
     environment: Name
     id: Line
@@ -79,6 +82,9 @@ class ImageResult(Document):
     gpus: bool = Field(default=False, description="Whether it was proved on the machine's GPUs.")
     evidence: Evidence = Field(description="What was proved of the recipe's own runtime.")
     proofs: tuple[Evidence, ...]
+    unproved: tuple[Evidence, ...] = Field(
+        default=(), description="What wants a GPU where there was none: it was imported."
+    )
 
 
 class BundleCheck(Document):

@@ -30,11 +30,13 @@ def definition_file(lock: Lock) -> str:
     return f"{lock.plan.recipe}.def"
 
 
-def render_bundle_definition(lock: Lock, base_name: str, binds: Sequence[Bind] = ()) -> str:
+def render_bundle_definition(
+    lock: Lock, base_name: str, binds: Sequence[Bind] = (), *, candidate: bool = False
+) -> str:
     """Return the definition file, for a folder that holds BASE and ``bundle``.
 
     *base_name*: what the system in BASE is, for people. *binds*: what it takes from the machine as
-    it is built and started.
+    it is built and started. *candidate*: it is built where the GPUs that it needs may not be.
     """
     plan, identity = lock.plan, lock.id()
     cuda = any(pin.component == "cuda" for pin in plan.pins)
@@ -58,7 +60,11 @@ def render_bundle_definition(lock: Lock, base_name: str, binds: Sequence[Bind] =
         build=str(home.build(identity)),
         manifest=str(home.manifest(identity)),
         environment=list(exports(plan, home.prefix(identity))),
-        proofs=[{"words": words, "number": str(n)} for n, words in enumerate(_proofs(lock), 1)],
+        candidate=candidate,
+        proofs=[
+            {"words": [*words, *(["--candidate"] if candidate else [])], "number": str(n)}
+            for n, words in enumerate(_proofs(lock), 1)
+        ],
     )
 
 

@@ -1,11 +1,12 @@
 """Install a bundle, for ``install.sh``: build it, prove it on its ranks, publish it in a root.
 
-    python -I target_tools install-bundle [--skip-smoke] [--shared GROUP] BUNDLE ROOT <ENVIRONMENT
+    python -I target_tools install-bundle [OPTION...] BUNDLE ROOT <ENVIRONMENT
 
 ENVIRONMENT holds the variables for build and smoke test, each with a NUL byte behind it: those of
 the user, without the modules that this Python may need. Nothing is fetched. What was built stays:
 run again, it goes on where it stopped. Exit code 2: the bundle does not belong there, 5: it could
-not be built, 6: the ranks did not prove that they can talk. Then nothing is published.
+not be built, 6: the ranks did not prove that they can talk. Then nothing is published. A candidate
+is published where all that its ranks lack is a GPU on this machine; it is not made the default.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from .files import copy_texts, sha256_of, write_atomically
 from .in_root import say
 from .modulefile import filled
 from .processes import Running, popen, signals_held_back
-from .proving.evidence import prove
+from .proving.evidence import is_candidate, prove, refuted
 from .root import locks, manifests, publish
 from .root.layout import BUNDLED
 from .root.registry import heal_registry
@@ -81,9 +82,9 @@ def run_step(folder, step, environ, limit):
     return code
 
 
-def prove_all(folder, facts, home, environ):
+def prove_all(folder, facts, home, environ, candidate):
     """Run the smoke tests; return their records. Raises SmokeError."""
-    proving = facts["proving"]
+    proving = dict(facts["proving"], candidate=candidate)
     environment = (folder / "environment.sh").read_text(encoding="utf-8")
     for proof in proving["proofs"]:
         script = (folder / proof["smoke"]).read_text(encoding="utf-8")
@@ -91,7 +92,7 @@ def prove_all(folder, facts, home, environ):
         say(f"== smoke test: {proof['api']} over {proof['transport']}")
     proved = prove(proving, home, facts["id"], environ)
     last = proved[-1]
-    if last["result"]["verdict"] != "passed":
+    if refuted(last["result"], candidate):
         reasons = [line for each in last["result"]["reasons"] for line in each.splitlines()]
         raise SmokeError(
             "\n  ".join(["the ranks did not prove that they can talk:", *reasons]),
@@ -101,7 +102,7 @@ def prove_all(folder, facts, home, environ):
     return proved
 
 
-def install(bundle, facts, root, environ, skip_smoke):
+def install(bundle, facts, root, environ, options):
     """Build, prove and publish; return the number, None where that was not to be proved."""
     home = open_home(root, facts["name"])
     with sharing.readable(home.group), locks.hold(home.lock_file, say=say) as holder:
@@ -114,14 +115,16 @@ def install(bundle, facts, root, environ, skip_smoke):
             if not home.evidence(version.id).is_dir():
                 say(f"it was never proved: envbuild smoke {name} --root '{home.root}' does it")
         else:
-            version = make(bundle, facts, home, holder.environ(environ), skip_smoke)
-        if version:
+            version = make(bundle, facts, home, holder.environ(environ), options)
+        if version and is_candidate(home.evidence(version.id)):
+            say(f"{home.name}/{version.number} is a candidate: not proved, and not the default")
+        elif version:
             with locks.hold(home.default_lock, say=say):
                 publish.set_default(home, version)
     return version
 
 
-def make(bundle, facts, home, environ, skip_smoke):
+def make(bundle, facts, home, environ, options):
     """Build, prove and publish what is not there yet."""
     identity, folder = facts["id"], home.build(facts["id"])
     try:
@@ -129,9 +132,9 @@ def make(bundle, facts, home, environ, skip_smoke):
         build(folder, facts["steps"], environ)
     finally:
         sharing.share_trees(home.group, folder, home.prefix(identity))
-    if skip_smoke:
+    if options.skip_smoke:
         return None
-    proved = prove_all(folder, facts, home, environ)
+    proved = prove_all(folder, facts, home, environ, options.candidate)
     publish.tidy(folder)
     version = publish.reserve(home, identity, facts["dialect"])
     # The proof that says most: the recipe's own runtime, if it is not the bundled one.
@@ -147,7 +150,7 @@ def install_below(options, environ):
     facts, root = facts_of(options.bundle), options.root
     # Bundles of several sites may share a root: each lock says whose it is.
     opened = open_root(root, facts["site"], facts["arch"], options.shared, others=True)
-    version = install(options.bundle, facts, opened, environ, options.skip_smoke)
+    version = install(options.bundle, facts, opened, environ, options)
     if version is None:
         say("built, and nothing is published: run this again where ranks can be started")
     else:
@@ -161,7 +164,9 @@ def install_below(options, environ):
 def main(arguments):
     """Install; return the exit code."""
     parser = argparse.ArgumentParser(description="Install a bundle.")
-    parser.add_argument("--skip-smoke", action="store_true", help="build only, publish nothing")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--skip-smoke", action="store_true", help="build only, publish nothing")
+    how.add_argument("--candidate", action="store_true", help="imported will do without a GPU")
     parser.add_argument("--shared", metavar="GROUP", help="share a new root with a group")
     parser.add_argument("bundle", type=Path)
     parser.add_argument("root", type=Path)

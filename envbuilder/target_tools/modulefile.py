@@ -58,7 +58,12 @@ def proved_lines(evidence):
     stand_ins = ", ".join(evidence.get("stand-ins", ()))
     passed = Counter(check["name"] for check in result["checks"] if check["passed"])
     return [
-        "Proved: {}, {}, {}".format(result["tier"], evidence["execution"], evidence["time"]),
+        "{}: {}, {}, {}".format(
+            "Proved" if result["verdict"] == "passed" else "A candidate, not proved",
+            result["tier"],
+            evidence["execution"],
+            evidence["time"],
+        ),
         *(["  no proof of the recipe: stand-ins " + stand_ins] if stand_ins else []),
         f"  smoke test {result['verdict']}: {result['ranks']} ranks in {result['seconds']:.1f} s",
         f"  site {evidence['site']}, {evidence['arch']}, nodes: {nodes}",

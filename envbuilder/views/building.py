@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 
+from ..model.evidence import Evidence
 from ..model.outcome import BundleCheck, BundleResult, CreateResult, ImageResult, LockCheck
 from ..model.places import ImageFormat
 from ..text import filled
@@ -36,14 +37,17 @@ def created(value: CreateResult) -> Iterator[str]:
     yield from ("", f"{value.environment}/{value.number} is ready and the default")
 
 
+def _tested(evidence: Evidence) -> str:
+    done, marks = evidence.result, how(evidence.execution, evidence.stand_ins)
+    over = f" over {done.transport}" if done.transport else ""
+    return f"{done.api}{over}: {done.tier} on {evidence.arch}{marks}"
+
+
 def _proved(value: CreateResult | ImageResult) -> Iterator[str]:
     """Yield what was proved, how quickly, and what was waived."""
-    for each in value.proofs or (value.evidence,):
-        done = each.result
-        over = f" over {done.transport}" if done.transport else ""
-        checks = f"{len(done.checks)} checks passed"
-        marks = how(each.execution, each.stand_ins)
-        yield f"proved: {done.api}{over}: {done.tier} on {each.arch}{marks}; {checks}"
+    every = value.proofs or (value.evidence,)
+    for each in (one for one in every if one.result.verdict == "passed"):
+        yield f"proved: {_tested(each)}; {len(each.result.checks)} checks passed"
     if timings := value.evidence.result.timings:
         latency = f"{timings[0].latency_us:.0f} us latency at {size(timings[0].bytes)}"
         bandwidth = f"{timings[-1].bus_bandwidth:.2f} GB/s at {size(timings[-1].bytes)}"
@@ -70,6 +74,9 @@ _ENDS: Mapping[ImageFormat, str] = {
 def image_built(value: ImageResult) -> Iterator[str]:
     """Return what an image is and how it is run; the last line says that it is there."""
     yield from _proved(value)
+    for each in value.unproved:
+        yield f"not proved: {_tested(each)}"
+        yield from (f"  {line}" for line in each.result.failure_lines())
     yield f"on {value.base}, {value.arch}: {value.image} ({value.bytes / 1e6:.0f} MB)"
     yield f"lock, manifest and records: {value.beside}"
     yield from ("", "use it:")
@@ -84,7 +91,11 @@ def image_built(value: ImageResult) -> Iterator[str]:
         words += "--nv " if value.gpus else ""
         yield f"  apptainer {verb} {words}{file} mpiexec -n 2 {program}"
     yield ""
-    yield _ENDS[value.format]
+    if value.unproved:
+        yield f"where there are GPUs: envbuild smoke {file} --site SITE"
+        yield "built and tested; a candidate, which is not proved yet"
+    else:
+        yield _ENDS[value.format]
 
 
 @joined

@@ -27,6 +27,17 @@ def test_the_installer_of_the_bundle_runs_and_the_bundle_goes() -> None:
     assert post[install + 1].split() == ["rm", "-rf", "/opt/envbuild.bundle"]
 
 
+def test_a_candidate_is_built_and_tested_as_one() -> None:
+    text = render_bundle_definition(CASES[0].lock, "debian 12", candidate=True)
+    sections = parse_definition(text).sections
+    install = next(line for line in sections["post"].splitlines() if "install.sh" in line)
+    assert install.split()[2:] == ["--candidate", "/opt/envbuild"]
+    proofs = [line for line in sections["test"].splitlines() if " prove --prefix " in line]
+    assert proofs
+    assert all(" --candidate " in each for each in proofs)
+    assert "--candidate" not in render_bundle_definition(CASES[0].lock, "debian 12")
+
+
 def test_its_test_compares_the_files_and_proves_each_smoke_test() -> None:
     plan = CASES[0].lock.plan
     torch = plan.model_copy(

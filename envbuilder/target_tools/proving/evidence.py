@@ -18,6 +18,8 @@ RECORD = "evidence.json"
 FACTS = "verified.json"
 TOPICS = (None, "installation", "flags", "linkage", "mpi", "nccl")
 TOOLS = Path(__file__).resolve().parent.parent
+# Of each GPU, as the drivers of NVIDIA and AMD make them.
+GPU_DEVICES = ("nvidia[0-9]*", "kfd")
 
 
 def next_run(folder: Path) -> Path:
@@ -96,7 +98,7 @@ def prove(proving, home, identity, environ, start=start, clock=time.gmtime):
     that the step verify looked at; ``timeout``, ``max-bytes``, ``mpi-from`` and, if that says so,
     ``mpi-files``: see SmokeRequest;
     ``proofs``: api, transport, launch, request (a LaunchRecord) and files of each. *files*: the
-    scripts, by name.
+    scripts, by name; ``candidate``: see ``refuted``.
 
     The first that fails is the last that is run: the others would say nothing new of an environment
     that is refused.
@@ -140,6 +142,29 @@ def prove_each(proving, home, identity, environ, start, clock):
         proved.append(dict(proving["about"], **dict(about, **told)))
         # The folder of a run is its own: no other record can be there.
         write_atomically(run / RECORD, canonical_json(proved[-1]))
-        if told["result"]["verdict"] != "passed":
+        if refuted(told["result"], proving.get("candidate", False)):
             break
     return proved
+
+
+def refuted(result, candidate, devices=Path("/dev")):
+    """Return whether a smoke test that was run refuses its environment.
+
+    A *candidate* is to be proved elsewhere: it is not refused where its ranks imported all and end
+    for want of the GPUs that NCCL needs, on a machine that has none.
+    """
+    if result["verdict"] == "passed":
+        return False
+    lacking = not any(each for name in GPU_DEVICES for each in devices.glob(name))
+    # What ended at the init, where each rank takes its GPU, never came to talk.
+    went = {each["name"] for each in result["checks"]} <= {"import", "init"}
+    only_imported = went and result["tier"] == "imported" and result["transport"] == "nccl"
+    return not (candidate and only_imported and lacking)
+
+
+def is_candidate(folder):
+    """Return whether the records in a folder hold a kind of proof that never passed."""
+    results = [read_json(path)["result"] for path in sorted(folder.glob(f"*/{RECORD}"))]
+    kinds = {(each["api"], each["transport"]) for each in results}
+    passed = [each for each in results if each["verdict"] == "passed"]
+    return len(kinds) > len({(each["api"], each["transport"]) for each in passed})
