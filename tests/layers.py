@@ -56,6 +56,7 @@ STAGES: Mapping[str, frozenset[str]] = {
     "images": frozenset(),
     "record": frozenset(),
     "bundle_archive": frozenset(),
+    "blob_signatures": frozenset(),
     "root": frozenset(),
 }
 

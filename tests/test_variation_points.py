@@ -46,6 +46,7 @@ STATED: dict[str, tuple[int, str]] = {
     "envbuilder/commands/pipeline.py": (2, "the verbs envbuild bundle and envbuild image"),
     "envbuilder/formats/conda_lock.py": (1, "the managers of packages in conda-lock.yml"),
     "envbuilder/formats/pixi_lock.py": (1, "the kinds of packages in pixi.lock"),
+    "envbuilder/images/oci_signatures.py": (1, "a key of the text that cosign signs"),
     "envbuilder/inspect/mpi.py": (2, _PROGRAMS),
     "envbuilder/doctor/capabilities.py": (2, _REPORT),
     "envbuilder/doctor/examine.py": (1, _REPORT),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..commands.options import ArchOption, RootOption
+from ..commands.options import ArchOption, RootOption, SignatureOptions
 from .command import Group, command
 from .environments import environment_or_active
 from .session import Session
@@ -265,6 +265,7 @@ def verify(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A bundle's archive, or its folder.")
     ],
+    signed: SignatureOptions,
 ) -> int:
     """Compare a bundle with what was packed. Nothing of it is unpacked or run.
 
@@ -275,7 +276,7 @@ def verify(
     from ..errors import ExitCode
     from ..views import building as views
 
-    value = run(file, session.context)
+    value = run(file, signed, session.context)
     session.report.show(value, views.bundle_check(value))
     return int(ExitCode.DRIFT if value.changed or value.contradictions else ExitCode.OK)
 

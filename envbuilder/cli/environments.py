@@ -14,6 +14,7 @@ from ..commands.options import (
     LiveOptions,
     RootOption,
     RootOptions,
+    SignatureOptions,
 )
 from ..model.places import AttestationForm
 from .command import Group, command
@@ -157,6 +158,8 @@ def info(
             show_default=False,
         ),
     ] = None,
+    *,
+    signed: SignatureOptions,
 ) -> int:
     """Show one environment: components, places, every smoke test.
 
@@ -171,7 +174,7 @@ def info(
 
     if form and verify:
         raise UsageError("--as prints one document, --verify compares files: take one of them")
-    with opened(environment, lambda: _root(session, where), session.context) as found:
+    with opened(environment, lambda: _root(session, where), session.context, signed) as found:
         if form:
             document = attestation(found, form, session.context)
             if session.report.as_json:

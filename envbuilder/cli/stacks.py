@@ -15,6 +15,7 @@ from ..commands.options import (
     LockOptions,
     PlanOptions,
     RenderOptions,
+    SignatureOptions,
     WhyOptions,
 )
 from .command import Group, command
@@ -131,6 +132,8 @@ def image(
             help="Where there is no GPU for NCCL, keep it all the same: imported, not proved.",
         ),
     ] = False,
+    *,
+    signed: SignatureOptions,
 ) -> None:
     """Build an image, prove in it that its ranks talk, and test it packed (uses the network).
 
@@ -146,6 +149,7 @@ def image(
         image=ImageOptions(base, tuple(bind or ()), kind.value, candidate),
         output=output,
         locked=locked,
+        signed=signed,
     )
     done = run(options, session.context)
     session.report.show(done, views.made(done))
@@ -175,6 +179,8 @@ def lock(
             help="Take just the packages of an explicit list, a conda-lock.yml or a pixi.lock.",
         ),
     ] = None,
+    *,
+    signed: SignatureOptions,
 ) -> int:
     """Decide every file that would be fetched, with its hash; prints JSON (uses the network)."""
     from ..commands import lock as run
@@ -186,9 +192,11 @@ def lock(
     if check is not None and listed is not None:
         raise UsageError("--check makes no lock, and --from makes one: take one of them")
     if check is not None:
-        value = run.check(choice, check, session.context)
+        value = run.check(choice, check, signed, session.context)
         session.report.show(value, views.lock_check(value))
         return ExitCode.DRIFT if value.changed else ExitCode.OK
+    if signed.key or signed.signature:
+        raise UsageError("--key is for the file of --check: what is made now is not signed yet")
     if not choice.recipe:
         raise UsageError("lock needs a recipe", "envbuild recipes list shows them")
     if listed is not None:

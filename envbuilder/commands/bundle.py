@@ -22,7 +22,9 @@ from ..target_tools.bundle import FACTS, LOCK, SUMS, Contents, changes, read_fac
 from ..text import last_lines
 from .context import Context
 from .lock import LOCKS
+from .options import SignatureOptions
 from .prove import proving_of
+from .signed import check_signed
 
 _INSTALLER = "install.sh"
 _ERRORS = {int(each.code): each for each in (UsageError, SmokeError)}
@@ -32,13 +34,14 @@ _WHEELHOUSE = f"{_BUILD}wheelhouse/"
 _PACKAGES = f"{_BUILD}{PACKAGES}/"
 
 
-def verify(file: Path, context: Context) -> BundleCheck:
+def verify(file: Path, signed: SignatureOptions, context: Context) -> BundleCheck:
     """Compare a bundle, archive or folder, with its SHA256SUMS, and what it says with itself.
 
     Nothing of it is unpacked or run. Raises UsageError for what is no bundle, DriftError for an
-    archive that holds what no bundle holds, OSError.
+    archive that holds what no bundle holds, or is not signed with the key, OSError.
     """
     path = context.path(file)
+    check_signed(path, signed, context)
     contents = read_folder(path) if path.is_dir() else read_archive(path)
     if not {FACTS, SUMS} & contents.files.keys():
         raise UsageError(

@@ -19,6 +19,7 @@ from .image_inputs import ImageInputs, image_inputs
 from .load import PlanInputs, load
 from .lock import check_derived, named_lock
 from .options import CreateOptions
+from .signed import check_signed
 from .stages import CreateStages
 
 
@@ -93,12 +94,13 @@ def _given_lock(options: CreateOptions, plan_inputs: PlanInputs, context: Contex
 
     Raises UsageError for one that is for something else, or asked for with what would change it.
     """
-    if options.locked is None:
+    file = options.locked and context.path(options.locked)
+    check_signed(file, options.signed, context)
+    if file is None:
         return None
     if options.relock or options.choice.allow:
         other = "--relock" if options.relock else "--allow"
         raise UsageError(f"--locked takes a lock as it is: {other} would change it")
-    file = context.path(options.locked)
     lock = named_lock(file, plan_inputs, with_runtime=True)
     changed = changed_inputs(lock, plan_inputs.inputs())
     if changed:

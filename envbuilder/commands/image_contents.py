@@ -12,6 +12,7 @@ from ..errors import UsageError
 from ..host import Host
 from ..images import (
     LABELS,
+    is_layout,
     labels_of,
     read_header,
     sandbox_root,
@@ -23,6 +24,8 @@ from ..render.container import FOLDER, binds_of
 from ..target_tools.root.stamp import Root
 from ..target_tools.root.store import read_root
 from .context import Context
+from .options import SignatureOptions
+from .signed import check_signed
 
 
 class OpenedRoot(NamedTuple):
@@ -34,15 +37,24 @@ class OpenedRoot(NamedTuple):
 
 
 @contextlib.contextmanager
-def opened(name: str, root: Callable[[], Root], context: Context) -> Iterator[OpenedRoot]:
+def opened(
+    name: str,
+    root: Callable[[], Root],
+    context: Context,
+    signed: SignatureOptions | None = None,
+) -> Iterator[OpenedRoot]:
     """Give the root of NAME[/N], which *root* finds, or of an image: SIF, OCI layout, sandbox.
 
-    Raises UsageError for what is none, DriftError for a damaged image, MissingToolError.
+    *signed*: with which key an image has to be. Raises UsageError for what is none, DriftError for
+    a damaged image, or one that is not signed so, MissingToolError.
     """
     path = context.path(name)
-    if not is_image(name, path):
+    image = is_image(name, path)
+    if signed:
+        check_signed(path if image else None, signed, context)
+    if not image:
         yield OpenedRoot(root(), name)
-    elif _is_layout(path):
+    elif is_layout(path):
         with tempfile.TemporaryDirectory(prefix="envbuild-") as scratch:
             arch, labels, size = unpack_layout_records(path, FOLDER, Path(scratch))
             found = read_root(Path(scratch))
@@ -64,12 +76,8 @@ def opened(name: str, root: Callable[[], Root], context: Context) -> Iterator[Op
 def is_image(name: str, path: Path) -> bool:
     """Whether a name is meant as a path."""
     written_as_path = name.startswith(("/", "./", "../")) and path.exists()
-    held = _is_layout(path) or (path / FOLDER.relative_to("/")).is_dir()
+    held = is_layout(path) or (path / FOLDER.relative_to("/")).is_dir()
     return name.endswith((".sif", ".oci")) or written_as_path or held
-
-
-def _is_layout(path: Path) -> bool:
-    return (path / "oci-layout").is_file()
 
 
 def _unpacked(path: Path, folder: Path, context: Context) -> tuple[Root, ImageFacts]:

@@ -40,8 +40,9 @@ from .channels import solved, virtual_packages
 from .context import Context
 from .entries import entries
 from .load import PlanInputs, load, plan, plan_of
-from .options import PlanOptions
+from .options import PlanOptions, SignatureOptions
 from .places import root_path
+from .signed import check_signed
 
 # How often pip may refuse a pin before the stack is given up.
 _MAX_REFUSALS = 8
@@ -49,12 +50,14 @@ _MAX_REFUSALS = 8
 _PIP_SECONDS = 600.0
 
 
-def check(choice: PlanOptions, file: Path, context: Context) -> LockCheck:
+def check(choice: PlanOptions, file: Path, signed: SignatureOptions, context: Context) -> LockCheck:
     """Say which inputs of a lock have changed; what the choice leaves open is as it was locked.
 
-    Raises UsageError for a lock of another recipe, site or architecture. No network.
+    Raises UsageError for a lock of another recipe, site or architecture, DriftError for one that is
+    not signed with the key. No network.
     """
     path = context.path(file)
+    check_signed(path, signed, context)
     lock = LOCKS.load(path)
     plan_inputs = load(choice.as_locked(lock.plan), context)
     _check_fits(lock, path, plan_inputs)

@@ -144,6 +144,23 @@ class RootOptions:
 
 
 @dataclass(frozen=True)
+class SignatureOptions:
+    """The key that a file must be signed with; ``commands/signed.py`` verifies it."""
+
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Refuse a file that is not signed with this public key (PEM); exit code 8.",
+        ),
+    ] = None
+    signature: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What --key verifies. Else beside it: NAME.sig."),
+    ] = None
+
+
+@dataclass(frozen=True)
 class ImageOptions:
     """What an image begins with, which folders it binds in, and what it is packed as.
 
@@ -174,6 +191,7 @@ class CreateOptions:
     locked: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Build just this lock: nothing is solved.")
     ] = None
+    signed: SignatureOptions = field(default_factory=SignatureOptions)
     target: str | None = None
     output: Path | None = None
     require_tier: str | None = None
@@ -282,6 +300,7 @@ class RenderOptions:
     locked: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Render just this lock: with its hashes.")
     ] = None
+    signed: SignatureOptions = field(default_factory=SignatureOptions)
     base: Annotated[
         str | None,
         typer.Option(

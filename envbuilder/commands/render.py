@@ -35,6 +35,7 @@ from .load import PlanInputs, load
 from .lock import named_lock, new_lock
 from .options import CreateOptions, ImageOptions, RenderOptions
 from .places import root_path
+from .signed import check_signed
 from .texts import build_texts, forms, subject_of
 
 # The script for the scheduler that the site states.
@@ -255,7 +256,6 @@ def _home(planned: Plan, options: RenderOptions, plan_inputs: PlanInputs, contex
 def _given(
     options: RenderOptions, plan_inputs: PlanInputs, context: Context, *, with_runtime: bool
 ) -> Lock | None:
-    file = options.locked
-    if file is None:
-        return None
-    return named_lock(context.path(file), plan_inputs, with_runtime=with_runtime)
+    file = options.locked and context.path(options.locked)
+    check_signed(file, options.signed, context)
+    return named_lock(file, plan_inputs, with_runtime=with_runtime) if file else None

@@ -6,7 +6,8 @@ from .contents import LABELS, labels_of, sandbox_root, unpack_records
 from .contract import check_contract, fitting
 from .obtain import BaseRequest, obtain_base
 from .oci import OciConfig, check_layer, pack_layout
-from .oci_contents import unpack_layout_records
+from .oci_contents import is_layout, unpack_layout_records
+from .oci_signatures import attached_signatures, signed_manifest
 from .reference import ImageFile, RegistryImage, parse_base
 from .sif import arch_of, read_header
 from .system import environments, unpack_system
@@ -19,12 +20,14 @@ __all__ = [
     "OciConfig",
     "RegistryImage",
     "arch_of",
+    "attached_signatures",
     "check_contract",
     "check_layer",
     "check_rights",
     "environments",
     "find_builder",
     "fitting",
+    "is_layout",
     "labels_of",
     "obtain_base",
     "pack_layout",
@@ -32,6 +35,7 @@ __all__ = [
     "read_base",
     "read_header",
     "sandbox_root",
+    "signed_manifest",
     "unpack_layout_records",
     "unpack_records",
     "unpack_system",

@@ -22,6 +22,11 @@ from .oci import ARCHES
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 # Bytes: of an index, a manifest, a configuration.
 _LARGEST_DOCUMENT = 4 * 2**20
+# What a document raises that is not as the specification has it.
+DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError)
+# What cosign puts beside an image: by what ``cosign save`` calls it, or by its tag in a registry.
+_ATTACHED = re.compile(r"dev\.cosignproject\.cosign/(?!image$).*|sha256-[0-9a-f]{64}\.[a-z]+")
+_SAID = ("kind", "org.opencontainers.image.ref.name")
 
 
 class LayoutFacts(NamedTuple):
@@ -32,29 +37,30 @@ class LayoutFacts(NamedTuple):
     size: int
 
 
+def is_layout(path: Path) -> bool:
+    """Whether a folder is in OCI's image layout."""
+    return (path / "oci-layout").is_file()
+
+
 def unpack_layout_records(layout: Path, inside: Path, folder: Path) -> LayoutFacts:
     """Write the records of the root *inside* an image into *folder*, as they lie there.
 
     Raises UsageError for a layout that is none of envbuild's, DriftError for a damaged one.
     """
     try:
-        index = _document(layout / "index.json")
-        listed = index["manifests"]
-        if len(listed) != 1:
-            raise UsageError(f"{layout} holds {len(listed)} images, and one of envbuild holds one")
-        manifest = _document(_blob(layout, listed[0]), checked=True)
-        config = _document(_blob(layout, manifest["config"]), checked=True)
-        layers = [_blob(layout, each) for each in manifest["layers"]]
+        manifest = read_document(manifest_of(layout), checked=True)
+        config = read_document(blob(layout, manifest["config"]), checked=True)
+        layers = [blob(layout, each) for each in manifest["layers"]]
         if len(layers) != 1:
             raise UsageError(f"{layout} has {len(layers)} layers, and one of envbuild has one")
         sizes = _unpacked(layers[0], inside, folder)
         arches = {value: name for name, value in ARCHES.items()}
         labels = labels_of(json.dumps(config.get("config", {}).get("Labels")))
         arch = arches.get(str(config.get("architecture")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, tarfile.TarError) as error:
-        raise _damaged(layout, str(error)) from error
+    except (*DAMAGED, tarfile.TarError) as error:
+        raise damaged(layout, str(error)) from error
     except (EOFError, zlib.error) as error:
-        raise _damaged(layout, "a layer of it is cut off") from error
+        raise damaged(layout, "a layer of it is cut off") from error
     if not sizes:
         raise UsageError(
             f"{layout} holds no environment that envbuild made: there is no {inside} in it",
@@ -63,7 +69,30 @@ def unpack_layout_records(layout: Path, inside: Path, folder: Path) -> LayoutFac
     return LayoutFacts(arch, labels, layers[0].stat().st_size)
 
 
-def _document(path: Path, *, checked: bool = False) -> dict[str, Any]:
+def manifest_of(layout: Path) -> Path:
+    """Return the manifest of a layout's image; UsageError for several. Raises as DAMAGED has it."""
+    images = [each for each in _listed(layout) if not _is_attached(each)]
+    if len(images) != 1:
+        raise UsageError(f"{layout} holds {len(images)} images, and one of envbuild holds one")
+    return blob(layout, images[0])
+
+
+def attached_to(layout: Path) -> list[dict[str, Any]]:
+    """Return what lies in a layout beside its image and says something of it; as DAMAGED has it."""
+    return [each for each in _listed(layout) if _is_attached(each)]
+
+
+def _listed(layout: Path) -> list[dict[str, Any]]:
+    return list(read_document(layout / "index.json")["manifests"])
+
+
+def _is_attached(descriptor: dict[str, Any]) -> bool:
+    said = descriptor.get("annotations") or {}
+    return any(_ATTACHED.fullmatch(str(said.get(name))) for name in _SAID)
+
+
+def read_document(path: Path, *, checked: bool = False) -> dict[str, Any]:
+    """Return a document; *checked*: its name is its hash. Raises as DAMAGED has it."""
     with path.open("rb") as stream:
         data = stream.read(_LARGEST_DOCUMENT + 1)
     if len(data) > _LARGEST_DOCUMENT:
@@ -76,7 +105,8 @@ def _document(path: Path, *, checked: bool = False) -> dict[str, Any]:
     return found
 
 
-def _blob(layout: Path, descriptor: dict[str, Any]) -> Path:
+def blob(layout: Path, descriptor: dict[str, Any]) -> Path:
+    """Return the file of a part. Raises as DAMAGED has it."""
     digest = _DIGEST.fullmatch(str(descriptor["digest"]))
     if digest is None:
         raise ValueError("a part of it has no digest")
@@ -134,5 +164,6 @@ def _is_wanted(path: PurePosixPath, below: PurePosixPath) -> bool:
     )
 
 
-def _damaged(layout: Path, why: str) -> DriftError:
+def damaged(layout: Path, why: str) -> DriftError:
+    """Return the error of a layout that is not as it was written."""
     return DriftError(f"{layout} is no whole image: {why}", "copy it again, or build it anew")

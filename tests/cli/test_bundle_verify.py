@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import os
@@ -299,3 +300,19 @@ def test_what_is_no_bundle_is_said(tmp_path: Path) -> None:
         assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
     done = verify(tmp_path / "nowhere.tar.gz")
     assert (done.exit_code, "No such file" in done.stderr) == (5, True)
+
+
+def test_one_that_is_signed_with_the_key_is_taken(made: tuple[Path, Path], tmp_path: Path) -> None:
+    """Other signatures and keys: test_signatures.py."""
+    pytest.importorskip("cryptography")
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    key, public, beside = Ed25519PrivateKey.generate(), tmp_path / "key.pub", tmp_path / "sig"
+    form = PublicFormat.SubjectPublicKeyInfo
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, form))
+    words = ["--key", str(public), "--signature", str(beside)]
+    for of, code in ((made[1], 0), (made[0] / "SHA256SUMS", 8)):
+        beside.write_bytes(base64.b64encode(key.sign(of.read_bytes())))
+        assert verify(made[1], *words).exit_code == code
+    assert verify(made[0], *words).exit_code == 2

@@ -23,6 +23,7 @@ from envbuilder.commands.bundle import verify
 from envbuilder.commands.context import Context
 from envbuilder.commands.environments import info, list_all
 from envbuilder.commands.image_contents import OpenedRoot
+from envbuilder.commands.options import SignatureOptions
 from envbuilder.errors import EnvbuildError
 from envbuilder.model.base import canonical_json
 from envbuilder.record import read_all
@@ -38,6 +39,7 @@ from tests.record.proofs import proved
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
 
+UNSIGNED = SignatureOptions()
 DRAWS = [
     pytest.param(14, 100, id="some"),
     pytest.param(15, 1500, id="many", marks=pytest.mark.long),
@@ -167,7 +169,7 @@ def test_every_changed_file_is_named(
             path.write_bytes(bytes_changed(good or b"\n", draw))
         if sealed:
             sums.write_text(with_sum(lines, one, path))
-        value = told(lambda: verify(bundle, context), building.bundle_check)
+        value = told(lambda: verify(bundle, UNSIGNED, context), building.bundle_check)
         if path.read_bytes() == good or value is None:
             assert path.read_bytes() == good, one
         elif not sealed:
@@ -192,7 +194,7 @@ def test_every_changed_archive_is_refused_or_holds_what_was_packed(
     draw = random.Random(seed)
     whole = gzip.decompress(made[1].read_bytes())
     archive = tmp_path / "changed.tar.gz"
-    good = verify(made[1], context)
+    good = verify(made[1], UNSIGNED, context)
     refused = 0
     for _ in range(cases // 4):
         data = bytearray(whole)
@@ -204,7 +206,7 @@ def test_every_changed_archive_is_refused_or_holds_what_was_packed(
             del data[draw.randrange(len(data)) :]
         compressor = zlib.compressobj(level=1, wbits=31)
         archive.write_bytes(compressor.compress(bytes(data)) + compressor.flush())
-        value = told(lambda: verify(archive, context), building.bundle_check)
+        value = told(lambda: verify(archive, UNSIGNED, context), building.bundle_check)
         if value is None or value.changed:
             refused += 1
         else:
