@@ -10,7 +10,7 @@ packages=(squashfs-tools lmod zsh tcsh tcl lua5.3 openmpi-bin libopenmpi-dev gcc
 long=
 if [ "${2:-}" = long ]; then
     long=yes
-    packages+=(qemu-user-static binfmt-support mmdebstrap patchelf skopeo buildah)
+    packages+=(qemu-user-static binfmt-support mmdebstrap arch-test patchelf skopeo buildah)
 fi
 
 say() { printf 'components: %s\n' "$*" >&2; }
