@@ -197,7 +197,11 @@ def info(
 def diff(
     session: Session,
     before: Annotated[
-        str, typer.Argument(metavar="LOCK", help="A lock's file, or an environment NAME[/N].")
+        str,
+        typer.Argument(
+            metavar="LOCK",
+            help="A lock's file, an environment NAME[/N] or an image; or a bill of materials.",
+        ),
     ],
     after: Annotated[
         str,
@@ -211,7 +215,8 @@ def diff(
 ) -> int:
     """Show what two locks decide differently; exit code 8 if they do. No network.
 
-    Inputs that changed without changing a decision are shown, and do not count.
+    Inputs that changed without changing a decision are shown, and do not count. Of a bill of
+    materials (CycloneDX) or provenance (in-toto), whoever wrote it, the files are compared.
     """
     from ..commands.diff import compare
     from ..errors import ExitCode

@@ -17,8 +17,19 @@ from ..model.outcome import BundleCheck
 from ..model.plan import Lock, Step
 from ..model.progress import reported
 from ..model.proofs import proofs_of
+from ..record.attestations import bill_fault, predicate_fault
 from ..render.requirements import conda_files
-from ..target_tools.bundle import FACTS, LOCK, SUMS, Contents, changes, read_facts, read_folder
+from ..target_tools.bundle import (
+    BILL,
+    FACTS,
+    LOCK,
+    PREDICATE,
+    SUMS,
+    Contents,
+    changes,
+    read_facts,
+    read_folder,
+)
 from ..text import last_lines
 from .context import Context
 from .lock import LOCKS
@@ -107,6 +118,7 @@ def _told(said: BundleCheck, contents: Contents) -> BundleCheck:
     }
     wrong = (
         *_of_facts(facts, lock),
+        *_of_attestations(contents.texts, lock),
         *_of_files(contents.files, lock),
         *of_conda_packages(contents.files, lock),
     )
@@ -132,6 +144,13 @@ def _of_facts(facts: dict[str, Any], lock: Lock) -> Iterator[str]:
     for name in sorted(derived.keys() | told.keys()):
         if canonical_json(told.get(name)) != canonical_json(derived.get(name)):
             yield f"{FACTS} says another {name} of the smoke test than the lock"
+
+
+def _of_attestations(texts: Mapping[str, bytes], lock: Lock) -> Iterator[str]:
+    """Yield what is said to be in it, or how it was made, and is not what the lock says."""
+    for name, fault in ((BILL, bill_fault), (PREDICATE, predicate_fault)):
+        if name in texts and (wrong := fault(texts[name], lock)):
+            yield f"{name}: {wrong}"
 
 
 def _of_files(files: dict[str, str | None], lock: Lock) -> Iterator[str]:

@@ -45,11 +45,16 @@ _SECTIONS: Mapping[str, str] = {
     "find-links": "package indexes",
     "channels": "package indexes",
     "artifacts": "files",
+    "around": "components of modules and the system",
 }
 
 INPUTS = "inputs"
 
 _ORDER = "(order)"
+
+Path = tuple[str, ...]
+Leaves = dict[Path, str]
+"""Every decision as text, by where it stands: its section first."""
 
 
 class Difference(Document):
@@ -65,7 +70,8 @@ class Diff(Document):
     """All that differs.
 
     ``same``: both decide the same; what else differs (inputs that changed without effect, reasons,
-    titles) is shown as well. Files are compared between two locks only: a plan has none yet.
+    titles) is shown as well. Files are compared between two locks, or of bills of materials: a plan
+    has none yet.
     """
 
     before: str = Field(description="What was compared, in words.")
@@ -78,29 +84,30 @@ def diff(before: Lock | Plan, after: Lock | Plan, names: tuple[str, str]) -> Dif
     """Return what differs; *names* say what the two are."""
     both = isinstance(before, Lock) and isinstance(after, Lock)
     one, other = (_leaves_of(each, with_files=both) for each in (before, after))
-    differences = [_difference(path, one, other) for path in _changed(one, other)]
-    sections = list(dict.fromkeys(each.section for each in differences))
-    differences.sort(key=lambda each: (sections.index(each.section), each.name))
     decided = [
         decisions(each) if both and isinstance(each, Lock) else plan_decisions(_plan_of(each))
         for each in (before, after)
     ]
-    return Diff(
-        before=names[0],
-        after=names[1],
-        same=decided[0] == decided[1],
-        differences=tuple(differences),
-    )
+    return _told(one, other, names, same=decided[0] == decided[1])
+
+
+def diff_leaves(before: Leaves, after: Leaves, names: tuple[str, str]) -> Diff:
+    """Return what differs between what two documents name; *names* say what the two are."""
+    return _told(before, after, names, same=before == after)
+
+
+def _told(one: Leaves, other: Leaves, names: tuple[str, str], *, same: bool) -> Diff:
+    differences = [_difference(path, one, other) for path in _changed(one, other)]
+    sections = list(dict.fromkeys(each.section for each in differences))
+    differences.sort(key=lambda each: (sections.index(each.section), each.name))
+    return Diff(before=names[0], after=names[1], same=same, differences=tuple(differences))
 
 
 def _plan_of(value: Lock | Plan) -> Plan:
     return value.plan if isinstance(value, Lock) else value
 
 
-Path = tuple[str, ...]
-
-
-def _leaves_of(value: Lock | Plan, *, with_files: bool) -> dict[Path, str]:
+def _leaves_of(value: Lock | Plan, *, with_files: bool) -> Leaves:
     plain = _plan_of(value).plain()
     for pin in (*plain["pins"], *plain["build-pins"], *plain["brought"]):
         # Which virtuals a component fulfils follows from its name; earlier locks do not say it.
@@ -133,7 +140,7 @@ def _entries(entries: Sequence[dict[str, Any]], path: Path) -> Iterator[tuple[Pa
     keys, template = _LISTS[path[-1]]
     # Once where kind and name are the same word: "knowledge".
     words = [dict.fromkeys(str(each[key]) for key in keys.split()) for each in entries]
-    names = _distinct([" ".join(each) for each in words])
+    names = distinct([" ".join(each) for each in words])
     yield (*path, _ORDER), ", ".join(names)
     for name, each in zip(names, entries, strict=True):
         values = {key: "" if text is None else text for key, text in each.items()}
@@ -146,13 +153,13 @@ def _entries(entries: Sequence[dict[str, Any]], path: Path) -> Iterator[tuple[Pa
 
 def _items(items: Sequence[Any], path: Path) -> Iterator[tuple[Path, str]]:
     texts = [each if isinstance(each, str) else json.dumps(each, sort_keys=True) for each in items]
-    names = _distinct(texts)
+    names = distinct(texts)
     yield (*path, _ORDER), ", ".join(names)
     for name, text in zip(names, texts, strict=True):
         yield (*path, name), text
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
+def distinct(names: Sequence[str]) -> list[str]:
     """Return the names, those that come again with a number behind them."""
     seen: dict[str, int] = {}
     distinct = []

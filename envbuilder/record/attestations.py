@@ -1,8 +1,9 @@
-"""What an environment is made of, and how it was made, read back and compared with its records."""
+"""What an environment is made of, and how it was made, read back and compared with its lock."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from ..target_tools.root.layout import MANIFEST
 
 _FILES: dict[AttestationForm, str] = {"cyclonedx": SBOM, "provenance": PROVENANCE}
 
+Files = Counter[tuple[str, str]]
+"""Files by name and sha256, and how often each."""
+
 
 def read_attestation(form: AttestationForm, evidence: Path, lock: Lock) -> str | None:
     """Return the text of one; None for an environment that was made before there were any.
@@ -25,34 +29,71 @@ def read_attestation(form: AttestationForm, evidence: Path, lock: Lock) -> str |
     path = evidence / _FILES[form]
     try:
         text = path.read_text(encoding="utf-8")
-        wrong = _CHECKS[form](parse_json(text), evidence, lock)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        wrong = f"it is damaged: {error}"
+    except (OSError, ValueError) as error:
+        wrong: str | None = f"it is damaged: {error}"
+    else:
+        if form == "cyclonedx":
+            wrong = bill_fault(text, lock)
+        else:
+            wrong = statement_fault(text, evidence / MANIFEST, lock)
     if wrong:
         raise DriftError(f"{path}: {wrong}", "the lock beside the build says what was locked")
     return text
 
 
-def _bill_fault(bill: Any, _: Path, lock: Lock) -> str | None:
-    """Return why a bill of materials is not that of a lock."""
-    said = Counter(
+def bill_fault(text: str | bytes, lock: Lock) -> str | None:
+    """Return why a bill of materials (CycloneDX) is not that of a lock; None: it is."""
+    return _fault(text, lambda bill: _of_bill(bill, lock))
+
+
+def predicate_fault(text: str | bytes, lock: Lock) -> str | None:
+    """Return why SLSA provenance is not about what a lock makes; None: it is."""
+    return _fault(text, lambda predicate: _of_predicate(predicate, lock))
+
+
+def statement_fault(text: str | bytes, subject: Path, lock: Lock) -> str | None:
+    """Return why an in-toto statement is not about this file, made of this lock; None: it is."""
+
+    def check(statement: Any) -> str | None:
+        said = [each["digest"]["sha256"] for each in statement["subject"]]
+        if said != ([sha256_of(subject)] if subject.is_file() else None):
+            return f"it is not about the {subject.name} beside it"
+        return _of_predicate(statement["predicate"], lock)
+
+    return _fault(text, check)
+
+
+def _fault(text: str | bytes, check: Callable[[Any], str | None]) -> str | None:
+    try:
+        return check(parse_json(text))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        return f"it is damaged: {error}"
+
+
+def _of_bill(bill: Any, lock: Lock) -> str | None:
+    said = Files(
         (each["name"], digest["content"])
         for each in bill["components"]
         for digest in each.get("hashes", ())
         if digest["alg"] == "SHA-256"
     )
-    locked = Counter((each.name, each.sha256) for each in (*lock.artifacts, *lock.plan.patches))
-    return None if said == locked else "it does not name the files of the lock"
+    return None if said == _locked(lock) else "it does not name the files of the lock"
 
 
-def _provenance_fault(statement: Any, evidence: Path, _: Lock) -> str | None:
-    """Return why a statement is not about the manifest beside it."""
-    said = [each["digest"]["sha256"] for each in statement["subject"]]
-    manifest = evidence / MANIFEST
-    found = [sha256_of(manifest)] if manifest.is_file() else None
-    return None if said == found else f"it is not about the {MANIFEST} beside it"
+def _of_predicate(predicate: Any, lock: Lock) -> str | None:
+    definition = predicate["buildDefinition"]
+    if definition["internalParameters"]["lock"]["sha256"] != lock.sha256():
+        return "it is about another lock"
+    # A base has no package URL, and the runtime no hash: neither is a file of the lock.
+    said = Files(
+        (each["name"], each["digest"]["sha256"])
+        for each in definition["resolvedDependencies"]
+        if "uri" in each
+    )
+    return None if said == _locked(lock) else "it does not name the files of the lock"
 
 
-_CHECKS = {"cyclonedx": _bill_fault, "provenance": _provenance_fault}
+def _locked(lock: Lock) -> Files:
+    return Files((each.name, each.sha256) for each in (*lock.artifacts, *lock.plan.patches))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from .errors import UsageError
 from .files import parse_json, sha256_of
 from .proving.records import is_integer, is_number, is_text, or_none, several
+from .root import attestations
 from .root.layout import DEFAULT_FILES
 from .root.registry import PREFIX
 from .root.stamp import NAME
@@ -20,8 +21,10 @@ from .root.stamp import NAME
 FACTS = "bundle.json"
 SUMS = "SHA256SUMS"
 LOCK = "build/lock.json"
+BILL = "build/" + attestations.SBOM
+PREDICATE = "build/" + attestations.PREDICATE
 # What is read whole, and how much of each at most, in bytes.
-TEXTS = (FACTS, SUMS, LOCK)
+TEXTS = (FACTS, SUMS, LOCK, BILL, PREDICATE)
 TEXT_BYTES = 64 * 2**20
 # sha256sum begins a line with a backslash where a name has one or a line's end: no name of ours.
 SUM = re.compile(r"([0-9a-f]{64})  ([^\0\n\\]+)")

@@ -164,6 +164,26 @@ def edited(bundle: Path, name: str, edit: Callable[[dict[str, Any]], object]) ->
         ("build/lock.json", lambda v: v["plan"]["steps"].pop(), "not those of its plan"),
         ("build/lock.json", lambda v: v["plan"].update(arch="ppc64le"), "and the lock"),
         ("build/lock.json", lambda v: v.update(plan=3), "lock.json:1:"),
+        (
+            "build/sbom.cdx.json",
+            lambda v: next(each for each in v["components"] if "hashes" in each).pop("hashes"),
+            "build/sbom.cdx.json: it does not name the files of the lock",
+        ),
+        (
+            "build/sbom.cdx.json",
+            lambda v: v.update(components=3),
+            "build/sbom.cdx.json: it is damaged: ",
+        ),
+        (
+            "build/slsa-provenance.json",
+            lambda v: v["buildDefinition"]["resolvedDependencies"][0]["digest"].update(sha256="0"),
+            "build/slsa-provenance.json: it does not name the files of the lock",
+        ),
+        (
+            "build/slsa-provenance.json",
+            lambda v: v["buildDefinition"]["internalParameters"]["lock"].update(sha256="0"),
+            "build/slsa-provenance.json: it is about another lock",
+        ),
     ],
 )
 def test_what_contradicts_itself_is_named_though_its_sums_fit(
