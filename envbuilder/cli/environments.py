@@ -154,7 +154,7 @@ def info(
         AttestationForm | None,
         typer.Option(
             "--as",
-            help="Print instead what it is made of (CycloneDX), or how it was made (in-toto).",
+            help="Print instead what it is made of (CycloneDX, SPDX) or how it was made (in-toto).",
             show_default=False,
         ),
     ] = None,

@@ -153,7 +153,7 @@ def attestation(opened: OpenedRoot, form: AttestationForm, context: Context) -> 
     """Return what an environment is made of, or how it was made; reads only.
 
     Raises DriftError where that contradicts its lock or manifest, UsageError where nothing says how
-    it was made.
+    it was made, MissingToolError for SPDX without what writes it.
     """
     # lazy import: the other verbs need none
     from ..record.attestations import read_attestation
@@ -163,9 +163,14 @@ def attestation(opened: OpenedRoot, form: AttestationForm, context: Context) -> 
     lock, name = read_lock(home, version), f"{home.name}/{version.number}"
     text = read_attestation(form, home.evidence(version.id), lock)
     recorded = text is not None
-    if text is None and form == "cyclonedx":
+    if text is None and form != "provenance":
         context.reporter.say(f"{name} was made before there were any: this follows from its lock")
         text = bill_of(lock)
+    if text and form == "spdx":
+        # lazy import: what is recorded needs none
+        from ..render.spdx import render_spdx
+
+        text = render_spdx(text, context.clock())
     if text is None:
         raise UsageError(
             f"nothing says how {name} was made: an envbuild that did not record it made it",

@@ -14,17 +14,22 @@ from ..target_tools.files import parse_json, sha256_of
 from ..target_tools.root.attestations import PROVENANCE, SBOM
 from ..target_tools.root.layout import MANIFEST
 
-_FILES: dict[AttestationForm, str] = {"cyclonedx": SBOM, "provenance": PROVENANCE}
+# SPDX is printed of the bill that is recorded.
+_FILES: dict[AttestationForm, str] = {
+    "cyclonedx": SBOM,
+    "spdx": SBOM,
+    "provenance": PROVENANCE,
+}
 
 Files = Counter[tuple[str, str]]
 """Files by name and sha256, and how often each."""
 
 
 def read_attestation(form: AttestationForm, evidence: Path, lock: Lock) -> str | None:
-    """Return the text of one; None for an environment that was made before there were any.
+    """Return the text of one, as it is recorded; None for an environment of before there were any.
 
-    *evidence*: the folder with its manifest. Raises DriftError for one that is damaged, or is not
-    about this lock, or not about this manifest.
+    Of a bill, in whichever format, CycloneDX. *evidence*: the folder with its manifest. Raises
+    DriftError for one that is damaged, or is not about this lock, or not about this manifest.
     """
     path = evidence / _FILES[form]
     try:
@@ -34,10 +39,10 @@ def read_attestation(form: AttestationForm, evidence: Path, lock: Lock) -> str |
     except (OSError, ValueError) as error:
         wrong: str | None = f"it is damaged: {error}"
     else:
-        if form == "cyclonedx":
-            wrong = bill_fault(text, lock)
-        else:
+        if form == "provenance":
             wrong = statement_fault(text, evidence / MANIFEST, lock)
+        else:
+            wrong = bill_fault(text, lock)
     if wrong:
         raise DriftError(f"{path}: {wrong}", "the lock beside the build says what was locked")
     return text
