@@ -103,8 +103,8 @@ def image(
         str | None,
         typer.Option(
             metavar="BASE",
-            help="The system it begins with: a folder, an archive, oci:DIR, docker://NAME@DIGEST. "
-            "Else as recipe or site state it.",
+            help="The system it begins with: a folder, an archive, a SIF file, oci:DIR, "
+            "docker://NAME@DIGEST, a Dockerfile, a definition file. Else as recipe or site say.",
         ),
     ] = None,
     bind: Annotated[

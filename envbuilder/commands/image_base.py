@@ -11,6 +11,7 @@ from ..errors import UsageError
 from ..host import Host
 from ..images import (
     BaseRequest,
+    BuildFile,
     RegistryImage,
     check_rights,
     find_builder,
@@ -49,7 +50,8 @@ def named_base(
     if named is None:
         return None
     found = parse_base(named, folder or context.cwd)
-    fetched = isinstance(found, RegistryImage)
+    # A Dockerfile names an image of a registry.
+    fetched = isinstance(found, RegistryImage | BuildFile)
     if not site_counts and (choice.partition or (choice.site and not fetched)):
         raise UsageError(
             "--base says what the image holds, and --site would too: take one of them",

@@ -2,19 +2,21 @@
 
 from .apptainer import Builder, check_rights, find_builder
 from .base import read_base
+from .built import obtain_base
 from .contents import LABELS, labels_of, sandbox_root, unpack_records
 from .contract import check_contract, fitting
-from .obtain import BaseRequest, obtain_base
+from .obtain import BaseRequest
 from .oci import OciConfig, check_layer, pack_layout
 from .oci_contents import is_layout, unpack_layout_records
 from .oci_signatures import attached_signatures, signed_manifest
-from .reference import ImageFile, RegistryImage, parse_base
+from .reference import BuildFile, ImageFile, RegistryImage, parse_base
 from .sif import arch_of, read_header
 from .system import environments, unpack_system
 
 __all__ = [
     "LABELS",
     "BaseRequest",
+    "BuildFile",
     "Builder",
     "ImageFile",
     "OciConfig",

@@ -46,7 +46,9 @@ class Builder:
     gpus: bool = False
     handed: tuple[str, ...] = ()
 
-    def build_root(self, definition: Path, root: Path, log: Path, listener: Listener) -> None:
+    def build_root(
+        self, definition: Path, root: Path, log: Path, listener: Listener | None
+    ) -> None:
         """Run a definition file's sections; the new folder *root* holds what came of it.
 
         Raises BuildError, or SmokeError where the ranks of its environment did not prove that they

@@ -29,6 +29,8 @@ from ..model.site import (
 # Of every Debian, and of what is made of it.
 STATUS = Path("var/lib/dpkg/status")
 _RELEASE = Path("etc/os-release")
+# What says which system it is and what is installed.
+RECORDS = (STATUS, _RELEASE)
 PYTHON = "/usr/bin/python3"
 # They come with every virtualenv: a system's own are not in the way, and of no use.
 _OWN = frozenset({"pip", "setuptools", "wheel", "packaging"})

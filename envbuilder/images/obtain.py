@@ -27,12 +27,14 @@ from ..target_tools.trust import distrust
 from ..text import last_lines
 from .apptainer import find_builder
 from .oci import ARCHES
-from .reference import ImageFile, RegistryImage, is_loopback
+from .reference import ImageFile, Named, RegistryImage, is_loopback
+from .sif import read_header
+from .system import unpack_system
 
 Say = Callable[[str], None]
 
 # In the cache folder, and in what is kept there of a base.
-_BASES, _ROOT, _SETTINGS = "bases", "root", "config.json"
+_BASES, ROOT, SETTINGS = "bases", "root", "config.json"
 # In a scratch folder: what is read, under a name that no path of a user can disturb; what is made.
 _SOURCE, _LAYOUT = "source", "layout"
 # Seconds: a base with CUDA has gigabytes, and comes from far away.
@@ -50,7 +52,7 @@ class BaseRequest:
     ``copies``: by registry, the URLs that a site's machines ask in place of it, the first first.
     """
 
-    image: RegistryImage | ImageFile
+    image: Named
     arch: str
     host: Host
     copies: Mapping[str, Sequence[str]]
@@ -63,15 +65,17 @@ class UnpackedBase(NamedTuple):
     source: BaseSource
 
 
-def obtain_base(request: BaseRequest, say: Say) -> UnpackedBase:
-    """Return a base, fetched and unpacked where it is not kept yet; may use the network.
+def fetch_base(image: RegistryImage | ImageFile, request: BaseRequest, say: Say) -> UnpackedBase:
+    """Return an image or archive as a base, fetched and unpacked where it is not kept yet.
+
+    May use the network.
 
     A tag is looked up once: what is fetched, and said, is the digest that it stood for. Raises
     MissingToolError for what is not on this machine, BuildError for what cannot be had, UsageError
     for an image of another architecture.
     """
-    image, caches = request.image, _bases_folder(request.host)
-    sha256, at = _digest(request, caches, say)
+    caches = bases_folder(request.host)
+    sha256, at = _digest(image, request, caches, say)
     pinned = _pinned(image, sha256)
     kept = caches / f"{sha256}-{request.arch}"
     with locks.hold(kept.with_name(f"{kept.name}.lock"), say=say):
@@ -82,14 +86,16 @@ def obtain_base(request: BaseRequest, say: Say) -> UnpackedBase:
                 made.mkdir()
                 if isinstance(image, ImageFile) and image.kind == "tar":
                     _untar(image, made, request)
+                elif isinstance(image, ImageFile) and image.kind == "sif":
+                    _unpack_sif(image, made, request)
                 else:
                     log = kept.with_name(f"{kept.name}.log")
                     _unpack(_fetched(pinned, at, request, scratch), made, request, log)
                 made.rename(kept)
-    return UnpackedBase(kept / _ROOT, BaseSource(image.name, sha256, _variables(kept)))
+    return UnpackedBase(kept / ROOT, BaseSource(image.name, sha256, variables_of(kept)))
 
 
-def _bases_folder(host: Host) -> Path:
+def bases_folder(host: Host) -> Path:
     caches = cache_folder(host)
     if caches is None:
         raise UsageError("HOME is not set, so there is no place for a base", "set XDG_CACHE_HOME")
@@ -124,9 +130,10 @@ def _locations(image: RegistryImage, copies: Mapping[str, Sequence[str]]) -> Ite
         yield _Location(image.registry, not is_loopback(image.registry))
 
 
-def _digest(request: BaseRequest, caches: Path, say: Say) -> tuple[str, _Location | None]:
+def _digest(
+    image: RegistryImage | ImageFile, request: BaseRequest, caches: Path, say: Say
+) -> tuple[str, _Location | None]:
     """Return the digest of a base, and where a tag was found; of a file that of its bytes."""
-    image = request.image
     if isinstance(image, ImageFile):
         if image.path.is_file():
             return sha256_of(image.path), None
@@ -225,17 +232,28 @@ def _unpack(layout: Path, made: Path, request: BaseRequest, log: Path) -> None:
     """Unpack an image for the architecture that is asked for; keep its settings beside it."""
     settings = _settings(layout)
     arch = settings.get("architecture")
-    if arch != ARCHES[request.arch]:
-        named = next((name for name, other in ARCHES.items() if other == arch), arch)
+    _check_arch(next((name for name, other in ARCHES.items() if other == arch), arch), request)
+    builder = find_builder(request.host)
+    log.unlink(missing_ok=True)
+    builder.unpack(layout, made / ROOT, log)
+    log.unlink()
+    (made / SETTINGS).write_text(json.dumps(settings.get("config") or {}), encoding="utf-8")
+
+
+def _unpack_sif(image: ImageFile, made: Path, request: BaseRequest) -> None:
+    """Unpack a SIF file; the variables that it sets are set by scripts that it holds."""
+    header = read_header(image.path)
+    _check_arch(header.arch, request)
+    unpack_system(image.path, header, made / ROOT, request.host)
+
+
+def _check_arch(arch: str | None, request: BaseRequest) -> None:
+    if arch != request.arch:
+        named = arch or "another architecture"
         raise UsageError(
             f"{request.image} is an image for {named}, not for {request.arch}",
             f"--arch {named} asks for that" if named in ARCHES else "name another image",
         )
-    builder = find_builder(request.host)
-    log.unlink(missing_ok=True)
-    builder.unpack(layout, made / _ROOT, log)
-    log.unlink()
-    (made / _SETTINGS).write_text(json.dumps(settings.get("config") or {}), encoding="utf-8")
 
 
 def _settings(layout: Path) -> dict[str, Any]:
@@ -252,11 +270,11 @@ def _settings(layout: Path) -> dict[str, Any]:
 
 def _untar(image: ImageFile, made: Path, request: BaseRequest) -> None:
     """Unpack a system; its device nodes aside, which no image has and no user may make."""
-    (made / _ROOT).mkdir()
+    (made / ROOT).mkdir()
     words = ["tar", "-p", "--numeric-owner", "--exclude=./dev/*", "--exclude=dev/*", "-xf"]
     source = str(image.path.resolve())
     done = process.run(
-        [*words, source, "-C", str(made / _ROOT)], env=request.host.environ, timeout=_UNPACKING
+        [*words, source, "-C", str(made / ROOT)], env=request.host.environ, timeout=_UNPACKING
     )
     if not done.ok:
         said = last_lines(done.stderr, 4)
@@ -267,8 +285,8 @@ def _untar(image: ImageFile, made: Path, request: BaseRequest) -> None:
         )
 
 
-def _variables(kept: Path) -> tuple[str, ...]:
-    """Return the variables that an image sets, ``NAME=VALUE``; none of a system in an archive."""
-    path = kept / _SETTINGS
+def variables_of(kept: Path) -> tuple[str, ...]:
+    """Return the variables that a base that is kept sets, ``NAME=VALUE``; none of an archive's."""
+    path = kept / SETTINGS
     settings = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return tuple(each for each in settings.get("Env") or () if "=" in each)

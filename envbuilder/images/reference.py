@@ -1,4 +1,4 @@
-"""How a base is named: a folder, or an image as skopeo, Podman and Apptainer spell it.
+"""How a base is named: a folder, an image as skopeo and Apptainer spell it, or what builds one.
 
 Syntax: containers-transports(5) of github.com/containers/image. A name without a registry is
 Docker Hub's, as everywhere.
@@ -15,6 +15,7 @@ from typing import Literal
 from ..errors import UsageError
 from ..model.base_image import REGISTRY
 from ..text import shown
+from .sif import is_sif
 
 _HUB = "docker.io"
 # github.com/distribution/reference; a digest of another kind than sha256 is in no registry.
@@ -25,7 +26,13 @@ _NAME = re.compile(
 )
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?")
 
-FileKind = Literal["oci", "oci-archive", "docker-archive", "tar"]
+# What is read of a file to tell what it is; behind comments, which may be long.
+_HEAD = 64 * 1024
+_COMMENTS = rb"(?i)(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*"
+_DEFINITION = re.compile(_COMMENTS + rb"bootstrap[ \t]*:")
+_DOCKERFILE = re.compile(_COMMENTS + rb"(?:from|arg)[ \t]")
+
+FileKind = Literal["oci", "oci-archive", "docker-archive", "sif", "tar"]
 _FILES: tuple[FileKind, ...] = ("oci", "oci-archive", "docker-archive")
 
 
@@ -63,7 +70,26 @@ class ImageFile:
         return self.name
 
 
-def parse_base(text: str, cwd: Path) -> RegistryImage | ImageFile | Path:
+@dataclass(frozen=True)
+class BuildFile:
+    """A Dockerfile or a definition file, which makes a base of another one."""
+
+    kind: Literal["dockerfile", "definition"]
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Named = RegistryImage | ImageFile | BuildFile
+"""What a base is made of that is no folder with a system."""
+
+
+def parse_base(text: str, cwd: Path) -> Named | Path:
     """Return what ``--base`` names; a path is a folder that holds a system. Raises UsageError."""
     if text.startswith(REGISTRY):
         return _of_registry(text.removeprefix(REGISTRY))
@@ -73,7 +99,18 @@ def parse_base(text: str, cwd: Path) -> RegistryImage | ImageFile | Path:
         path, _, tag = rest.partition(":")
         return ImageFile(found, _there(cwd / path, text), tag or None)
     path_named = cwd / text
-    return ImageFile("tar", path_named) if path_named.is_file() else path_named
+    return _of_file(path_named) if path_named.is_file() else path_named
+
+
+def _of_file(path: Path) -> ImageFile | BuildFile:
+    """Return what a file is, by what it begins with; what nothing else is, is an archive."""
+    with path.open("rb") as stream:
+        head = stream.read(_HEAD)
+    if is_sif(head):
+        return ImageFile("sif", path)
+    if _DEFINITION.match(head):
+        return BuildFile("definition", path)
+    return BuildFile("dockerfile", path) if _DOCKERFILE.match(head) else ImageFile("tar", path)
 
 
 def _there(path: Path, text: str) -> Path:

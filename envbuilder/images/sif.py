@@ -60,8 +60,13 @@ def arch_of(file: Path) -> str | None:
         return _arch(stream.read(_ARCH_AT + 3), file)
 
 
+def is_sif(head: bytes) -> bool:
+    """Whether a file that begins so is a SIF file."""
+    return head[_MAGIC_AT : _MAGIC_AT + len(MAGIC)] == MAGIC
+
+
 def _arch(head: bytes, file: Path) -> str | None:
-    if head[_MAGIC_AT : _MAGIC_AT + len(MAGIC)] != MAGIC:
+    if not is_sif(head):
         raise ValueError(f"{file} is no SIF file")
     return _ARCHES.get(head[_ARCH_AT : _ARCH_AT + 2])
 

@@ -1,0 +1,147 @@
+"""Bases: what is fetched, and what a user's Dockerfile or definition file makes of that.
+
+Apptainer builds. What it built is kept beside what is fetched, and known by what it is made of: the
+file's steps, all that they copy, and the base that they begin with. What they fetch themselves is
+what it was when they ran, as with every such file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from .. import files
+from ..errors import UsageError
+from ..model.base_image import BaseSource
+from ..target_tools.files import canonical_json, sha256_of
+from ..target_tools.root import locks
+from .apptainer import find_builder
+from .base import RECORDS
+from .build_file import SET, STAGED, BuildSteps, read_build_file
+from .obtain import (
+    ROOT,
+    SETTINGS,
+    BaseRequest,
+    Say,
+    UnpackedBase,
+    bases_folder,
+    fetch_base,
+    variables_of,
+)
+from .reference import BuildFile, parse_base
+
+# Beside the definition file: the base, and what is copied. No name of a user's is like them.
+_DEFINITION, _BASE, _STAGED = ".envbuild.def", ".envbuild-base", ".envbuild-files"
+# Scripts that a container runs as it starts, in the order of their names. An image that begins with
+# the base writes the second one anew.
+_SCRIPTS = Path(".singularity.d/env")
+_OF_BASE, _OF_IMAGE = "50-base.sh", "90-environment.sh"
+
+
+def obtain_base(request: BaseRequest, say: Say) -> UnpackedBase:
+    """Return a base, fetched or built and unpacked where it is not kept yet; may use the network.
+
+    Raises what ``fetch_base`` does; UsageError for a file whose steps are not understood,
+    BuildError for one whose steps fail, with a log.
+    """
+    if not isinstance(request.image, BuildFile):
+        return fetch_base(request.image, request, say)
+    file = request.image
+    steps = read_build_file(file)
+    begun = _parent(file, steps, request, say)
+    key = _key(steps, begun.source.sha256)
+    kept = bases_folder(request.host) / f"{key}-{request.arch}"
+    with locks.hold(kept.with_name(f"{kept.name}.lock"), say=say):
+        if not kept.exists():
+            say(f"building {file} on {begun.source.name} for {request.arch}, once")
+            with files.scratch(kept.with_name(f".{kept.name}.unfinished")) as scratch:
+                made = scratch / "made"
+                made.mkdir()
+                definition = _write(file, steps, begun.folder, scratch / "build")
+                log = kept.with_name(f"{kept.name}.log")
+                find_builder(request.host).build_root(definition, made / ROOT, log, None)
+                log.unlink()
+                _settle(made, begun.source.variables)
+                made.rename(kept)
+    return UnpackedBase(kept / ROOT, BaseSource(file.name, key, variables_of(kept)))
+
+
+def _parent(file: BuildFile, steps: BuildSteps, request: BaseRequest, say: Say) -> UnpackedBase:
+    image = parse_base(steps.parent, file.path.parent)
+    if isinstance(image, BuildFile):
+        raise UsageError(f"{file.path} begins with {image.name}, which is no image either")
+    if not isinstance(image, Path):
+        return fetch_base(image, replace(request, image=image), say)
+    if not image.is_dir():
+        raise UsageError(f"{file.path} begins with {image}, which is not there")
+    # A folder has no digest; that of its packages' records.
+    records = [sha256_of(image / each) for each in RECORDS if (image / each).is_file()]
+    return UnpackedBase(image, BaseSource(image.name, _sha256(records)))
+
+
+def _key(steps: BuildSteps, parent: str) -> str:
+    copied = [[list(_content(path)) for path in each] for each in (steps.staged, steps.files)]
+    return _sha256([parent, steps.sections, copied])
+
+
+def _sha256(value: object) -> str:
+    return hashlib.sha256(canonical_json(value).encode("utf-8")).hexdigest()
+
+
+def _content(path: Path) -> Iterator[list[object]]:
+    """Yield what is copied of a file or folder: names, modes and hashes."""
+    for each in [path, *sorted(path.rglob("*"))] if path.is_dir() else [path]:
+        name = each.relative_to(path).as_posix()
+        if each.is_symlink() and each != path:
+            yield [name, str(each.readlink())]
+        elif each.is_file():
+            yield [name, each.stat().st_mode & 0o777, sha256_of(each)]
+        else:
+            yield [name]
+
+
+def _write(file: BuildFile, steps: BuildSteps, base: Path, folder: Path) -> Path:
+    """Write what Apptainer builds from into a new folder; return the definition file."""
+    (folder / _STAGED).mkdir(parents=True)
+    (folder / _BASE).symlink_to(base)
+    lines = ["Bootstrap: localimage", f"From: {_BASE}", ""]
+    if steps.staged:
+        lines.append("%files")
+    for number, path in enumerate(steps.staged):
+        (folder / _STAGED / str(number)).symlink_to(path)
+        lines.append(f"    {_STAGED}/{number} {STAGED}/{number}")
+    here = file.path.parent.resolve()
+    inside = (each.resolve() for each in steps.files if each.resolve().is_relative_to(here))
+    for first in {each.relative_to(here).parts[0] for each in inside}:
+        (folder / first).symlink_to(here / first)
+    definition = folder / _DEFINITION
+    definition.write_text("\n".join([*lines, steps.sections]), encoding="utf-8")
+    return definition
+
+
+def _settle(made: Path, inherited: Iterable[str]) -> None:
+    """Have the variables of a base that was built be those of every image that begins with it."""
+    root = made / ROOT
+    scripts, file = root / _SCRIPTS, root / SET.relative_to("/")
+    own = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    file.unlink(missing_ok=True)
+    if own:
+        exports = (_export(each) for each in own)
+        scripts.mkdir(parents=True, exist_ok=True)
+        (scripts / _OF_BASE).write_text("\n".join(["#!/bin/sh", *exports, ""]), encoding="utf-8")
+    elif (scripts / _OF_IMAGE).exists():
+        (scripts / _OF_IMAGE).rename(scripts / _OF_BASE)
+        # It stays: Apptainer has a link to it.
+        (scripts / _OF_IMAGE).write_text("#!/bin/sh\n", encoding="utf-8")
+    values = dict(each.split("=", 1) for each in (*inherited, *own))
+    said = {"Env": [f"{name}={value}" for name, value in values.items()]}
+    (made / SETTINGS).write_text(json.dumps(said), encoding="utf-8")
+
+
+def _export(pair: str) -> str:
+    name, _, value = pair.partition("=")
+    return f"export {name}={shlex.quote(value)}"

@@ -1,0 +1,224 @@
+"""Dockerfiles and definition files as bases: what they do, and what is refused, by line."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envbuilder.errors import UsageError
+from envbuilder.images import BuildFile, ImageFile, parse_base
+from envbuilder.images.build_file import BuildSteps, read_build_file
+
+DOCKERFILE = """\
+# syntax=docker/dockerfile:1
+ARG RELEASE=12
+FROM debian:${RELEASE} AS base
+LABEL maintainer="we"
+ENV LANG=C.UTF-8 TOP="/opt/our tools"
+ARG JOBS=2
+RUN echo one && \\
+    # between lines
+    echo 'two  blanks' >/one
+COPY tool.sh conf/ /opt/own/
+WORKDIR /opt/own
+RUN x=1; echo $x "$TOP"
+COPY tool.sh /usr/local/bin/tool
+CMD ["bash"]
+"""
+
+
+def dockerfile(folder: Path, text: str) -> BuildSteps:
+    path = folder / "Dockerfile"
+    path.write_text(text, encoding="utf-8")
+    found = parse_base("Dockerfile", folder)
+    assert found == BuildFile("dockerfile", path)
+    return read_build_file(BuildFile("dockerfile", path))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/a").touch()
+    (tmp_path / "tool.sh").touch()
+    return tmp_path
+
+
+def test_a_dockerfile_runs_in_its_order(folder: Path) -> None:
+    steps = dockerfile(folder, DOCKERFILE)
+    assert steps.parent == "docker://debian:12"
+    assert steps.staged == (folder / "tool.sh", folder / "conf", folder / "tool.sh")
+    assert [line.strip() for line in steps.sections.splitlines()] == [
+        "%post -c /bin/bash",
+        "set -e",
+        "cd /",
+        "export LANG=C.UTF-8",
+        'export TOP="/opt/our tools"',
+        "export JOBS=2",
+        """/bin/sh -c 'echo one &&     echo '"'"'two  blanks'"'"' >/one'""",
+        "mkdir -p /opt/own/",
+        "cp -a /.envbuild-files/0 /opt/own/tool.sh",
+        "mkdir -p /opt/own/",
+        "cp -a /.envbuild-files/1/. /opt/own/",
+        "mkdir -p /opt/own",
+        "cd /opt/own",
+        """/bin/sh -c 'x=1; echo $x "$TOP"'""",
+        'mkdir -p "$(dirname /usr/local/bin/tool)"',
+        "if [ -d /usr/local/bin/tool ]; then to=/usr/local/bin/tool/tool.sh; "
+        "else to=/usr/local/bin/tool; fi",
+        'cp -a /.envbuild-files/2 "$to"',
+        "printf '%s=%s\\n' LANG \"${LANG}\" >>/.envbuild-variables",
+        "printf '%s=%s\\n' TOP \"${TOP}\" >>/.envbuild-variables",
+        "rm -rf /.envbuild-files",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("FROM a\nFROM b\n", ":2: a base has one stage, and here a second one begins"),
+        ("FROM a AS b\nRUN x\nFROM a AS c\n", ":3: a base has one stage"),
+        ("FROM a\nCOPY --from=b /x /x\n", ":2: COPY --from=b is not read"),
+        ("FROM a\nCOPY --chown=1 tool.sh /x\n", ":2: COPY --chown=1 is not read"),
+        ('FROM a\nRUN ["x"]\n', ':2: RUN ["x"] is not read'),
+        ("FROM a\nRUN --mount=type=cache x\n", ":2: RUN --mount=type=cache is not read"),
+        ("FROM a\nRUN <<E\nx\nE\n", ":2: RUN with a here-document is not read"),
+        ("FROM a\n\nUSER me\n", ":3: USER is not read"),
+        ("FROM a\nADD https://x/y /y\n", ":2: ADD https://x/y is not read"),
+        ("FROM a\nADD x.tar.gz /y\n", ":2: ADD of an archive is not read"),
+        ("FROM a\nCOPY tool.* /y\n", ":2: COPY tool.* is not read"),
+        ("FROM a\nCOPY tool.sh $X/y\n", ":2: COPY tool.sh $X/y is not read"),
+        ("FROM a\nCOPY ../x /y\n", ":2: ../x is outside of the Dockerfile's folder"),
+        ("FROM a\nCOPY gone /y\n", ":2: there is no gone beside it"),
+        ("FROM a\nCOPY tool.sh conf /y\n", ":2: /y is to hold several"),
+        ("FROM a\nCOPY 'tool.sh /y\n", ":2: 'tool.sh /y cannot be read: No closing quotation"),
+        ("FROM a\nENV A 1 2\n", ":2: ENV A 1 2 cannot be read"),
+        ("FROM a\nENV A-B=1\n", ":2: A-B is no name of a variable"),
+        ("FROM a\nARG B\n", ":2: nothing says what B is"),
+        ("ARG B=1\nFROM $A\n", ":2: nothing says what $A is"),
+        ("ARG B=1\nRUN x\n", ":2: FROM comes first"),
+        ("ARG B=1\n", ":1: it has no FROM"),
+        ("FROM --platform=x a\n", ":1: FROM --platform=x is not read"),
+        ("# escape=`\nFROM a\n", ":1: # escape= is not read"),
+    ],
+)
+def test_what_a_dockerfile_cannot_say_is_refused_by_line(
+    folder: Path, text: str, says: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        dockerfile(folder, text)
+    assert f"{folder / 'Dockerfile'}{says}" in str(refused.value)
+    assert refused.value.problems[0].hints
+
+
+DEFINITION = """\
+# Ours
+Bootstrap: docker
+From: Lab/Debian:12   # as named
+
+%files
+    tool.sh /opt/tool.sh
+    conf/* /opt/conf
+    /etc/hostname /opt/host
+%post
+    echo hello
+%environment
+    export A=1
+"""
+
+
+def definition(folder: Path, text: str) -> BuildSteps:
+    path = folder / "ours.def"
+    path.write_text(text, encoding="utf-8")
+    assert parse_base("ours.def", folder) == BuildFile("definition", path)
+    return read_build_file(BuildFile("definition", path))
+
+
+def test_the_sections_of_a_definition_file_stay_as_they_are(folder: Path) -> None:
+    steps = definition(folder, DEFINITION)
+    # Names of folders may have capitals.
+    assert steps.parent == "docker://Lab/Debian:12"
+    assert steps.sections == DEFINITION.partition("\n\n")[2]
+    assert steps.files == (folder / "tool.sh", folder / "conf/a", Path("/etc/hostname"))
+    local = definition(folder, "bootstrap: localimage\nfrom: ../Base Folder\n%post\n  true\n")
+    assert local.parent == "../Base Folder"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Bootstrap: yum\nFrom: a\n", ":1: as a base it begins with one of: docker, localimage"),
+        ("Bootstrap: docker\n", ":1: as a base it begins with one of"),
+        ("Bootstrap: docker\nFrom: a\nword\n", ":3: this is no KEYWORD: VALUE"),
+        ("Bootstrap: docker\nFrom: a\n%setup\n  rm -r /\n", ":3: %setup changes the machine"),
+        (
+            "Bootstrap: docker\nFrom: a\nStage: one\n%post\n  x\nBootstrap: docker\nFrom: b\n",
+            ":6: a base has one stage",
+        ),
+        ("Bootstrap: docker\nFrom: a\n%files from one\n  /x\n", ":3: files of another stage"),
+        ("Bootstrap: docker\nFrom: a\n%files\n  gone /x\n", ":4: there is no gone beside it"),
+        ("Bootstrap: docker\nFrom: a\n%files\n  ../x /x\n", ":4: ../x is outside of its folder"),
+    ],
+)
+def test_what_a_definition_file_cannot_say_is_refused_by_line(
+    folder: Path, text: str, says: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        definition(folder, text)
+    assert f"{folder / 'ours.def'}{says}" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"\n# x\n  bootstrap : docker\n", BuildFile("definition", Path())),
+        (b"#!y\r\n\r\nfrom a\r\n", BuildFile("dockerfile", Path())),
+        (b"ARG\tx=1\n", BuildFile("dockerfile", Path())),
+        (b"fromage", ImageFile("tar", Path())),
+        (b"", ImageFile("tar", Path())),
+        (b"#" * 2**20, ImageFile("tar", Path())),
+        (b"#!/usr/bin/env run-singularity\n\0SIF_MAGIC\0", ImageFile("sif", Path())),
+    ],
+)
+def test_a_file_is_what_it_begins_with(
+    tmp_path: Path, content: bytes, kind: BuildFile | ImageFile
+) -> None:
+    (tmp_path / "file").write_bytes(content)
+    found = parse_base("file", tmp_path)
+    assert isinstance(found, type(kind))
+    assert found.kind == kind.kind
+
+
+WORDS = st.sampled_from(
+    [
+        "FROM",
+        "a",
+        "ENV",
+        "A=1",
+        "'",
+        '"',
+        "\\",
+        "\n",
+        " ",
+        "RUN",
+        "COPY",
+        "tool.sh",
+        "/x",
+        "#",
+        "$A",
+    ]
+)
+
+
+@given(text=st.lists(WORDS, max_size=14).map(" ".join))
+def test_whatever_a_file_says_it_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "Dockerfile"
+    path.write_text("FROM a\n" + text, encoding="utf-8")
+    for file in (BuildFile("dockerfile", path), BuildFile("definition", path)):
+        with contextlib.suppress(UsageError):
+            assert read_build_file(file).parent
