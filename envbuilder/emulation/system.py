@@ -80,7 +80,7 @@ def can_be_found(request: SystemRequest) -> bool:
     caches = cache_folder(request.host)
     if caches is None:
         return False
-    return (caches / _SYSTEMS / name / _MARK).exists() or _mmdebstrap(request) is not None
+    return (caches / _SYSTEMS / name / _MARK).exists() or not _lacking(request)
 
 
 def _named(request: SystemRequest) -> Path | None:
@@ -107,8 +107,9 @@ def _debian(request: SystemRequest) -> DebianSystem:
     return debian
 
 
-def _mmdebstrap(request: SystemRequest) -> str | None:
-    return request.host.which("mmdebstrap")
+def _lacking(request: SystemRequest) -> list[str]:
+    """Return which programs that make a system are not here; they are packages of these names."""
+    return [each for each in ("mmdebstrap", "arch-test") if request.host.which(each) is None]
 
 
 def check_emulator(request: SystemRequest) -> None:
@@ -117,7 +118,7 @@ def check_emulator(request: SystemRequest) -> None:
         return
     entry = emulator(request.host, request.arch)
     setup = (
-        "on Debian, as root: apt-get install qemu-user-static binfmt-support mmdebstrap",
+        "on Debian, as root: apt-get install qemu-user-static binfmt-support mmdebstrap arch-test",
         (
             "in a container or virtual machine without systemd, as root: mount -t binfmt_misc "
             f"binfmt_misc /proc/sys/fs/binfmt_misc; update-binfmts --enable qemu-{request.arch}"
@@ -197,10 +198,11 @@ def _kept(request: SystemRequest, debian: DebianSystem, say: Say) -> Path:
 
 
 def _make(system: Path, request: SystemRequest, debian: DebianSystem) -> None:
-    if _mmdebstrap(request) is None:
+    lacking = _lacking(request)
+    if lacking:
         raise MissingToolError(
-            "mmdebstrap is not here, which makes the system",
-            "on Debian, as root: apt-get install mmdebstrap",
+            f"what makes the system is not here: {', '.join(lacking)}",
+            f"on Debian, as root: apt-get install {' '.join(lacking)}",
             f"or {NAMED}=FOLDER names a system for {request.arch} that is there already",
             request.instead,
         )

@@ -75,6 +75,7 @@ def machine(tmp_path: Path) -> Machine:
     found.file("proc/sys/fs/binfmt_misc/qemu-ppc64le", ENTRY)
     found.tool("unshare", UNSHARE)
     found.tool("mmdebstrap", MAKES)
+    found.tool("arch-test", "true")
     return found
 
 
@@ -108,11 +109,12 @@ def test_without_the_right_to_mount_it_says_so(machine: Machine) -> None:
     assert "run this as root" in hints(error)
 
 
-def test_without_mmdebstrap_it_says_what_to_install(machine: Machine) -> None:
-    (machine.folder / "bin" / "mmdebstrap").unlink()
+@pytest.mark.parametrize("name", ["mmdebstrap", "arch-test"])
+def test_without_what_makes_it_it_says_what_to_install(machine: Machine, name: str) -> None:
+    (machine.folder / "bin" / name).unlink()
     with pytest.raises(MissingToolError) as raised:
         machine.find("python3")
-    assert "apt-get install mmdebstrap" in hints(raised.value)
+    assert f"apt-get install {name}" in hints(raised.value)
     assert f"{NAMED}=FOLDER" in hints(raised.value)
 
 
