@@ -55,7 +55,12 @@ def emulated_system(plan_inputs: PlanInputs, home: Home, shared: bool, context: 
 
 def check_runs_here(plan_inputs: PlanInputs, context: Context) -> None:
     """Raise MissingToolError where programs of the plan's architecture do not run."""
-    check_emulator(_to_begin(plan_inputs, context))
+    check_arch_runs(plan_inputs.arch, context)
+
+
+def check_arch_runs(arch: str, context: Context) -> None:
+    """Raise MissingToolError where programs of an architecture do not run, for who makes images."""
+    check_emulator(arch, Host(context.environ), _without_emulator(arch))
 
 
 def system_of(plan_inputs: PlanInputs, context: Context) -> Path:
@@ -159,8 +164,11 @@ def _to_build(plan_inputs: PlanInputs, context: Context) -> SystemRequest:
 
 
 def _to_begin(plan_inputs: PlanInputs, context: Context) -> SystemRequest:
-    instead = f"an image for {plan_inputs.arch} is built on such a machine without it"
-    return replace(_to_build(plan_inputs, context), instead=instead)
+    return replace(_to_build(plan_inputs, context), instead=_without_emulator(plan_inputs.arch))
+
+
+def _without_emulator(arch: str) -> str:
+    return f"an image for {arch} is built on such a machine without it"
 
 
 def _to_prove(

@@ -25,7 +25,7 @@ from ..model.recipe import Arch
 from ..model.site import Site
 from ..render.image import bases
 from .context import Context
-from .emulate import check_runs_here
+from .emulate import check_arch_runs, check_runs_here
 from .load import PlanInputs
 from .options import PlanOptions
 from .site_contents import site_search
@@ -63,6 +63,8 @@ def named_base(
         return read_base(found, *known)
     arch = choice.arch or platform.machine()
     check_choice("architecture", arch, get_args(Arch))
+    if isinstance(found, BuildFile):
+        check_arch_runs(arch, context)
     site = _registries_of(choice.site, context) if fetched else None
     request = BaseRequest(found, arch, Host(context.environ), site.registries if site else {})
     folder, source = obtain_base(request, context.reporter.say)

@@ -57,7 +57,7 @@ def find_system(request: SystemRequest, say: Say) -> Path:
     Raises MissingToolError for what this machine lacks, with what to install; UsageError where
     nothing says how the system is made; BuildError where it could not be made.
     """
-    check_emulator(request)
+    check_emulator(request.arch, request.host, request.instead)
     _check_namespaces(request)
     return _named(request) or _kept(request, _debian(request), say)
 
@@ -68,7 +68,7 @@ def can_be_found(request: SystemRequest) -> bool:
     Or that it can try to make one. Nothing is written.
     """
     try:
-        check_emulator(request)
+        check_emulator(request.arch, request.host, request.instead)
         _check_namespaces(request)
         named = _named(request)
         if named:
@@ -112,28 +112,31 @@ def _lacking(request: SystemRequest) -> list[str]:
     return [each for each in ("mmdebstrap", "arch-test") if request.host.which(each) is None]
 
 
-def check_emulator(request: SystemRequest) -> None:
-    """Raise MissingToolError where programs of the system's architecture do not run here."""
-    if request.arch == machine_arch():
+def check_emulator(arch: str, host: Host, instead: str) -> None:
+    """Raise MissingToolError where programs of an architecture do not run here.
+
+    *instead*: what else can be done, as in ``SystemRequest``.
+    """
+    if arch == machine_arch():
         return
-    entry = emulator(request.host, request.arch)
+    entry = emulator(host, arch)
     setup = (
         "on Debian, as root: apt-get install qemu-user-static binfmt-support mmdebstrap arch-test",
         (
             "in a container or virtual machine without systemd, as root: mount -t binfmt_misc "
-            f"binfmt_misc /proc/sys/fs/binfmt_misc; update-binfmts --enable qemu-{request.arch}"
+            f"binfmt_misc /proc/sys/fs/binfmt_misc; update-binfmts --enable qemu-{arch}"
         ),
-        request.instead,
+        instead,
     )
     if entry is None:
         raise MissingToolError(
-            f"programs for {request.arch} do not run here: the kernel has no emulator for them",
+            f"programs for {arch} do not run here: the kernel has no emulator for them",
             *setup,
         )
     flags = next((line for line in entry.splitlines() if line.startswith("flags:")), "")
     if "F" not in flags.partition(":")[2]:
         raise MissingToolError(
-            f"the emulator for {request.arch} is not there in another root: its entry in "
+            f"the emulator for {arch} is not there in another root: its entry in "
             "binfmt_misc lacks the flag F",
             *setup,
         )

@@ -72,6 +72,21 @@ def test_programs_that_do_not_run_here(
     assert "programs for x86_64 do not run here" in done.stderr
 
 
+def test_a_dockerfile_is_refused_before_anything_is_fetched_for_it(
+    tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "Dockerfile"
+    file.write_text("FROM debian:12\nUSER me\n")
+    done = image(tools, tmp_path / "output", "--base", file)
+    assert done.exit_code == 2
+    assert f"{file}:2: USER is not read" in done.stderr.replace("\n", "")
+    assert "buildah build" in done.stderr
+    monkeypatch.setattr(emulated, "emulator", lambda _host, _arch: None)
+    done = image(tools, tmp_path / "output", "--base", file, "--arch", "ppc64le")
+    assert done.exit_code == 9
+    assert "programs for ppc64le do not run here" in done.stderr
+
+
 def test_a_base_that_lacks_what_the_recipe_needs(tools: Path, tmp_path: Path) -> None:
     old = {"dpkg": "1.19", "libc6": "2.28-10", "python3": "3.7.3-1", "python3.7-venv": "3.7.3-2"}
     base = system(tmp_path / "base", old)
