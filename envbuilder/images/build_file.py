@@ -182,7 +182,7 @@ def _instruction(number: int, parts: list[str]) -> _Instruction:
 
 
 class _Dockerfile:
-    """Reads one, instruction by instruction."""
+    """Reads one, instruction by instruction: a method for each that builds."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
