@@ -10,7 +10,7 @@ MismatchError.
 """
 
 import functools
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy
 
@@ -21,7 +21,14 @@ from distributed_dl_training._adapter import Place as Place
 from distributed_dl_training._agreement import JOIN, Request
 from distributed_dl_training._controller import Controller
 from distributed_dl_training._core import ArgumentError, Array, Op
-from distributed_dl_training._handle import Handle
+from distributed_dl_training._handle import ArrayHandle, Handle
+from distributed_dl_training._reductions import (
+    ArrayReduction,
+    Reduction,
+    find,
+    remember,
+    remember_array,
+)
 from distributed_dl_training._session import ProcessSet
 from distributed_dl_training._works import (
     Allgather,
@@ -45,21 +52,36 @@ def reduce_one(
     tensor: Any,
     name: Optional[str],
     op: Any,
-    factors: Tuple[Any, Any],
+    prescale: Any,
+    postscale: Any,
     process_set: Optional[ProcessSet] = None,
     waits: bool = False,
 ) -> Handle:
-    """Reduce one tensor to a new one: ``allreduce`` in fewer steps, for what was asked before."""
+    """Reduce one array to a new one: ``allreduce`` in fewer steps, for what was asked before."""
     controller = _session.controller(process_set)
-    flat, shape, dtype, error = adapter.read(tensor)
-    found = _found(controller, (name, dtype, shape, op, factors, None))
-    if found is None or error is not None or not adapter.views or type(flat) is not numpy.ndarray:
-        return allreduce(adapter, [tensor], name, op, factors, process_set, waits=waits)
-    request, kind, prescale, postscale = found
-    target = numpy.empty(flat.size, flat.dtype)
-    work = Allreduce([flat], target, kind, prescale, postscale)
-    work.value = adapter.make(target, shape, tensor)
-    handle = Handle(request, work)
+    try:
+        last = controller.arrays.get(name)
+    except TypeError:  # a name that is no text
+        last = None
+    if (
+        last is not None
+        and type(tensor) is numpy.ndarray
+        and tensor.shape == last.shape
+        and tensor.dtype is last.dtype
+        and op is last.given_op  # the same objects: what is equal otherwise takes the longer way
+        and prescale is last.given_prescale
+        and postscale is last.given_postscale
+    ):
+        flat = tensor if tensor.ndim == 1 else tensor.reshape(-1)
+    else:
+        factors = (prescale, postscale)
+        flat, shape, dtype, error = adapter.read(tensor)
+        found = find(controller, (name, dtype, shape, op, factors, None))
+        if found is None or error is not None or flat.dtype == _memory.BFLOAT16:
+            return allreduce(adapter, [tensor], name, op, factors, process_set, waits=waits)
+        last = ArrayReduction(shape, flat.dtype, (op, prescale, postscale), found)
+        remember_array(controller, name, last)
+    handle = ArrayHandle(controller, last, flat)
     if waits:
         controller.run(handle)
     else:
@@ -94,13 +116,13 @@ def allreduce(
     key = (name, dtype, shape, op, factors, place and (place.name, place.start))
     found = None
     if not grouped and error is None and (name is None or type(name) is str):
-        found = _found(controller, key)
+        found = find(controller, key)
     if found is None:
-        found, refusal = _asked(controller, local, name, op, factors, grouped, place)
+        found, refusal = _reduction(controller, local, name, op, factors, grouped, place)
         if refusal is not None:
             return _submit(process_set, found.request, Nothing(), refusal, None)
         if not grouped:
-            _remember(controller, key, found)
+            remember(controller, key, found)
     request, kind, prescale, postscale = found
     own: Optional[Array] = None
     if in_place and not grouped:
@@ -140,37 +162,7 @@ def _sources_and_target(local: Sequence[Local], own: Optional[Array]) -> Tuple[L
     return sources, target
 
 
-class _Asked(NamedTuple):
-    """What the ranks are asked to agree on, and how it is calculated."""
-
-    request: Request
-    op: Op
-    prescale: float
-    postscale: float
-
-
-# Requests that are kept ready, per controller.
-_REMEMBERED = 4096
-
-
-def _found(controller: Controller, key: Any) -> Optional[_Asked]:
-    """Return what was asked with the same arguments before."""
-    try:
-        found: Optional[_Asked] = controller.remembered.get(key)
-    except TypeError:  # an argument of a wrong type, which is refused later
-        return None
-    return found
-
-
-def _remember(controller: Controller, key: Any, asked: _Asked) -> None:
-    """Keep a request: programs ask for the same again and again, by equal arguments."""
-    if type(key[0]) in (str, type(None)):
-        if len(controller.remembered) >= _REMEMBERED:
-            controller.remembered.clear()
-        controller.remembered[key] = asked
-
-
-def _asked(
+def _reduction(
     controller: Controller,
     local: Sequence[Local],
     name: Optional[str],
@@ -178,7 +170,7 @@ def _asked(
     factors: Tuple[Any, Any],
     grouped: bool,
     place: Optional[Place],
-) -> Tuple[_Asked, Optional[Exception]]:
+) -> Tuple[Reduction, Optional[Exception]]:
     """Return what the ranks are asked to agree on, and what is wrong with it."""
     first = local[0]
     scales, refusal = _arguments.factors(factors)
@@ -198,7 +190,7 @@ def _asked(
         "" if refusal is None else _kind(refusal),
     )
     kind, postscale = _by_rules(op, scales[1], controller)
-    return _Asked(request, kind, scales[0], postscale), refusal
+    return Reduction(request, kind, scales[0], postscale), refusal
 
 
 def allgather(

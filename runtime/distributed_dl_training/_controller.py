@@ -12,9 +12,10 @@ This module is the program's side and the thread, which share one lock and all t
 ``_negotiation`` is what happens in a cycle.
 """
 
+import collections
 import os
 import threading
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Deque, Dict, List, Optional, Sequence
 
 from distributed_dl_training import _timeline
 from distributed_dl_training._agreement import (
@@ -24,6 +25,7 @@ from distributed_dl_training._agreement import (
     Label,
 )
 from distributed_dl_training._core import (
+    Array,
     DuplicateNameError,
     Engine,
     NotInitializedError,
@@ -31,7 +33,7 @@ from distributed_dl_training._core import (
     StallError,
     Threads,
 )
-from distributed_dl_training._handle import ActiveThreads, Handle, Item, own_copy
+from distributed_dl_training._handle import ActiveThreads, ArrayHandle, Handle, Item, own_copy
 from distributed_dl_training._labels import is_numbered, label_of, warn_of_order
 from distributed_dl_training._negotiation import Cycle, CycleRequests, Negotiation, comes_soon
 from distributed_dl_training._opening import Repeated
@@ -61,14 +63,17 @@ class Controller:
         self.engine = engine
         self.settings = settings
         self.finishing = threading.RLock()  # guards results that are being made
-        self.remembered: Dict[Any, Any] = {}  # of ``_collectives``: what was asked before
+        # Of ``_reductions``: what was asked before, by arguments, and what was last, by name.
+        self.remembered: Dict[Any, Any] = {}
+        self.arrays: Dict[Optional[str], Any] = {}
         self.optimizers = 0  # how many have been made over this group
         self._inspector = StallInspector(engine, settings)
         self._negotiation = Negotiation(engine, settings, self._inspector)
         self._lock = threading.RLock()  # guards everything up to ``_shutdown_request``
         self._bell = Bell()  # of the communication thread
         self._entries: Dict[Label, Handle] = {}  # in the order in which they were asked for
-        self._unreported: List[Handle] = []
+        self._incoming: Deque[Handle] = collections.deque()  # what the next cycle takes in
+        self._unreported: List[Handle] = []  # what the others have not been told
         self._active_threads = ActiveThreads()
         self._next_unnamed = 0
         self._unnamed = 0  # how many entries have no name
@@ -100,12 +105,42 @@ class Controller:
         Raises DuplicateNameError if one of its name is under way, NotInitializedError after the
         end of the session, and what ended it if that was an error.
         """
+        label = handle.request.name
+        # As it is as a rule, without the lock, which would take a third of the time.  What is
+        # done instead are single steps of a dict and of a deque, each of which is one for all threads.
+        if label is None or self._end is not None or _timeline.current.on:
+            return self._submit(handle, waits)
+        handle.label = label
+        handle._executor = self
+        if self._entries.setdefault(label, handle) is not handle:
+            return self._submit(handle, waits)
+        self._incoming.append(handle)
+        if self._end is not None:
+            self._refuse(handle)
+        if threading.current_thread() is not self._active_threads.last:
+            with self._lock:
+                self._active_threads.add()
+        if self._asleep and not waits:
+            self._asleep = False  # it need not be told again
+            self._bell.ring()
+        return handle
+
+    def _submit(self, handle: Handle, waits: bool) -> Handle:
+        """Do what ``submit`` does, for anything."""
         with self._lock:
             self._enter(handle)
-            self._unreported.append(handle)
+            self._incoming.append(handle)
             if self._asleep and not waits:
+                self._asleep = False
                 self._bell.ring()
         return handle
+
+    def _refuse(self, handle: Handle) -> None:
+        """Raise what ended the session meanwhile, unless the handle has failed with it."""
+        with self._lock:
+            assert self._end is not None
+            if self._entries.pop(handle.label, None) is not None:
+                raise own_copy(self._end)
 
     def _enter(self, handle: Handle) -> None:
         """Take a request in; see ``submit``."""
@@ -115,21 +150,21 @@ class Controller:
         label = request.name
         if label is None:
             label = label_of(request, self._next_unnamed)
-        if label in self._entries:
+        handle.label = label
+        handle._executor = self
+        if self._entries.setdefault(label, handle) is not handle:
             raise DuplicateNameError(
                 f"{request.brief()} was asked for while one of that name is under way; "
                 "synchronize it first, or give each its own name"
             )
-        handle.label = label
-        handle._executor = self
         if _timeline.current.on:
             handle.enter("NEGOTIATE_" + request.call.upper())
         if request.name is None and is_numbered(handle):
             if self._unnamed and not self._warned:
-                self._warned = warn_of_order(request, self._entries.values())
+                under_way = [each for each in self._entries.values() if each is not handle]
+                self._warned = warn_of_order(request, under_way)
             self._next_unnamed += 1
             self._unnamed += 1
-        self._entries[label] = handle
         self._active_threads.add()
 
     def run(self, handle: Handle) -> None:
@@ -267,11 +302,11 @@ class Controller:
                 self._enter(handle)
             alone = self._cycle is None and len(self._entries) == 1
             opening = self._negotiation.repeated(handle) if alone else None
-            if opening is not None and (new or self._unreported == [handle]):
+            if opening is not None and (new or self._taken_in() == [handle]):
                 self._unreported = []
                 return opening
             if new:
-                self._unreported.append(handle)
+                self._incoming.append(handle)
         return None
 
     def _run_repeated(self, handle: Handle, opening: Repeated) -> None:
@@ -343,7 +378,12 @@ class Controller:
         if cycle is None:
             self._inspector.idle()
         else:
-            self._finish_cycle(cycle, self._negotiation.agree(cycle))
+            items, burst = self._negotiation.agree(cycle)
+            if burst is not None:
+                self._cycle = None
+                self._negotiation.carry_out_burst(burst, cycle.asked.new, self)
+            else:
+                self._finish_cycle(cycle, items)
 
     def _begin(self) -> Optional[Cycle]:
         """Begin a cycle if anything is asked for."""
@@ -352,7 +392,7 @@ class Controller:
             if oldest is None:
                 return None
             asked = CycleRequests(
-                self._unreported,
+                self._taken_in(),
                 self._entries,
                 self._unnamed > 1,
                 self._negotiation.fruitless >= _PATIENCE and self._active_threads.all_wait(),
@@ -360,6 +400,12 @@ class Controller:
             )
             self._unreported = []
         return self._negotiation.begin(asked)
+
+    def _taken_in(self) -> List[Handle]:
+        """Return what the others have not been told, in the order in which it was asked for."""
+        incoming = self._incoming
+        self._unreported.extend([incoming.popleft() for _ in range(len(incoming))])
+        return self._unreported
 
     def _finish_cycle(self, cycle: Cycle, items: Sequence[Item]) -> None:
         """Carry out what was agreed on; what was not is asked for again in the next cycle."""
@@ -374,7 +420,7 @@ class Controller:
     def _oldest(self) -> Optional[Handle]:
         """Return the handle that has waited longest; one of join() only if there is no other."""
         oldest: Optional[Handle] = None
-        for oldest in self._entries.values():
+        for oldest in list(self._entries.values()):  # other threads add to it
             if oldest.label != JOIN_LABEL:
                 break
         return oldest
@@ -401,6 +447,18 @@ class Controller:
                     self._finish(handle, error)
             self._active_threads.wake()
 
+    def deliver(self, handles: Sequence[ArrayHandle], values: Sequence[Array]) -> None:
+        """Give results of a burst to those who wait for them."""
+        with self._lock:
+            if self._unnamed:
+                self._unnamed -= sum(handle.request.name is None for handle in handles)
+            for handle in handles:  # first, so that names can be used again once it is done
+                self._entries.pop(handle.label, None)
+            for handle, value in zip(handles, values):
+                handle.value = value
+                handle.done = True
+            self._active_threads.wake()
+
     def end(self, error: Optional[Exception]) -> None:
         """End the session in order: all ranks have requested it, or ``error`` tells who has."""
         self._fail_all(error or NotInitializedError("not initialized: call init() first"))
@@ -422,6 +480,7 @@ class Controller:
             for handle in list(self._entries.values()):
                 self._finish(handle, None if handle.label == SHUTDOWN_LABEL else error)
             self._unreported = []
+            self._incoming.clear()
             self._bell.ring()
             self._active_threads.wake()
 

@@ -12,8 +12,9 @@ import numpy
 
 from distributed_dl_training import _memory, _reduce
 from distributed_dl_training._agreement import Request
-from distributed_dl_training._core import Array, Engine
+from distributed_dl_training._core import Array, Engine, Op, Protocol
 from distributed_dl_training._handle import Item
+from distributed_dl_training._recycled import HUGE, Recycled
 from distributed_dl_training._works import Allreduce
 
 # Runs of an arena shorter than this many bytes are packed: a copy costs less than a message.
@@ -24,6 +25,14 @@ LONG = 1 << 20
 # as much as it reduces: below the C library's threshold of 32 MiB it gets the same memory again,
 # above it new pages each time.  Two ranks of MPICH reduced 102 MB in half the time so.
 LONGEST_CHUNK = 16 << 20
+
+
+class Scaled(Protocol):
+    """How something is reduced."""
+
+    op: Op
+    prescale: float
+    postscale: float
 
 
 class Batch(NamedTuple):
@@ -39,7 +48,7 @@ def batches(items: Sequence[Item]) -> Iterator[Batch]:
     last: Optional[Tuple[Any, ...]] = None
     alike: List[Item] = []
     for item in items:
-        kind = item.request.kind or _kind(item.request)
+        kind = item.request.kind or kind_of(item.request)
         if kind != last:
             alike = kinds.setdefault(kind, [])
             last = kind
@@ -58,8 +67,10 @@ def batches(items: Sequence[Item]) -> Iterator[Batch]:
             yield Batch(tuple(short), False)
 
 
-def _kind(request: Request) -> Tuple[Any, ...]:
-    """Return, and keep, what all have in common that travel together."""
+def kind_of(request: Request) -> Tuple[Any, ...]:
+    """Return what all have in common that travel together; it is kept."""
+    if request.kind is not None:
+        return request.kind
     _, _, dtype, _, op, prescale, postscale, _, place, _ = request
     kind = request.kind = (dtype, op, prescale, postscale, place[0] if place else None)
     return kind
@@ -98,8 +109,10 @@ class Fusion:
     def __init__(self, engine: Engine, threshold: int) -> None:
         self.engine = engine
         self.threshold = threshold
-        self._most = min(threshold, LONG)
+        self.most = min(threshold, LONG)  # bytes from which a tensor is not packed
+        self.capacity = max(threshold, 1 << 20)  # bytes of the buffer, at most
         self._buffers: Dict[type, Array] = {}  # by kind of array
+        self._recycled = Recycled()
 
     def run(self, batch: Batch) -> None:
         """Reduce all items of a batch; collective."""
@@ -111,6 +124,22 @@ class Fusion:
             self._run(works, batch.in_place)
             _memory.settle(works[0].target)
 
+    def run_packed(
+        self, sources: Sequence[Array], count: int, how: Scaled
+    ) -> Tuple[Array, bool]:
+        """Reduce arrays of one working dtype, ``count`` elements; collective.
+
+        Returns what they are reduced to, one behind the other, and whether that is the buffer, where
+        it stays only until something else is reduced.
+        """
+        dtype = sources[0].dtype
+        own = self._recycled.take(count, dtype)
+        values = self._buffer(count, dtype, sources[0]) if own is None else own
+        if count:
+            numpy.concatenate(sources, out=values)
+            self._reduce(values, how)
+        return values, own is None
+
     def _run(self, works: Sequence[Allreduce], in_place: bool) -> None:
         dtype = _reduce.working(works[0].target, self.engine)
         if dtype != works[0].target.dtype:
@@ -118,7 +147,7 @@ class Fusion:
         elif in_place:
             self._reduce_run(works)
         else:
-            most = self._most
+            most = self.most
             alone = [work for work in works if work.target.nbytes >= most]
             short = works if not alone else [work for work in works if work.target.nbytes < most]
             for work in alone if len(short) > 1 else works:
@@ -146,7 +175,7 @@ class Fusion:
     def _reduce_packed(self, works: Sequence[Allreduce], dtype: "numpy.dtype[Any]") -> None:
         """Reduce works through the buffer, as often as it takes to pass all of them."""
         total = sum([work.target.size for work in works])
-        capacity = max(1, max(self.threshold, 1 << 20) // dtype.itemsize)
+        capacity = self.capacity // dtype.itemsize
         buffer = self._buffer(min(total, capacity), dtype, works[0].target)
         if total <= buffer.size:
             sources = [source for work in works for source in work.sources]
@@ -179,7 +208,7 @@ class Fusion:
                 _memory.convert(values[start:end], target)
             start = end
 
-    def _reduce(self, values: Array, like: Allreduce) -> None:
+    def _reduce(self, values: Array, like: Scaled) -> None:
         chunks = LONGEST_CHUNK if isinstance(values, numpy.ndarray) else values.nbytes
         step = max(1, chunks // values.itemsize)
         for start in range(0, values.size, step):
@@ -191,7 +220,8 @@ class Fusion:
         nbytes = count * dtype.itemsize
         kind = type(like)
         if kind not in self._buffers or self._buffers[kind].size < nbytes:
-            self._buffers[kind] = _memory.empty(nbytes, numpy.uint8, like)
+            least = HUGE if kind is numpy.ndarray and nbytes > HUGE // 8 else 0
+            self._buffers[kind] = _memory.empty(max(nbytes, least), numpy.uint8, like)
         return self._buffers[kind][:nbytes].view(dtype)
 
 

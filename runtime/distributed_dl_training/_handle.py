@@ -4,10 +4,12 @@ import copy
 import threading
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
+import numpy
+
 from distributed_dl_training import _timeline
 from distributed_dl_training._agreement import Label, Request
-from distributed_dl_training._core import Protocol
-from distributed_dl_training._works import Nothing, Work
+from distributed_dl_training._core import Array, Op, Protocol
+from distributed_dl_training._works import Allreduce, Nothing, Work
 
 
 class Executor(Protocol):
@@ -82,6 +84,57 @@ class Handle:
         return self.work.value
 
 
+class Reduced(Protocol):
+    """How an array is reduced: what its handle needs to know."""
+
+    request: Request
+    shape: Tuple[int, ...]
+    op: Op
+    prescale: float
+    postscale: float
+
+
+class ArrayHandle(Handle):
+    """An allreduce of a numpy array to a new one, for which little is made beforehand.
+
+    Where many come together ``value`` is cut from what was exchanged.  Else ``work`` is what is
+    exchanged, and has the result.
+    """
+
+    refusal = None
+    finish = None
+    value: Optional[Array] = None
+
+    def __init__(self, executor: Executor, reduction: Reduced, source: Array) -> None:
+        """source: the array, flat and contiguous."""
+        self._executor = executor
+        self.request = reduction.request
+        self.reduction = reduction
+        self.source = source
+
+    def __getattr__(self, name: str) -> Any:
+        """Make ``work`` when it is asked for first, by the thread whose turn it is."""
+        if name != "work":
+            raise AttributeError(name)
+        source, how = self.source, self.reduction
+        target = numpy.empty(source.size, source.dtype)
+        work = self.work = Allreduce([source], target, how.op, how.prescale, how.postscale)
+        if len(how.shape) != 1:
+            work.value = target.reshape(how.shape)
+        return work
+
+    def synchronize(self) -> Any:
+        value = self.value
+        if value is not None:
+            return value
+        if not self.done:
+            assert self._executor is not None
+            self._executor.wait(self)
+        if self.error is not None:
+            raise own_copy(self.error)
+        return self.work.value if self.value is None else self.value
+
+
 def own_copy(error: Exception, cause: Optional[Exception] = None) -> Exception:
     """Return ``error`` for one raise of many: raising adds a traceback to the object itself.
 
@@ -116,7 +169,7 @@ class ActiveThreads:
     def __init__(self) -> None:
         # Whoever opens the session is likely to ask, and other threads may wait for it to do so.
         self._threads = {threading.current_thread()}
-        self._last: Optional[threading.Thread] = None  # that has asked
+        self.last: Optional[threading.Thread] = None  # that has asked
         self._waiting: Dict[threading.Thread, Tuple[Handle, threading.Lock]] = {}
 
     @property
@@ -127,9 +180,9 @@ class ActiveThreads:
     def add(self) -> None:
         """Note that this thread asks for a collective."""
         me = threading.current_thread()
-        if me is self._last:
+        if me is self.last:
             return
-        self._last = me
+        self.last = me
         # A thread that Python has not started, such as torch's for gradients, works for another
         # one that waits for it; it would count as alive for ever.
         if me not in self._threads and not isinstance(me, threading._DummyThread):

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy
 
-from distributed_dl_training import _memory
+from distributed_dl_training import _memory, _timeline
 from distributed_dl_training._agreement import (
     JOIN,
     SHUTDOWN,
@@ -18,18 +18,19 @@ from distributed_dl_training._agreement import (
     decode,
     encode,
 )
-from distributed_dl_training._core import Engine, Pending, Protocol
+from distributed_dl_training._bursts import Burst, Bursts
+from distributed_dl_training._core import Array, Engine, Pending, Protocol
 from distributed_dl_training._fusion import Fusion, batches
 from distributed_dl_training._handle import Handle, Item
-from distributed_dl_training._opening import Opening, Repeated, Room
+from distributed_dl_training._opening import SIGNATURE, Opening, Repeated, Room
 from distributed_dl_training._settings import Settings
 from distributed_dl_training._stall import StallInspector
 from distributed_dl_training._works import Allreduce, Nothing, as_bytes, zeros
 
-# The first bits that ranks combine; the cache bits follow.
+# The first bits that ranks combine; a signature and the cache bits follow.
 _ALL_CACHED = 0
 _BLOCKED = 1
-_FIRST = 2
+_FIRST = 8 * (1 + 2 * SIGNATURE)
 # Negotiation without a result, and seconds, after which what waits is negotiated in full.
 _PATIENCE = 3
 _LATE = 0.5
@@ -75,6 +76,9 @@ class Program(Protocol):
     def finish(self, items: Sequence[Item]) -> None:
         """Give results or errors to those who wait for them."""
 
+    def deliver(self, handles: Sequence[Handle], values: Sequence[Array]) -> None:
+        """Give results of a burst to those who wait for them."""
+
     def end(self, error: Optional[Exception]) -> None:
         """End the session."""
 
@@ -82,15 +86,18 @@ class Program(Protocol):
 class Cycle(NamedTuple):
     """A cycle that has begun: what this rank has brought, and the exchange that opens it.
 
-    mine: what this rank asks for again, by bit.
+    mine: what this rank asks for again, by bit; None: the bits are the burst's.
     since: when waiting for the oldest began.
+    burst: what this rank has signed, if it has.
     """
 
     asked: CycleRequests
-    mine: Dict[int, Handle]
+    mine: Optional[Dict[int, Handle]]
     opening: Opening
     pending: Pending
     since: float
+    burst: Optional[Burst] = None
+    signature: bytes = b""
 
 
 class Negotiation:
@@ -106,6 +113,7 @@ class Negotiation:
         self._cache = ResponseCache(engine.size, settings.cache_capacity)
         self._fusion = Fusion(engine, settings.fusion_threshold)
         self._inspector = inspector
+        self._bursts = Bursts(self._fusion.most, self._fusion.capacity)
         self._room = Room(engine)
         # Kept after an error as well: the layer below may still write to its arrays.
         self._pending: Optional[Pending] = None
@@ -174,8 +182,11 @@ class Negotiation:
             # wait there for a rank that has ended.
             self._inspector.look(waited, None, self._cache.missing)
             waited = time.monotonic() - since
-        mine, uncached = self._cached(asked, waited > _LATE)
         opening = Opening(_FIRST + len(cache.requests), self._room)
+        impatient = waited > _LATE or self.fruitless >= _PATIENCE
+        burst = None if impatient else self._burst(asked)
+        signature = burst.signature(asked.new) if burst is not None else b""
+        mine, uncached = self._say(opening, asked, impatient, burst, signature)
         if not uncached:
             opening.say((_ALL_CACHED,))
         if asked.blocked:
@@ -183,20 +194,60 @@ class Negotiation:
         if self._engine.rank in cache.joined:
             there = enumerate(cache.without_joined, _FIRST)
             opening.say([bit for bit, without in there if without])
-        opening.say(mine)
-        if len(mine) == 1 and not cache.joined:
+        if mine is not None and len(mine) == 1 and not cache.joined:
             for bit, handle in mine.items():
                 if isinstance(handle.work, Allreduce) and self._room.takes(handle):
                     opening.carry(bit, handle.work)
         self._pending = pending = opening.start(self._engine)
-        return Cycle(asked, mine, opening, pending, since)
+        return Cycle(asked, mine, opening, pending, since, burst, signature)
 
-    def agree(self, cycle: Cycle) -> List[Item]:
-        """Return what all ranks ask for, in the same order on all of them.  Raises StallError."""
+    def _burst(self, asked: CycleRequests) -> Optional[Burst]:
+        """Return what this rank may sign, if it is all that it asks for."""
+        cache = self._cache
+        if cache.waiting or cache.joined or _timeline.current.on:
+            return None
+        return self._bursts.find(asked.new)
+
+    def _say(
+        self,
+        opening: Opening,
+        asked: CycleRequests,
+        impatient: bool,
+        burst: Optional[Burst],
+        signature: bytes,
+    ) -> Tuple[Optional[Dict[int, Handle]], bool]:
+        """Say what this rank asks for; see ``_cached`` for what is returned."""
+        if burst is None:
+            mine, uncached = self._cached(asked, impatient)
+            opening.say(mine)
+            return mine, uncached
+        changes = self._cache.changes
+        if burst.changes == changes:
+            opening.sign(signature, burst.said)
+            return None, False
+        opening.sign(signature, b"")
+        if burst.unnamed == len(asked.new):
+            return {}, True
+        mine, uncached = self._cached(asked, False)
+        opening.say(mine)
+        if not uncached:
+            burst.said, burst.changes = opening.said(), changes
+        return mine, uncached
+
+    def agree(self, cycle: Cycle) -> Tuple[List[Item], Optional[Burst]]:
+        """Return what all ranks ask for, in the same order on all of them.
+
+        If that is all that this rank has asked for, and it has signed it, it is the burst.
+        Raises StallError.
+        """
         asked, cache, since = cycle.asked, self._cache, cycle.since
         if self._await(cycle.pending, since) > _ABSENT and asked.oldest is not None:
             asked.oldest.since = since = time.monotonic()  # who was away has only just come back
         common = cycle.opening.common()
+        if cycle.burst is not None and common.signed(cycle.signature):
+            self.fruitless = 0
+            self._room.fit_request(None)
+            return [], cycle.burst
         items = self._again(cycle, common.since(_FIRST))
         if common.has(_BLOCKED) or not common.has(_ALL_CACHED):
             new = [handle for handle in asked.new if not handle.reported]
@@ -207,11 +258,11 @@ class Negotiation:
                 decisions = cache.give_up()
             items += [self._decided(one, asked.entries) for one in decisions]
         self._count(items)
-        return items
+        return items, None
 
     def _again(self, cycle: Cycle, hits: Sequence[int]) -> List[Item]:
         """Return what all ranks ask for again; what travelled along is reduced."""
-        mine = cycle.mine
+        mine = self._cached(cycle.asked, False)[0] if cycle.mine is None else cycle.mine
         carried = cycle.opening.reduce_carried()
         items: List[Item] = []
         for hit in hits:
@@ -258,6 +309,24 @@ class Negotiation:
             for item in others:
                 self._carry_out_alone(item, program)
 
+    def carry_out_burst(
+        self, burst: Burst, handles: List[Handle], program: Program
+    ) -> None:
+        """Exchange what was signed as ``carry_out`` would, its handles in order; collective."""
+        with numpy.errstate(all="ignore"):
+            for pack in burst.packs or []:
+                some: List[Any] = pack.of(handles)
+                sources = [handle.source for handle in some]
+                self._inspector.enter(some[0].request)
+                try:
+                    values, shared = self._fusion.run_packed(
+                        sources, pack.count, some[0].reduction
+                    )
+                finally:
+                    self._inspector.leave()
+                program.deliver(some, pack.copies(values) if shared else pack.views(values))
+                del values  # whose memory is used again
+
     def _carry_out_alone(self, item: Item, program: Program) -> None:
         if item.request == SHUTDOWN:
             program.end(item.error)
@@ -283,7 +352,7 @@ class Negotiation:
             oldest.since = now
         return oldest.since
 
-    def _cached(self, asked: CycleRequests, late: bool) -> Tuple[Dict[int, Handle], bool]:
+    def _cached(self, asked: CycleRequests, impatient: bool) -> Tuple[Dict[int, Handle], bool]:
         """Return what bits can say, by bit, and whether something must be negotiated in full."""
         cache = self._cache
         mine: Dict[int, Handle] = {}
@@ -305,7 +374,6 @@ class Negotiation:
                 uncached = True
             else:
                 mine[_FIRST + bit] = handle
-        impatient = late or self.fruitless >= _PATIENCE
         return mine, uncached or (impatient and bool(asked.new))
 
     def _decided(self, decision: Decision, entries: Dict[Label, Handle]) -> Item:

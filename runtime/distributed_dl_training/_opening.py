@@ -25,10 +25,13 @@ _LONGEST = 4096
 # values of any dtype begin at a multiple of their size.
 _MARK = 16
 # What is calculated in its own dtype, by the name that requests have for it, and its bytes.
-_SIZES = {name: numpy.dtype(name).itemsize for name in ("complex64", "complex128")}
-_SIZES.update((f"{kind}{8 * size}", size) for kind in ("int", "uint") for size in (1, 2, 4, 8))
-_SIZES.update(float32=4, float64=8)
-
+SIZES = {name: numpy.dtype(name).itemsize for name in ("complex64", "complex128")}
+SIZES.update((f"{kind}{8 * size}", size) for kind in ("int", "uint") for size in (1, 2, 4, 8))
+SIZES.update(float32=4, float64=8)
+# Bytes that sign all that a rank newly asks for.  They follow the first byte of bits, once as they are
+# and once inverted: what all ranks have in common is again both only if their signatures are equal.
+SIGNATURE = 16
+_ONES = (1 << 8 * SIGNATURE) - 1
 
 # Lengths of segments for which an exchange is kept ready, at most.
 _LENGTHS = 16
@@ -104,7 +107,7 @@ class Room:
         return (
             isinstance(work, Allreduce)
             and 0 < work.target.nbytes <= self.nbytes
-            and handle.request.dtype in _SIZES
+            and handle.request.dtype in SIZES
             and isinstance(work.target, numpy.ndarray)
         )
 
@@ -139,7 +142,7 @@ def _width(count: int) -> int:
 
 def _short(request: Request) -> int:
     """Return the bytes of an allreduce's values; 0 if they are not to travel along."""
-    size = 0 if request.refusal else _SIZES.get(request.dtype, 0)
+    size = 0 if request.refusal else SIZES.get(request.dtype, 0)
     shape = request.shape
     nbytes = 0
     for each in shape if shape and isinstance(shape[0], tuple) else (shape,):
@@ -167,6 +170,16 @@ class Opening:
     def say(self, bits: Iterable[int]) -> None:
         """Set some bits."""
         _set(self._said, bits)
+
+    def sign(self, signature: bytes, said: bytes) -> None:
+        """Say a signature, and the bits that follow it as bytes; to be said first."""
+        inverted = int.from_bytes(signature, "big") ^ _ONES
+        both = signature + inverted.to_bytes(SIGNATURE, "big")
+        self._said[1 : 1 + len(both) + len(said)] = both + said
+
+    def said(self) -> bytes:
+        """Return the bits that follow a signature, as bytes."""
+        return bytes(self._said[1 + 2 * SIGNATURE : self._width])
 
     def carry(self, bit: int, work: Allreduce) -> None:
         """Let the values of what ``bit`` says travel along."""
@@ -323,6 +336,12 @@ class Bits:
     def has(self, bit: int) -> bool:
         """Tell whether a bit is set."""
         return bool(self._bits >> (8 * self._width - 1 - bit) & 1)
+
+    def signed(self, signature: bytes) -> bool:
+        """Tell whether all ranks have said this signature."""
+        both = self._bits >> 8 * (self._width - 1 - 2 * SIGNATURE)
+        mine = int.from_bytes(signature, "big")
+        return both & (_ONES << 8 * SIGNATURE | _ONES) == mine << 8 * SIGNATURE | mine ^ _ONES
 
     def since(self, first: int) -> List[int]:
         """Return the numbers of the bits that are set, from ``first`` on, ascending."""

@@ -172,8 +172,9 @@ def allreduce_async(
     process_set: Optional[ProcessSet] = None,
 ) -> Handle:
     """Start what ``allreduce`` does, and return a handle."""
-    factors = (prescale_factor, postscale_factor)
-    return _collectives.reduce_one(_ARRAYS, tensor, name, op, factors, process_set)
+    return _collectives.reduce_one(
+        _ARRAYS, tensor, name, op, prescale_factor, postscale_factor, process_set
+    )
 
 
 def allreduce(
@@ -201,8 +202,9 @@ def allreduce(
     Raises MismatchError, NotInitializedError, and TypeError if dtype, op and factors do not go
     together.
     """
-    factors = (prescale_factor, postscale_factor)
-    handle = _collectives.reduce_one(_ARRAYS, tensor, name, op, factors, process_set, True)
+    handle = _collectives.reduce_one(
+        _ARRAYS, tensor, name, op, prescale_factor, postscale_factor, process_set, True
+    )
     result: Array = handle.synchronize()
     return result
 

@@ -1,0 +1,190 @@
+"""Bursts: small allreduces that come together, in the same order as some time before.
+
+A training step asks for what the last one has asked for.  What follows from the whole of it is worked
+out once: how it is packed, where each result lies, and a *signature* of all that is asked for.  A rank
+says its signature when it opens a cycle.  Where those of all ranks are equal, all ask for the same in
+the same order, so that nothing is looked up, compared or packed one by one.  Where they are not, the
+cycle goes on as any other.
+"""
+
+import hashlib
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy
+
+from distributed_dl_training._agreement import Request, encode
+from distributed_dl_training._core import Array
+from distributed_dl_training._fusion import kind_of
+from distributed_dl_training._handle import ArrayHandle, Handle
+from distributed_dl_training._opening import SIGNATURE, SIZES
+
+# Fewer requests than this are not worth it.
+_LEAST = 4
+# Bursts that are kept, at most.
+_KEPT = 16
+# Results that are copied lie in blocks of so many, at most, and bytes.  Whoever keeps one result keeps
+# its block; memory for each would take longer than all else here.
+_NEIGHBOURS = 16
+_BLOCK = 1 << 16
+
+
+class Run(NamedTuple):
+    """Results of one shape, one behind the other, from ``start``, the first one's first element."""
+
+    start: int
+    shape: Tuple[int, ...]
+    count: int
+    size: int  # elements of each
+
+
+class Pack(NamedTuple):
+    """What of a burst is reduced as one.
+
+    at: places in the burst; None: all of it.
+    count: elements.
+    runs: of the results, in order.
+    """
+
+    at: Optional[List[int]]
+    count: int
+    dtype: "numpy.dtype[Any]"
+    runs: List[Run]
+
+    def of(self, handles: List[Handle]) -> List[Handle]:
+        """Return which of a burst's handles are in it."""
+        return handles if self.at is None else [handles[at] for at in self.at]
+
+    def views(self, values: Array) -> List[Array]:
+        """Return the results as views of what was reduced, in order."""
+        made: List[Array] = []
+        for start, shape, count, size in self.runs:
+            _add_rows(made, values[start : start + count * size], count, shape)
+        return made
+
+    def copies(self, values: Array) -> List[Array]:
+        """Return copies of the results, in order."""
+        made: List[Array] = []
+        for start, shape, count, size in self.runs:
+            nbytes = size * self.dtype.itemsize
+            most = max(1, min(_NEIGHBOURS, _BLOCK // max(1, nbytes)))
+            for first in range(0, count, most):
+                many = min(most, count - first)
+                block = values[start + first * size : start + (first + many) * size].copy()
+                _add_rows(made, block, many, shape)
+        return made
+
+
+def _add_rows(made: List[Array], values: Array, count: int, shape: Tuple[int, ...]) -> None:
+    """Add ``count`` views of ``values``, of this shape, one behind the other."""
+    if shape:
+        made.extend(values.reshape((count,) + shape))
+    else:  # of what has one dimension numpy gives numbers
+        made.extend(one.reshape(()) for one in values.reshape(count, 1))
+
+
+class Burst:
+    """Requests in the order in which they were asked for, and what follows from them.
+
+    packs: how they are carried out; empty if not as a burst.
+    unnamed: how many have no name.
+    said: their cache bits as bytes, as of ``changes`` of the cache.
+    """
+
+    __slots__ = ("_mark", "changes", "packs", "requests", "said", "unnamed")
+
+    def __init__(self, requests: List[Request]) -> None:
+        self.requests = requests
+        self.packs: Optional[List[Pack]] = None
+        self.unnamed = 0
+        self.said = b""
+        self.changes = -1
+        self._mark = b""
+
+    def prepare(self, most: int, capacity: int) -> None:
+        """Work out what follows.  ``most`` and ``capacity`` are bytes, see ``Bursts``."""
+        self.packs = _packs(self.requests, most, capacity)
+        self.unnamed = sum(request.name is None for request in self.requests)
+        self._mark = encode([("", request) for request in self.requests]) if self.packs else b""
+        self._mark = hashlib.blake2b(self._mark, digest_size=SIGNATURE).digest()
+
+    def signature(self, handles: Sequence[Handle]) -> bytes:
+        """Return what is equal on ranks that ask for the same, by names or numbers, in this order."""
+        if not self.unnamed:
+            return self._mark
+        numbers = [handle.label for handle in handles if handle.request.name is None]
+        data = self._mark + numpy.array(numbers, dtype=numpy.int64).tobytes()
+        return hashlib.blake2b(data, digest_size=SIGNATURE).digest()
+
+
+class Bursts:
+    """The last bursts of one group.
+
+    most: bytes of a tensor that travels together with others, not reached.
+    capacity: bytes that are reduced as one, at most.
+    """
+
+    def __init__(self, most: int, capacity: int) -> None:
+        self._most = most
+        self._capacity = capacity
+        self._known: Dict[Any, Burst] = {}
+
+    def find(self, handles: Sequence[Handle]) -> Optional[Burst]:
+        """Return the burst that these are, if they have come so before and can go as one."""
+        if len(handles) < _LEAST:
+            return None
+        requests = [handle.request for handle in handles]
+        key = len(requests), requests[0], requests[-1]
+        found = self._known.get(key)
+        if found is None or found.requests != requests:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            self._known[key] = Burst(requests)
+            return None
+        if found.packs is None:
+            found.prepare(self._most, self._capacity)
+        return found if found.packs and set(map(type, handles)) == {ArrayHandle} else None
+
+
+def _packs(requests: Sequence[Request], most: int, capacity: int) -> List[Pack]:
+    """Return how requests are carried out together; nothing if some are not to be.
+
+    What travels between ranks is what ``_fusion`` makes of the same requests: others may go that way.
+    """
+    kinds: Dict[Any, List[int]] = {}
+    for at, request in enumerate(requests):
+        shape = request.shape
+        plain = request.call == "allreduce" and not request.place and not request.refusal
+        if not plain or request.dtype not in SIZES or (shape and isinstance(shape[0], tuple)):
+            return []
+        if _count(shape) * SIZES[request.dtype] >= most:
+            return []
+        kinds.setdefault(kind_of(request), []).append(at)
+    packs = []
+    for places in kinds.values():
+        dtype = numpy.dtype(requests[places[0]].dtype)
+        runs = _runs([requests[at].shape for at in places])
+        count = runs[-1].start + runs[-1].count * runs[-1].size
+        if count * dtype.itemsize > capacity:
+            return []
+        packs.append(Pack(places if len(kinds) > 1 else None, count, dtype, runs))
+    return packs
+
+
+def _runs(shapes: Sequence[Tuple[int, ...]]) -> List[Run]:
+    """Return the runs of results of these shapes."""
+    runs: List[Run] = []
+    start = at = 0
+    while at < len(shapes):
+        shape, first = shapes[at], at
+        while at < len(shapes) and shapes[at] == shape:
+            at += 1
+        runs.append(Run(start, shape, at - first, _count(shape)))
+        start += (at - first) * _count(shape)
+    return runs
+
+
+def _count(shape: Sequence[int]) -> int:
+    count = 1
+    for length in shape:
+        count *= length
+    return count

@@ -1,0 +1,79 @@
+"""Allreduces that come again: what the ranks are asked to agree on, kept by the arguments."""
+
+from typing import Any, NamedTuple, Optional, Tuple
+
+import numpy
+
+from distributed_dl_training._agreement import Request
+from distributed_dl_training._controller import Controller
+from distributed_dl_training._core import Op
+
+# Requests that are kept ready, per controller.
+_REMEMBERED = 4096
+
+
+class Reduction(NamedTuple):
+    """What the ranks are asked to agree on, and how it is calculated."""
+
+    request: Request
+    op: Op
+    prescale: float
+    postscale: float
+
+
+class ArrayReduction:
+    """What was asked for last under a name, by what tells with the least work that it comes again.
+
+    It is for numpy arrays, of dtypes that numpy has itself.
+    """
+
+    __slots__ = (
+        "dtype",
+        "given_op",
+        "given_postscale",
+        "given_prescale",
+        "op",
+        "postscale",
+        "prescale",
+        "request",
+        "shape",
+    )
+
+    def __init__(
+        self,
+        shape: Tuple[int, ...],
+        dtype: "numpy.dtype[Any]",
+        given: Tuple[Any, Any, Any],
+        reduction: Reduction,
+    ) -> None:
+        """given: op, prescale and postscale as the program gives them."""
+        self.shape = shape
+        self.dtype = dtype
+        self.given_op, self.given_prescale, self.given_postscale = given
+        self.request, self.op, self.prescale, self.postscale = reduction
+
+
+def find(controller: Controller, key: Any) -> Optional[Reduction]:
+    """Return what was asked with the same arguments before."""
+    try:
+        found: Optional[Reduction] = controller.remembered.get(key)
+    except TypeError:  # an argument of a wrong type, which is refused later
+        return None
+    return found
+
+
+def remember(controller: Controller, key: Any, reduction: Reduction) -> None:
+    """Keep a request: programs ask for the same again and again, by equal arguments."""
+    if type(key[0]) in (str, type(None)):
+        if len(controller.remembered) >= _REMEMBERED:
+            controller.remembered.clear()
+        controller.remembered[key] = reduction
+
+
+def remember_array(
+    controller: Controller, name: Optional[str], reduction: ArrayReduction
+) -> None:
+    """Keep what is asked for under a name, or without one."""
+    if len(controller.arrays) >= _REMEMBERED:
+        controller.arrays.clear()
+    controller.arrays[name] = reduction
