@@ -233,6 +233,9 @@ class Controller:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         self._inspector.close()
+        if not self.broken:
+            # It refers to this: both, and all connections, would stay until garbage is collected.
+            self._shutdown_request = None
 
     @property
     def ended(self) -> bool:

@@ -73,6 +73,8 @@ class Heartbeat:
         self._wake.set()
         self._thread.join(_LAST)
         atexit.unregister(self.close)
+        if not self._thread.is_alive():
+            self._store = None  # the connection ends with it, whoever still has this
 
     def _run(self) -> None:
         try:

@@ -9,7 +9,7 @@ from distributed_dl_training._controller import Controller
 from distributed_dl_training._core import Op
 
 # Requests that are kept ready, per controller.
-_REMEMBERED = 4096
+_REMEMBERED = 1 << 14
 
 
 class Reduction(NamedTuple):
