@@ -1,10 +1,10 @@
 """Bursts: small allreduces that come together, in the same order as some time before.
 
-A training step asks for what the last one has asked for.  What follows from the whole of it is worked
-out once: how it is packed, where each result lies, and a *signature* of all that is asked for.  A rank
-says its signature when it opens a cycle.  Where those of all ranks are equal, all ask for the same in
-the same order, so that nothing is looked up, compared or packed one by one.  Where they are not, the
-cycle goes on as any other.
+A training step asks for what the last one has asked for.  What follows from the whole of it is
+worked out once: how it is packed, where each result lies, and a *signature* of all that is asked
+for.  A rank says its signature when it opens a cycle.  Where those of all ranks are equal, all ask
+for the same in the same order, so that nothing is looked up, compared or packed one by one.  Where
+they are not, the cycle goes on as any other.
 """
 
 import hashlib
@@ -22,31 +22,35 @@ from distributed_dl_training._opening import SIGNATURE, SIZES
 _LEAST = 4
 # Bursts that are kept, at most.
 _KEPT = 16
-# Results that are copied lie in blocks of so many, at most, and bytes.  Whoever keeps one result keeps
-# its block; memory for each would take longer than all else here.
+# Results that are copied lie in blocks of so many, at most, and bytes.  Whoever keeps one result
+# keeps its block; memory for each would take longer than all else here.
 _NEIGHBOURS = 16
 _BLOCK = 1 << 16
 
 
 class Run(NamedTuple):
-    """Results of one shape, one behind the other, from ``start``, the first one's first element."""
+    """Results of one shape, one behind the other.
+
+    start: the first one's first element.
+    number: how many there are, of ``size`` elements each.
+    """
 
     start: int
     shape: Tuple[int, ...]
-    count: int
-    size: int  # elements of each
+    number: int
+    size: int
 
 
 class Pack(NamedTuple):
     """What of a burst is reduced as one.
 
     at: places in the burst; None: all of it.
-    count: elements.
+    size: elements.
     runs: of the results, in order.
     """
 
     at: Optional[List[int]]
-    count: int
+    size: int
     dtype: "numpy.dtype[Any]"
     runs: List[Run]
 
@@ -57,18 +61,18 @@ class Pack(NamedTuple):
     def views(self, values: Array) -> List[Array]:
         """Return the results as views of what was reduced, in order."""
         made: List[Array] = []
-        for start, shape, count, size in self.runs:
-            _add_rows(made, values[start : start + count * size], count, shape)
+        for start, shape, number, size in self.runs:
+            _add_rows(made, values[start : start + number * size], number, shape)
         return made
 
     def copies(self, values: Array) -> List[Array]:
         """Return copies of the results, in order."""
         made: List[Array] = []
-        for start, shape, count, size in self.runs:
+        for start, shape, number, size in self.runs:
             nbytes = size * self.dtype.itemsize
             most = max(1, min(_NEIGHBOURS, _BLOCK // max(1, nbytes)))
-            for first in range(0, count, most):
-                many = min(most, count - first)
+            for first in range(0, number, most):
+                many = min(most, number - first)
                 block = values[start + first * size : start + (first + many) * size].copy()
                 _add_rows(made, block, many, shape)
         return made
@@ -108,7 +112,7 @@ class Burst:
         self._mark = hashlib.blake2b(self._mark, digest_size=SIGNATURE).digest()
 
     def signature(self, handles: Sequence[Handle]) -> bytes:
-        """Return what is equal on ranks that ask for the same, by names or numbers, in this order."""
+        """Return what is equal on ranks that ask for the same, in this order."""
         if not self.unnamed:
             return self._mark
         numbers = [handle.label for handle in handles if handle.request.name is None]
@@ -148,7 +152,8 @@ class Bursts:
 def _packs(requests: Sequence[Request], most: int, capacity: int) -> List[Pack]:
     """Return how requests are carried out together; nothing if some are not to be.
 
-    What travels between ranks is what ``_fusion`` makes of the same requests: others may go that way.
+    What travels between ranks is what ``_fusion`` makes of the same requests: a rank that cannot
+    carry them out so would go that way.
     """
     kinds: Dict[Any, List[int]] = {}
     for at, request in enumerate(requests):
@@ -163,10 +168,10 @@ def _packs(requests: Sequence[Request], most: int, capacity: int) -> List[Pack]:
     for places in kinds.values():
         dtype = numpy.dtype(requests[places[0]].dtype)
         runs = _runs([requests[at].shape for at in places])
-        count = runs[-1].start + runs[-1].count * runs[-1].size
-        if count * dtype.itemsize > capacity:
+        size = runs[-1].start + runs[-1].number * runs[-1].size
+        if size * dtype.itemsize > capacity:
             return []
-        packs.append(Pack(places if len(kinds) > 1 else None, count, dtype, runs))
+        packs.append(Pack(places if len(kinds) > 1 else None, size, dtype, runs))
     return packs
 
 

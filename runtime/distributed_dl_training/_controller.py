@@ -8,38 +8,31 @@ carried out before the next cycle.  Between cycles a rank that waits costs no tr
 A thread of its own runs them, but for one kind: where a thread of the program waits for a small
 allreduce that comes again, and nothing else is asked for, it runs the cycle itself.
 
-This module is the program's side and the thread, which share one lock and all that it guards;
-``_negotiation`` is what happens in a cycle.
+``_queue`` is what is asked for and not done, ``_negotiation`` what happens in a cycle.
 """
 
-import collections
 import os
 import threading
-from typing import Any, Deque, Dict, List, Optional, Sequence
+from typing import Any, Dict, Optional, Sequence
 
 from distributed_dl_training import _timeline
-from distributed_dl_training._agreement import (
-    JOIN_LABEL,
-    SHUTDOWN,
-    SHUTDOWN_LABEL,
-    Label,
-)
+from distributed_dl_training._agreement import SHUTDOWN
 from distributed_dl_training._core import (
-    Array,
-    DuplicateNameError,
     Engine,
     NotInitializedError,
     PeerLostError,
     StallError,
     Threads,
 )
-from distributed_dl_training._handle import ActiveThreads, ArrayHandle, Handle, Item, own_copy
-from distributed_dl_training._labels import is_numbered, label_of, warn_of_order
-from distributed_dl_training._negotiation import Cycle, CycleRequests, Negotiation, comes_soon
+from distributed_dl_training._cycle import Cycle, CycleRequests
+from distributed_dl_training._handle import Handle, Item
+from distributed_dl_training._negotiation import Negotiation
 from distributed_dl_training._opening import Repeated
+from distributed_dl_training._queue import RequestQueue
 from distributed_dl_training._settings import Settings
-from distributed_dl_training._signals import Bell, HeldSignals
+from distributed_dl_training._signals import HeldSignals
 from distributed_dl_training._stall import StallInspector
+from distributed_dl_training._waiting import comes_soon
 from distributed_dl_training._works import Nothing
 
 # Seconds between looks at what other ranks ask while this one asks for nothing.
@@ -52,14 +45,14 @@ _GATHER = 0.0003
 _PATIENCE = 3
 
 
-class Controller:
+class Controller(RequestQueue):
     """One group: its engine, what this rank has asked for, and the thread that sees to it.
 
-    One class with many small methods: what is asked for, who waits and whether the session has
-    ended change together, under one lock.  What a cycle exchanges is in ``_negotiation``.
+    Many small methods: whatever thread has the turn takes the same steps.
     """
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
+        super().__init__()
         self.engine = engine
         self.settings = settings
         self.finishing = threading.RLock()  # guards results that are being made
@@ -69,18 +62,7 @@ class Controller:
         self.optimizers = 0  # how many have been made over this group
         self._inspector = StallInspector(engine, settings)
         self._negotiation = Negotiation(engine, settings, self._inspector)
-        self._lock = threading.RLock()  # guards everything up to ``_shutdown_request``
-        self._bell = Bell()  # of the communication thread
-        self._entries: Dict[Label, Handle] = {}  # in the order in which they were asked for
-        self._incoming: Deque[Handle] = collections.deque()  # what the next cycle takes in
-        self._unreported: List[Handle] = []  # what the others have not been told
-        self._active_threads = ActiveThreads()
-        self._next_unnamed = 0
-        self._unnamed = 0  # how many entries have no name
-        self._warned = False  # that they are matched by their order
-        self._end: Optional[Exception] = None  # why nothing more is taken
         self._shutdown_request: Optional[Handle] = None
-        self._asleep = False  # the communication thread, until something is asked for
         self._closed = False
         self._turn = threading.Lock()  # one cycle at a time, by whatever thread
         self._cycle: Optional[Cycle] = None  # has begun; whoever has the turn goes on with it
@@ -96,76 +78,6 @@ class Controller:
             self._thread.start()
 
     # What threads of the program call.
-
-    def submit(self, handle: Handle, waits: bool = False) -> Handle:
-        """Submit a request; its result comes by ``handle``.
-
-        waits: whether this thread calls ``wait`` next.
-
-        Raises DuplicateNameError if one of its name is under way, NotInitializedError after the
-        end of the session, and what ended it if that was an error.
-        """
-        label = handle.request.name
-        # As it is as a rule, without the lock, which would take a third of the time.  What is
-        # done instead are single steps of a dict and of a deque, each of which is one for all threads.
-        if label is None or self._end is not None or _timeline.current.on:
-            return self._submit(handle, waits)
-        handle.label = label
-        handle._executor = self
-        if self._entries.setdefault(label, handle) is not handle:
-            return self._submit(handle, waits)
-        self._incoming.append(handle)
-        if self._end is not None:
-            self._refuse(handle)
-        if threading.current_thread() is not self._active_threads.last:
-            with self._lock:
-                self._active_threads.add()
-        if self._asleep and not waits:
-            self._asleep = False  # it need not be told again
-            self._bell.ring()
-        return handle
-
-    def _submit(self, handle: Handle, waits: bool) -> Handle:
-        """Do what ``submit`` does, for anything."""
-        with self._lock:
-            self._enter(handle)
-            self._incoming.append(handle)
-            if self._asleep and not waits:
-                self._asleep = False
-                self._bell.ring()
-        return handle
-
-    def _refuse(self, handle: Handle) -> None:
-        """Raise what ended the session meanwhile, unless the handle has failed with it."""
-        with self._lock:
-            assert self._end is not None
-            if self._entries.pop(handle.label, None) is not None:
-                raise own_copy(self._end)
-
-    def _enter(self, handle: Handle) -> None:
-        """Take a request in; see ``submit``."""
-        if self._end is not None:
-            raise own_copy(self._end)
-        request = handle.request
-        label = request.name
-        if label is None:
-            label = label_of(request, self._next_unnamed)
-        handle.label = label
-        handle._executor = self
-        if self._entries.setdefault(label, handle) is not handle:
-            raise DuplicateNameError(
-                f"{request.brief()} was asked for while one of that name is under way; "
-                "synchronize it first, or give each its own name"
-            )
-        if _timeline.current.on:
-            handle.enter("NEGOTIATE_" + request.call.upper())
-        if request.name is None and is_numbered(handle):
-            if self._unnamed and not self._warned:
-                under_way = [each for each in self._entries.values() if each is not handle]
-                self._warned = warn_of_order(request, under_way)
-            self._next_unnamed += 1
-            self._unnamed += 1
-        self._active_threads.add()
 
     def run(self, handle: Handle) -> None:
         """Submit a request that this thread waits for, and return when it is done.
@@ -236,21 +148,6 @@ class Controller:
         if not self.broken:
             # It refers to this: both, and all connections, would stay until garbage is collected.
             self._shutdown_request = None
-
-    @property
-    def ended(self) -> bool:
-        """Whether the session is over, for this rank and all others."""
-        return self._end is not None
-
-    @property
-    def broken(self) -> bool:
-        """Whether it ended because a rank was lost or did not answer."""
-        return self.failure is not None
-
-    @property
-    def failure(self) -> Optional[Exception]:
-        """What it ended with, if that was a rank that was lost or did not answer."""
-        return self._end if isinstance(self._end, (PeerLostError, StallError)) else None
 
     def _wait_by_cycles(self, handle: Handle) -> None:
         """Take part in cycles in the calling thread until ``handle`` is done."""
@@ -404,12 +301,6 @@ class Controller:
             self._unreported = []
         return self._negotiation.begin(asked)
 
-    def _taken_in(self) -> List[Handle]:
-        """Return what the others have not been told, in the order in which it was asked for."""
-        incoming = self._incoming
-        self._unreported.extend([incoming.popleft() for _ in range(len(incoming))])
-        return self._unreported
-
     def _finish_cycle(self, cycle: Cycle, items: Sequence[Item]) -> None:
         """Carry out what was agreed on; what was not is asked for again in the next cycle."""
         with self._lock:
@@ -420,14 +311,6 @@ class Controller:
             self._next_unnamed = max(self._next_unnamed, self._negotiation.epoch << 40)
         self._negotiation.carry_out(items, self)
 
-    def _oldest(self) -> Optional[Handle]:
-        """Return the handle that has waited longest; one of join() only if there is no other."""
-        oldest: Optional[Handle] = None
-        for oldest in list(self._entries.values()):  # other threads add to it
-            if oldest.label != JOIN_LABEL:
-                break
-        return oldest
-
     def begins(self, items: Sequence[Item]) -> None:
         """Take note that what was agreed on is about to be carried out."""
         if not _timeline.current.on:
@@ -436,56 +319,9 @@ class Controller:
             if item.handle is not None:
                 item.handle.enter(f"{self.engine.name.upper()}_{item.request.call.upper()}")
 
-    def finish(self, items: Sequence[Item]) -> None:
-        """Give results or errors to those who wait for them."""
-        entries, on = self._entries, _timeline.current.on
-        with self._lock:
-            for _, handle, _, error, _ in items:
-                if handle is None:
-                    continue
-                if error is None and not on and type(handle.label) is str:  # as it is as a rule
-                    if entries.pop(handle.label, None) is not None:
-                        handle.done = True
-                else:
-                    self._finish(handle, error)
-            self._active_threads.wake()
-
-    def deliver(self, handles: Sequence[ArrayHandle], values: Sequence[Array]) -> None:
-        """Give results of a burst to those who wait for them."""
-        with self._lock:
-            if self._unnamed:
-                self._unnamed -= sum(handle.request.name is None for handle in handles)
-            for handle in handles:  # first, so that names can be used again once it is done
-                self._entries.pop(handle.label, None)
-            for handle, value in zip(handles, values):
-                handle.value = value
-                handle.done = True
-            self._active_threads.wake()
-
     def end(self, error: Optional[Exception]) -> None:
         """End the session in order: all ranks have requested it, or ``error`` tells who has."""
         self._fail_all(error or NotInitializedError("not initialized: call init() first"))
-
-    def _finish(self, handle: Handle, error: Optional[Exception]) -> None:
-        if self._entries.pop(handle.label, None) is None:
-            return
-        if handle.request.name is None and is_numbered(handle):
-            self._unnamed -= 1
-        handle.error = error
-        handle.done = True
-        if _timeline.current.on:
-            handle.enter("")
-
-    def _fail_all(self, error: Exception) -> None:
-        """End the session: whatever waits fails, and nothing more is taken."""
-        with self._lock:
-            self._end = error
-            for handle in list(self._entries.values()):
-                self._finish(handle, None if handle.label == SHUTDOWN_LABEL else error)
-            self._unreported = []
-            self._incoming.clear()
-            self._bell.ring()
-            self._active_threads.wake()
 
 
 def _lost(error: Exception) -> Exception:

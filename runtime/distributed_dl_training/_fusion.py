@@ -124,21 +124,19 @@ class Fusion:
             self._run(works, batch.in_place)
             _memory.settle(works[0].target)
 
-    def run_packed(
-        self, sources: Sequence[Array], count: int, how: Scaled
-    ) -> Tuple[Array, bool]:
-        """Reduce arrays of one working dtype, ``count`` elements; collective.
+    def run_packed(self, sources: Sequence[Array], size: int, how: Scaled) -> Tuple[Array, bool]:
+        """Reduce numpy arrays of one working dtype, of ``size`` elements in all; collective.
 
-        Returns what they are reduced to, one behind the other, and whether that is the buffer, where
-        it stays only until something else is reduced.
+        Returns what they are reduced to, one behind the other, and whether it is the caller's: else
+        it is in the buffer, and there only until something else is reduced.
         """
         dtype = sources[0].dtype
-        own = self._recycled.take(count, dtype)
-        values = self._buffer(count, dtype, sources[0]) if own is None else own
-        if count:
+        own = self._recycled.take(size, dtype)
+        values = self._buffer(size, dtype, sources[0]) if own is None else own
+        if size:
             numpy.concatenate(sources, out=values)
             self._reduce(values, how)
-        return values, own is None
+        return values, own is not None
 
     def _run(self, works: Sequence[Allreduce], in_place: bool) -> None:
         dtype = _reduce.working(works[0].target, self.engine)

@@ -1,9 +1,7 @@
-"""A negotiation cycle: the ranks find out what all of them ask for, and carry it out."""
+"""What happens in a cycle: the ranks find out what all of them ask for, and carry it out."""
 
-import os
-import select
 import time
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy
 
@@ -19,12 +17,14 @@ from distributed_dl_training._agreement import (
     encode,
 )
 from distributed_dl_training._bursts import Burst, Bursts
-from distributed_dl_training._core import Array, Engine, Pending, Protocol
+from distributed_dl_training._core import Engine, Pending
+from distributed_dl_training._cycle import Cycle, CycleRequests, Program
 from distributed_dl_training._fusion import Fusion, batches
 from distributed_dl_training._handle import Handle, Item
 from distributed_dl_training._opening import SIGNATURE, Opening, Repeated, Room
 from distributed_dl_training._settings import Settings
 from distributed_dl_training._stall import StallInspector
+from distributed_dl_training._waiting import pause
 from distributed_dl_training._works import Allreduce, Nothing, as_bytes, zeros
 
 # The first bits that ranks combine; a signature and the cache bits follow.
@@ -34,70 +34,10 @@ _FIRST = 8 * (1 + 2 * SIGNATURE)
 # Negotiation without a result, and seconds, after which what waits is negotiated in full.
 _PATIENCE = 3
 _LATE = 0.5
-# Seconds: while waiting for other ranks, first without and then with pauses of an eighth of the
-# time waited; and between looks at what they say.
-_SPIN = 0.0002
-_LONGEST_NAP = 0.001
-# Seconds that a thread of the program waits for other ranks itself.
-_LINGER = 0.1
+# Seconds between looks at what other ranks say, while waiting for them.
 _LOOK = 0.25
-# How often at first it offers its core to other ranks alone, and tests after each time whether they
-# have come: after the first time all ranks of this core have, and for those of others to test takes
-# less than to let all of this core go round once more.
-_YIELDS = 20
-_TESTS = 8
 # Seconds after which a rank has been away, and what waits for it is given time anew.
 _ABSENT = 1.0
-
-
-class CycleRequests(NamedTuple):
-    """What this rank brings to a negotiation cycle.
-
-    new: what other ranks have not been told, in the order in which it was asked for.
-    entries: everything that is not done, by label; other threads add to it.
-    several_unnamed: whether more than one entry has no name.
-    blocked: whether this rank will ask for nothing more before something is done.
-    oldest: what has waited longest.
-    """
-
-    new: List[Handle]
-    entries: Dict[Label, Handle]
-    several_unnamed: bool
-    blocked: bool
-    oldest: Optional[Handle]
-
-
-class Program(Protocol):
-    """Those who wait for results."""
-
-    def begins(self, items: Sequence[Item]) -> None:
-        """Take note that what was agreed on is about to be carried out."""
-
-    def finish(self, items: Sequence[Item]) -> None:
-        """Give results or errors to those who wait for them."""
-
-    def deliver(self, handles: Sequence[Handle], values: Sequence[Array]) -> None:
-        """Give results of a burst to those who wait for them."""
-
-    def end(self, error: Optional[Exception]) -> None:
-        """End the session."""
-
-
-class Cycle(NamedTuple):
-    """A cycle that has begun: what this rank has brought, and the exchange that opens it.
-
-    mine: what this rank asks for again, by bit; None: the bits are the burst's.
-    since: when waiting for the oldest began.
-    burst: what this rank has signed, if it has.
-    """
-
-    asked: CycleRequests
-    mine: Optional[Dict[int, Handle]]
-    opening: Opening
-    pending: Pending
-    since: float
-    burst: Optional[Burst] = None
-    signature: bytes = b""
 
 
 class Negotiation:
@@ -309,9 +249,7 @@ class Negotiation:
             for item in others:
                 self._carry_out_alone(item, program)
 
-    def carry_out_burst(
-        self, burst: Burst, handles: List[Handle], program: Program
-    ) -> None:
+    def carry_out_burst(self, burst: Burst, handles: List[Handle], program: Program) -> None:
         """Exchange what was signed as ``carry_out`` would, its handles in order; collective."""
         with numpy.errstate(all="ignore"):
             for pack in burst.packs or []:
@@ -319,12 +257,10 @@ class Negotiation:
                 sources = [handle.source for handle in some]
                 self._inspector.enter(some[0].request)
                 try:
-                    values, shared = self._fusion.run_packed(
-                        sources, pack.count, some[0].reduction
-                    )
+                    values, own = self._fusion.run_packed(sources, pack.size, some[0].reduction)
                 finally:
                     self._inspector.leave()
-                program.deliver(some, pack.copies(values) if shared else pack.views(values))
+                program.deliver(some, pack.views(values) if own else pack.copies(values))
                 del values  # whose memory is used again
 
     def _carry_out_alone(self, item: Item, program: Program) -> None:
@@ -424,39 +360,8 @@ class Negotiation:
         while not pending.done():
             now = time.monotonic()
             waited = now - started
-            _pause(waited)
+            pause(waited)
             if now - looked > _LOOK:
                 looked = now
                 self._inspector.look(now - since, waited, self._cache.missing)
         return time.monotonic() - started
-
-
-def comes_soon(pending: Pending, reasons_to_stop: Sequence[Any]) -> bool:
-    """Wait for the other ranks, but not for long; tell whether they have come.
-
-    reasons_to_stop: not for so long either once there is one.
-    """
-    done = pending.done
-    for _ in range(_YIELDS):
-        os.sched_yield()  # another rank may need this core to come as far
-        for _ in range(_TESTS):
-            if done():
-                return True
-    started = time.monotonic()
-    while not done():
-        waited = time.monotonic() - started
-        if waited > _LINGER or reasons_to_stop:
-            return False
-        _pause(waited)
-    return True
-
-
-def _pause(waited: float) -> None:
-    """Let others run, after ``waited`` seconds of waiting for other ranks."""
-    if waited > _SPIN:
-        time.sleep(min(waited / 8, _LONGEST_NAP))
-        return
-    # Other threads of this process, and other processes, if they want to.
-    # Not time.sleep(0): from Python 3.11 on that takes 0.1 ms.
-    select.select((), (), (), 0)
-    os.sched_yield()

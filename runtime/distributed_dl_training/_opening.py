@@ -28,8 +28,8 @@ _MARK = 16
 SIZES = {name: numpy.dtype(name).itemsize for name in ("complex64", "complex128")}
 SIZES.update((f"{kind}{8 * size}", size) for kind in ("int", "uint") for size in (1, 2, 4, 8))
 SIZES.update(float32=4, float64=8)
-# Bytes that sign all that a rank newly asks for.  They follow the first byte of bits, once as they are
-# and once inverted: what all ranks have in common is again both only if their signatures are equal.
+# Bytes that sign all that a rank newly asks for.  They follow the first byte of bits, once as they
+# are and once inverted: what all ranks have in common is both only if their signatures are equal.
 SIGNATURE = 16
 _ONES = (1 << 8 * SIGNATURE) - 1
 

@@ -11,8 +11,8 @@ from distributed_dl_training._core import Array
 # have the results of one step until the next one's are there.
 _KEPT = 2
 LONGEST = 16 << 20
-# From 4 MiB on numpy asks the kernel for large pages.  A buffer of so many bytes has some, and what is
-# not used of it takes no memory.  In small pages 4 MB take half as long again to pack and to reduce.
+# From 4 MiB on numpy asks the kernel for large pages.  A buffer of so many bytes has some, and what
+# is not used of it takes no memory.  In small ones packing 4 MB takes half as long again.
 HUGE = 8 << 20
 
 
@@ -27,7 +27,7 @@ class Recycled:
         self._kept: List[Array] = []
 
     def take(self, count: int, dtype: "numpy.dtype[Any]") -> Optional[Array]:
-        """Return ``count`` elements that nobody else has, or None if they are to be had elsewhere."""
+        """Return ``count`` elements that nobody else has, or None where there are none."""
         nbytes = count * dtype.itemsize
         if not _COUNTS or nbytes > LONGEST:
             return None

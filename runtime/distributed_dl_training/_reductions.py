@@ -70,9 +70,7 @@ def remember(controller: Controller, key: Any, reduction: Reduction) -> None:
         controller.remembered[key] = reduction
 
 
-def remember_array(
-    controller: Controller, name: Optional[str], reduction: ArrayReduction
-) -> None:
+def remember_array(controller: Controller, name: Optional[str], reduction: ArrayReduction) -> None:
     """Keep what is asked for under a name, or without one."""
     if len(controller.arrays) >= _REMEMBERED:
         controller.arrays.clear()

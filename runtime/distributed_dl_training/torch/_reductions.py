@@ -54,7 +54,7 @@ def _start(
     factors: Tuple[float, float],
     process_set: ProcessSet,
     waits: bool,
-) -> Handle:
+) -> Any:
     if isinstance(tensor, torch.Tensor) and tensor.is_sparse:
         return sparse_allreduce_async(tensor, name, op, process_set, *factors)
     return _collectives.allreduce(TENSORS, [tensor], name, op, factors, process_set, waits=waits)

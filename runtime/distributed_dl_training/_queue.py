@@ -1,0 +1,189 @@
+"""What a rank has asked for and is not done yet, and who waits for it.
+
+Threads of the program submit requests; whatever thread runs the cycles takes them from here, and
+gives results to those who wait.
+"""
+
+import collections
+import threading
+from typing import Deque, Dict, List, Optional, Sequence
+
+from distributed_dl_training import _timeline
+from distributed_dl_training._agreement import JOIN_LABEL, SHUTDOWN_LABEL, Label
+from distributed_dl_training._core import Array, DuplicateNameError, PeerLostError, StallError
+from distributed_dl_training._handle import (
+    ActiveThreads,
+    ArrayHandle,
+    Executor,
+    Handle,
+    Item,
+    own_copy,
+)
+from distributed_dl_training._labels import is_numbered, label_of, warn_of_order
+from distributed_dl_training._signals import Bell
+
+
+class RequestQueue(Executor):
+    """The program's side of a controller.
+
+    One class: what is asked for, who waits and whether the session has ended change together, under
+    one lock.  ``submit`` alone goes without it, where it can.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # guards all that follows
+        self._bell = Bell()  # of the thread that runs cycles
+        self._entries: Dict[Label, Handle] = {}  # in the order in which they were asked for
+        self._incoming: Deque[Handle] = collections.deque()  # what the next cycle takes in
+        self._unreported: List[Handle] = []  # what the others have not been told
+        self._active_threads = ActiveThreads()
+        self._next_unnamed = 0
+        self._unnamed = 0  # how many entries have no name
+        self._warned = False  # that they are matched by their order
+        self._end: Optional[Exception] = None  # why nothing more is taken
+        self._asleep = False  # that thread, until something is asked for
+
+    def submit(self, handle: Handle, waits: bool = False) -> Handle:
+        """Submit a request; its result comes by ``handle``.
+
+        waits: whether this thread calls ``wait`` next.
+
+        Raises DuplicateNameError if one of its name is under way, NotInitializedError after the
+        end of the session, and what ended it if that was an error.
+        """
+        label = handle.request.name
+        # As a rule it goes without the lock, which takes a third of the time, by single steps of a
+        # dict and of a deque: no other thread sees half of one.
+        if label is None or self._end is not None or _timeline.current.on:
+            return self._submit(handle, waits)
+        handle.label = label
+        handle._executor = self
+        if self._entries.setdefault(label, handle) is not handle:
+            return self._submit(handle, waits)
+        self._incoming.append(handle)
+        if self._end is not None:
+            self._refuse(handle)
+        if threading.current_thread() is not self._active_threads.last:
+            with self._lock:
+                self._active_threads.add()
+        if self._asleep and not waits:
+            self._asleep = False  # it need not be told again
+            self._bell.ring()
+        return handle
+
+    def _submit(self, handle: Handle, waits: bool) -> Handle:
+        """Do what ``submit`` does, for anything."""
+        with self._lock:
+            self._enter(handle)
+            self._incoming.append(handle)
+            if self._asleep and not waits:
+                self._asleep = False
+                self._bell.ring()
+        return handle
+
+    def _refuse(self, handle: Handle) -> None:
+        """Raise what ended the session meanwhile, unless the handle has failed with it."""
+        with self._lock:
+            assert self._end is not None
+            if self._entries.pop(handle.label, None) is not None:
+                raise own_copy(self._end)
+
+    def _enter(self, handle: Handle) -> None:
+        """Take a request in; see ``submit``."""
+        if self._end is not None:
+            raise own_copy(self._end)
+        request = handle.request
+        name = request.name
+        label = label_of(request, self._next_unnamed) if name is None else name
+        handle.label = label
+        handle._executor = self
+        if self._entries.setdefault(label, handle) is not handle:
+            raise DuplicateNameError(
+                f"{request.brief()} was asked for while one of that name is under way; "
+                "synchronize it first, or give each its own name"
+            )
+        if _timeline.current.on:
+            handle.enter("NEGOTIATE_" + request.call.upper())
+        if request.name is None and is_numbered(handle):
+            if self._unnamed and not self._warned:
+                under_way = [each for each in self._entries.values() if each is not handle]
+                self._warned = warn_of_order(request, under_way)
+            self._next_unnamed += 1
+            self._unnamed += 1
+        self._active_threads.add()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the session is over, for this rank and all others."""
+        return self._end is not None
+
+    @property
+    def broken(self) -> bool:
+        """Whether it ended because a rank was lost or did not answer."""
+        return self.failure is not None
+
+    @property
+    def failure(self) -> Optional[Exception]:
+        """What it ended with, if that was a rank that was lost or did not answer."""
+        return self._end if isinstance(self._end, (PeerLostError, StallError)) else None
+
+    def _taken_in(self) -> List[Handle]:
+        """Return what the others have not been told, in the order in which it was asked for."""
+        incoming = self._incoming
+        self._unreported.extend([incoming.popleft() for _ in range(len(incoming))])
+        return self._unreported
+
+    def _oldest(self) -> Optional[Handle]:
+        """Return the handle that has waited longest; one of join() only if there is no other."""
+        oldest: Optional[Handle] = None
+        for oldest in list(self._entries.values()):  # other threads add to it
+            if oldest.label != JOIN_LABEL:
+                break
+        return oldest
+
+    def finish(self, items: Sequence[Item]) -> None:
+        """Give results or errors to those who wait for them."""
+        entries, on = self._entries, _timeline.current.on
+        with self._lock:
+            for _, handle, _, error, _ in items:
+                if handle is None:
+                    continue
+                if error is None and not on and type(handle.label) is str:  # as it is as a rule
+                    if entries.pop(handle.label, None) is not None:
+                        handle.done = True
+                else:
+                    self._finish(handle, error)
+            self._active_threads.wake()
+
+    def deliver(self, handles: Sequence[ArrayHandle], values: Sequence[Array]) -> None:
+        """Give results of a burst to those who wait for them."""
+        with self._lock:
+            if self._unnamed:
+                self._unnamed -= sum(handle.request.name is None for handle in handles)
+            for handle in handles:  # first, so that names can be used again once it is done
+                self._entries.pop(handle.label, None)
+            for handle, value in zip(handles, values):
+                handle.value = value
+                handle.done = True
+            self._active_threads.wake()
+
+    def _finish(self, handle: Handle, error: Optional[Exception]) -> None:
+        if self._entries.pop(handle.label, None) is None:
+            return
+        if handle.request.name is None and is_numbered(handle):
+            self._unnamed -= 1
+        handle.error = error
+        handle.done = True
+        if _timeline.current.on:
+            handle.enter("")
+
+    def _fail_all(self, error: Exception) -> None:
+        """End the session: whatever waits fails, and nothing more is taken."""
+        with self._lock:
+            self._end = error
+            for handle in list(self._entries.values()):
+                self._finish(handle, None if handle.label == SHUTDOWN_LABEL else error)
+            self._unreported = []
+            self._incoming.clear()
+            self._bell.ring()
+            self._active_threads.wake()
