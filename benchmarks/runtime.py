@@ -25,6 +25,7 @@ import random
 import statistics
 import sys
 import time
+import warnings
 
 import distributed_dl_training.numpy as hvd
 import numpy as np
@@ -109,7 +110,7 @@ def show(title, seconds, cpu, base, per=1):
         times = f"{statistics.median(values) * 1e3:10.2f} ms {min(values) * 1e3:10.2f} min"
         used = f"{statistics.median(cpu[name]) * 1e6 / per:10.1f} CPU us/tensor"
         spread = f"[{low:.2f}, {high:.2f}] quartiles {first:.2f} {third:.2f}"
-        print(f"  {name:32}{times}{used}   ratio {middle:6.2f} {spread}")
+        print(f"  {name:36}{times}{used}   ratio {middle:6.2f} {spread}")
 
 
 def bookkeeping(bench):
@@ -165,6 +166,12 @@ def many(tensors, prefix):
         hvd.synchronize(handle)
 
 
+def without_names(tensors):
+    handles = [hvd.allreduce_async(tensor, op=hvd.Sum) for tensor in tensors]
+    for handle in handles:
+        hvd.synchronize(handle)
+
+
 def small(bench, others):
     """1,000 tensors of 4 kB: together, and one call each."""
     tensors = [np.ones(1024, dtype=np.float32) for _ in range(SMALL)]
@@ -178,11 +185,28 @@ def small(bench, others):
         for tensor in tensors:
             world.Allreduce(tensor, np.empty_like(tensor))
 
+    def by_mpi_kept():  # all results at once, which the asynchronous ones have as well
+        results = [np.empty_like(tensor) for tensor in tensors]
+        for tensor, result in zip(tensors, results):
+            world.Allreduce(tensor, result)
+
+    kept = []
+
+    def many_kept():  # until the next round: as a program that uses them until then
+        handles = [
+            hvd.allreduce_async(tensor, name=f"k{number}", op=hvd.Sum)
+            for number, tensor in enumerate(tensors)
+        ]
+        kept[:] = [hvd.synchronize(handle) for handle in handles]
+
     contenders = {
         "async, fused": lambda: many(tensors, "s"),
+        "async, results kept until the next": many_kept,
+        "async, without names": lambda: without_names(tensors),
         "grouped": lambda: hvd.grouped_allreduce(tensors, name="g", op=hvd.Sum),
         "one by one": apart,
         "mpi4py, one by one": by_mpi,
+        "mpi4py, all results at once": by_mpi_kept,
     }
     contenders.update(others("small", tensors))
     seconds, cpu = bench.run(contenders, ROUNDS)
@@ -396,6 +420,7 @@ def _free_port():
 
 
 def main():
+    warnings.filterwarnings("ignore", "allreduces without a name")
     hvd.init()
     bench = Bench()
     if hvd.rank() == 0:
