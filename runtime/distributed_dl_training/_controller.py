@@ -202,7 +202,7 @@ class Controller(RequestQueue):
                 self._enter(handle)
             alone = self._cycle is None and len(self._entries) == 1
             opening = self._negotiation.repeated(handle) if alone else None
-            if opening is not None and (new or self._taken_in() == [handle]):
+            if opening is not None and (new or self._take_incoming() == [handle]):
                 self._unreported = []
                 return opening
             if new:
@@ -292,7 +292,7 @@ class Controller(RequestQueue):
             if oldest is None:
                 return None
             asked = CycleRequests(
-                self._taken_in(),
+                self._take_incoming(),
                 self._entries,
                 self._unnamed > 1,
                 self._negotiation.fruitless >= _PATIENCE and self._active_threads.all_wait(),

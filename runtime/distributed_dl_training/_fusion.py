@@ -12,10 +12,10 @@ import numpy
 
 from distributed_dl_training import _memory, _reduce
 from distributed_dl_training._agreement import Request
-from distributed_dl_training._core import Array, Engine, Op, Protocol
+from distributed_dl_training._core import Array, Engine
 from distributed_dl_training._handle import Item
-from distributed_dl_training._recycled import HUGE, Recycled
-from distributed_dl_training._works import Allreduce
+from distributed_dl_training._result_buffers import HUGE, ResultBuffers
+from distributed_dl_training._works import Allreduce, Arithmetic
 
 # Runs of an arena shorter than this many bytes are packed: a copy costs less than a message.
 SHORT_RUN = 1 << 16
@@ -25,14 +25,6 @@ LONG = 1 << 20
 # as much as it reduces: below the C library's threshold of 32 MiB it gets the same memory again,
 # above it new pages each time.  Two ranks of MPICH reduced 102 MB in half the time so.
 LONGEST_CHUNK = 16 << 20
-
-
-class Scaled(Protocol):
-    """How something is reduced."""
-
-    op: Op
-    prescale: float
-    postscale: float
 
 
 class Batch(NamedTuple):
@@ -112,7 +104,7 @@ class Fusion:
         self.most = min(threshold, LONG)  # bytes from which a tensor is not packed
         self.capacity = max(threshold, 1 << 20)  # bytes of the buffer, at most
         self._buffers: Dict[type, Array] = {}  # by kind of array
-        self._recycled = Recycled()
+        self._result_buffers = ResultBuffers()
 
     def run(self, batch: Batch) -> None:
         """Reduce all items of a batch; collective."""
@@ -124,14 +116,16 @@ class Fusion:
             self._run(works, batch.in_place)
             _memory.settle(works[0].target)
 
-    def run_packed(self, sources: Sequence[Array], size: int, how: Scaled) -> Tuple[Array, bool]:
+    def run_packed(
+        self, sources: Sequence[Array], size: int, how: Arithmetic
+    ) -> Tuple[Array, bool]:
         """Reduce numpy arrays of one working dtype, of ``size`` elements in all; collective.
 
         Returns what they are reduced to, one behind the other, and whether it is the caller's: else
         it is in the buffer, and there only until something else is reduced.
         """
         dtype = sources[0].dtype
-        own = self._recycled.take(size, dtype)
+        own = self._result_buffers.take(size, dtype)
         values = self._buffer(size, dtype, sources[0]) if own is None else own
         if size:
             numpy.concatenate(sources, out=values)
@@ -206,7 +200,7 @@ class Fusion:
                 _memory.convert(values[start:end], target)
             start = end
 
-    def _reduce(self, values: Array, like: Scaled) -> None:
+    def _reduce(self, values: Array, like: Arithmetic) -> None:
         chunks = LONGEST_CHUNK if isinstance(values, numpy.ndarray) else values.nbytes
         step = max(1, chunks // values.itemsize)
         for start in range(0, values.size, step):

@@ -8,8 +8,8 @@ import numpy
 
 from distributed_dl_training import _timeline
 from distributed_dl_training._agreement import Label, Request
-from distributed_dl_training._core import Array, Op, Protocol
-from distributed_dl_training._works import Allreduce, Nothing, Work
+from distributed_dl_training._core import Array, Protocol
+from distributed_dl_training._works import Allreduce, Arithmetic, Nothing, Work
 
 
 class Executor(Protocol):
@@ -84,14 +84,11 @@ class Handle:
         return self.work.value
 
 
-class Reduced(Protocol):
-    """How an array is reduced: what its handle needs to know."""
+class ArrayRequest(Arithmetic, Protocol):
+    """What is asked for with an array: what its handle needs to know."""
 
     request: Request
     shape: Tuple[int, ...]
-    op: Op
-    prescale: float
-    postscale: float
 
 
 class ArrayHandle(Handle):
@@ -105,7 +102,7 @@ class ArrayHandle(Handle):
     finish = None
     value: Optional[Array] = None
 
-    def __init__(self, executor: Executor, reduction: Reduced, source: Array) -> None:
+    def __init__(self, executor: Executor, reduction: ArrayRequest, source: Array) -> None:
         """source: the array, flat and contiguous."""
         self._executor = executor
         self.request = reduction.request

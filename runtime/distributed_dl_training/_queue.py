@@ -127,7 +127,7 @@ class RequestQueue(Executor):
         """What it ended with, if that was a rank that was lost or did not answer."""
         return self._end if isinstance(self._end, (PeerLostError, StallError)) else None
 
-    def _taken_in(self) -> List[Handle]:
+    def _take_incoming(self) -> List[Handle]:
         """Return what the others have not been told, in the order in which it was asked for."""
         incoming = self._incoming
         self._unreported.extend([incoming.popleft() for _ in range(len(incoming))])

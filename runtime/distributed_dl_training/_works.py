@@ -19,6 +19,14 @@ class Work(Protocol):
         """Exchange the data; collective."""
 
 
+class Arithmetic(Protocol):
+    """How values are reduced."""
+
+    op: Op
+    prescale: float
+    postscale: float
+
+
 class Allreduce:
     """Tensors to be reduced; several of them if they were asked for as a group.
 

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from distributed_dl_training import _recycled, _timeline
+from distributed_dl_training import _result_buffers, _timeline
 from distributed_dl_training._agreement import JOIN, Request
 from distributed_dl_training._bursts import Bursts
 from distributed_dl_training._core import (
@@ -17,8 +17,8 @@ from distributed_dl_training._core import (
     Threads,
 )
 from distributed_dl_training._handle import ArrayHandle, Handle
-from distributed_dl_training._recycled import Recycled
 from distributed_dl_training._reductions import ArrayReduction, Reduction
+from distributed_dl_training._result_buffers import ResultBuffers
 from distributed_dl_training._settings import Settings
 from distributed_dl_training._works import Nothing
 
@@ -225,27 +225,27 @@ def test_blocks_of_copies():
         assert not np.shares_memory(copy, values)
 
 
-@pytest.mark.skipif(not _recycled._COUNTS, reason="references are not counted here")
+@pytest.mark.skipif(not _result_buffers._COUNTS, reason="references are not counted here")
 def test_memory_that_is_used_again():
-    recycled = Recycled()
-    first = recycled.take(1000, np.dtype("f4"))
+    buffers = ResultBuffers()
+    first = buffers.take(1000, np.dtype("f4"))
     part = first[10:20].reshape(2, 5)
     address = first.ctypes.data
     del first
-    second = recycled.take(10, np.dtype("i8"))
+    second = buffers.take(10, np.dtype("i8"))
     assert second.size == 10 and not np.shares_memory(part, second)
-    assert recycled.take(10, np.dtype("f4")) is None  # two are kept, and both are in use
+    assert buffers.take(10, np.dtype("f4")) is None  # two are kept, and both are in use
     kept = memoryview(part[:1])
     del part
-    assert recycled.take(10, np.dtype("f4")) is None
+    assert buffers.take(10, np.dtype("f4")) is None
     kept.release()
     del kept
-    again = recycled.take(2000, np.dtype("f4"))
+    again = buffers.take(2000, np.dtype("f4"))
     assert again is not None and again.size == 2000
     del again
-    larger = recycled.take(500, np.dtype("f8"))
+    larger = buffers.take(500, np.dtype("f8"))
     assert larger.size == 500 and larger.dtype == np.dtype("f8") and address
-    assert recycled.take(_recycled.LONGEST + 1, np.dtype("u1")) is None
+    assert buffers.take(_result_buffers.LONGEST + 1, np.dtype("u1")) is None
 
 
 def test_names_from_many_threads():

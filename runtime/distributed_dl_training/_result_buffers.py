@@ -16,7 +16,7 @@ LONGEST = 16 << 20
 HUGE = 8 << 20
 
 
-class Recycled:
+class ResultBuffers:
     """Buffers of which results are views.
 
     A view refers to the buffer itself, so that the buffer's count of references tells whether there
