@@ -16,9 +16,9 @@ from distributed_dl_training._handle import Handle
 
 def label_of(request: Request, number: int) -> Label:
     """Return the label of a request without a name; ``number``: the next of the unnamed ones."""
-    if request == JOIN:
+    if request.call == JOIN.call:
         return JOIN_LABEL
-    return SHUTDOWN_LABEL if request == SHUTDOWN else number
+    return SHUTDOWN_LABEL if request.call == SHUTDOWN.call else number
 
 
 def is_numbered(handle: Handle) -> bool:

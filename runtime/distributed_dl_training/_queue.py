@@ -104,10 +104,10 @@ class RequestQueue(Executor):
             )
         if _timeline.current.on:
             handle.enter("NEGOTIATE_" + request.call.upper())
-        if request.name is None and is_numbered(handle):
+        if isinstance(label, int) and label >= 0:
             if self._unnamed and not self._warned:
-                under_way = [each for each in self._entries.values() if each is not handle]
-                self._warned = warn_of_order(request, under_way)
+                under_way = list(self._entries.values())  # other threads add to it
+                self._warned = warn_of_order(request, [x for x in under_way if x is not handle])
             self._next_unnamed += 1
             self._unnamed += 1
         self._active_threads.add()
@@ -157,12 +157,12 @@ class RequestQueue(Executor):
 
     def deliver(self, handles: Sequence[ArrayHandle], values: Sequence[Array]) -> None:
         """Give results of a burst to those who wait for them."""
+        pop = self._entries.pop
         with self._lock:
             if self._unnamed:
-                self._unnamed -= sum(handle.request.name is None for handle in handles)
-            for handle in handles:  # first, so that names can be used again once it is done
-                self._entries.pop(handle.label, None)
+                self._unnamed -= sum([handle.request.name is None for handle in handles])
             for handle, value in zip(handles, values):
+                pop(handle.label, None)  # first: who sees the result may use the name again
                 handle.value = value
                 handle.done = True
             self._active_threads.wake()
