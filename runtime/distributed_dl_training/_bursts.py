@@ -108,16 +108,15 @@ class Burst:
         """Work out what follows.  ``most`` and ``capacity`` are bytes, see ``Bursts``."""
         self.packs = _packs(self.requests, most, capacity)
         self.unnamed = sum(request.name is None for request in self.requests)
-        self._mark = encode([("", request) for request in self.requests]) if self.packs else b""
-        self._mark = hashlib.blake2b(self._mark, digest_size=SIGNATURE).digest()
+        if self.packs:
+            self._mark = _digest(encode([("", request) for request in self.requests]))
 
     def signature(self, handles: Sequence[Handle]) -> bytes:
         """Return what is equal on ranks that ask for the same, in this order."""
         if not self.unnamed:
             return self._mark
         numbers = [handle.label for handle in handles if handle.request.name is None]
-        data = self._mark + numpy.array(numbers, dtype=numpy.int64).tobytes()
-        return hashlib.blake2b(data, digest_size=SIGNATURE).digest()
+        return _digest(self._mark + numpy.array(numbers, dtype=numpy.int64).tobytes())
 
 
 class Bursts:
@@ -149,11 +148,15 @@ class Bursts:
         return found if found.packs and set(map(type, handles)) == {ArrayHandle} else None
 
 
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()[:SIGNATURE]  # of the digests that FIPS allows
+
+
 def _packs(requests: Sequence[Request], most: int, capacity: int) -> List[Pack]:
     """Return how requests are carried out together; nothing if some are not to be.
 
-    What travels between ranks is what ``_fusion`` makes of the same requests: a rank that cannot
-    carry them out so would go that way.
+    It follows from the requests and from settings that ``init`` compares, so that ranks with equal
+    signatures carry out the same.
     """
     kinds: Dict[Any, List[int]] = {}
     for at, request in enumerate(requests):
