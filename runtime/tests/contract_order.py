@@ -72,6 +72,27 @@ def case_any_order(t: Framework) -> None:
                 t.same(got, total(size, n, dtype, shape))
 
 
+def case_bursts(t: Framework) -> None:
+    """Many at once, again and again, with names and without; what has come stays as it is."""
+    hvd = t.hvd
+    size, me = hvd.size(), hvd.rank()
+    dtypes = ["f4", "f8", "i4"]
+    for named in (True, False):
+        kept = []
+        for step in range(5):
+            handles = []
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # those without names are told to have one
+                for n in range(40):
+                    x = t.tensor(sample(me + n + step, dtypes[n % 3], (n % 5, 3)))
+                    name = f"burst{n}" if named else None
+                    handles.append(hvd.allreduce_async(x, name=name, op=hvd.Sum))
+            kept.append([hvd.synchronize(handle) for handle in handles])
+        for step, results in enumerate(kept):
+            for n, got in enumerate(results):
+                t.same(got, total(size, n + step, dtypes[n % 3], (n % 5, 3)))
+
+
 def case_poll(t: Framework) -> None:
     hvd = t.hvd
     if hvd.rank() == hvd.size() - 1:
