@@ -50,7 +50,8 @@ Subdir = Annotated[str, spelt(r"^(noarch|linux-[a-z0-9]+)$", "a subdir such as l
 
 STAND_IN = "envbuild-stand-in"
 """The package that a stand-in depends on: one with the name, version and dependencies of a package
-that cannot be had, and not its content. Locks and conda's own records keep what a package needs."""
+that cannot be had, and not its content. Locks and conda's own records keep what a package needs.
+A module that stands in loads a module of this name: see ``plan.Modules``."""
 
 
 class CondaArchive(Document):

@@ -144,6 +144,7 @@ def _modules(modules: Modules) -> dict[str, Any]:
         loads=list(modules.loads),
         final=sorted(modules.final),
         replaced=[{"module": each.module, "by": each.by} for each in modules.replaced],
+        stand_ins=sorted(modules.stand_ins),
     )
 
 

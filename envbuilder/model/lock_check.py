@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, get_args
 
 from ..target_tools.files import file_name
 from ..target_tools.names import normalize
-from .artifact import IndexFile, tree_file
+from .artifact import STAND_IN, IndexFile, tree_file
 from .backend import BackendTraits
 from .conda_lock_check import CONDA_CHECKS
 from .horovod import by_nccl, has_part, horovod_of
+from .module_names import key
 from .plan import Api, Lock, Pin, Plan, SourceBuild, is_of_revision
 from .steps import steps_of
 
@@ -30,7 +31,8 @@ def contradictions(
 
     *backends*: which steps of a prefix there are; None: that is not known, and some are enough.
     """
-    found = (_of_interpreter(lock.plan), _of_steps(lock.plan, backends), _of_proofs(lock.plan))
+    plan = lock.plan
+    found = (_of_interpreter(plan), _of_steps(plan, backends), _of_proofs(plan), _of_modules(plan))
     files = (_of_names(lock), _of_pins(lock), _of_builds(lock), _of_trees(lock), _of_closure(lock))
     conda = (check(lock) for check in CONDA_CHECKS)
     return tuple(line for lines in (*found, *files, *conda) for line in lines)
@@ -88,6 +90,17 @@ def _of_steps(plan: Plan, backends: Mapping[str, BackendTraits] | None) -> Itera
         more = [each for each in there if each not in follow]
         said = [f"without {each}" for each in less] + [f"with {each}" for each in more]
         yield f"the steps are not those of its plan: {', '.join(said) or 'in another order'}"
+
+
+def _of_modules(plan: Plan) -> Iterator[str]:
+    """Yield modules that stand in and are not loaded; and their mark, where none is told."""
+    modules = plan.modules
+    for each in modules.stand_ins:
+        if each not in modules.final:
+            yield f"the module {each} stands in, and is not loaded"
+    if any(key(each) == STAND_IN for each in modules.final) != bool(modules.stand_ins):
+        told = "a module stands in" if modules.stand_ins else "no module stands in"
+        yield f"{told}, and {STAND_IN} is {'not ' if modules.stand_ins else ''}loaded"
 
 
 def _of_proofs(plan: Plan) -> Iterator[str]:

@@ -64,7 +64,12 @@ class Replacement(Document):
 
 
 class Modules(Document):
-    """How to reach the site's modules, what to load in which order, and what is loaded then."""
+    """How to reach the site's modules, what to load in which order, and what is loaded then.
+
+    ``stand_ins``: those that load the module ``envbuild-stand-in``, by which a module says that it
+    has the name of one that cannot be had, and not its content. What is loaded is compared when it
+    is built, so one that a plan does not know of ends the build.
+    """
 
     system: ModuleSystem = "none"
     init: AbsolutePath | None = None
@@ -72,6 +77,7 @@ class Modules(Document):
     loads: tuple[ModuleName, ...] = ()
     final: tuple[ModuleName, ...] = ()
     replaced: tuple[Replacement, ...] = ()
+    stand_ins: tuple[ModuleName, ...] = ()
 
     def actions(self) -> tuple[tuple[Literal["unload", "load"], str], ...]:
         """Return what to do with which module, in order."""
@@ -289,9 +295,11 @@ class Lock(Document):
 
     @property
     def stand_ins(self) -> tuple[str, ...]:
-        """The conda packages that only stand in for what cannot be had: NAME VERSION of each."""
-        return tuple(
-            f"{each.name} {each.version}" for each in self.conda_packages if each.stands_in
+        """What only stands in for what cannot be had: of conda packages NAME VERSION, modules."""
+        packages = (each for each in self.conda_packages if each.stands_in)
+        return (
+            *(f"{each.name} {each.version}" for each in packages),
+            *self.plan.modules.stand_ins,
         )
 
     @property

@@ -10,7 +10,8 @@ from .plan import Finding, Pin, Plan, Replacement, SourceBuild
 class Resolution(NamedTuple):
     """The components decided, the interpreter, the modules to load, and what is known of it all.
 
-    ``brought``: components that come along with modules, asked for by nobody.
+    ``brought``: components that come along with modules, asked for by nobody. ``stand_ins``: of the
+    modules those that stand in for what cannot be had.
     """
 
     pins: tuple[Pin, ...]
@@ -22,6 +23,7 @@ class Resolution(NamedTuple):
     replaced: tuple[Replacement, ...] = ()
     builds: tuple[SourceBuild, ...] = ()
     findings: tuple[Finding, ...] = ()
+    stand_ins: tuple[str, ...] = ()
 
 
 def decided(plan: Plan) -> Resolution:
@@ -36,4 +38,5 @@ def decided(plan: Plan) -> Resolution:
         replaced=plan.modules.replaced,
         builds=plan.builds,
         findings=plan.findings,
+        stand_ins=plan.modules.stand_ins,
     )

@@ -150,6 +150,7 @@ def _modules(request: PlanRequest) -> Modules:
         loads=resolution.loads,
         final=resolution.final,
         replaced=resolution.replaced,
+        stand_ins=resolution.stand_ins,
     )
 
 

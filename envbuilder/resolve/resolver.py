@@ -11,13 +11,15 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import UsageError
-from ..model.artifact import GitRevision
+from ..model.artifact import STAND_IN, GitRevision
 from ..model.channels import CHANNEL_ORIGINS
 from ..model.condition import Condition
 from ..model.knowledge import Advisory, Remedy, Row
+from ..model.module_names import key as name_of
 from ..model.module_variants import loaded_as
 from ..model.plan import Pin, Replacement, SourceBuild
 from ..model.resolution import Resolution
+from ..model.site import StatedModule
 from .behind import far_behind
 from .engine import LimitError, solve
 from .findings import findings
@@ -93,7 +95,14 @@ def _resolution(inputs: ProblemInputs, stack: Stack) -> Resolution:
         ),
         builds=builds,
         findings=findings(inputs, stack),
+        stand_ins=tuple(
+            loaded_as(name) for name in stack.final if _stands_in(inputs.index.modules[name])
+        ),
     )
+
+
+def _stands_in(module: StatedModule) -> bool:
+    return STAND_IN in map(name_of, module.loads)
 
 
 class _Taken(NamedTuple):

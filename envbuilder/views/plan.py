@@ -34,6 +34,9 @@ def plan(value: Plan, verbose: bool = False) -> Iterator[str]:
     if value.modules.loads:
         yield from ("", "modules, in this order")
         yield from (f"  module {action} {name}" for action, name in value.modules.actions())
+    if value.modules.stand_ins:
+        said = f"! no proof of the recipe, stand-ins: {', '.join(value.modules.stand_ins)}"
+        yield from filled("  ", said, 4)
     yield from ("", "environment", *(f"  {_edit_line(edit)}" for edit in value.environment))
     yield from ("", "steps")
     yield from (f"  {n}. {step.title}" for n, step in enumerate(value.steps, start=1))

@@ -40,6 +40,10 @@ def with_plan(lock: Lock, **changes: object) -> Lock:
     return lock.model_copy(update={"plan": lock.plan.model_copy(update=changes)})
 
 
+def with_modules(lock: Lock, **changes: object) -> Lock:
+    return with_plan(lock, modules=lock.plan.modules.model_copy(update=changes))
+
+
 def with_file(lock: Lock, file: str, /, **changes: object) -> Lock:
     artifacts = (
         each.model_copy(update=changes) if each.name == file else each for each in lock.artifacts
@@ -75,6 +79,14 @@ Edit = Callable[[Lock], Lock]
     ("edit", "said"),
     [
         (lambda lock: swapped(lock, "numpy", "0.1"), "and its file is numpy-0.1-py3"),
+        (
+            lambda lock: with_modules(lock, final=("NCCL/2.3.7", "envbuild-stand-in/1")),
+            "no module stands in, and envbuild-stand-in is loaded",
+        ),
+        (
+            lambda lock: with_modules(lock, stand_ins=("NCCL/2.3.7",)),
+            "the module NCCL/2.3.7 stands in, and is not loaded",
+        ),
         (lambda lock: with_file(lock, "numpy", version="9.9"), "numpy 9.9 is the file numpy-"),
         (
             lambda lock: with_file(lock, "numpy", url="https://index.example/evil-1-py3-none-a.whl"),

@@ -146,6 +146,15 @@ def test_modules_come_before_the_system_and_bring_what_they_provide() -> None:
         "Python/3.10.4-GCCcore-11.3.0",
     )
     assert found.python == "/apps/Python/3.10.4/bin/python3"
+    assert found.stand_ins == ()
+
+
+def test_a_module_that_loads_the_mark_stands_in() -> None:
+    loads = (*MPI_MODULE.loads, "envbuild-stand-in/1")
+    modules = (PYTHON_MODULE, MPI_MODULE.model_copy(update={"loads": loads}))
+    found = resolve(request({"python": "*", "openmpi": "*"}, modules=modules))
+    assert found.stand_ins == (MPI_MODULE.name,)
+    assert "envbuild-stand-in/1" in found.final
 
 
 def test_a_module_that_hides_what_was_asked_for_is_passed_over() -> None:
