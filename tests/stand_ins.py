@@ -193,10 +193,10 @@ def cuda_files(wheels: Path) -> dict[str, File]:
 _NCCL_H = """\
 #pragma once
 #include <cuda_runtime.h>
-#define NCCL_MAJOR 2
-#define NCCL_MINOR 5
-#define NCCL_PATCH 6
-#define NCCL_VERSION_CODE 2506
+#define NCCL_MAJOR {major}
+#define NCCL_MINOR {minor}
+#define NCCL_PATCH {patch}
+#define NCCL_VERSION_CODE {code}
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -230,14 +230,15 @@ ncclResult_t ncclAllGather(const void *, void *, size_t, ncclDataType_t, ncclCom
 """
 
 
-def nccl_files(folder: Path, cuda: Mapping[str, File]) -> dict[str, File]:
+def nccl_files(folder: Path, cuda: Mapping[str, File], version: str = "2.5.6") -> dict[str, File]:
     """Return an NCCL of which every function says that it cannot: compiled here."""
+    header = _header(version)
     for name, each in cuda.items():
         if name.startswith("include/"):
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(each.content)
-    (folder / "include" / "nccl.h").write_text(_NCCL_H)
+    (folder / "include" / "nccl.h").write_text(header)
     calls = re.findall(r"^ncclResult_t (nccl\w+\([^;]*\));", _NCCL_H, re.MULTILINE)
     bodies = "".join(
         f"ncclResult_t {_named(each)} {{ return ncclSystemError; }}\n" for each in calls
@@ -248,10 +249,21 @@ def nccl_files(folder: Path, cuda: Mapping[str, File]) -> dict[str, File]:
     words = ["gcc", "-shared", "-fPIC", f"-I{folder}/include", "-Wl,-soname,libnccl.so.2"]
     subprocess.run([*words, source, "-o", library], check=True)
     return {
-        "include/nccl.h": File(_NCCL_H.encode()),
+        "include/nccl.h": File(header.encode()),
         "lib/libnccl.so.2": File(library.read_bytes(), executable=True),
         "lib/libnccl.so": File(b"", link="libnccl.so.2"),
     }
+
+
+def _header(version: str) -> str:
+    """Return NCCL's header, which says its release."""
+    major, minor, patch = map(int, version.split("."))
+    said = {"major": major, "minor": minor, "patch": patch}
+    said["code"] = major * 1000 + minor * 100 + patch
+    text = _NCCL_H
+    for name, value in said.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text
 
 
 def _named(declaration: str) -> str:

@@ -34,10 +34,10 @@ def write_trees(root: Path, seen_as: str = "", snapshot: Path = SNAPSHOT) -> Non
         file = root / tree.lstrip("/") / f"{module['name']}.lua"
         file.parent.mkdir(parents=True, exist_ok=True)
         opens = f'prepend_path("MODULEPATH", "{seen_as}{MODULES}/ml/all")\n'
-        file.write_text(opens if environment else _modulefile(module, seen_as), encoding="utf-8")
+        file.write_text(opens if environment else modulefile(module, seen_as), encoding="utf-8")
 
 
-def _modulefile(module: Mapping[str, Any], seen_as: str) -> str:
+def modulefile(module: Mapping[str, Any], seen_as: str) -> str:
     """Return a module as EasyBuild writes it: it loads what is not loaded yet."""
     home = seen_as + module["home"]
     lines = [f'conflict("{each}")' for each in module.get("conflicts", ())]
@@ -91,9 +91,9 @@ class Copy:
         """Write recipe, site and snapshot; the recipe takes the Python that there is."""
         self.site.parent.mkdir()
         recipe = RECIPE.read_text(encoding="utf-8")
-        recipe = _replaced(recipe, "name: horovod-nccl", "name: copied-nccl")
-        recipe = _replaced(recipe, "documented-for: {ppc64le: taurus-ml}\n", "")
-        recipe = _replaced(recipe, ">=3.6,<3.8", ">=3.6")
+        recipe = replaced(recipe, "name: horovod-nccl", "name: copied-nccl")
+        recipe = replaced(recipe, "documented-for: {ppc64le: taurus-ml}\n", "")
+        recipe = replaced(recipe, ">=3.6,<3.8", ">=3.6")
         self.recipe.write_text(recipe, encoding="utf-8")
         text = SITE.read_text(encoding="utf-8")
         for old, new in {
@@ -106,11 +106,11 @@ class Copy:
             # What wheels are taken for: those that install on today's systems.
             'glibc: "2.17"': 'glibc: "2.28"',
         }.items():
-            text = _replaced(text, old, new)
+            text = replaced(text, old, new)
         self.site.write_text(text, encoding="utf-8")
         snapshot = SNAPSHOT.read_text(encoding="utf-8")
         for path in (MODULES, SOFTWARE):
-            snapshot = _replaced(snapshot, f'"{path}', f'"{self.seen_as}{path}')
+            snapshot = replaced(snapshot, f'"{path}', f'"{self.seen_as}{path}')
         (self.site.parent / SNAPSHOT.name).write_text(snapshot, encoding="utf-8")
         return self
 
@@ -186,19 +186,19 @@ class RealCopy:
             "{python: 3.6.6, numpy: 1.15.0, mpi4py: 3.0.0}": f"{{{brings}}}",
             "shadowable: [numpy, mpi4py]": f"shadowable: [{', '.join(hides)}]",
         }.items():
-            text = _replaced(text, old, new)
-        text = _replaced(text, MODULES, self.seen_as + MODULES)
+            text = replaced(text, old, new)
+        text = replaced(text, MODULES, self.seen_as + MODULES)
         for old, new in renamed.items():
-            snapshot, text = _replaced(snapshot, old, new), text.replace(old, new)
+            snapshot, text = replaced(snapshot, old, new), text.replace(old, new)
         text = text[: text.index("scheduler: slurm")]
         self.site.write_text(text, encoding="utf-8")
         self.trees.write_text(snapshot, encoding="utf-8")
         for path in (MODULES, SOFTWARE):
-            snapshot = _replaced(snapshot, f'"{path}', f'"{self.seen_as}{path}')
+            snapshot = replaced(snapshot, f'"{path}', f'"{self.seen_as}{path}')
         self.site.with_name(SNAPSHOT.name).write_text(snapshot, encoding="utf-8")
         return self
 
 
-def _replaced(text: str, old: str, new: str) -> str:
+def replaced(text: str, old: str, new: str) -> str:
     assert old in text, f"{old!r} is no longer there: the copy would be another site"
     return text.replace(old, new)
