@@ -115,7 +115,10 @@ build_wheel() {
   shift
   rm -rf -- "wheels/$component"
   mkdir -p -- "wheels/$component"
-  jobs=$(build_jobs)
+  # A remedy says it in MAKEFLAGS, which is the plan's own here.
+  jobs=${MAKEFLAGS:-}
+  jobs=${jobs#-j}
+  jobs=${jobs:-$(build_jobs)}
   export MAKEFLAGS="-j$jobs" CMAKE_BUILD_PARALLEL_LEVEL=$jobs
   # Named, so that every build system takes the same: those that the plan was checked with.
   export CC=${CC:-gcc} CXX=${CXX:-g++}
