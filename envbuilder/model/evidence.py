@@ -206,7 +206,7 @@ class Evidence(Document):
     )
     stand_ins: tuple[Line, ...] = Field(
         default=(),
-        description="Packages that stood in for what cannot be had: no proof of the recipe itself.",
+        description="Packages and modules that stood in: no proof of the recipe itself.",
     )
     build_facts: tuple[BuildFact, ...] = Field(
         default=(), description="What the step verify found in the libraries of the environment."

@@ -121,7 +121,7 @@ class EnvironmentEntry(Document):
         default=None, description="How what was proved last ran; None: no proof left."
     )
     stand_ins: tuple[str, ...] = Field(
-        default=(), description="What stood in for packages: it is no proof of the recipe itself."
+        default=(), description="What only stood in: it is no proof of the recipe itself."
     )
     last_failed: bool = Field(description="Whether the newest smoke test failed.")
     waived: tuple[AdvisoryId, ...] = Field(default=(), description="Risks that were taken.")

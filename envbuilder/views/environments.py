@@ -187,7 +187,7 @@ def _proof(evidence: Evidence) -> Iterator[str]:
     ranks = f"{result.ranks} ranks on {where} in {result.seconds:.1f} s"
     yield f"{result.verdict}: {result.tier}{how(evidence.execution, evidence.stand_ins)}, {ranks}"
     if evidence.stand_ins:
-        said = f"no proof of the recipe: {', '.join(evidence.stand_ins)} stood in for packages"
+        said = f"no proof of the recipe: {', '.join(evidence.stand_ins)} only stood in"
         yield from filled("! ", said)
     yield f"launched by: {result.launch}"
     yield f"talked through: {result.api}" + (f" ({result.framework})" if result.framework else "")

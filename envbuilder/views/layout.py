@@ -36,7 +36,7 @@ def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
 def how(execution: str | None, stand_ins: Sequence[str] = ()) -> str:
     """Return what is put behind a tier that was not proved on such a machine, or of other things.
 
-    *stand_ins*: what stood in for packages of the recipe.
+    *stand_ins*: what only stood in for what the recipe asks for.
     """
     emulated = f", {execution}" if execution not in (None, "native") else ""
     return f"{emulated}, with stand-ins" if stand_ins else emulated

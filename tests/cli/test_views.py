@@ -187,7 +187,7 @@ def test_a_proof_with_stand_ins_says_so_wherever_it_is_looked_at() -> None:
     evidence = make_evidence(LOCK).model_copy(update={"stand_ins": both})
     shown = environments.smoke(SmokeReport(evidence=(evidence,)))
     assert shown.startswith("passed: several ranks, with stand-ins, ")
-    said = "! no proof of the recipe: tensorflow 2.1.0, nccl 2.5.6 stood in for packages"
+    said = "! no proof of the recipe: tensorflow 2.1.0, nccl 2.5.6 only stood in"
     assert said in shown.splitlines()
     help_text = proved_lines(evidence.plain())
     assert "  no proof of the recipe: stand-ins tensorflow 2.1.0, nccl 2.5.6" in help_text
