@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,12 @@ import yaml
 from emulated_tools import Emulated
 from integration_tools import Envbuild, run
 
-from tests.conda_channel import PLACEHOLDER, File, Package, from_wheel, write_channel
+from tests.conda_channel import from_wheel, write_channel
+from tests.debian_channel import SERIES, module_of, python_of
 
 pytest.importorskip("rattler")
 pytestmark = [pytest.mark.long]
 
-SERIES, SUBDIR = "3.11", "linux-ppc64le"
-BUILT_FOR = "python >=3.11,<3.12.0a0"
 RECIPE = {
     "schema": 1,
     "name": "conda-power",
@@ -34,50 +32,6 @@ RECIPE = {
     "stack": {"python": "*", "numpy": "*", "mpi4py": "*", "openmpi": "*"},
     "smoke": {"ranks": 2, "max-bytes": 65536},
 }
-
-
-def files_below(folder: Path, target: str) -> Iterator[tuple[str, File]]:
-    """Yield the files of a folder of the Debian, without bytecode, for a folder of a prefix."""
-    for path in sorted(folder.rglob("*")):
-        name = f"{target}/{path.relative_to(folder)}"
-        if path.is_symlink() or not path.is_file() or "__pycache__" in path.parts:
-            continue
-        yield name, File(path.read_bytes())
-
-
-def python_of(debian: Path) -> Package:
-    """Return the Debian's Python as one that may lie in any prefix.
-
-    Debian installs below dist-packages of the machine's own folders: its sysconfig is replaced by
-    that of the tests' Python, which is built from Python's own sources. Its site is frozen in the
-    program, and told where packages lie.
-    """
-    library, own = debian / "usr/lib" / f"python{SERIES}", Path(sys.base_prefix)
-    files = dict(files_below(library, f"lib/python{SERIES}"))
-    source = own / "lib" / f"python{SERIES}" / "sysconfig.py"
-    files[f"lib/python{SERIES}/{source.name}"] = File(source.read_bytes())
-    files[f"lib/python{SERIES}/dist-packages/conda.pth"] = File(b"../site-packages\n")
-    (data,) = library.glob("_sysconfigdata__powerpc64le*.py")
-    text = data.read_text(encoding="utf-8").replace("'/usr", f"'{PLACEHOLDER}")
-    for name in (data.name, "_sysconfigdata__linux_powerpc64le-linux-gnu.py"):
-        files[f"lib/python{SERIES}/{name}"] = File(text.encode(), mode="text")
-    del files[f"lib/python{SERIES}/EXTERNALLY-MANAGED"]
-    program = debian / "usr/bin" / f"python{SERIES}"
-    files[f"bin/python{SERIES}"] = File(program.read_bytes(), executable=True)
-    files |= {f"bin/{each}": File(b"", link=f"python{SERIES}") for each in ("python", "python3")}
-    return Package("python", "3.11.2", files, build="h0_0_cpython", subdir=SUBDIR)
-
-
-def module_of(debian: Path, name: str, version: str, *depends: str) -> Package:
-    """Return a Python package of the Debian."""
-    site, there = f"lib/python{SERIES}/site-packages", debian / "usr/lib/python3/dist-packages"
-    (metadata,) = there.glob(f"{name}-*.egg-info")
-    files = dict(files_below(there / name, f"{site}/{name}"))
-    if metadata.is_dir():
-        files |= dict(files_below(metadata, f"{site}/{metadata.name}"))
-    else:
-        files[f"{site}/{metadata.name}"] = File(metadata.read_bytes())
-    return Package(name, version, files, (BUILT_FOR, *depends), build="py311_0", subdir=SUBDIR)
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +45,8 @@ def channel(ppc64el: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip = from_wheel(next(wheels.glob("pip-*")), name="pip", depends=["python >=3.9"], noarch=True)
     packages = [
         python_of(ppc64el),
-        module_of(ppc64el, "numpy", "1.24.2"),
-        module_of(ppc64el, "mpi4py", "3.1.4"),
+        module_of(ppc64el, "numpy"),
+        module_of(ppc64el, "mpi4py"),
         pip,
     ]
     return write_channel(tmp_path_factory.mktemp("channel"), packages)
