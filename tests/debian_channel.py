@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import marshal
+import re
 import struct
 import sys
 from collections.abc import Iterator, Mapping
@@ -66,9 +67,13 @@ def python_of(debian: Path) -> Package:
     files[f"lib/python{SERIES}/dist-packages/conda.pth"] = File(b"../site-packages\n")
     (data,) = library.glob("_sysconfigdata__powerpc64le*.py")
     text = data.read_text(encoding="utf-8").replace("'/usr", f"'{PLACEHOLDER}")
+    # What is compiled for it is compiled quickly.
+    text = re.sub("(?<=[ '])-g ", "", text)
     for name in (data.name, f"_sysconfigdata__linux_{TRIPLET}.py"):
         files[f"lib/python{SERIES}/{name}"] = File(text.encode(), mode="text")
-    del files[f"lib/python{SERIES}/EXTERNALLY-MANAGED"]
+    # The second one tells setuptools of ways to install that this sysconfig does not know.
+    for name in ("EXTERNALLY-MANAGED", "_distutils_system_mod.py"):
+        del files[f"lib/python{SERIES}/{name}"]
     headers = f"include/python{SERIES}"
     files |= dict(files_below(debian / "usr" / headers, headers))
     # The first one there only names the second one.
