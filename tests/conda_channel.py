@@ -32,6 +32,8 @@ SERIES = ".".join(map(str, sys.version_info[:2]))
 # Of the standard library, what no environment of a test needs: 150 MB.
 _LEFT_OUT = {"test", "tests", "idlelib", "lib2to3", "tkinter", "turtledemo", "site-packages"}
 _LEFT_OUT |= {"pydoc_data"}
+# Of a wheel's folder .data, what lies among its modules once it is installed.
+_LIBRARIES = ("purelib", "platlib")
 
 
 @dataclass(frozen=True)
@@ -195,8 +197,12 @@ def _of_wheel(wheel: Path, site: str) -> Iterator[tuple[str, File]]:
         for info in archive.infolist():
             if info.is_dir():
                 continue
-            _, data, rest = info.filename.partition(".data/data/")
-            target = rest if data else f"{site}/{info.filename}"
+            _, data, rest = info.filename.partition(".data/")
+            kind, _, below = rest.partition("/")
+            if data and kind == "data":
+                target = below
+            else:
+                target = f"{site}/{below if data and kind in _LIBRARIES else info.filename}"
             executable = bool(info.external_attr >> 16 & 0o111)
             yield target, File(archive.read(info), executable)
 
@@ -249,6 +255,8 @@ def _moved(path: Path, base: Path) -> File:
         # Good for its source whatever the time of that: 16 bytes say so (PEP 552).
         return File(content[:4] + b"\1\0\0\0" + bytes(8) + content[16:])
     if path.name.startswith("_sysconfigdata"):
+        # What is compiled for it is compiled quickly: mpi4py takes minutes otherwise.
+        content = content.replace(b" -g ", b" ").replace(b"-O3", b"-O1")
         return File(content.replace(str(base).encode(), PLACEHOLDER.encode()), mode="text")
     return File(content, executable)
 
