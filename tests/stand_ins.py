@@ -125,10 +125,14 @@ def built_for(series: str) -> str:
 
 
 def compilers(prefix: str) -> dict[str, File]:
-    """Return the machine's own compilers by the names of conda's, told to be quick."""
+    """Return the machine's own compilers by the names of conda's, told to be quick.
+
+    What they link finds the prefix's libraries, as what is linked in an active environment does.
+    """
+    own = '"-Wl,-rpath,${0%/*}/../lib"'
     return {
         f"bin/{prefix}-{name}": File(
-            f'#!/bin/sh\nexec /usr/bin/{name} "$@" -O1\n'.encode(), executable=True
+            f'#!/bin/sh\nexec /usr/bin/{name} "$@" -O1 {own}\n'.encode(), executable=True
         )
         for name in ("gcc", "g++")
     }
@@ -173,8 +177,21 @@ def packed(wheels: Path, requirements: Mapping[str, str]) -> list[Package]:
         wheel = next(each for each in wheels.iterdir() if each.name.lower().startswith(f"{own}-"))
         noarch = wheel.name.endswith("py3-none-any.whl")
         depends = _NEEDS.get(name, ["python"] if noarch else [_BUILT_FOR])
-        found.append(from_wheel(wheel, name=name, depends=depends, noarch=noarch, series=SERIES))
+        each = from_wheel(wheel, name=name, depends=depends, noarch=noarch, series=SERIES)
+        found.append(_renamed(each) if name == "tensorflow" else each)
     return found
+
+
+def _renamed(package: Package) -> Package:
+    """Return TensorFlow for processors by the name that all of conda's have."""
+    files = {}
+    for name, each in package.files.items():
+        content = each.content
+        if ".dist-info/" in name:
+            content = content.replace(b"tensorflow_cpu-", b"tensorflow-")
+            content = content.replace(b"\nName: tensorflow-cpu\n", b"\nName: tensorflow\n")
+        files[name.replace("/tensorflow_cpu-", "/tensorflow-")] = replace(each, content=content)
+    return replace(package, files=files)
 
 
 def anacondas(wheels: Path, base: Path) -> list[Package]:
