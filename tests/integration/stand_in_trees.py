@@ -19,6 +19,7 @@ import yaml
 from integration_tools import run
 from module_tools import machine_openmpi
 from taurus_tools import (
+    MODULES,
     SITE,
     SNAPSHOT,
     SOFTWARE,
@@ -39,6 +40,7 @@ MARK = f"{STAND_IN}/1"
 # What has the name of the site's and not its content.
 STANDING_IN = ("CMake", "CUDA", "FFTW", "GCC", "GCCcore", "NCCL", "OpenBLAS", "ScaLAPACK")
 STANDING_IN += ("binutils", "cuDNN")
+TENSORFLOW = "TensorFlow/1.14.0-PythonAnaconda-3.6"
 MPI_PROGRAMS = ("mpiexec", "mpirun", "mpicc", "mpicxx")
 # Those of the base, told to compile quickly: how fast the ranks are is not the question. Their C++
 # no longer includes what Horovod's sources of that time take for granted.
@@ -138,6 +140,10 @@ class StandInTrees:
         own = self.site.with_name(SNAPSHOT.name)
         own.write_text(json.dumps(said), encoding="utf-8")
         write_trees(self.machine, snapshot=own)
+        # HVD-042: else Open MPI takes TensorFlow's hwloc for its own, and its ranks die.
+        file = self.machine / f"{MODULES.lstrip('/')}/ml/all/{TENSORFLOW}.lua"
+        with file.open("a", encoding="utf-8") as text:
+            text.write('prepend_path("LD_PRELOAD", "libhwloc.so.15")\n')
         for module in said["modules"]:
             if module["name"].startswith("OpenMPI/"):
                 programs = {each: Path(f"/usr/bin/{each}.openmpi") for each in MPI_PROGRAMS}
@@ -244,7 +250,7 @@ def make_trees(folder: Path) -> StandInTrees:
     pips = {series: _with_pip(folder / f"pip-{series}", path) for series, path in programs.items()}
     of_37 = f"fosscuda-2019b-Python-{pythons['3.7']}"
     trees.bring_wheels(
-        "TensorFlow/1.14.0-PythonAnaconda-3.6",
+        TENSORFLOW,
         pips["3.6"],
         "tensorflow-gpu==1.14.0",
         "numpy==1.14.5",

@@ -10,7 +10,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from image_tools import COMPILERS, QUICK, debian_base
 from integration_tools import Envbuild, run
+from registry_tools import needed
 from wmlce_recipes import LICENCE, evidence, recipes
 
 from tests.conda_channel import write_channel
@@ -224,3 +226,27 @@ def test_wmlce_with_own_packages_is_proved_by_mpis_launcher(
     assert told == [(api, "several ranks", 2) for api in ("numpy", "torch.distributed")]
     (listed,) = json.loads(envbuild("list", "--root", root, "--json").out)["environments"]
     assert listed["number"] == 1
+
+
+def test_an_image_of_horovod_on_nccl_is_a_candidate(
+    envbuild: Envbuild,
+    channels: dict[str, Path],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    needed("apptainer")
+    base = debian_base(tmp_path_factory, COMPILERS, "ENVBUILD_IMAGE_STACKS_BASE")
+    name = "horovod-nccl-wmlce"
+    folder = recipes(tmp_path / "recipes", channels, name, stack={})
+    words = ("image", name, "--recipes", folder, "--base", base, "--candidate")
+    output = ("--output", tmp_path / "images")
+    done = envbuild(*words, *output, env={**LICENCE, **QUICK}, timeout=2 * SECONDS)
+    assert done.code == 0, done.text
+    [image] = (tmp_path / "images").glob("*.sif")
+    numpy, *horovod = json.loads(envbuild("info", image, "--json").out)["evidence"]
+    assert (numpy["result"]["verdict"], numpy["result"]["tier"]) == ("passed", "several ranks")
+    assert {each["result"]["tier"] for each in horovod} == {"imported"}
+    for record in (numpy, *horovod):
+        assert {"nccl 2.5.6", *STAND_INS} == set(record["stand-ins"])
+    tested = run([shutil.which("apptainer") or "", "test", image], timeout=SECONDS)
+    assert tested.code == 0, tested.text
