@@ -141,7 +141,7 @@ def test_horovod_of_tensorflow_is_compiled_and_without_a_gpu_not_published(
     done = envbuild(*words, env=LICENCE, timeout=SECONDS)
     assert done.code == 6, done.text
     assert "import every package and compare: done" in done.err
-    assert "NCCL needs a GPU on every rank, and tensorflow sees none" in done.err
+    assert "NCCL needs a GPU on every rank, and TensorFlow sees none" in done.err
     found = evidence(root)
     assert [each["result"]["verdict"] for each in found] == ["passed", "failed"]
     assert all("nccl 2.5.6" in each["stand-ins"] for each in found)
