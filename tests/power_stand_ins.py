@@ -114,6 +114,8 @@ def power_channels(
         ddl=ddl_files(ddl, run),
         series=SERIES,
     )
+    # The MPI is the Debian's, and no package.
+    ibm = [replace(each, depends=[one for one in each.depends if one != "openmpi"]) for each in ibm]
     wrappers = compilers("powerpc64le-conda_cos7-linux-gnu")
     anaconda = [
         python_of(debian),
