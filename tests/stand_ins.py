@@ -347,7 +347,7 @@ _DDL_HPP = """\
 #pragma once
 #include <cstddef>
 enum DDL_Result { DDL_SUCCESS, DDL_FAILURE };
-enum DDL_Type { DDL_TYPE_FLOAT };
+enum DDL_Type { DDL_TYPE_FLOAT, DDL_TYPE_HALF };
 enum DDL_Op { DDL_OP_SUM };
 DDL_Result ddl_init(const char *options);
 DDL_Result ddl_allreduce(void *buffer, size_t count, DDL_Type type, DDL_Op operation);
