@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -19,7 +21,9 @@ from .virtualenv import Run
 # options quiet and isolated make it do.
 _WHOLE = ":env:.user='0'"
 # Options that name files with more requirements, which may name further ones.
-_FURTHER = (".constraint=", ".build-constraint=", ".requirement=")
+_FURTHER = (".build-constraint=", ".requirement=")
+# In a file of constraints: another file, or an option.
+_NAMES_MORE = re.compile(r"^\s*-", re.MULTILINE)
 # To look at more files than this takes longer than to ask.
 _MOST_FILES = 10_000
 
@@ -33,7 +37,8 @@ def request_fingerprint(
     *inside* starts a command as for ``make_lock``. *virtual*: what the target has, for packages of
     conda. None where what the answer depends on is not
     known: packages of the site, which a virtualenv lets in, files that pip's configuration names
-    and that name others, folders that cannot be read or are too large to be looked at.
+    and that name others, folders that cannot be read or are too large to be looked at. A site's
+    constraints, which name packages alone, are part of the request.
     """
     if plan.system_site_packages:
         return None
@@ -60,13 +65,27 @@ def _place_states(plan: Plan, config: str) -> Sequence[tuple[str, int, int]]:
     settings = read_settings(config, plan)
     channels = (f"{each.url}/{subdir}" for each in plan.channels for subdir in _subdirs(plan))
     places = map(local_path, (*settings.find_links, *settings.indexes, *channels))
-    states = []
+    states = [_file_state(path) for path in _constraints(config)]
     for place in (path for path in places if path is not None):
         for each in _states_in(place):
             states.append(each)
             if len(states) > _MOST_FILES:
                 raise ValueError(f"{place} is too large to be looked at")
     return sorted(states)
+
+
+def _constraints(config: str) -> Iterator[Path]:
+    """Yield the files of constraints that pip's configuration names for any of its commands.
+
+    Raises ValueError for one that is not on this machine, or names more than packages, OSError.
+    """
+    for line in config.splitlines():
+        key, _, value = line.partition("=")
+        for name in str(ast.literal_eval(value)).split() if key.endswith(".constraint") else ():
+            path = local_path(name)
+            if path is None or _NAMES_MORE.search(path.read_text(encoding="utf-8")):
+                raise ValueError(f"what {name} names is not known")
+            yield path
 
 
 def _subdirs(plan: Plan) -> tuple[str, str]:

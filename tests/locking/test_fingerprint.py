@@ -82,6 +82,26 @@ def test_a_configuration_that_hides_or_names_more_than_it_says_is_none(config: s
     assert ask(config) is None
 
 
+@pytest.mark.parametrize("section", ["global", "install", ":env:"])
+def test_a_site_s_constraints_are_part_of_the_request(tmp_path: Path, section: str) -> None:
+    file, other = tmp_path / "constraints.txt", tmp_path / "more.txt"
+    file.write_text("torch<=2.14.1\n# why\n")
+    other.write_text("numpy<3\n")
+    config = INDEX + f"{section}.constraint='{file} {other}'\n"
+    first = _asked(config)
+    assert first not in (_asked(INDEX), None)
+    assert first == _asked(config)
+    other.write_text("numpy<2.5\n")
+    assert first != _asked(config)
+    # They may name further files, whose contents are not known.
+    for text in ("-c further.txt\n", "a\n  --constraint further.txt\n"):
+        other.write_text(text)
+        assert ask(config) is None
+    other.unlink()
+    assert ask(config) is None
+    assert ask(INDEX + f"{section}.constraint='https://site.example/constraints.txt'\n") is None
+
+
 def test_without_pip_there_is_none() -> None:
     assert ask(INDEX, code=1) is None
 
