@@ -261,6 +261,7 @@ _NCCL_H = """\
 #define NCCL_MINOR {minor}
 #define NCCL_PATCH {patch}
 #define NCCL_VERSION_CODE {code}
+#define NCCL_VERSION(X, Y, Z) ((X) * 1000 + (Y) * 100 + (Z))
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -276,6 +277,8 @@ const char *ncclGetErrorString(ncclResult_t);
 ncclResult_t ncclGetUniqueId(ncclUniqueId *);
 ncclResult_t ncclCommInitRank(ncclComm_t *, int, ncclUniqueId, int);
 ncclResult_t ncclCommDestroy(ncclComm_t);
+ncclResult_t ncclGroupStart(void);
+ncclResult_t ncclGroupEnd(void);
 ncclResult_t ncclCommAbort(ncclComm_t);
 ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t *);
 ncclResult_t ncclAllReduce(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t,
@@ -385,6 +388,8 @@ def _named(declaration: str) -> str:
     """Return a declaration with names for its parameters, which C wants in a definition."""
     name, _, rest = declaration.partition("(")
     words = enumerate(" ".join(rest.rstrip(")").split()).split(", "))
+    if rest == "void)":
+        return declaration
     return f"{name}({', '.join(f'{word} p{number}' for number, word in words)})"
 
 

@@ -21,6 +21,8 @@ from ..images import (
 )
 from ..model.outcome import ImageFacts
 from ..render.container import FOLDER, binds_of
+from ..root.environments import names
+from ..target_tools.root.registry import default_number
 from ..target_tools.root.stamp import Root
 from ..target_tools.root.store import read_root
 from .context import Context
@@ -99,8 +101,9 @@ def _unpacked(path: Path, folder: Path, context: Context) -> tuple[Root, ImageFa
 
 
 def _only(root: Root, path: Path) -> str:
-    """Return the one environment of an image."""
-    names = [home.name for home in root.homes()]
-    if len(names) != 1:
-        raise UsageError(f"{path} holds {len(names)} environments, and an image of envbuild one")
-    return names[0]
+    """Return the one environment of an image; of a candidate, which is no default, its number."""
+    homes = tuple(root.homes())
+    if len(homes) != 1:
+        raise UsageError(f"{path} holds {len(homes)} environments, and an image of envbuild one")
+    numbers = names(root, numbers=True)
+    return homes[0].name if default_number(homes[0]) is not None or not numbers else numbers[0]

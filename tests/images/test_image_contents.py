@@ -74,6 +74,16 @@ def test_files_of_a_sandbox_are_compared(sandbox: Path, packed: bytes, tmp_path:
     assert "apptainer test" in done.stderr
 
 
+def test_a_candidate_is_no_default_and_shown(sandbox: Path, tmp_path: Path) -> None:
+    candidate = shutil.copytree(sandbox, tmp_path / "candidate", symlinks=True)
+    defaults = (".modulerc.lua", ".version")
+    for path in (candidate / "opt/envbuild/modulefiles/allreduce").iterdir():
+        if path.name in defaults:
+            path.unlink()
+    told = json.loads(info(candidate, "--json").stdout)
+    assert (told["number"], told["default"]) == (1, False)
+
+
 def test_one_for_another_architecture(packed: bytes, tmp_path: Path) -> None:
     image = sif(tmp_path / "image.sif", packed, b"06")
     assert json.loads(info(image, "--json").stdout)["image"]["arch"] == "ppc64le"

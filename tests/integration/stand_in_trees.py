@@ -19,7 +19,6 @@ import yaml
 from integration_tools import run
 from module_tools import machine_openmpi
 from taurus_tools import (
-    MODULES,
     SITE,
     SNAPSHOT,
     SOFTWARE,
@@ -140,10 +139,6 @@ class StandInTrees:
         own = self.site.with_name(SNAPSHOT.name)
         own.write_text(json.dumps(said), encoding="utf-8")
         write_trees(self.machine, snapshot=own)
-        # HVD-042: else Open MPI takes TensorFlow's hwloc for its own, and its ranks die.
-        file = self.machine / f"{MODULES.lstrip('/')}/ml/all/{TENSORFLOW}.lua"
-        with file.open("a", encoding="utf-8") as text:
-            text.write('prepend_path("LD_PRELOAD", "libhwloc.so.15")\n')
         for module in said["modules"]:
             if module["name"].startswith("OpenMPI/"):
                 programs = {each: Path(f"/usr/bin/{each}.openmpi") for each in MPI_PROGRAMS}

@@ -83,12 +83,32 @@ def image_of(envbuild: Envbuild, words: Sequence[str | Path], output: Path) -> P
     return image
 
 
+# Horovod compares its compiler with TensorFlow's, unless CC and CXX are set as envbuild does.
+COMPILED_BY_48 = pytest.mark.xfail(
+    reason="the index's TensorFlow 1.14 is of g++ 4.8: with a Horovod of g++ 12 its ranks die"
+)
+
+
 @pytest.mark.parametrize(
     ("name", "api", "framework", "outcome", "stand_ins"),
     [
-        ("horovod-mpi", "horovod.tensorflow", "tensorflow 1.14.0", PASSED, OF_2018B),
+        pytest.param(
+            "horovod-mpi",
+            "horovod.tensorflow",
+            "tensorflow 1.14.0",
+            PASSED,
+            OF_2018B,
+            marks=COMPILED_BY_48,
+        ),
         ("horovod-pytorch", "horovod.torch", "torch 1.6.0", PASSED, OF_2019B),
-        ("horovod-nccl", "horovod.tensorflow", None, CANDIDATE, OF_2018B | FOR_NCCL),
+        pytest.param(
+            "horovod-nccl",
+            "horovod.tensorflow",
+            None,
+            CANDIDATE,
+            OF_2018B | FOR_NCCL,
+            marks=COMPILED_BY_48,
+        ),
         ("horovod-pytorch-nccl", "horovod.torch", None, CANDIDATE, OF_2019B),
     ],
 )
