@@ -85,7 +85,7 @@ def image_of(envbuild: Envbuild, words: Sequence[str | Path], output: Path) -> P
 
 # Horovod compares its compiler with TensorFlow's, unless CC and CXX are set as envbuild does.
 COMPILED_BY_48 = pytest.mark.xfail(
-    reason="the index's TensorFlow 1.14 is of g++ 4.8: with a Horovod of g++ 12 its ranks die"
+    reason="ranks of the index's TensorFlow 1.14 (g++ 4.8) and a Horovod of g++ 12 die, why is open"
 )
 
 
