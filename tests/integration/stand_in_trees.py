@@ -1,8 +1,9 @@
 """The modules of taurus-ml on x86_64: a tree to bind into images, of which much stands in.
 
-Real: both Pythons, Open MPI, TensorFlow 1.14.0, PyTorch 1.6.0, numpy and mpi4py, as pyenv, Debian
-and the package index have them. Python and Open MPI have other releases than the site's, and their
-modules say so. Of everything else each module loads ``envbuild-stand-in``.
+Real: both Pythons, Open MPI, TensorFlow 1.15.0, PyTorch 1.6.0, numpy and mpi4py, as pyenv, Debian
+and the package index have them. The first three have other releases than the site's, and their
+modules say so: the index's TensorFlow 1.14.0 was compiled by g++ 4.8.5, and ranks die of what
+today's g++ compiles for it. Of everything else each module loads ``envbuild-stand-in``.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ MARK = f"{STAND_IN}/1"
 # What has the name of the site's and not its content.
 STANDING_IN = ("CMake", "CUDA", "FFTW", "GCC", "GCCcore", "NCCL", "OpenBLAS", "ScaLAPACK")
 STANDING_IN += ("binutils", "cuDNN")
-TENSORFLOW = "TensorFlow/1.14.0-PythonAnaconda-3.6"
+TENSORFLOW = "TensorFlow/1.15.0-PythonAnaconda-3.6"
 MPI_PROGRAMS = ("mpiexec", "mpirun", "mpicc", "mpicxx")
 # Those of the base, told to compile quickly: how fast the ranks are is not the question. Their C++
 # no longer includes what Horovod's sources of that time take for granted.
@@ -114,6 +115,7 @@ class StandInTrees:
             "OpenMPI/3.1.4-gcccuda-": f"OpenMPI/{self.openmpi}-gcccuda-",
             # The toolchain's own, whose place that one takes: of the same ABI series.
             "OpenMPI/3.1.1-gcccuda-": f"OpenMPI/{self.openmpi.rpartition('.')[0]}.0-gcccuda-",
+            "TensorFlow/1.14.0-PythonAnaconda-3.6": TENSORFLOW,
             "Python/3.7.4-": f"Python/{python}-",
             "-Python-3.7.4": f"-Python-{python}",
         }
@@ -121,6 +123,7 @@ class StandInTrees:
         for old, new in {
             "name: taurus-ml": "name: copied",
             "ppc64le": "x86_64",
+            "tensorflow: 1.14.0, numpy: 1.14.5": "tensorflow: 1.15.0, numpy: 1.16.6",
             "\nmodules:\n": "\nmodules:\n  - name: PythonAnaconda/3.6\n"
             f"    provides: {{python: {self.pythons['3.6']}}}\n",
         }.items():
@@ -146,10 +149,15 @@ class StandInTrees:
         return self
 
     def recipe(self, name: str) -> Path:
-        """Write a shipped recipe with two ranks and small messages; return its file."""
+        """Write a shipped recipe with two ranks, small messages, that TensorFlow; return it."""
         recipe = yaml.safe_load((data.RECIPES / f"{name}.yaml").read_text(encoding="utf-8"))
         recipe |= {"arch": ["x86_64"], "smoke": {"ranks": 2, "max-bytes": 65536}}
         del recipe["documented-for"]
+        if "openmpi" in recipe["stack"]:
+            # What stands for the toolchain's own is the same one, by a name of its own.
+            recipe["stack"]["openmpi"] = f"=={self.openmpi}"
+        if "tensorflow" in recipe["stack"]:
+            recipe["stack"]["tensorflow"] = "==1.15.*"
         # Its gloo does not compile with the kernel's headers of today.
         recipe["runtime"]["flags"]["HOROVOD_WITHOUT_GLOO"] = 1
         file = self.folder / f"{name}.yaml"
@@ -247,8 +255,8 @@ def make_trees(folder: Path) -> StandInTrees:
     trees.bring_wheels(
         TENSORFLOW,
         pips["3.6"],
-        "tensorflow-gpu==1.14.0",
-        "numpy==1.14.5",
+        "tensorflow-gpu==1.15.0",
+        "numpy==1.16.6",
         "gast==0.2.2",
     )
     mpi4py = ("mpi4py==3.0.2", "--no-binary=mpi4py")

@@ -83,32 +83,12 @@ def image_of(envbuild: Envbuild, words: Sequence[str | Path], output: Path) -> P
     return image
 
 
-# Horovod compares its compiler with TensorFlow's, unless CC and CXX are set as envbuild does.
-COMPILED_BY_48 = pytest.mark.xfail(
-    reason="ranks of the index's TensorFlow 1.14 (g++ 4.8) and a Horovod of g++ 12 die, why is open"
-)
-
-
 @pytest.mark.parametrize(
     ("name", "api", "framework", "outcome", "stand_ins"),
     [
-        pytest.param(
-            "horovod-mpi",
-            "horovod.tensorflow",
-            "tensorflow 1.14.0",
-            PASSED,
-            OF_2018B,
-            marks=COMPILED_BY_48,
-        ),
+        ("horovod-mpi", "horovod.tensorflow", "tensorflow 1.15.0", PASSED, OF_2018B),
         ("horovod-pytorch", "horovod.torch", "torch 1.6.0", PASSED, OF_2019B),
-        pytest.param(
-            "horovod-nccl",
-            "horovod.tensorflow",
-            None,
-            CANDIDATE,
-            OF_2018B | FOR_NCCL,
-            marks=COMPILED_BY_48,
-        ),
+        ("horovod-nccl", "horovod.tensorflow", None, CANDIDATE, OF_2018B | FOR_NCCL),
         ("horovod-pytorch-nccl", "horovod.torch", None, CANDIDATE, OF_2019B),
     ],
 )
