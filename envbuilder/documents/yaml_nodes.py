@@ -19,6 +19,8 @@ from .tree import Items, Node, Pairs, RefusedValue, Scalar
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_DEPTH = 24
 MAX_NODES = 50_000
+_DEEP = f"nested more than {MAX_DEPTH} levels deep"
+_OF_LIBYAML = "maximum nesting depth"
 
 # Of '!=2' or '*' the author meant the text.
 _QUOTES = "write the value itself; if it begins with this character, put it in quotes"
@@ -36,6 +38,8 @@ def parse(source: Source, most: int = MAX_NODES) -> tuple[Pairs, tuple[Problem, 
         return builder.document()
     except yaml.MarkedYAMLError as error:
         problem = in_plain_words(error, source.text, source.file)
+        if _OF_LIBYAML in str(error.problem):  # libyaml's own limit, met as it reads ahead
+            problem = problem._replace(message=_DEEP, hints=())
         raise DocumentError((*builder.problems, problem)) from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # PyYAML without its C part lets through what chr() and int() say of "\UFFFFFFFF" and the
@@ -94,7 +98,7 @@ class _Builder:
         if isinstance(event, yaml.ScalarEvent):
             return Scalar(place, event.value, plain=not event.style)
         if depth == MAX_DEPTH:
-            self._stop(place, f"nested more than {MAX_DEPTH} levels deep")
+            self._stop(place, _DEEP)
         inside = []
         while not isinstance(below := next(self._events), yaml.CollectionEndEvent):
             inside.append(self._node(below, depth + 1))

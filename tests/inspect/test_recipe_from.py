@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import ensurepip
 import json
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +42,23 @@ std::shared_ptr<Op> make(int n) {
 """
 
 
+@cache
+def own_knowledge() -> Path:
+    """Return a folder that knows the releases which the zoo has: the index may have newer ones."""
+    folder = Path(tempfile.mkdtemp(prefix="envbuild-knowledge-"))
+    atexit.register(shutil.rmtree, folder)
+    (folder / "knowledge").mkdir()
+    releases = {name: [{"version": metadata.version(name)}] for name in ("packaging", "pyyaml")}
+    said = {"schema": 1, "recorded": "2026-11-01", "source": "a test", "releases": releases}
+    (folder / "knowledge" / "versions.yaml").write_text(json.dumps(said), encoding="utf-8")
+    return folder
+
+
 def run(*words: str, **env: str) -> Result:
     """Run the verb in a shell in which nothing is loaded or active."""
     names = ("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "LOADEDMODULES", "LD_LIBRARY_PATH")
-    outside = {"PATH": "/nowhere", **dict.fromkeys(names, ""), **env}
+    own = {"ENVBUILD_PATH": str(own_knowledge())}
+    outside = {"PATH": "/nowhere", **dict.fromkeys(names, ""), **own, **env}
     return CliRunner().invoke(app, ["recipes", "from", *words], env={"COLUMNS": "80", **outside})
 
 
