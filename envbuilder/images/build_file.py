@@ -77,7 +77,7 @@ def read_build_file(file: BuildFile) -> BuildSteps:
         text = file.path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file.path} cannot be read: {error}") from error
-    read = _Dockerfile(file.path, text).steps if file.kind == "dockerfile" else None
+    read = _Dockerfile(file.path, text).steps if file.kind == "containerfile" else None
     return read() if read else _definition(file.path, text)
 
 

@@ -74,7 +74,7 @@ class ImageFile:
 class BuildFile:
     """A Dockerfile or a definition file, which makes a base of another one."""
 
-    kind: Literal["dockerfile", "definition"]
+    kind: Literal["containerfile", "definition"]
     path: Path
 
     @property
@@ -110,7 +110,7 @@ def _of_file(path: Path) -> ImageFile | BuildFile:
         return ImageFile("sif", path)
     if _DEFINITION.match(head):
         return BuildFile("definition", path)
-    return BuildFile("dockerfile", path) if _DOCKERFILE.match(head) else ImageFile("tar", path)
+    return BuildFile("containerfile", path) if _DOCKERFILE.match(head) else ImageFile("tar", path)
 
 
 def _there(path: Path, text: str) -> Path:

@@ -35,8 +35,8 @@ def dockerfile(folder: Path, text: str) -> BuildSteps:
     path = folder / "Dockerfile"
     path.write_text(text, encoding="utf-8")
     found = parse_base("Dockerfile", folder)
-    assert found == BuildFile("dockerfile", path)
-    return read_build_file(BuildFile("dockerfile", path))
+    assert found == BuildFile("containerfile", path)
+    return read_build_file(BuildFile("containerfile", path))
 
 
 @pytest.fixture
@@ -175,8 +175,8 @@ def test_what_a_definition_file_cannot_say_is_refused_by_line(
     ("content", "kind"),
     [
         (b"\n# x\n  bootstrap : docker\n", BuildFile("definition", Path())),
-        (b"#!y\r\n\r\nfrom a\r\n", BuildFile("dockerfile", Path())),
-        (b"ARG\tx=1\n", BuildFile("dockerfile", Path())),
+        (b"#!y\r\n\r\nfrom a\r\n", BuildFile("containerfile", Path())),
+        (b"ARG\tx=1\n", BuildFile("containerfile", Path())),
         (b"fromage", ImageFile("tar", Path())),
         (b"", ImageFile("tar", Path())),
         (b"#" * 2**20, ImageFile("tar", Path())),
@@ -219,6 +219,6 @@ def test_whatever_a_file_says_it_is_read_or_refused(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "Dockerfile"
     path.write_text("FROM a\n" + text, encoding="utf-8")
-    for file in (BuildFile("dockerfile", path), BuildFile("definition", path)):
+    for file in (BuildFile("containerfile", path), BuildFile("definition", path)):
         with contextlib.suppress(UsageError):
             assert read_build_file(file).parent
