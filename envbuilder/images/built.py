@@ -63,6 +63,7 @@ def obtain_base(request: BaseRequest, say: Say) -> UnpackedBase:
                 made.mkdir()
                 definition = _write(file, steps, begun.folder, scratch / "build")
                 log = kept.with_name(f"{kept.name}.log")
+                log.unlink(missing_ok=True)
                 find_builder(request.host).build_root(definition, made / ROOT, log, None)
                 log.unlink()
                 _settle(made, begun.source.variables)
