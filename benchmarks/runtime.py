@@ -23,6 +23,7 @@ import math
 import os
 import random
 import statistics
+import subprocess
 import sys
 import time
 import warnings
@@ -34,7 +35,7 @@ from distributed_dl_training import _collectives, _fusion
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 15
 SMALL = 1000  # tensors of 4 kB
 CALLS = 100  # of what is timed one by one
-IDLE = 5.0  # seconds
+IDLE = 10.0  # seconds
 
 
 def resnet50():
@@ -146,8 +147,22 @@ def latency(bench):
     show(title, seconds, cpu, "mpi4py", CALLS)
 
 
+# A process that wakes as often as told, and what of a core that takes.
+SLEEPER = """
+import sys, time
+times, used = int(sys.argv[1]), time.process_time()
+for _ in range(times):
+    time.sleep(float(sys.argv[2]) / times)
+print((time.process_time() - used) / float(sys.argv[2]))
+"""
+
+
 def idle(bench):
-    """Print how much of a core a rank takes that asks for nothing."""
+    """Print how much of a core a rank takes that asks for nothing, and a Python that only sleeps.
+
+    Where processes take turns and memory is mapped anew after a pause, as under some hypervisors,
+    to wake is what takes most of it.
+    """
     bench.barrier()
     used, started = time.process_time(), time.perf_counter()
     time.sleep(IDLE)
@@ -155,6 +170,11 @@ def idle(bench):
     part = bench.slowest(part)
     if hvd.rank() == 0:
         print(f"\nidle for {IDLE:g} s: {100 * part:.3f} % of a core on the busiest rank")
+        for times in (1, 5):
+            words = [sys.executable, "-c", SLEEPER, str(times), str(IDLE)]
+            alone = float(subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout)
+            print(f"a Python that sleeps {times} time(s) in {IDLE:g} s: {100 * alone:.3f} %")
+    bench.barrier()
 
 
 def many(tensors, prefix):

@@ -35,8 +35,9 @@ from distributed_dl_training._stall import StallInspector
 from distributed_dl_training._waiting import comes_soon
 from distributed_dl_training._works import Nothing
 
-# Seconds between looks at what other ranks ask while this one asks for nothing.
-_IDLE_LOOK = 0.5
+# Seconds between looks at what other ranks ask while this one asks for nothing: half of what they
+# wait for an answer.
+_IDLE_LOOK = 1.0
 # Seconds between two cycles without a result: a quarter after the first, all of it from the fourth.
 _PAUSE = 0.002
 # Seconds that requests nobody waits for are gathered before a cycle; Horovod's cycle time is 1 ms.
@@ -184,9 +185,9 @@ class Controller(RequestQueue):
                 try:
                     self._driver = threading.get_ident()
                     opening = self._begin_repeated(handle, new)
-                    new = False
+                    known, new = not new, False
                     if opening is not None:
-                        self._run_repeated(handle, opening)
+                        self._run_repeated(handle, opening, known)
                 finally:
                     self._driver = 0
                     self._turn.release()
@@ -197,11 +198,16 @@ class Controller(RequestQueue):
 
     def _begin_repeated(self, handle: Handle, new: bool) -> Optional[Repeated]:
         """Return what opens a cycle for ``handle`` alone, if nothing else is under way."""
+        if new and self._enter_at_once(handle):
+            self._entered(handle)
+            opening = self._opening_of(handle)
+            if opening is None:
+                self._incoming.append(handle)
+            return opening
         with self._lock:
             if new:
                 self._enter(handle)
-            alone = self._cycle is None and len(self._entries) == 1
-            opening = self._negotiation.repeated(handle) if alone else None
+            opening = self._opening_of(handle)
             if opening is not None and (new or self._take_incoming() == [handle]):
                 self._unreported = []
                 return opening
@@ -209,14 +215,20 @@ class Controller(RequestQueue):
                 self._incoming.append(handle)
         return None
 
-    def _run_repeated(self, handle: Handle, opening: Repeated) -> None:
+    def _opening_of(self, handle: Handle) -> Optional[Repeated]:
+        alone = self._cycle is None and len(self._entries) == 1
+        return self._negotiation.repeated(handle) if alone else None
+
+    def _run_repeated(self, handle: Handle, opening: Repeated, known: bool) -> None:
+        """known: whether other threads may have the handle."""
         negotiation = self._negotiation
         try:
-            pending = opening.again(handle.work)
+            pending = opening.again(handle)
             came = pending.done() or comes_soon(pending, self._signals.came)
-            if came and negotiation.settle(opening):
-                self._finish_repeated(handle)
+            if came and negotiation.settle(opening, handle):
+                self._finish_repeated(handle, known)
                 return
+            opening.carry_on(handle)
         except Exception as error:  # whatever the engine raises
             self._fail_all(_lost(error))
             return
@@ -224,12 +236,15 @@ class Controller(RequestQueue):
             self._cycle = negotiation.repeated_cycle(handle, self._entries, opening, pending)
         self._bell.ring()
 
-    def _finish_repeated(self, handle: Handle) -> None:
-        if _timeline.current.on:
+    def _finish_repeated(self, handle: Handle, known: bool) -> None:
+        if known or handle.request.name is None or _timeline.current.on:
             self.begins([Item(handle.request, handle)])
-        with self._lock:
-            self._finish(handle, None)
-            if self._active_threads.any_waits:
+            with self._lock:
+                self._finish(handle, None)
+        elif self._entries.pop(handle.label, None) is not None:
+            handle.done = True
+        if self._active_threads.any_waits:
+            with self._lock:
                 self._active_threads.wake()
 
     # The communication thread.

@@ -20,6 +20,9 @@ else:  # Python 3.6 and 3.7 have no Protocol, numpy below 1.20 has no NDArray
     Protocol = object
     Array = numpy.ndarray
 
+# Ranks, at most, that all hear each other: the bytes that each one hears grow with them.
+FEW = 8
+
 
 class Op(enum.Enum):
     """How allreduce combines the ranks' values; the values are the names users read."""

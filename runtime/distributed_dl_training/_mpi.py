@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional, Sequence
 import numpy
 
 from distributed_dl_training._core import (
+    FEW,
     Array,
     Engine,
     Exchange,
@@ -19,6 +20,7 @@ from distributed_dl_training._core import (
 )
 from distributed_dl_training._hierarchical import Nodes
 from distributed_dl_training._persistent import PersistentGather
+from distributed_dl_training._shared import SharedGather, SharedMemory, share
 
 # MPI counts are C ints before MPI 4, and some libraries count bytes in them as well: no
 # message is longer than this many bytes.
@@ -135,6 +137,9 @@ class MpiEngine:
         self._nodes = Nodes(mpi, self._data)
         self.local_rank, self.local_size = self._nodes.local_rank, self._nodes.local_size
         self.cross_rank, self.cross_size = self._nodes.cross_rank, self._nodes.cross_size
+        self._shared: Optional[SharedMemory] = None
+        if 1 < self.size <= FEW and self.local_size == self.size:
+            self._shared = share(mpi, self._control)
         self._questions = 0
         self._status = ""
         self._sent: List[Any] = []
@@ -163,6 +168,8 @@ class MpiEngine:
         return _Started(mpi, self._control.Iallgatherv(source, target), data, result)
 
     def prepare_gather(self, result: Array) -> Exchange:
+        if self._shared is not None and self._shared.takes(result):
+            return SharedGather(self._shared, result)
         return PersistentGather(self._mpi, self._control, result)
 
     def allreduce(self, values: Array, op: Op) -> None:
@@ -306,6 +313,8 @@ class MpiEngine:
             self._mpi.COMM_SELF.Delete_attr(self._keyval)  # which ends it, but not MPI
             self._mpi.Comm.Free_keyval(self._keyval)
             self._nodes.free()
+            if self._shared is not None:
+                self._shared.free()
             self._control.Free()
             self._data.Free()
 

@@ -89,12 +89,12 @@ class Negotiation:
             return None
         return room.repeat(handle, bit, (_ALL_CACHED, _FIRST + bit), count + _FIRST)
 
-    def settle(self, opening: Repeated) -> bool:
-        """Tell whether all ranks have asked for the same alone, which is done then.
+    def settle(self, opening: Repeated, handle: Handle) -> bool:
+        """Tell whether all ranks have asked for ``handle``'s request alone, which is done then.
 
         If not it is for ``agree`` to find out what they ask for, in a ``repeated_cycle``.
         """
-        if not opening.settle():
+        if not opening.settle(handle):
             return False
         self.fruitless = 0
         self._room.fit_request(opening.request)

@@ -13,12 +13,10 @@ import numpy
 
 from distributed_dl_training import _reduce
 from distributed_dl_training._agreement import Request
-from distributed_dl_training._core import Array, Engine, Op, Pending
-from distributed_dl_training._handle import Handle, Item
-from distributed_dl_training._works import Allreduce, Nothing, Work
+from distributed_dl_training._core import FEW, Array, Engine, Op, Pending
+from distributed_dl_training._handle import ArrayHandle, Handle, Item
+from distributed_dl_training._works import Allreduce, Nothing
 
-# Ranks, at most, that all hear each other: the bytes that each one hears grow with them.
-_FEW = 8
 # Bytes of values that travel along, at most.
 _LONGEST = 4096
 # Bytes before the values, that tell whose they are; and what lengths are multiples of, so that
@@ -78,7 +76,7 @@ class Room:
     """
 
     def __init__(self, engine: Engine) -> None:
-        self.few = 1 < engine.size <= _FEW
+        self.few = 1 < engine.size <= FEW
         self.nbytes = 0
         self._engine = engine
         self._last: Optional[Request] = None  # what it was made for
@@ -254,6 +252,21 @@ def _finish(parts: Sequence[Array], work: Allreduce) -> None:
         _reduce.finish(target, op, len(parts), postscale)
 
 
+def _finish_handle(parts: Sequence[Array], handle: Handle) -> None:
+    assert isinstance(handle.work, Allreduce)
+    _finish(parts, handle.work)
+
+
+def _finish_array(parts: Sequence[Array], handle: ArrayHandle) -> None:
+    """Make the handle's value, without all that is only needed where that takes longer."""
+    how = handle.reduction
+    op, postscale = how.op, how.postscale
+    value = _reduce.combine(parts, op)
+    if op is Op.AVERAGE or postscale != 1.0:
+        _reduce.finish(value, op, len(parts), postscale)
+    handle.value = value if len(how.shape) == 1 else value.reshape(how.shape)
+
+
 def _quiet_caller() -> Callable[..., Any]:
     """Return what calls a function so that numpy tells nothing of overflows; one at a time.
 
@@ -301,18 +314,23 @@ class Repeated(Opening):
         """Tell whether it was made for this request, as many bytes of values and as many bits."""
         return self.request is request and self.nbytes == nbytes and self.count == count
 
-    def again(self, work: Work) -> Pending:
-        """Exchange it with the values of ``work``, if it has any."""
+    def again(self, handle: Handle) -> Pending:
+        """Exchange it with the values of ``handle``, if it has any."""
         channel = self.channel
         if channel.said is not self._begin:
             channel.say(self._begin)
         if self._parts:
-            assert isinstance(work, Allreduce)
-            self._carried = work
-            _put(work, self._parts[channel.rank])
+            own = self._parts[channel.rank]
+            if type(handle) is ArrayHandle:
+                own[:] = handle.source
+                if handle.reduction.prescale != 1.0:
+                    channel.quietly(_reduce.scale, own, handle.reduction.prescale)
+            else:
+                assert isinstance(handle.work, Allreduce)
+                _put(handle.work, own)
         return channel.exchange.start()
 
-    def settle(self) -> bool:
+    def settle(self, handle: Handle) -> bool:
         """Reduce the values, if all ranks have said the same but for these; tell whether."""
         channel, begin = self.channel, self._begin
         startswith = channel.heard.startswith
@@ -320,8 +338,15 @@ class Repeated(Opening):
             if not startswith(begin, start):
                 return False
         if self._parts:
-            channel.quietly(_finish, self._parts, self._carried)
+            finish = _finish_array if type(handle) is ArrayHandle else _finish_handle
+            channel.quietly(finish, self._parts, handle)
         return True
+
+    def carry_on(self, handle: Handle) -> None:
+        """Let ``reduce_carried`` see to the values of ``handle``: ``settle`` has not."""
+        if self._parts:
+            assert isinstance(handle.work, Allreduce)
+            self._carried = handle.work
 
 
 class Bits:

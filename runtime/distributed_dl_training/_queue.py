@@ -51,25 +51,35 @@ class RequestQueue(Executor):
         Raises DuplicateNameError if one of its name is under way, NotInitializedError after the
         end of the session, and what ended it if that was an error.
         """
-        label = handle.request.name
-        # As a rule it goes without the lock, which takes a third of the time, by single steps of a
-        # dict and of a deque: no other thread sees half of one.
-        if label is None or self._end is not None or _timeline.current.on:
-            return self._submit(handle, waits)
-        handle.label = label
-        handle._executor = self
-        if self._entries.setdefault(label, handle) is not handle:
+        if not self._enter_at_once(handle):
             return self._submit(handle, waits)
         self._incoming.append(handle)
+        self._entered(handle)
+        if self._asleep and not waits:
+            self._asleep = False  # it need not be told again
+            self._bell.ring()
+        return handle
+
+    def _enter_at_once(self, handle: Handle) -> bool:
+        """Take a request in without the lock, which takes a third of the time; tell whether.
+
+        It is done as a rule, by single steps of a dict and of a deque: no other thread sees half of
+        one.  ``_entered`` is to be called once others may find the handle.
+        """
+        label = handle.request.name
+        if label is None or self._end is not None or _timeline.current.on:
+            return False
+        handle.label = label
+        handle._executor = self
+        return self._entries.setdefault(label, handle) is handle
+
+    def _entered(self, handle: Handle) -> None:
+        """Raise what has ended the session meanwhile, and note that this thread asks."""
         if self._end is not None:
             self._refuse(handle)
         if threading.current_thread() is not self._active_threads.last:
             with self._lock:
                 self._active_threads.add()
-        if self._asleep and not waits:
-            self._asleep = False  # it need not be told again
-            self._bell.ring()
-        return handle
 
     def _submit(self, handle: Handle, waits: bool) -> Handle:
         """Do what ``submit`` does, for anything."""

@@ -87,15 +87,16 @@ def reduce(engine: Engine, values: Array, op: Op, prescale: float, postscale: fl
     finish(values, op, engine.size, postscale)
 
 
-def combine(parts: Sequence[Array], op: Op, out: Array) -> None:
+def combine(parts: Sequence[Array], op: Op, out: Optional[Array] = None) -> Array:
     """Reduce the ranks' values, at least two ranks', in the order of the ranks; not collective.
 
-    NaN on any rank gives NaN, by Min and Max as well.
+    NaN on any rank gives NaN, by Min and Max as well.  Return ``out``, or a new array.
     """
     calculate = _UFUNCS[op]
-    calculate(parts[0], parts[1], out=out)
+    result: Array = calculate(parts[0], parts[1], out=out)
     for at in range(2, len(parts)):
-        calculate(out, parts[at], out=out)
+        result = calculate(result, parts[at], out=out)
+    return result
 
 
 def finish(values: Array, op: Op, size: int, postscale: float) -> None:

@@ -34,7 +34,7 @@ class Bell:
             pass
 
     def wait(self, seconds: float) -> None:
-        """Sleep until it is rung, ``seconds`` at most."""
+        """Sleep until it is rung, ``seconds`` at most; -1: for however long that takes."""
         self._silent.acquire(True, seconds)
 
 

@@ -18,6 +18,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 from distributed_dl_training._agreement import SHUTDOWN, Request
 from distributed_dl_training._core import Engine, StallError, Threads, fold_ranks
 from distributed_dl_training._settings import Settings
+from distributed_dl_training._signals import Bell
 
 Missing = List[Tuple[Request, List[int]]]
 
@@ -27,6 +28,8 @@ _SILENT = "no answer (stopped, lost, or busy outside Python)"
 _PROBE = 2.0
 _ANSWER = 0.2
 _LOOK = 0.5
+# Looks without anything to watch, after which the watchdog rests until there is.
+_QUIET = 2
 # Seconds between two questions to ranks past the limit.
 _JUDGE = 1.0
 # Characters of an answer: short messages arrive even if the receiver never looks.
@@ -57,7 +60,9 @@ class StallInspector:
         self._answered = 0.0
         self._reported = 0.0
         self._judged = 0.0
-        self._over = threading.Event()
+        self._over = False
+        self._bell = Bell()  # of the watchdog
+        self._resting = False
         self._dog: Optional[threading.Thread] = None
         if engine.size > 1 and (self._check or self._limit):
             self._dog = threading.Thread(target=self._guard, name="watchdog", daemon=True)
@@ -97,6 +102,9 @@ class StallInspector:
         """Mark that the communication thread goes inside the layer below, until ``leave``."""
         self._doing, self._request = "inside", request
         self._since = time.monotonic()
+        if self._resting:
+            self._resting = False
+            self._bell.ring()
 
     def leave(self) -> None:
         """Mark that it is back, also with an error."""
@@ -104,16 +112,26 @@ class StallInspector:
 
     def close(self) -> None:
         """End the watchdog."""
-        self._over.set()
+        self._over = True
+        self._bell.ring()
         if self._dog is not None and self._dog is not threading.current_thread():
             self._dog.join()
 
     def _guard(self) -> None:
         talks = self._engine.threads is Threads.MULTIPLE
-        while not self._over.wait(_LOOK):
+        quiet = 0
+        while True:
+            self._bell.wait(-1 if self._resting else _LOOK)
+            if self._over:
+                return
             since = self._since
             if since is None:
-                continue
+                quiet += 1
+                self._resting = quiet >= _QUIET
+                if self._since is None:
+                    continue
+                since, self._resting = self._since, False  # it has begun before it could see this
+            quiet = 0
             waited = time.monotonic() - since
             if talks:
                 talks = self._guarded(self._answer)

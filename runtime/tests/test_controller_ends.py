@@ -374,3 +374,15 @@ def test_report_while_what_a_rank_does_changes(capsys):
     watch.look(1.0, 0.0, lambda: [])
     watch.close()
     assert "rank 0: waiting to agree on barrier(name='first')" in capsys.readouterr().err
+
+
+def test_a_watchdog_that_rests_is_woken(capsys):
+    """It looks a few times while there is nothing to watch, and again once there is."""
+    watch = StallInspector(Group(2).engines[0], Settings(stall_check=0.01, stall_limit=0.0))
+    wait_for(lambda: watch._resting)
+    watch.enter(Request("barrier", "x"))
+    wait_for(lambda: "inside barrier(name='x')" in capsys.readouterr().err)
+    watch.leave()
+    wait_for(lambda: watch._resting)
+    watch.close()
+    assert not watch._dog.is_alive()

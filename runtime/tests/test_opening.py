@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from distributed_dl_training._agreement import Request
 from distributed_dl_training._core import Op
-from distributed_dl_training._handle import Handle, Item
+from distributed_dl_training._handle import ArrayHandle, Handle, Item
 from distributed_dl_training._opening import Opening, Room
+from distributed_dl_training._reductions import ArrayReduction, Reduction
 from distributed_dl_training._works import Allreduce, Nothing
 
 from fakes import Group
@@ -26,6 +27,14 @@ def asked(values, op=Op.SUM, prescale=1.0, postscale=1.0, name="x"):
     request = Request("allreduce", name, values.dtype.name, values.shape, op.value)
     target = np.full_like(values, 7)
     return Handle(request, Allreduce([values], target, op, prescale, postscale))
+
+
+def asked_array(values, op, prescale, postscale):
+    """Return a handle for an array whose result is a new one, made of what the ranks say."""
+    given = (op, prescale, postscale)
+    reduction = Reduction(asked(values, *given).request, *given)
+    how = ArrayReduction(values.shape, values.dtype, given, reduction)
+    return ArrayHandle(None, how, values.reshape(-1))
 
 
 def item(handle):
@@ -88,7 +97,7 @@ def part_count(parts):
     return parts[0].dtype.type(len(parts))
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["once", "repeated"])
+@pytest.mark.parametrize("again", ["", "repeated", "array"], ids=["once", "repeated", "array"])
 @pytest.mark.parametrize("size", [2, 5])
 @pytest.mark.parametrize(
     "dtype, op, factors",
@@ -115,8 +124,12 @@ def test_values_that_travel_along(dtype, op, factors, size, again):
             handle.work.sources = [values[engine.rank].reshape(-1)]
             handle.work.target = np.empty(10, dtype)
             if again:
-                exchange(repeated.again, handle.work)
-                assert repeated.settle()
+                array = asked_array(values[engine.rank], op, *factors)
+                exchange(repeated.again, array if again == "array" else handle)
+                assert repeated.settle(array if again == "array" else handle)
+                if again == "array":
+                    assert array.value.shape == (2, 5)
+                    handle.work.target = array.value
             else:
                 opening = Opening(9, room)
                 opening.say((0, 5))
@@ -156,8 +169,9 @@ def test_ranks_that_say_different_things(what):
         room = room_for(handle, engine)
         repeated = room.repeat(handle, 3, (0, 5), 9)
         if engine.rank == 0:
-            exchange(repeated.again, handle.work)
-            assert not repeated.settle()
+            exchange(repeated.again, handle)
+            assert not repeated.settle(handle)
+            repeated.carry_on(handle)
             same, common = repeated.reduce_carried(), repeated.common()
         else:
             other = Opening(9, room)

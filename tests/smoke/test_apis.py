@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 from smoke_runs import Runs, virtualenv
 
+from envbuilder import data
+
 pytestmark = [pytest.mark.integration, pytest.mark.network]
 
 STATED = os.environ.get("TORCH_PYTHON")
@@ -128,6 +130,25 @@ def test_torch_distributed_finds_its_ranks_by_a_file(smoke: Runs, torch_python: 
     assert {each.transport for each in result.carried} == {"gloo"}
     assert [each.name for each in result.left_out] == ["allgather", "mismatch"]
     assert {"allgather of equal rows", "broadcast", "barrier"} <= names(result)
+
+
+def test_tensors_that_travel_are_in_memory_of_torch(torch_python: str) -> None:
+    """Memory of numpy cannot be resized; to release it a thread waits for Python."""
+    program = """
+import sys, numpy, torch
+sys.path.append(sys.argv[1])
+from target_tools.smoke.api_torch import Distributed
+api = Distributed.__new__(Distributed)
+api.torch, api.device = torch, "cpu"
+values = numpy.ones(3, numpy.float32)
+for tensor in (api._tensor(values), torch.from_numpy(values)):
+    print(tensor.dtype, tensor.tolist(), tensor.untyped_storage().resizable())
+"""
+    words = [torch_python, "-c", program, str(data.TARGET_TOOLS.parent)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
+    ones = "torch.float32 [1.0, 1.0, 1.0]"
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [f"{ones} True", f"{ones} False"]
 
 
 def test_torch_distributed_under_torchrun(smoke: Runs, torch_python: str) -> None:

@@ -46,8 +46,10 @@ class Distributed(Api):
         return torch_words(self.torch, self.device)
 
     def _tensor(self, values):
-        # A copy: the operations work in place, and the judged input must stay as it is.
-        return self.torch.from_numpy(values.copy()).to(self.device)
+        # A copy: the operations work in place, and the judged input must stay as it is. It is in
+        # torch's own memory: to release numpy's a thread waits for Python, while the end of a
+        # PyTorch before 1.9 waits for that thread, and holds Python (TORCH-224).
+        return self.torch.tensor(values, device=self.device)
 
     def allreduce(self, values):
         tensor = self._tensor(values)
