@@ -18,5 +18,11 @@ def release(version):
 
 
 def without_credentials(url: str) -> str:
-    """Return a channel's URL without user, password and anaconda.org's token; a name as it is."""
-    return TOKEN.sub("", USER.sub("", url), count=1) if "://" in url else url
+    """Return a channel's URL without user, password and anaconda.org's token; a name as it is.
+
+    A folder may be named t, and what lies in it is no token.
+    """
+    if "://" not in url:
+        return url
+    anonymous = USER.sub("", url)
+    return anonymous if url.startswith("file:") else TOKEN.sub("", anonymous, count=1)

@@ -14,6 +14,7 @@ from envbuilder.target_tools.names import without_credentials
         ("https://site.example/t/to_k-en1/own", "https://site.example/own"),
         ("https://me@site.example:8443/t/x/a/t/y/b", "https://site.example:8443/a/t/y/b"),
         ("file:///t/own", "file:///t/own"),
+        ("file:///srv/t/own/channel", "file:///srv/t/own/channel"),
         ("conda-forge", "conda-forge"),
         ("word", "word"),
     ],
