@@ -14,11 +14,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from .. import files
 from ..errors import UsageError
 from ..model.base_image import BaseSource
 from ..target_tools.files import canonical_json, sha256_of
-from ..target_tools.root import locks
 from .apptainer import find_builder
 from .base import RECORDS
 from .build_file import SET, STAGED, BuildSteps, read_build_file
@@ -30,6 +28,7 @@ from .obtain import (
     UnpackedBase,
     bases_folder,
     fetch_base,
+    make_once,
     variables_of,
 )
 from .reference import BuildFile, parse_base
@@ -55,19 +54,17 @@ def obtain_base(request: BaseRequest, say: Say) -> UnpackedBase:
     begun = _parent(file, steps, request, say)
     key = _key(steps, begun.source.sha256)
     kept = bases_folder(request.host) / f"{key}-{request.arch}"
-    with locks.hold(kept.with_name(f"{kept.name}.lock"), say=say):
-        if not kept.exists():
-            say(f"building {file} on {begun.source.name} for {request.arch}, once")
-            with files.scratch(kept.with_name(f".{kept.name}.unfinished")) as scratch:
-                made = scratch / "made"
-                made.mkdir()
-                definition = _write(file, steps, begun.folder, scratch / "build")
-                log = kept.with_name(f"{kept.name}.log")
-                log.unlink(missing_ok=True)
-                find_builder(request.host).build_root(definition, made / ROOT, log, None)
-                log.unlink()
-                _settle(made, begun.source.variables)
-                made.rename(kept)
+
+    def make(made: Path, scratch: Path) -> None:
+        definition = _write(file, steps, begun.folder, scratch / "build")
+        log = kept.with_name(f"{kept.name}.log")
+        log.unlink(missing_ok=True)
+        find_builder(request.host).build_root(definition, made / ROOT, log, None)
+        log.unlink()
+        _settle(made, begun.source.variables)
+
+    what = f"building {file} on {begun.source.name} for {request.arch}, once"
+    make_once(kept, what, make, say)
     return UnpackedBase(kept / ROOT, BaseSource(file.name, key, variables_of(kept)))
 
 

@@ -78,21 +78,35 @@ def fetch_base(image: RegistryImage | ImageFile, request: BaseRequest, say: Say)
     sha256, at = _digest(image, request, caches, say)
     pinned = _pinned(image, sha256)
     kept = caches / f"{sha256}-{request.arch}"
-    with locks.hold(kept.with_name(f"{kept.name}.lock"), say=say):
-        if not kept.exists():
-            say(f"fetching {pinned} for {request.arch}, once")
-            with files.scratch(kept.with_name(f".{kept.name}.unfinished")) as scratch:
-                made = scratch / "made"
-                made.mkdir()
-                if isinstance(image, ImageFile) and image.kind == "tar":
-                    _untar(image, made, request)
-                elif isinstance(image, ImageFile) and image.kind == "sif":
-                    _unpack_sif(image, made, request)
-                else:
-                    log = kept.with_name(f"{kept.name}.log")
-                    _unpack(_fetched(pinned, at, request, scratch), made, request, log)
-                made.rename(kept)
+
+    def make(made: Path, scratch: Path) -> None:
+        if isinstance(image, ImageFile) and image.kind == "tar":
+            _untar(image, made, request)
+        elif isinstance(image, ImageFile) and image.kind == "sif":
+            _unpack_sif(image, made, request)
+        else:
+            log = kept.with_name(f"{kept.name}.log")
+            _unpack(_fetched(pinned, at, request, scratch), made, request, log)
+
+    make_once(kept, f"fetching {pinned} for {request.arch}, once", make, say)
     return UnpackedBase(kept / ROOT, BaseSource(image.name, sha256, variables_of(kept)))
+
+
+def make_once(kept: Path, what: str, make: Callable[[Path, Path], None], say: Say) -> None:
+    """Make a folder that is not there yet, all of it or nothing.
+
+    what: is said where it is made. make: is given a folder to fill, and one for what it needs
+        meanwhile.
+    """
+    with locks.hold(kept.with_name(f"{kept.name}.lock"), say=say):
+        if kept.exists():
+            return
+        say(what)
+        with files.scratch(kept.with_name(f".{kept.name}.unfinished")) as scratch:
+            made = scratch / "made"
+            made.mkdir()
+            make(made, scratch)
+            made.rename(kept)
 
 
 def bases_folder(host: Host) -> Path:
