@@ -6,10 +6,14 @@ are told afterwards.  ``pthread_sigmask`` would not do: another thread of the pr
 signal, and Python still runs the handler in the main thread.
 """
 
-import _signal  # type: ignore[import-not-found]  # signal wraps these calls in slower ones
 import signal
 import sys
 import threading
+
+# signal wraps these calls in slower ones.
+from _signal import getsignal  # type: ignore[import-not-found]
+from _signal import signal as set_handler
+from threading import get_ident
 from typing import Any, Dict, List, Tuple
 
 _NUMBERS = [n for n in range(1, 32) if n not in (signal.SIGKILL, signal.SIGSTOP)]
@@ -49,45 +53,47 @@ class HeldSignals:
         self._holding = False
         self._main = threading.main_thread().ident
         self._seen: Tuple[Any, ...] = ()
-        self._handled: List[Tuple[int, Any]] = []  # what of that Python runs, by number
-        self._handlers: Dict[int, Any] = {}  # of those that are held
+        self._handlers: Dict[int, Any] = {}  # what of that Python runs, by number
+        self._note = self._noted  # one object, by which it is known again
 
     def hold(self) -> None:
         """Run no handler until ``release``.
 
         Raises what a handler raises that runs just before; ``release`` is to be called then, too.
         """
-        if threading.get_ident() != self._main:
+        if get_ident() != self._main:
             return
-        seen = tuple(map(_signal.getsignal, _NUMBERS))
-        note = self._note
+        seen = tuple(map(getsignal, _NUMBERS))
         if seen != self._seen:
-            # Where ours is there still, another handler has raised before it was put back.
-            self._handled = [
-                (number, handler)
-                for number, handler in zip(_NUMBERS, seen)
-                if callable(handler) and handler != note
-            ]
-            self._seen = seen
+            self._look(seen)
         self._holding = True
-        for number, handler in self._handled:
-            self._handlers[number] = handler
-            _signal.signal(number, note)
+        note = self._note
+        for number in self._handlers:
+            set_handler(number, note)
+
+    def _look(self, seen: Tuple[Any, ...]) -> None:
+        """Find what there is to hold back."""
+        note, before = self._note, self._handlers
+        # Where ours is there still, another handler has raised before it was put back.
+        self._handlers = {
+            number: before[number] if handler is note else handler
+            for number, handler in zip(_NUMBERS, seen)
+            if callable(handler)
+        }
+        self._seen = seen
 
     def release(self) -> None:
         """Put the handlers back, and run those whose signals have come meanwhile."""
-        self._holding = False
-        handlers = self._handlers
-        if not handlers or threading.get_ident() != self._main:
+        if get_ident() != self._main or not self._holding:
             return
-        for number in list(handlers):
-            _signal.signal(number, handlers[number])
-            del handlers[number]
+        self._holding = False
+        for number, handler in self._handlers.items():
+            set_handler(number, handler)
         while self.came:
             handler, number = self.came.pop(0)
             handler(number, sys._getframe())
 
-    def _note(self, number: int, frame: Any) -> None:
+    def _noted(self, number: int, frame: Any) -> None:
         handler = self._handlers[number]
         if self._holding:
             self.came.append((handler, number))

@@ -103,6 +103,19 @@ def test_another_thread_holds_nothing(handlers):
     thread.join()
 
 
+def test_another_thread_lets_go_of_nothing(handlers):
+    """It releases what it has not held, while the main thread is in the middle of an exchange."""
+    held = HeldSignals()
+    held.hold()
+    thread = threading.Thread(target=held.release)
+    thread.start()
+    thread.join()
+    send(signal.SIGUSR1)
+    assert handlers == []
+    held.release()
+    assert handlers == ["first"]
+
+
 def test_a_bell_that_is_rung_before_anybody_waits():
     """The next one does not wait, once; rung from a signal's handler, in the middle of all else."""
     bell = Bell()

@@ -13,6 +13,8 @@ from envbuilder.doctor.network import address, pip_options
 from envbuilder.host import Host, search_path
 from envbuilder.target_tools.messages import one_line
 
+pytestmark = pytest.mark.thorough
+
 
 @given(st.text())
 def test_any_text_becomes_a_line(text: str) -> None:

@@ -17,6 +17,8 @@ from envbuilder.inspect.checks import run
 from envbuilder.inspect.checks.protocol import seen
 from envbuilder.inspect.reading import read_environment
 
+pytestmark = pytest.mark.thorough
+
 ESCAPES = "\x1b[2J\x1b]0;title\x07\n\r\u202e"
 
 

@@ -11,6 +11,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 import zoo
 from ways import BROKEN, HEALTHY, Way
 
@@ -21,6 +22,8 @@ from envbuilder.model.validation import Finding
 from envbuilder.target_tools.files import sha256_of
 from envbuilder.target_tools.manifest import look, record
 from tests.layers import CHECKOUT
+
+pytestmark = pytest.mark.thorough
 
 PAGE = CHECKOUT / "docs" / "validating.md"
 MARK = "<!-- printed by tests/inspect/test_ways.py -->\n"

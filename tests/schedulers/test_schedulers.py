@@ -21,6 +21,8 @@ from tests.made_up_launcher import add_launcher
 from tests.made_up_scheduler import add_scheduler
 from tests.strict_tools import write_tool
 
+pytestmark = pytest.mark.thorough
+
 SITE = """\
 schema: 1
 name: cluster

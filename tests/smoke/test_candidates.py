@@ -16,6 +16,8 @@ from envbuilder.target_tools.proving.evidence import GPU_DEVICES, refuted
 from envbuilder.target_tools.root.layout import Home
 from envbuilder.target_tools.root.registry import default_number
 
+pytestmark = pytest.mark.thorough
+
 folder = folder  # a fixture of the tests of the installer
 
 LACKS = ("RuntimeError", "NCCL needs a GPU on every rank, and torch sees none")

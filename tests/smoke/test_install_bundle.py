@@ -35,6 +35,8 @@ from tests.made_up_files import locked
 from tests.pythons import find_python
 from tests.users import TEAM, Users, make_users
 
+pytestmark = pytest.mark.thorough
+
 HOLDER = "/root-of-the-bundle"
 IDS = ("0123456789ab", "ba9876543210")
 # What the launcher does: it writes the records that the test has made, with the nonce of the run.
