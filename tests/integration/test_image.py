@@ -120,7 +120,9 @@ def test_a_sandbox_is_a_root_that_envbuild_knows(
     # Its own test compares every file before the ranks talk.
     module = only(folder, "opt/envbuild/allreduce/*/lib/python3.11/site-packages/numpy/version.py")
     module.write_text(module.read_text() + "# changed\n")
-    tested = run([apptainer, "test", str(folder)], timeout=SECONDS)
+    # TMPDIR as a job has it: that of the host, which is not bound in.
+    job = ("--env", "TMPDIR=/scratch/of-a-job")
+    tested = run([apptainer, "test", *job, str(folder)], timeout=SECONDS)
     assert tested.code != 0
     assert "numpy/version.py" in tested.text
     again = envbuild(*words, "--output", tmp_path)
