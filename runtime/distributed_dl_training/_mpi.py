@@ -139,7 +139,12 @@ class MpiEngine:
         self.cross_rank, self.cross_size = self._nodes.cross_rank, self._nodes.cross_size
         self._shared: Optional[SharedMemory] = None
         if 1 < self.size <= FEW and self.local_size == self.size:
-            self._shared = share(mpi, self._control)
+            self._shared = share(
+                self.rank,
+                self.size,
+                self._control.bcast,
+                lambda mine: bool(self._control.allreduce(mine, op=mpi.LAND)),
+            )
         self._questions = 0
         self._status = ""
         self._sent: List[Any] = []
@@ -169,8 +174,15 @@ class MpiEngine:
 
     def prepare_gather(self, result: Array) -> Exchange:
         if self._shared is not None and self._shared.takes(result):
-            return SharedGather(self._shared, result)
+            return SharedGather(self._shared, result, self._carry_on)
         return PersistentGather(self._mpi, self._control, result)
+
+    def _carry_on(self) -> None:
+        """Let MPI carry on what it has under way: other ranks may need it to come as far."""
+        try:
+            self._control.Iprobe()
+        except self._mpi.Exception as error:
+            raise PeerLostError(f"MPI: {error}") from error
 
     def allreduce(self, values: Array, op: Op) -> None:
         datatype = self._datatype(values)
@@ -313,8 +325,7 @@ class MpiEngine:
             self._mpi.COMM_SELF.Delete_attr(self._keyval)  # which ends it, but not MPI
             self._mpi.Comm.Free_keyval(self._keyval)
             self._nodes.free()
-            if self._shared is not None:
-                self._shared.free()
+            self._shared = None
             self._control.Free()
             self._data.Free()
 

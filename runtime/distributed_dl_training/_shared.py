@@ -1,13 +1,21 @@
 """An exchange through memory that the ranks of one node share.
 
 A rank writes what it has to say where all others see it, and then that it has: no message is sent.
+The memory is a file that has no name any more once all have opened it, so that nothing is left of
+it, however they end.
 """
 
+import mmap
+import os
+import tempfile
+import threading
 from itertools import cycle
-from typing import Any, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional, Tuple
 
-from distributed_dl_training._core import Array, PeerLostError
+from distributed_dl_training._core import Array
 
+# Where files are memory.
+_FOLDER = "/dev/shm"
 # Bytes of a segment, at most, that there is room for.
 _LONGEST = 8192
 # Bytes that processors hand to each other at a time, at most.
@@ -20,7 +28,7 @@ _NUMBERS = 254
 class _Half(NamedTuple):
     """Memory of every other exchange: a rank may be one ahead of those that still read.
 
-    flags: of each rank, the number of the exchange that it has last written for.
+    flags: of each rank, the number of the exchange that it has last written for; 0 at first.
     segments: one behind the other, in the length of the exchange.
     """
 
@@ -28,38 +36,38 @@ class _Half(NamedTuple):
     segments: memoryview
 
 
+class Fence:
+    """What a thread reads and writes before it is done before what it does after it.
+
+    To release and to acquire a lock is what makes that so on any processor.
+    """
+
+    def __init__(self) -> None:
+        lock = threading.Lock()
+        lock.acquire()
+        self._release, self._acquire = lock.release, lock.acquire
+
+    def __call__(self) -> None:
+        self._release()
+        self._acquire()
+
+
 class SharedMemory:
-    """Memory of the ranks of one communicator, which are on one node."""
+    """Memory of the ranks of one group, which are on one node."""
 
-    def __init__(self, mpi: Any, comm: Any) -> None:
-        """Allocate it; collective, and to be used once all ranks have.
-
-        Raises what MPI raises where it cannot.
-        """
-        self.mpi, self.comm = mpi, comm
-        self.rank, self.size = comm.Get_rank(), comm.Get_size()
-        half = _LINE + self.size * _LONGEST
-        self._window = mpi.Win.Allocate_shared(0 if self.rank else 2 * half, 1, comm=comm)
-        memory = memoryview(self._window.Shared_query(0)[0]).cast("B")
+    def __init__(self, file: int, rank: int, size: int) -> None:
+        """file: as ``open`` of the system gives it; it may be closed then."""
+        self.rank, self.size = rank, size
+        half = _half(size)
+        memory = memoryview(mmap.mmap(file, 2 * half))
         self.halves = [
-            _Half(memory[at : at + self.size], memory[at + _LINE : at + half]) for at in (0, half)
+            _Half(memory[at : at + size], memory[at + _LINE : at + half]) for at in (0, half)
         ]
-        self._window.Lock_all()
-        self.sync = self._window.Sync  # what is written before it is seen before what is after it
-        if self.rank == 0:
-            for each in self.halves:
-                each.flags[:] = bytes(self.size)
-            self.sync()
         self.next_number = cycle(range(1, 1 + _NUMBERS)).__next__
 
     def takes(self, result: Array) -> bool:
         """Tell whether there is room for an exchange that fills ``result``."""
         return result.size <= _LONGEST * self.size
-
-    def free(self) -> None:
-        """Give it back; collective."""
-        self._window.Unlock_all()
-        self._window.Free()
 
 
 class SharedGather:
@@ -69,9 +77,13 @@ class SharedGather:
     started is waited for before the next start.
     """
 
-    def __init__(self, memory: SharedMemory, result: Array) -> None:
-        """Prepare it; ``result`` (uint8) has one segment for each rank."""
-        self._memory = memory
+    def __init__(self, memory: SharedMemory, result: Array, carry_on: Callable[[], Any]) -> None:
+        """Prepare it.
+
+        result: uint8, a segment for each rank.
+        carry_on: is called while others are waited for, but not at once: they come soon, as a rule.
+            Raises PeerLostError if it finds that one will not.
+        """
         self._rank = rank = memory.rank
         self._result = whole = memoryview(result)
         step = len(whole) // memory.size
@@ -81,8 +93,9 @@ class SharedGather:
             (flags, segments[own], segments[: len(whole)]) for flags, segments in memory.halves
         ]
         self._complete = [bytes([number]) * memory.size for number in range(1 + _NUMBERS)]
-        self._next_number, self._sync = memory.next_number, memory.sync
-        self._progress = memory.comm.Iprobe
+        self._next_number = memory.next_number
+        self._fence = Fence()
+        self._carry_on = carry_on
         self._number = 0
         self._tested = False  # since the start
 
@@ -91,7 +104,7 @@ class SharedGather:
         self._number = number = self._next_number()
         flags, own, _ = self._places[number & 1]
         own[:] = self._own
-        self._sync()
+        self._fence()
         flags[self._rank] = number
         self._tested = False
         return self
@@ -100,14 +113,11 @@ class SharedGather:
         number = self._number
         flags, _, everything = self._places[number & 1]
         if flags == self._complete[number]:
-            self._sync()
+            self._fence()
             self._result[:] = everything
             return True
-        if self._tested:  # not at once: they come soon, as a rule
-            try:
-                self._progress()  # other ranks may need what MPI has under way here to come as far
-            except self._memory.mpi.Exception as error:
-                raise PeerLostError(f"MPI: {error}") from error
+        if self._tested:
+            self._carry_on()
         self._tested = True
         return False
 
@@ -116,11 +126,47 @@ class SharedGather:
         del self._places[:]
 
 
-def share(mpi: Any, comm: Any) -> Optional[SharedMemory]:
-    """Return memory of the ranks of ``comm``, one node's; None if some cannot; collective."""
-    made = None
+def share(
+    rank: int, size: int, broadcast: Callable[[str], str], all_say: Callable[[bool], bool]
+) -> Optional[SharedMemory]:
+    """Return memory of all ranks of a group; None if some cannot share it; collective.
+
+    broadcast: returns rank 0's text.
+    all_say: returns whether all ranks say yes.
+    """
+    file, path = _make(2 * _half(size)) if rank == 0 else (-1, "")
+    path = broadcast(path)
+    memory = None
     try:
-        made = SharedMemory(mpi, comm)
-    except (mpi.Exception, NotImplementedError):
+        if rank and path:
+            file = os.open(path, os.O_RDWR)  # not there where /dev/shm is another, of a container
+        if file >= 0:
+            memory = SharedMemory(file, rank, size)
+    except (OSError, ValueError):
         pass  # messages do as well
-    return None if comm.allreduce(made is None, op=mpi.LOR) else made
+    finally:
+        if file >= 0:
+            os.close(file)
+    everybody = all_say(memory is not None)
+    if rank == 0 and path:
+        os.unlink(path)
+    return memory if everybody else None
+
+
+def _half(size: int) -> int:
+    return _LINE + size * _LONGEST
+
+
+def _make(nbytes: int) -> Tuple[int, str]:
+    """Return a new file of zeros, and its path; nothing if there cannot be one."""
+    try:
+        file, path = tempfile.mkstemp(prefix="ddlt-", dir=_FOLDER)
+    except OSError:
+        return -1, ""
+    try:
+        os.posix_fallocate(file, 0, nbytes)  # else who writes where there is no room is killed
+    except OSError:
+        os.close(file)
+        os.unlink(path)
+        return -1, ""
+    return file, path

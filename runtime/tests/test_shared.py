@@ -1,5 +1,6 @@
 """Exchanges through memory that the ranks of one node share; here ranks are threads."""
 
+import os
 import random
 import threading
 import time
@@ -7,107 +8,72 @@ import time
 import numpy as np
 import pytest
 
+from distributed_dl_training import _shared
 from distributed_dl_training._core import PeerLostError
-from distributed_dl_training._shared import SharedGather, SharedMemory, share
+from distributed_dl_training._shared import SharedGather, share
 
 
-class Node:
-    """MPI as far as it is used: one memory, and an exchange of Python objects."""
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(_shared, "_FOLDER", str(tmp_path))
+    return tmp_path
 
-    LOR = "logical or"
 
-    class Exception(RuntimeError):
-        pass
+class Ranks:
+    """Threads, and how they agree on where the memory is."""
 
-    def __init__(self, size, cannot=()):
+    def __init__(self, size):
         self.size = size
-        self.cannot = cannot
-        self.memory = bytearray(b"\xff") * (1 << 18)
-        self.barrier = threading.Barrier(size)
-        self.given = {}
-        self.asked = 0  # how often for progress
-        self.lost = False
-        self.Win = self
+        self.said = {}
+        self._barrier = threading.Barrier(size)
 
-    def Allocate_shared(self, nbytes, unit, comm):
-        if comm.rank in self.cannot:
-            raise NotImplementedError("no shared memory")
-        assert unit == 1 and nbytes <= len(self.memory) and bool(nbytes) == (comm.rank == 0)
-        return Window(self.memory)
+    def share(self, rank):
+        def broadcast(path):
+            return self._gather(rank, path)[0]
 
+        return share(rank, self.size, broadcast, lambda mine: all(self._gather(rank, mine)))
 
-class Window:
-    def __init__(self, memory):
-        self.memory = memory
-        self.freed = False
+    def _gather(self, rank, mine):
+        self.said[rank] = mine
+        self._barrier.wait()
+        said = [self.said[each] for each in range(self.size)]
+        self._barrier.wait()
+        return said
 
-    def Shared_query(self, rank):
-        assert rank == 0
-        return self.memory, 1
+    def run(self, body):
+        """Run ``body`` once per rank, at the same time; return results or exceptions."""
+        results = [None] * self.size
 
-    def Lock_all(self):
-        pass
+        def one(rank):
+            try:
+                results[rank] = body(rank)
+            except Exception as error:
+                results[rank] = error
 
-    def Sync(self):
-        assert not self.freed
-
-    def Unlock_all(self):
-        pass
-
-    def Free(self):
-        self.freed = True
-
-
-class Comm:
-    def __init__(self, node, rank):
-        self.node, self.rank = node, rank
-
-    def Get_rank(self):
-        return self.rank
-
-    def Get_size(self):
-        return self.node.size
-
-    def Iprobe(self):
-        self.node.asked += 1
-        if self.node.lost:
-            raise Node.Exception("a rank is gone")
-        return False
-
-    def allreduce(self, value, op):
-        assert op == Node.LOR
-        self.node.given[self.rank] = value
-        self.node.barrier.wait()
-        return any(self.node.given.values())
-
-
-def run(node, body):
-    """Run ``body`` once per rank, at the same time; return results."""
-    results = [None] * node.size
-
-    def one(rank):
-        results[rank] = body(share(node, Comm(node, rank)), rank)
-
-    threads = [threading.Thread(target=one, args=(rank,)) for rank in range(node.size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive(), "a rank hangs"
-    return results
+        threads = [
+            threading.Thread(target=one, args=(rank,), daemon=True) for rank in range(self.size)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+            assert not thread.is_alive(), "a rank hangs"
+        return results
 
 
 @pytest.mark.parametrize("size", [2, 3, 8])
-def test_each_hears_what_all_say(size):
+def test_each_hears_what_all_say(folder, size):
     """Numbers come again, lengths change, and one rank may be ahead of others that still read."""
+    ranks = Ranks(size)
     rounds, steps = 700, [16, 48, 8192]
 
-    def body(memory, rank):
+    def body(rank):
+        memory = ranks.share(rank)
         chance = random.Random(rank)
         arrays = [np.zeros(step * size, np.uint8) for step in steps]
         assert all(memory.takes(array) for array in arrays)
         assert not memory.takes(np.zeros(size * 8192 + 1, np.uint8))
-        gathers = [SharedGather(memory, array) for array in arrays]
+        gathers = [SharedGather(memory, array, lambda: None) for array in arrays]
         for at in range(rounds):
             which = at * 7 % 11 % len(steps)
             array, step = arrays[which], steps[which]
@@ -122,27 +88,65 @@ def test_each_hears_what_all_say(size):
             assert heard[:, 0].tolist() == [(at + 3 * other) % 251 for other in range(size)]
         for each in gathers:
             each.free()
-        memory.free()
-        return True
+        return "heard"
 
-    assert run(Node(size), body) == [True] * size
-
-
-def test_nothing_is_shared_where_one_rank_cannot():
-    assert run(Node(3, cannot=[1]), lambda memory, rank: memory) == [None] * 3
+    assert ranks.run(body) == ["heard"] * size
+    assert os.listdir(str(folder)) == []
 
 
-def test_waiting_carries_on_what_mpi_has_under_way():
-    """Where others have not come at once; and what it tells of a lost rank is raised."""
-    node = Node(1)
-    node.size = 2
-    memory = SharedMemory(node, Comm(node, 0))
-    gather = SharedGather(memory, np.zeros(32, np.uint8))
-    for _ in range(2):
-        node.asked = 0
-        pending = gather.start()
-        assert not pending.done() and node.asked == 0
-        assert not pending.done() and not pending.done() and node.asked == 2
-    node.lost = True
-    with pytest.raises(PeerLostError, match="MPI: a rank is gone"):
-        pending.done()
+def full(file, start, nbytes):
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("why", ["no folder", "no room", "a folder that is another for one rank"])
+def test_nothing_is_shared_where_one_rank_cannot(folder, monkeypatch, why):
+    ranks = Ranks(3)
+    really_open = os.open
+
+    def elsewhere(path, flags, *mode):
+        if threading.current_thread().name.endswith("of 1"):
+            raise FileNotFoundError(2, "No such file or directory", path)
+        return really_open(path, flags, *mode)
+
+    if why == "no folder":
+        monkeypatch.setattr(_shared, "_FOLDER", str(folder / "gone"))
+    elif why == "no room":
+        monkeypatch.setattr(os, "posix_fallocate", full)
+    else:
+        monkeypatch.setattr(os, "open", elsewhere)
+
+    def body(rank):
+        threading.current_thread().name = f"thread of {rank}"
+        return ranks.share(rank)
+
+    assert ranks.run(body) == [None] * 3
+    monkeypatch.undo()
+    assert os.listdir(str(folder)) == []
+
+
+def test_waiting_carries_on_what_is_under_way(folder):
+    """Where others have not come at once; and what that tells of a lost rank is raised."""
+    asked = []
+
+    def carry_on():
+        asked.append(None)
+        if len(asked) > 4:
+            raise PeerLostError("deliberate")
+
+    ranks = Ranks(2)
+
+    def body(rank):
+        memory = ranks.share(rank)
+        if rank:
+            return
+        gather = SharedGather(memory, np.zeros(32, np.uint8), carry_on)
+        for _ in range(2):
+            del asked[:]
+            pending = gather.start()
+            assert not pending.done() and asked == []
+            assert not pending.done() and not pending.done() and len(asked) == 2
+        assert not pending.done() and not pending.done()
+        with pytest.raises(PeerLostError, match="deliberate"):
+            pending.done()
+
+    assert ranks.run(body) == [None, None]
