@@ -5,6 +5,7 @@ The memory is a file that has no name any more once all have opened it, so that 
 it, however they end.
 """
 
+import contextlib
 import mmap
 import os
 import tempfile
@@ -148,8 +149,9 @@ def share(
         if file >= 0:
             os.close(file)
     everybody = all_say(memory is not None)
-    if rank == 0 and path:
-        os.unlink(path)
+    if path and rank == 0:
+        with contextlib.suppress(OSError):  # it is gone already
+            os.unlink(path)
     return memory if everybody else None
 
 
