@@ -241,11 +241,9 @@ class Controller(RequestQueue):
             self.begins([Item(handle.request, handle)])
             with self._lock:
                 self._finish(handle, None)
-        elif self._entries.pop(handle.label, None) is not None:
-            handle.done = True
-        if self._active_threads.any_waits:
-            with self._lock:
                 self._active_threads.wake()
+        elif self._entries.pop(handle.label, None) is not None:
+            handle.done = True  # no other thread can wait for it
 
     # The communication thread.
 
