@@ -17,6 +17,8 @@ from envbuilder.model.knowledge import Knowledge
 
 from .hostile import CASES, RECIPE, SITE, STEM, WITHOUT_LINE, Case, file_name
 
+pytestmark = pytest.mark.thorough
+
 LOADERS = {"c": yaml.CSafeLoader, "python": yaml.SafeLoader}
 
 

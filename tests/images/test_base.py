@@ -17,6 +17,8 @@ from envbuilder.model.site import DebianSystem, Site, SiteFacts, Snapshot
 from envbuilder.render.image import bases
 from tests.debian_system import DEBIAN, PACKAGES, system
 
+pytestmark = pytest.mark.thorough
+
 
 def read(folder: Path) -> BaseImage:
     components = load_knowledge([data.RECIPES]).value.components

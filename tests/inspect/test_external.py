@@ -16,6 +16,8 @@ from envbuilder.cli import app
 from envbuilder.target_tools.manifest import look
 from envbuilder.target_tools.root import store
 
+pytestmark = pytest.mark.thorough
+
 Run = Callable[..., Result]
 
 

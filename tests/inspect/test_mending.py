@@ -27,6 +27,8 @@ from envbuilder.model.validation import Validation
 from envbuilder.target_tools.files import make_read_only, remove_tree, sha256_of
 from envbuilder.target_tools.manifest import look, record
 
+pytestmark = pytest.mark.thorough
+
 Fix = Callable[..., Validation]
 
 # What --fix mends whole. All others of the zoo it leaves as they are.

@@ -23,6 +23,8 @@ from module_tools import (
     path_without_mpi,
 )
 
+pytestmark = pytest.mark.long
+
 # By its name it would be loaded behind OpenMPI, and its MPI would stay.
 NCCL = "nccl/2.18.3-GCC-12.2.0"
 
