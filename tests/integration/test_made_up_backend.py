@@ -12,6 +12,7 @@ from envbuilder.cli import app
 from tests.made_up_backend import add_backend, write_recipe
 
 
+@pytest.mark.long
 def test_a_further_backend_is_built_proved_and_launched(
     index: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,7 +87,7 @@ def test_the_module_shows_the_line_that_was_proved(root: Path) -> None:
     assert f"srun --mpi=pmi2 {ALONE} python PROGRAM.py" in text
 
 
-@pytest.mark.parametrize(("nodes", "ranks"), [(1, 2), (2, 4)])
+@pytest.mark.parametrize(("nodes", "ranks"), [(1, 2), pytest.param(2, 4, marks=pytest.mark.long)])
 def test_it_passes_inside_a_step_that_holds_the_cpus(
     cluster: Slurm, root: Path, site: Path, nodes: int, ranks: int
 ) -> None:
