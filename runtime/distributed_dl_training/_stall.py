@@ -128,9 +128,10 @@ class StallInspector:
             if since is None:
                 quiet += 1
                 self._resting = quiet >= _QUIET
-                if self._since is None:
+                since = self._since  # once more: who begins now may not have seen that it rests
+                if since is None:
                     continue
-                since, self._resting = self._since, False  # it has begun before it could see this
+                self._resting = False
             quiet = 0
             waited = time.monotonic() - since
             if talks:
