@@ -35,7 +35,8 @@ from distributed_dl_training import _collectives, _fusion
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 15
 SMALL = 1000  # tensors of 4 kB
 CALLS = 100  # of what is timed one by one
-IDLE = 10.0  # seconds
+IDLE = 30.0  # seconds
+SETTLE = 2.0  # the same, after which a rank does what it does for as long as it is idle
 
 
 def resnet50():
@@ -164,6 +165,7 @@ def idle(bench):
     to wake is what takes most of it.
     """
     bench.barrier()
+    time.sleep(SETTLE)
     used, started = time.process_time(), time.perf_counter()
     time.sleep(IDLE)
     part = (time.process_time() - used) / (time.perf_counter() - started)

@@ -31,13 +31,10 @@ from distributed_dl_training._opening import Repeated
 from distributed_dl_training._queue import RequestQueue
 from distributed_dl_training._settings import Settings
 from distributed_dl_training._signals import HeldSignals
-from distributed_dl_training._stall import StallInspector
+from distributed_dl_training._stall import StallInspector, idle_look
 from distributed_dl_training._waiting import comes_soon
 from distributed_dl_training._works import Nothing
 
-# Seconds between looks at what other ranks ask while this one asks for nothing: half of what they
-# wait for an answer.
-_IDLE_LOOK = 1.0
 # Seconds between two cycles without a result: a quarter after the first, all of it from the fourth.
 _PAUSE = 0.002
 # Seconds that requests nobody waits for are gathered before a cycle; Horovod's cycle time is 1 ms.
@@ -61,6 +58,7 @@ class Controller(RequestQueue):
         self.remembered: Dict[Any, Any] = {}
         self.arrays: Dict[Optional[str], Any] = {}
         self.optimizers = 0  # how many have been made over this group
+        self._idle_look = idle_look(settings)
         self._inspector = StallInspector(engine, settings)
         self._negotiation = Negotiation(engine, settings, self._inspector)
         self._shutdown_request: Optional[Handle] = None
@@ -258,7 +256,7 @@ class Controller(RequestQueue):
         fruitless = self._negotiation.fruitless
         with self._lock:
             self._asleep = True
-            seconds = min(fruitless, 4) * _PAUSE / 4 if self._entries else _IDLE_LOOK
+            seconds = min(fruitless, 4) * _PAUSE / 4 if self._entries else self._idle_look
         if seconds:
             self._bell.wait(seconds)
         with self._lock:

@@ -9,8 +9,10 @@ import threading
 import time
 from typing import Any, Dict, Optional
 
-# Seconds between looks, and while somebody waits for answers.
+# Seconds between looks: at first, once this rank does the same for four times as long, and while
+# somebody waits for answers.
 _BEAT = 0.25
+RARELY = 1.0
 _HURRY = 0.02
 # Seconds that an end waits for: a store that does not answer must not hold a process.
 _LAST = 1.0
@@ -77,9 +79,13 @@ class Heartbeat:
             self._store = None  # the connection ends with it, whoever still has this
 
     def _run(self) -> None:
+        status, since = self.status, time.monotonic()
         try:
             while not self._over.is_set():
-                self._wake.wait(_HURRY if self._answers else _BEAT)
+                if self.status != status:
+                    status, since = self.status, time.monotonic()
+                beat = min(RARELY, max(_BEAT, (time.monotonic() - since) / 4))
+                self._wake.wait(_HURRY if self._answers else beat)
                 self._wake.clear()
                 self._beat()
         except Exception as error:  # the store's errors are of several kinds

@@ -5,19 +5,19 @@ from datetime import timedelta
 from typing import Any, List, Optional
 
 from distributed_dl_training._core import PeerLostError, fold_ranks
-from distributed_dl_training._heartbeat import Heartbeat
+from distributed_dl_training._heartbeat import RARELY, Heartbeat
 
 # Between looks whether a rank is lost, while data is awaited.
 _LOOK = timedelta(seconds=0.25)
-# Seconds for answers that tell which rank is lost.
-_PROBE = 1.0
+# Seconds for answers that tell which rank is lost: twice what a rank takes between two looks.
+_PROBE = 2 * RARELY
 
 
 class Losses:
     """What is known of lost ranks, and the process groups that must outlive them."""
 
     def __init__(self, heartbeat: Heartbeat, groups: List[Any]) -> None:
-        """StallInspector over ``groups``, a list that the engine may still add to."""
+        """Note lost ranks, and keep ``groups``, a list that the engine may still add to."""
         self._heartbeat = heartbeat
         self._groups = groups
 

@@ -55,11 +55,13 @@ class Negotiation:
         self._inspector = inspector
         self._bursts = Bursts(self._fusion.most, self._fusion.capacity)
         self._room = Room(engine)
+        self._last: Optional[Repeated] = None  # has opened the last cycle, and brought its result
         # Kept after an error as well: the layer below may still write to its arrays.
         self._pending: Optional[Pending] = None
 
     def close(self) -> None:
         """Let go of what the engine keeps ready for cycles; none may be under way."""
+        self._last = None
         self._room.close()
 
     @property
@@ -76,7 +78,11 @@ class Negotiation:
 
         Only for the thread whose turn it is, between cycles.
         """
-        cache, room, request = self._cache, self._room, handle.request
+        request, last = handle.request, self._last
+        if last is not None and last.request is request:
+            return last
+        self._last = None  # whose channel may have to make room for another one's
+        cache, room = self._cache, self._room
         if self.fruitless or not room.few or cache.joined:
             return None
         bit, count = request.last_bit, len(cache.requests)
@@ -96,14 +102,17 @@ class Negotiation:
         """
         if not opening.settle(handle):
             return False
-        self.fruitless = 0
-        self._room.fit_request(opening.request)
+        if opening is not self._last:
+            self._last = opening
+            self.fruitless = 0
+            self._room.fit_request(opening.request)
         return True
 
     def repeated_cycle(
         self, handle: Handle, entries: Dict[Label, Handle], opening: Repeated, pending: Pending
     ) -> Cycle:
         """Return the cycle that asks for ``handle`` alone, which takes longer."""
+        self._last = None
         self._inspector.waiting(handle.request)
         handle.since = time.monotonic()
         self._pending = pending
@@ -114,6 +123,7 @@ class Negotiation:
     def begin(self, asked: CycleRequests) -> Cycle:
         """Begin a cycle, without waiting for other ranks.  Raises StallError."""
         cache = self._cache
+        self._last = None  # what it relies on may change in this cycle
         assert asked.oldest is not None
         since = self._since(asked.oldest)
         waited = time.monotonic() - since

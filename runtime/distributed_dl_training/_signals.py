@@ -6,6 +6,7 @@ are told afterwards.  ``pthread_sigmask`` would not do: another thread of the pr
 signal, and Python still runs the handler in the main thread.
 """
 
+import itertools
 import signal
 import sys
 import threading
@@ -42,6 +43,49 @@ class Bell:
         self._silent.acquire(True, seconds)
 
 
+class _Changes:
+    """Tells whether the program may have set a handler: ``number`` is another one then.
+
+    It sets them by ``signal.signal``, and Python can tell of a function when it is called (PEP 669,
+    from 3.12 on), which costs the rest of the program nothing.  Elsewhere ``number`` is as if there
+    were a change each time.
+    """
+
+    # Of the tools that Python tells, by number, those that PEP 669 sets aside for nothing else.
+    _TOOLS = (3, 4)
+
+    def __init__(self) -> None:
+        self.number = _EACH_TIME
+        self._numbers = itertools.count()
+        monitoring: Any = getattr(sys, "monitoring", None)
+        function = signal.signal
+        if monitoring is None or function.__module__ != signal.__name__:
+            return  # what another has put in its place need not be what libraries call
+        for tool in self._TOOLS:
+            try:
+                monitoring.use_tool_id(tool, __name__)
+            except ValueError:  # somebody has it
+                continue
+            events = monitoring.events
+            monitoring.register_callback(tool, events.PY_START, self._begins)
+            monitoring.register_callback(tool, events.PY_RETURN, self._ends)
+            both = events.PY_START | events.PY_RETURN
+            monitoring.set_local_events(tool, function.__code__, both)
+            self.number = next(self._numbers)
+            return
+
+    def _begins(self, *_: Any) -> None:
+        self.number = _EACH_TIME  # also after a call that has raised
+
+    def _ends(self, *_: Any) -> None:
+        self.number = next(self._numbers)
+
+
+# It equals no number, nor itself.
+_EACH_TIME = float("nan")
+_changes: List[_Changes] = []  # the only one, once it is needed
+
+
 class HeldSignals:
     """Handlers of Python that are held back from ``hold`` to ``release``; elsewhere without effect.
 
@@ -52,6 +96,10 @@ class HeldSignals:
         self.came: List[Tuple[Any, int]] = []
         self._holding = False
         self._main = threading.main_thread().ident
+        if not _changes:
+            _changes.append(_Changes())
+        self._changes = _changes[0]
+        self._change: float = _EACH_TIME  # the last one that was looked at
         self._seen: Tuple[Any, ...] = ()
         self._handlers: Dict[int, Any] = {}  # what of that Python runs, by number
         self._note = self._noted  # one object, by which it is known again
@@ -63,16 +111,20 @@ class HeldSignals:
         """
         if get_ident() != self._main:
             return
-        seen = tuple(map(getsignal, _NUMBERS))
-        if seen != self._seen:
-            self._look(seen)
+        change = self._changes.number
+        if change != self._change:
+            self._look()
+            self._change = change
         self._holding = True
         note = self._note
         for number in self._handlers:
             set_handler(number, note)
 
-    def _look(self, seen: Tuple[Any, ...]) -> None:
+    def _look(self) -> None:
         """Find what there is to hold back."""
+        seen = tuple(map(getsignal, _NUMBERS))
+        if seen == self._seen:
+            return
         note, before = self._note, self._handlers
         # Where ours is there still, another handler has raised before it was put back.
         self._handlers = {

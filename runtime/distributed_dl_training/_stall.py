@@ -9,6 +9,7 @@ cannot: there a watchdog thread looks, and also answers other ranks' questions a
 that layer takes calls from several threads.
 """
 
+import math
 import os
 import sys
 import threading
@@ -24,8 +25,12 @@ Missing = List[Tuple[Request, List[int]]]
 
 _IDLE = "alive, asking for nothing"
 _SILENT = "no answer (stopped, lost, or busy outside Python)"
-# Seconds that other ranks get to answer, between answers to them, and between the watchdog's looks.
-_PROBE = 2.0
+# Seconds between an idle rank's looks for questions, at least and at most; between them a part of
+# the shortest time after which one is asked.
+_SOON = 1.0
+_RARELY = 5.0
+_PART = 1 / 12
+# Seconds between answers to other ranks, and between the watchdog's looks.
 _ANSWER = 0.2
 _LOOK = 0.5
 # Looks without anything to watch, after which the watchdog rests until there is.
@@ -42,6 +47,15 @@ _SHOWN = 8
 STALL_EXIT_CODE = 124
 
 
+def idle_look(settings: Settings) -> float:
+    """Return the seconds between looks at what other ranks ask, of a rank that asks for nothing.
+
+    Each takes a processor out of its sleep; the less often it may be asked, the fewer there are.
+    """
+    asked_after = min(filter(None, (settings.stall_check, settings.stall_limit)), default=math.inf)
+    return max(_SOON, min(_RARELY, asked_after * _PART))
+
+
 class StallInspector:
     """What this rank is doing, since when, and what others say they are doing.
 
@@ -53,6 +67,7 @@ class StallInspector:
         self._engine = engine
         self._check = settings.stall_check
         self._limit = settings.stall_limit
+        self._answer_limit = 2 * idle_look(settings)  # seconds, of other ranks
         self._doing = ""
         self._request: Optional[Request] = None  # what it is doing that for
         self._since: Optional[float] = None  # inside the layer below
@@ -228,7 +243,7 @@ class StallInspector:
         try:
             if talks:
                 with self._talking:
-                    found = self._engine.probe(_PROBE)
+                    found = self._engine.probe(self._answer_limit)
         except Exception:  # whatever the engine raises, no other rank can be heard
             pass
         for rank, told in found.items():

@@ -2,12 +2,18 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 
 import pytest
 
+from distributed_dl_training import _signals
 from distributed_dl_training._signals import Bell, HeldSignals
+
+told = pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="Python tells of calls from 3.12 on (PEP 669)"
+)
 
 
 @pytest.fixture
@@ -73,6 +79,71 @@ def test_handlers_that_are_exchanged_are_found(handlers):
     held.release()
     assert noted == ["new"]
     signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """Count how often handlers are looked at."""
+    counted = []
+    look = HeldSignals._look
+    monkeypatch.setattr(HeldSignals, "_look", lambda held: (counted.append(None), look(held)))
+    return counted
+
+
+def hold_and_release(held, times=3):
+    for _ in range(times):
+        held.hold()
+        held.release()
+
+
+@told
+def test_handlers_are_looked_at_after_a_change_alone(handlers, looks):
+    held = HeldSignals()
+    hold_and_release(held)
+    assert len(looks) == 1
+    signal.signal(signal.SIGUSR1, signal.getsignal(signal.SIGUSR1))
+    hold_and_release(held)
+    assert len(looks) == 2
+
+
+@told
+def test_while_signal_signal_is_under_way_handlers_are_looked_at_each_time(handlers, looks):
+    """A handler that runs in its middle, and asks for collectives, does not know what it sets."""
+    held = HeldSignals()
+    hold_and_release(held)
+    del looks[:]
+    with pytest.raises(TypeError):
+        signal.signal(signal.SIGUSR1, "no handler")
+    hold_and_release(held)
+    assert len(looks) == 3
+    signal.signal(signal.SIGUSR1, signal.getsignal(signal.SIGUSR1))
+    hold_and_release(held)
+    assert len(looks) == 4
+
+
+def test_where_python_tells_nothing_handlers_are_looked_at_each_time(handlers, looks, monkeypatch):
+    """Another tool has the places, or another function is there."""
+    if hasattr(sys, "monitoring"):
+        taken = [tool for tool in (3, 4) if sys.monitoring.get_tool(tool) is None]
+        for tool in taken:
+            sys.monitoring.use_tool_id(tool, "a test")
+    try:
+        monkeypatch.setattr(_signals, "_changes", [])
+        held = HeldSignals()
+    finally:
+        if hasattr(sys, "monitoring"):
+            for tool in taken:
+                sys.monitoring.free_tool_id(tool)
+    hold_and_release(held)
+    monkeypatch.setattr(_signals, "_changes", [])
+    monkeypatch.setattr(signal, "signal", lambda *given: None)
+    hold_and_release(HeldSignals())
+    assert len(looks) == 6
+    held.hold()
+    send(signal.SIGUSR1)
+    assert handlers == []
+    held.release()
+    assert handlers == ["first"]
 
 
 def test_one_that_raises_while_they_are_put_back_loses_none(handlers):
