@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from emulated_tools import Emulated
+from emulated_tools import SECONDS, Emulated
 from integration_tools import Envbuild, run
 
+from envbuilder.images import arch_of
 from tests.conda_channel import from_wheel, write_channel
 from tests.debian_channel import SERIES, module_of, python_of
 
@@ -52,19 +53,24 @@ def channel(ppc64el: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_channel(tmp_path_factory.mktemp("channel"), packages)
 
 
-def test_a_bundle_of_a_conda_environment_is_made_there_and_its_ranks_talk(
-    envbuild: Envbuild, ppc64el: Path, channel: Path, tmp_path: Path
-) -> None:
-    emulated = Emulated.below(ppc64el, tmp_path)
-    folder = tmp_path / "recipes"
-    (folder / "knowledge").mkdir(parents=True)
+@pytest.fixture(scope="module")
+def recipes(channel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the recipe, and where its channel is."""
+    folder = tmp_path_factory.mktemp("recipes")
+    (folder / "knowledge").mkdir()
     (folder / "conda-power.yaml").write_text(yaml.safe_dump(RECIPE), encoding="utf-8")
     known = {"url": channel.as_uri(), "recorded": "2026-11-01", "sources": ["a test"]}
     said = {"schema": 1, "recorded": "2026-11-01", "source": "a test"}
     versions = {**said, "channels": {"tests": {**known, "packages": {}}}}
     (folder / "knowledge" / "versions.yaml").write_text(yaml.safe_dump(versions), encoding="utf-8")
+    return folder
 
-    words = ("create", "conda-power", "--recipes", folder, "--site", "debian-ppc64le")
+
+def test_a_bundle_of_a_conda_environment_is_made_there_and_its_ranks_talk(
+    envbuild: Envbuild, ppc64el: Path, recipes: Path, tmp_path: Path
+) -> None:
+    emulated = Emulated.below(ppc64el, tmp_path)
+    words = ("create", "conda-power", "--recipes", recipes, "--site", "debian-ppc64le")
     done = envbuild(*words, "--arch", "ppc64le", "--output", emulated.shared)
     assert done.code == 0, done.text
     (archive,) = emulated.shared.glob("*.tar.gz")
@@ -97,3 +103,23 @@ def test_a_bundle_of_a_conda_environment_is_made_there_and_its_ranks_talk(
         f"{site}/mpi4py/__init__.py",
         str(prefix),
     ]
+
+
+def test_an_image_of_a_conda_environment_is_built_and_proved_and_starts(
+    envbuild: Envbuild, ppc64el: Path, recipes: Path, tmp_path: Path
+) -> None:
+    apptainer = shutil.which("apptainer")
+    if apptainer is None:
+        pytest.skip("apptainer is not on PATH: bash ci/apptainer.sh FOLDER unpacks it")
+    words = ("image", "conda-power", "--recipes", recipes, "--base", ppc64el)
+    done = envbuild(*words, "--output", tmp_path, timeout=SECONDS)
+    assert done.code == 0, done.text
+    assert "several ranks on ppc64le, emulated" in done.out
+    (image,) = tmp_path.glob("*.sif")
+    assert arch_of(image) == "ppc64le"
+    asks = "import platform, sys, numpy; print(platform.machine(), sys.prefix, numpy.__file__)"
+    there = run([apptainer, "run", image, "python", "-c", asks])
+    assert there.code == 0, there.text
+    machine, prefix, module = there.out.split()
+    assert machine == "ppc64le"
+    assert module == f"{prefix}/lib/python{SERIES}/site-packages/numpy/__init__.py"
