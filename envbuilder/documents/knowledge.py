@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import data
+from ..model.base import CHECKED
 from ..model.knowledge import STEMS, Knowledge
 from . import knowledge_cache
 from .knowledge_cache import LoadedKnowledge
@@ -76,7 +77,8 @@ def _written(folder: Path) -> _Folder:
 
 def _merged(each: Sequence[Knowledge]) -> Knowledge:
     sections = {name: [getattr(one, name) for one in each] for name in Knowledge.model_fields}
-    return Knowledge(**{name: _first_wins(parts) for name, parts in sections.items()})
+    merged = {name: _first_wins(parts) for name, parts in sections.items()}
+    return Knowledge.model_validate(merged, by_name=True, context=CHECKED)
 
 
 def _first_wins(parts: Sequence[Any]) -> Any:
