@@ -55,7 +55,7 @@ class Negotiation:
         self._inspector = inspector
         self._bursts = Bursts(self._fusion.most, self._fusion.capacity)
         self._room = Room(engine)
-        self._last: Optional[Repeated] = None  # has opened the last cycle, and brought its result
+        self._last: Optional[Repeated] = None  # has opened the last cycle, and fits the next one
         # Kept after an error as well: the layer below may still write to its arrays.
         self._pending: Optional[Pending] = None
 
@@ -103,9 +103,11 @@ class Negotiation:
         if not opening.settle(handle):
             return False
         if opening is not self._last:
-            self._last = opening
             self.fruitless = 0
             self._room.fit_request(opening.request)
+            # Else all ranks make room for another length now, whichever way they go next.
+            if opening.nbytes == self._room.nbytes:
+                self._last = opening
         return True
 
     def repeated_cycle(

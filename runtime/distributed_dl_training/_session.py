@@ -65,7 +65,7 @@ class _Session:
 
     def __init__(self, engine: Engine, settings: _settings.Settings) -> None:
         self.pid = os.getpid()
-        _settings.compare(engine, settings)
+        settings = _settings.agree(engine, settings)
         self.world = Controller(engine, settings)
         self.sets: Dict[int, Optional[Controller]] = {0: self.world}
         self.members: Dict[int, ProcessSet] = {0: global_process_set}

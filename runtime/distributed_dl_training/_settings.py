@@ -18,6 +18,7 @@ class Settings(NamedTuple):
     mpi_threads_disable: int = 0  # 1: MPI is started without MPI_THREAD_MULTIPLE
     init_timeout: float = 300.0  # seconds that init waits for ranks that do not join; 0: for ever
     horovod_rules: int = 0  # 1: the compatibility layer has opened the session
+    asked_after: float = 60.0  # seconds after which some rank may ask another what it does
 
 
 NAMES = {
@@ -29,6 +30,8 @@ NAMES = {
     "mpi_threads_disable": ("DDLT_MPI_THREADS_DISABLE", "HOROVOD_MPI_THREADS_DISABLE"),
     "init_timeout": ("DDLT_INIT_TIMEOUT_SECONDS", "HOROVOD_GLOO_TIMEOUT_SECONDS"),
 }
+# Seconds, where no rank is ever asked.
+_NEVER = 1e6
 # Switches off both what ``stall_check`` and what ``stall_limit`` say.
 STALL_CHECK_DISABLE = ("DDLT_STALL_CHECK_DISABLE", "HOROVOD_STALL_CHECK_DISABLE")
 
@@ -51,11 +54,11 @@ def read(environ: Optional[Mapping[str, str]] = None) -> Settings:
     return Settings(**values)
 
 
-def compare(engine: Engine, settings: Settings) -> None:
-    """Raise ValueError, on all ranks, if they have not the same settings; collective.
+def agree(engine: Engine, settings: Settings) -> Settings:
+    """Return the settings with what follows from those of all ranks; collective.
 
-    How requests are numbered and packed follows from these: ranks that differ would exchange
-    messages of different lengths.
+    Raises ValueError, on all ranks, if some differ from which follows how requests are numbered and
+    packed: such ranks would exchange messages of different lengths.
     """
     if len(set(gather_integers(engine, [settings.horovod_rules]))) > 1:
         raise ValueError("some ranks have called init() of horovod, others that of this package")
@@ -66,6 +69,9 @@ def compare(engine: Engine, settings: Settings) -> None:
         if len(set(values)) > 1:
             names = " or ".join(NAMES[field])
             raise ValueError(f"{names} must be the same on all ranks, not {values} by rank")
+    limits = [value for value in (settings.stall_check, settings.stall_limit) if value]
+    soonest = min(gather_integers(engine, [int(1000 * min(limits, default=_NEVER))]))
+    return settings._replace(asked_after=soonest / 1000)
 
 
 def _number(name: str, text: str, kind: Any) -> Any:

@@ -94,15 +94,14 @@ class HeldSignals:
 
     def __init__(self) -> None:
         self.came: List[Tuple[Any, int]] = []
-        self._holding = False
+        self.holding = False
         self._main = threading.main_thread().ident
         if not _changes:
             _changes.append(_Changes())
         self._changes = _changes[0]
         self._change: float = _EACH_TIME  # the last one that was looked at
         self._seen: Tuple[Any, ...] = ()
-        self._handlers: Dict[int, Any] = {}  # what of that Python runs, by number
-        self._note = self._noted  # one object, by which it is known again
+        self._notes: Dict[int, _Note] = {}  # of handlers that Python runs, by number
 
     def hold(self) -> None:
         """Run no handler until ``release``.
@@ -115,9 +114,8 @@ class HeldSignals:
         if change != self._change:
             self._look()
             self._change = change
-        self._holding = True
-        note = self._note
-        for number in self._handlers:
+        self.holding = True
+        for number, note in self._notes.items():
             set_handler(number, note)
 
     def _look(self) -> None:
@@ -125,10 +123,8 @@ class HeldSignals:
         seen = tuple(map(getsignal, _NUMBERS))
         if seen == self._seen:
             return
-        note, before = self._note, self._handlers
-        # Where ours is there still, another handler has raised before it was put back.
-        self._handlers = {
-            number: before[number] if handler is note else handler
+        self._notes = {
+            number: _Note(self, handler)
             for number, handler in zip(_NUMBERS, seen)
             if callable(handler)
         }
@@ -136,18 +132,31 @@ class HeldSignals:
 
     def release(self) -> None:
         """Put the handlers back, and run those whose signals have come meanwhile."""
-        if get_ident() != self._main or not self._holding:
+        if get_ident() != self._main or not self.holding:
             return
-        self._holding = False
-        for number, handler in self._handlers.items():
-            set_handler(number, handler)
+        self.holding = False
+        for number, note in self._notes.items():
+            set_handler(number, note.handler)
         while self.came:
             handler, number = self.came.pop(0)
             handler(number, sys._getframe())
 
-    def _noted(self, number: int, frame: Any) -> None:
-        handler = self._handlers[number]
-        if self._holding:
-            self.came.append((handler, number))
-        else:  # another handler has raised while they were exchanged
-            handler(number, frame)
+
+class _Note:
+    """Is in a handler's place while it is held back.
+
+    It stays there if another handler raises while they are put back, and does then what its own
+    does: whatever the program does with what it finds there.
+    """
+
+    __slots__ = ("_held", "handler")
+
+    def __init__(self, held: HeldSignals, handler: Any) -> None:
+        self._held = held
+        self.handler = handler.handler if type(handler) is _Note else handler
+
+    def __call__(self, number: int, frame: Any) -> None:
+        if self._held.holding:
+            self._held.came.append((self.handler, number))
+        else:
+            self.handler(number, frame)

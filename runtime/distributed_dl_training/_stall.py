@@ -9,7 +9,6 @@ cannot: there a watchdog thread looks, and also answers other ranks' questions a
 that layer takes calls from several threads.
 """
 
-import math
 import os
 import sys
 import threading
@@ -52,8 +51,8 @@ def idle_look(settings: Settings) -> float:
 
     Each takes a processor out of its sleep; the less often it may be asked, the fewer there are.
     """
-    asked_after = min(filter(None, (settings.stall_check, settings.stall_limit)), default=math.inf)
-    return max(_SOON, min(_RARELY, asked_after * _PART))
+    times = (settings.asked_after, settings.stall_check, settings.stall_limit)
+    return max(_SOON, min(_RARELY, min(filter(None, times)) * _PART))
 
 
 class StallInspector:
@@ -67,7 +66,7 @@ class StallInspector:
         self._engine = engine
         self._check = settings.stall_check
         self._limit = settings.stall_limit
-        self._answer_limit = 2 * idle_look(settings)  # seconds, of other ranks
+        self._answer_limit = 2 * idle_look(settings) + _SOON  # seconds, of other ranks
         self._doing = ""
         self._request: Optional[Request] = None  # what it is doing that for
         self._since: Optional[float] = None  # inside the layer below

@@ -12,6 +12,7 @@ import random
 import resource
 import sys
 import threading
+import time
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
 import numpy as np
@@ -23,6 +24,7 @@ DTYPES = ["f4", "f8", "f2", "i4", "i8", "u1", "f4"]
 LENGTHS = [5, 64, 1, 300, 17, 1000, 2]
 NAMES = 24  # over all ranks, in one step; a set has a third of them
 SAMPLES = 10
+IN_TURN = 12  # in one step, that are waited for one by one
 JOINS, SETS = 10, 25  # steps between joins, and until a set is removed and added again
 
 
@@ -128,6 +130,27 @@ def step(number: int, groups: List[Group], chance: random.Random) -> int:
     return len(under_way) + len(without)
 
 
+def one_by_one(number: int, chance: random.Random) -> int:
+    """Wait for each at once, as all ranks do in one order; each asks in a way of its own."""
+    same = random.Random(number)
+    everybody = list(range(hvd.size()))
+    for at in range(IN_TURN):
+        n = same.randrange(len(LENGTHS))
+        parts = [values(rank, n, LENGTHS[n]) for rank in everybody]
+        want, mine, name = sum(parts[1:], parts[0]), parts[hvd.rank()], f"in turn {n}"
+        if chance.random() < 0.001:
+            time.sleep(0.15)  # longer than others wait for it in the thread that asks
+        if chance.random() < 0.7:
+            got = hvd.allreduce(mine, name=name, op=hvd.Sum)
+        else:
+            handle = hvd.allreduce_async(mine, name=name, op=hvd.Sum)
+            while chance.random() < 0.5 and not hvd.poll(handle):
+                pass
+            got = hvd.synchronize(handle)
+        assert got.dtype == want.dtype and got.tobytes() == want.tobytes(), (at, name, got, want)
+    return IN_TURN
+
+
 def uneven_end(number: int) -> int:
     """Let the ranks have different numbers of batches, and join; return this one's and the join."""
     size, last = hvd.size(), (number // JOINS) % hvd.size()
@@ -167,6 +190,7 @@ def main() -> None:
         groups = [Group(list(range(size)), hvd.global_process_set)]
         groups += [Group(one, each) for one, each in zip(subsets, sets)]
         done += step(number, groups, chance)
+        done += one_by_one(number, chance)
         if number % JOINS == JOINS - 1:
             done += uneven_end(number)
         if sets and number % SETS == SETS - 1:

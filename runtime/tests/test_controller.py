@@ -47,6 +47,38 @@ def test_any_order(capacity, threads):
     ranks(3, body, Settings(cache_capacity=capacity), threads)
 
 
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("seed", range(6))
+def test_lengths_in_turn_however_each_rank_asks(size, seed):
+    """What travels with the first exchange has one length, however each rank came to it."""
+    lengths = [3, 100, 1, 3000, 3]
+    requests = [
+        Request("allreduce", f"n{n}", "float64", (length,), Op.SUM.value)
+        for n, length in enumerate(lengths)
+    ]
+    same = random.Random(seed)
+    order = [n for _ in range(30) for n in [same.randrange(len(lengths))] * same.randint(1, 4)]
+
+    def body(controller):
+        chance = random.Random(seed * 10 + controller.engine.rank)
+        for step, n in enumerate(order):
+            values = np.full(lengths[n], float(step + controller.engine.rank))
+            handle = Handle(requests[n], Allreduce([values], values, Op.SUM, 1.0, 1.0))
+            way = chance.random()
+            if way < 0.03:
+                time.sleep(0.15)  # longer than a thread of the program waits itself
+            if way < 0.7:
+                controller.run(handle)
+            else:
+                controller.submit(handle)
+            while way > 0.9 and not handle.poll():
+                pass
+            got = handle.synchronize()
+            assert (got == size * step + sum(range(size))).all(), (step, n, got)
+
+    ranks(size, body)
+
+
 def test_mismatch_without_a_common_name_is_told_at_once():
     def body(controller):
         errors = []

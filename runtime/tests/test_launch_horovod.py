@@ -57,6 +57,15 @@ def test_options_without_effect_are_told_once_each():
     assert all("has no effect here: " in line for line in lines)
 
 
+def test_options_of_mpiexec_are_told_where_there_is_none():
+    words = ["--tcp", "--binding-args=--bind-to core", "--mpi-args=-v"]
+    result = launch("--gloo", "-np", "1", *words, *program("report"))
+    assert result.code == 0
+    told = [line.split()[1:] for line in result.err.splitlines()]
+    assert [one[0] for one in told] == ["--tcp", "--binding-args", "--mpi-args"]
+    assert all(one[1:5] == ["has", "no", "effect", "here:"] for one in told)
+
+
 @pytest.mark.parametrize(
     "words, hint",
     [

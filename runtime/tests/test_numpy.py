@@ -145,12 +145,24 @@ def test_mpi_threads_and_hierarchical_are_asked_for():
 def test_settings_that_differ_are_told_on_all_ranks():
     def body(engine):
         settings = Settings(cache_capacity=5 + engine.rank)
-        _settings.compare(engine, settings)
+        _settings.agree(engine, settings)
 
     for error in Group(3).run(body):
         assert isinstance(error, ValueError)
         assert "DDLT_CACHE_CAPACITY" in str(error) and "[5, 6, 7]" in str(error)
-    assert Group(3).run(lambda engine: _settings.compare(engine, Settings())) == [None] * 3
+    assert Group(3).run(lambda engine: _settings.agree(engine, Settings())) == [Settings()] * 3
+
+
+@pytest.mark.parametrize("soon", [{"stall_check": 2.5, "stall_limit": 0.0}, {"stall_limit": 2.5}])
+def test_ranks_answer_as_soon_as_any_may_ask(soon):
+    """Who may be asked after 2.5 seconds looks in time, whatever its own settings say."""
+
+    def body(engine):
+        never = Settings(stall_check=0.0, stall_limit=0.0)
+        settings = _settings.agree(engine, Settings(**soon) if engine.rank == 1 else never)
+        return settings.asked_after
+
+    assert Group(3).run(body) == [2.5] * 3
 
 
 TORCHRUN = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "x", "MASTER_PORT": "1"}

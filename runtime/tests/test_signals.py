@@ -150,7 +150,7 @@ def test_one_that_raises_while_they_are_put_back_loses_none(handlers):
     """Whatever is left over does what it did, and is put back the next time."""
     held = HeldSignals()
     held.hold()
-    held._holding = False  # as between the steps of ``release``
+    held.holding = False  # as between the steps of ``release``
     with pytest.raises(KeyError):
         send(signal.SIGUSR2)
     send(signal.SIGUSR1)
@@ -159,6 +159,24 @@ def test_one_that_raises_while_they_are_put_back_loses_none(handlers):
     send(signal.SIGUSR1)
     assert handlers == ["second", "first"]
     held.release()
+    assert handlers == ["second", "first", "first"]
+
+
+@pytest.mark.parametrize("between", [signal.SIG_IGN, lambda *_: None])
+def test_what_was_left_is_the_programs_to_put_back(handlers, between):
+    """It finds ours where its own was, sets another one, and puts back what it has found."""
+    held = HeldSignals()
+    held.hold()
+    held.holding = False  # as between the steps of ``release``
+    with pytest.raises(KeyError):
+        send(signal.SIGUSR2)
+    found = signal.signal(signal.SIGUSR1, between)
+    hold_and_release(held)
+    signal.signal(signal.SIGUSR1, found)
+    send(signal.SIGUSR1)
+    hold_and_release(HeldSignals())
+    hold_and_release(held)
+    send(signal.SIGUSR1)
     assert handlers == ["second", "first", "first"]
 
 

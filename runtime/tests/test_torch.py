@@ -67,8 +67,8 @@ def on_gpu(*parameters: Any) -> List[Any]:
 def cases(device: str) -> List[str]:
     """Return the names of the cases without importing torch."""
     found: List[str] = []
-    names = ["torch_tensors", "torch_training", "torch_wrapping", "torch_contract"]
-    for name in names + ["torch_device"] * (device != "cpu"):
+    names = ["tensors", "gradients", "training", "lifecycle", "wrapping", "contract"]
+    for name in [f"torch_{each}" for each in names] + ["torch_device"] * (device != "cpu"):
         with open(os.path.join(HERE, name + ".py")) as source:
             found += re.findall(r"^def case_(\w+)", source.read(), re.MULTILINE)
     return found

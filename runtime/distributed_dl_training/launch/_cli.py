@@ -141,7 +141,11 @@ def main(arguments: Optional[List[str]] = None, program: str = PROGRAM) -> int:
     for text in options.without_effect:
         sys.stderr.write(f"{program}: {text}\n")
     try:
-        ending, output = launch(understand(options, os.environ, program))
+        request = understand(options, os.environ, program)
+        for option in _of_mpiexec_alone(options) if request.engine != "mpi" else ():
+            text = f"{option} has no effect here: --{request.engine} needs no mpiexec"
+            sys.stderr.write(f"{program}: {text}\n")
+        ending, output = launch(request)
     except UsageError as error:
         sys.stderr.write(f"{program}: error: {error}\n")
         return 2
@@ -150,6 +154,15 @@ def main(arguments: Optional[List[str]] = None, program: str = PROGRAM) -> int:
     except ClosedOutput:
         pass
     return ending.code
+
+
+def _of_mpiexec_alone(options: Any) -> List[str]:
+    given = {
+        "--tcp": options.tcp,
+        "--binding-args": options.binding_args,
+        "--mpi-args": options.mpi_args,
+    }
+    return [option for option, value in given.items() if value]
 
 
 def understand(options: Any, environ: Mapping[str, str], program: str = PROGRAM) -> Request:
