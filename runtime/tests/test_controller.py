@@ -4,6 +4,7 @@ import gc
 import random
 import threading
 import time
+import warnings
 import weakref
 
 import numpy as np
@@ -77,6 +78,25 @@ def test_lengths_in_turn_however_each_rank_asks(size, seed):
             assert (got == size * step + sum(range(size))).all(), (step, n, got)
 
     ranks(size, body)
+
+
+def test_equal_ones_without_a_name_are_added_by_their_order_and_a_warning_says_so():
+    """As Horovod adds them; where ranks ask in another order, these are not what was meant."""
+
+    def body(controller):
+        rank = controller.engine.rank
+        kinds = [1.0, 10.0] if rank == 0 else [10.0, 1.0]
+        handles = []
+        for _ in range(3):
+            handles += [controller.submit(allreduce(None, np.full(2, each))) for each in kinds]
+        return [float(handle.synchronize()[0]) for handle in handles]
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert ranks(2, body) == [[11.0] * 6] * 2
+    said = [str(each.message) for each in caught]
+    assert len(said) == 2, said  # once on each rank
+    assert all("without a name" in each and "give each a name" in each for each in said)
 
 
 def test_mismatch_without_a_common_name_is_told_at_once():
