@@ -83,12 +83,16 @@ class Controller(RequestQueue):
 
         Raises as ``submit`` and ``wait``.
         """
-        if self._thread is None or not self._negotiation.may_repeat():
-            self.submit(handle, True)
-        else:
-            self._repeat(handle, True)
-        if not handle.done:
-            self.wait(handle)
+        try:
+            if self._thread is None or not self._negotiation.may_repeat():
+                self.submit(handle, True)
+            else:
+                self._repeat(handle, True)
+            if not handle.done:
+                self.wait(handle)
+        except BaseException:
+            self._bell.ring()  # who is interrupted before it waits has asked all the same
+            raise
 
     def wait(self, handle: Handle) -> None:
         """Return when ``handle`` is done.

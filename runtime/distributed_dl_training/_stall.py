@@ -27,8 +27,8 @@ _SILENT = "no answer (stopped, lost, or busy outside Python)"
 # Seconds between an idle rank's looks for questions, at least and at most; between them a part of
 # the shortest time after which one is asked.
 _SOON = 1.0
-_RARELY = 5.0
-_PART = 1 / 12
+_RARELY = 10.0
+_PART = 1 / 6
 # Seconds between answers to other ranks, and between the watchdog's looks.
 _ANSWER = 0.2
 _LOOK = 0.5
