@@ -31,7 +31,7 @@ from distributed_dl_training._opening import Repeated
 from distributed_dl_training._queue import RequestQueue
 from distributed_dl_training._settings import Settings
 from distributed_dl_training._signals import HeldSignals
-from distributed_dl_training._stall import StallInspector, idle_look
+from distributed_dl_training._stall import StallInspector
 from distributed_dl_training._waiting import comes_soon
 from distributed_dl_training._works import Nothing
 
@@ -58,7 +58,6 @@ class Controller(RequestQueue):
         self.remembered: Dict[Any, Any] = {}
         self.arrays: Dict[Optional[str], Any] = {}
         self.optimizers = 0  # how many have been made over this group
-        self._idle_look = idle_look(settings)
         self._inspector = StallInspector(engine, settings)
         self._negotiation = Negotiation(engine, settings, self._inspector)
         self._shutdown_request: Optional[Handle] = None
@@ -260,7 +259,7 @@ class Controller(RequestQueue):
         fruitless = self._negotiation.fruitless
         with self._lock:
             self._asleep = True
-            seconds = min(fruitless, 4) * _PAUSE / 4 if self._entries else self._idle_look
+            seconds = min(fruitless, 4) * _PAUSE / 4 if self._entries else self._inspector.idle_look
         if seconds:
             self._bell.wait(seconds)
         with self._lock:

@@ -272,7 +272,7 @@ class MpiEngine:
         self._status = status
         self._sent = [one for one in self._sent if not one.Test()]
         # MPICH's takes in what has come, and finds it the next time: that may be long from now.
-        self._control.Iprobe(source=mpi.ANY_SOURCE, tag=_QUESTION)
+        self._carry_on()
         while self._control.Iprobe(source=mpi.ANY_SOURCE, tag=_QUESTION, status=state):
             number = self._control.recv(source=state.Get_source(), tag=_QUESTION)
             answer = (number, status)

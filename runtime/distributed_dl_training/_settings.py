@@ -70,7 +70,7 @@ def agree(engine: Engine, settings: Settings) -> Settings:
             names = " or ".join(NAMES[field])
             raise ValueError(f"{names} must be the same on all ranks, not {values} by rank")
     limits = [value for value in (settings.stall_check, settings.stall_limit) if value]
-    soonest = min(gather_integers(engine, [int(1000 * min(limits, default=_NEVER))]))
+    soonest = min(gather_integers(engine, [int(1000 * min([*limits, _NEVER]))]))
     return settings._replace(asked_after=soonest / 1000)
 
 

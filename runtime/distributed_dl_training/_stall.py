@@ -46,7 +46,7 @@ _SHOWN = 8
 STALL_EXIT_CODE = 124
 
 
-def idle_look(settings: Settings) -> float:
+def _idle_look(settings: Settings) -> float:
     """Return the seconds between looks at what other ranks ask, of a rank that asks for nothing.
 
     Each takes a processor out of its sleep; the less often it may be asked, the fewer there are.
@@ -66,7 +66,8 @@ class StallInspector:
         self._engine = engine
         self._check = settings.stall_check
         self._limit = settings.stall_limit
-        self._answer_limit = 2 * idle_look(settings) + _SOON  # seconds, of other ranks
+        self.idle_look = _idle_look(settings)
+        self._answer_limit = 2 * self.idle_look + _SOON  # seconds, of other ranks
         self._doing = ""
         self._request: Optional[Request] = None  # what it is doing that for
         self._since: Optional[float] = None  # inside the layer below

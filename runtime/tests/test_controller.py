@@ -80,6 +80,30 @@ def test_lengths_in_turn_however_each_rank_asks(size, seed):
     ranks(size, body)
 
 
+def test_who_is_interrupted_before_it_waits_has_asked():
+    """Its thread of cycles, which sleeps for seconds while nothing is asked for, is woken."""
+
+    def body(controller):
+        time.sleep(0.1)  # it sleeps now
+        handle = allreduce("x", np.ones(2))
+
+        def interrupted(handle):
+            raise KeyboardInterrupt
+
+        if controller.engine.rank == 0:
+            controller.wait = interrupted
+            with pytest.raises(KeyboardInterrupt):
+                controller.run(handle)
+            del controller.wait
+            wait_for(lambda: handle.done)
+        else:
+            started = time.monotonic()
+            controller.run(handle)
+            assert time.monotonic() - started < 4  # the sleep lasts ten
+
+    ranks(2, body)
+
+
 def test_equal_ones_without_a_name_are_added_by_their_order_and_a_warning_says_so():
     """As Horovod adds them; where ranks ask in another order, these are not what was meant."""
 

@@ -165,6 +165,12 @@ def test_ranks_answer_as_soon_as_any_may_ask(soon):
     assert Group(3).run(body) == [2.5] * 3
 
 
+def test_a_time_that_no_rank_lives_to_see_is_one():
+    for_ever = Settings(stall_check=1e300, stall_limit=0.0)
+    agreed = Group(2).run(lambda engine: _settings.agree(engine, for_ever))
+    assert all(each.asked_after > 1e5 for each in agreed)
+
+
 TORCHRUN = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "x", "MASTER_PORT": "1"}
 
 
