@@ -84,7 +84,7 @@ def test_who_is_interrupted_before_it_waits_has_asked():
     """Its thread of cycles, which sleeps for seconds while nothing is asked for, is woken."""
 
     def body(controller):
-        time.sleep(0.1)  # it sleeps now
+        time.sleep(0.3)  # it sleeps now
         handle = allreduce("x", np.ones(2))
 
         def interrupted(handle):
