@@ -17,7 +17,7 @@ from distributed_dl_training._agreement import (
     encode,
 )
 from distributed_dl_training._bursts import Burst, Bursts
-from distributed_dl_training._core import Engine, Pending
+from distributed_dl_training._core import Engine, Pending, StallError
 from distributed_dl_training._cycle import Cycle, CycleRequests, Program
 from distributed_dl_training._fusion import Fusion, batches
 from distributed_dl_training._handle import Handle, Item
@@ -36,6 +36,8 @@ _PATIENCE = 3
 _LATE = 0.5
 # Seconds between looks at what other ranks say, while waiting for them.
 _LOOK = 0.25
+# Seconds until what all ranks have said has reached this one.
+_SOON = 0.5
 # Seconds after which a rank has been away, and what waits for it is given time anew.
 _ABSENT = 1.0
 
@@ -375,5 +377,24 @@ class Negotiation:
             pause(waited)
             if now - looked > _LOOK:
                 looked = now
-                self._inspector.look(now - since, waited, self._cache.missing)
+                try:
+                    self._inspector.look(now - since, waited, self._cache.missing)
+                except StallError:
+                    if not _comes(pending):
+                        raise
         return time.monotonic() - started
+
+
+def _comes(pending: Pending) -> bool:
+    """Tell whether it is complete now, or very soon.
+
+    Who has calculated past the limit, and takes part while it is asked what it does, answers that
+    it waits for something; that is no reason to give up.
+    """
+    started = time.monotonic()
+    while not pending.done():
+        waited = time.monotonic() - started
+        if waited > _SOON:
+            return False
+        pause(waited)
+    return True

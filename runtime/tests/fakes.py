@@ -148,11 +148,25 @@ class FakeEngine:
     def answer(self, status: str) -> None:
         with self.group.changed:
             self.group.engines[0].status[self.rank] = status
+            self.group.changed.notify_all()
 
     def probe(self, seconds: float) -> Dict[int, Optional[str]]:
+        """Ask as MPI's engine does: who looks within so many seconds has answered."""
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        known = self.group.engines[0].status
         with self.group.changed:
-            known = {} if self.group.silent else dict(self.group.engines[0].status)
-        return {rank: known.get(rank) for rank in range(self.size) if rank != self.rank}
+            own = known.get(self.rank, "")
+            for rank in others:
+                known.pop(rank, None)
+
+            def answered() -> bool:
+                known[self.rank] = own  # whom another asks meanwhile answers, too
+                return self.group.silent or all(rank in known for rank in others)
+
+            end = time.monotonic() + seconds
+            while not answered() and time.monotonic() < end:
+                self.group.changed.wait(0.005)
+            return {rank: None if self.group.silent else known.get(rank) for rank in others}
 
     def same_group(self, comm: Any) -> bool:
         return comm is None
