@@ -198,6 +198,7 @@ class Engine(Protocol):
     def answer(self, status: str) -> None:
         """Let other ranks know that this one lives and what it does; never blocks.
 
+        Without effect once the layer below takes no calls any more.
         Any thread may call this and ``probe``, but only one at a time.
         """
 

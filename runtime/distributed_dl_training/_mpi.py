@@ -267,9 +267,12 @@ class MpiEngine:
                 self._answer(status)
 
     def _answer(self, status: str) -> None:
+        self._status = status
+        shared = self._shared
+        if shared is not None and not self._sent and not shared.is_asked():
+            return  # without a call of MPI, whose memory a rank that sleeps long has to get back
         mpi = self._mpi
         state = mpi.Status()
-        self._status = status
         self._sent = [one for one in self._sent if not one.Test()]
         # MPICH's takes in what has come, and finds it the next time: that may be long from now.
         self._carry_on()
@@ -277,6 +280,8 @@ class MpiEngine:
             number = self._control.recv(source=state.Get_source(), tag=_QUESTION)
             answer = (number, status)
             self._sent.append(self._control.isend(answer, dest=state.Get_source(), tag=_ANSWER))
+            if shared is not None:
+                shared.answered(state.Get_source(), number)
 
     def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         mpi = self._mpi
@@ -285,6 +290,8 @@ class MpiEngine:
         answers: Dict[int, Optional[str]] = {r: None for r in range(self.size) if r != self.rank}
         for rank in answers:
             self._sent.append(self._control.isend(number, dest=rank, tag=_QUESTION))
+            if self._shared is not None:
+                self._shared.ask(rank, number)
         end = time.monotonic() + seconds
         state = mpi.Status()
         while None in answers.values() and time.monotonic() < end:

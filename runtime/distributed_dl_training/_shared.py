@@ -1,4 +1,4 @@
-"""An exchange through memory that the ranks of one node share.
+"""An exchange through memory that the ranks of one node share, and who asks whom what it does.
 
 A rank writes what it has to say where all others see it, and then that it has: no message is sent.
 The memory is a file that has no name any more once all have opened it, so that nothing is left of
@@ -67,11 +67,27 @@ class SharedMemory:
         """file: as ``open`` of the system gives it; it may be closed then."""
         self.rank, self.size = rank, size
         half = _half(size)
-        memory = memoryview(mmap.mmap(file, 2 * half))
+        memory = memoryview(mmap.mmap(file, _whole(size)))
         self.halves = [
             _Half(memory[at : at + size], memory[at + _LINE : at + half]) for at in (0, half)
         ]
         self.next_number = cycle(range(1, 1 + _NUMBERS)).__next__
+        # By who is asked, then by who asks: the last byte of the number of the question.
+        self._questions = memory[2 * half :]
+        self._asked = self._questions[rank * size : (rank + 1) * size]
+        self._answered = bytearray(size)
+
+    def ask(self, rank: int, number: int) -> None:
+        """Note a question to a rank, which has been sent."""
+        self._questions[rank * self.size + self.rank] = number & 255
+
+    def answered(self, rank: int, number: int) -> None:
+        """Note that a question of a rank has been answered."""
+        self._answered[rank] = number & 255
+
+    def is_asked(self) -> bool:
+        """Tell whether a rank waits for an answer of this one."""
+        return self._asked != self._answered
 
     def takes(self, result: Array) -> bool:
         """Tell whether there is room for an exchange that fills ``result``."""
@@ -144,7 +160,7 @@ def share(
     broadcast: returns rank 0's text.
     all_say: returns whether all ranks say yes.
     """
-    file, path = _make(2 * _half(size)) if rank == 0 else (-1, "")
+    file, path = _make(_whole(size)) if rank == 0 else (-1, "")
     path = broadcast(path)
     memory = None
     try:
@@ -166,6 +182,10 @@ def share(
 
 def _half(size: int) -> int:
     return _LINE + size * _LONGEST
+
+
+def _whole(size: int) -> int:
+    return 2 * _half(size) + size * size
 
 
 def _make(nbytes: int) -> Tuple[int, str]:

@@ -86,8 +86,7 @@ class StallInspector:
     def idle(self) -> None:
         """Answer other ranks: this one asks for nothing."""
         self._request = None
-        if self._engine.alive():
-            self._answer()
+        self._answer()
 
     def waiting(self, request: Request) -> None:
         """Note what this rank waits to agree on."""

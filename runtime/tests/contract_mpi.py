@@ -116,6 +116,48 @@ def case_communicators_are_freed(t: Framework) -> None:
     t.hvd.barrier()
 
 
+class Counting:
+    """A communicator that counts what of it is used."""
+
+    def __init__(self, comm: Any) -> None:
+        self.comm = comm
+        self.used = 0
+
+    def __getattr__(self, name: str) -> Any:
+        self.used += 1
+        return getattr(self.comm, name)
+
+
+@only(engine="mpi", framework="numpy")
+def case_questions(t: Framework) -> None:
+    """All answer whoever asks, often and in turn; where none asks MPI is not called to tell."""
+    from mpi4py import MPI
+
+    engine = _mpi.MpiEngine()
+    if engine.size > 1:
+        world = MPI.COMM_WORLD.Dup()
+        for number in range(300):
+            asks = number % engine.size
+            if engine.rank == asks:
+                said = engine.probe(20.0)
+                assert sorted([*said, asks]) == list(range(engine.size))
+                for rank, text in said.items():  # who has not seen yet that all have come here
+                    assert text in (f"{rank} in {number}", f"{rank} in {number - 1}"), said
+            over = world.Ibarrier()
+            while not over.Test():
+                engine.answer(f"{engine.rank} in {number}")
+        world.Barrier()
+        world.Free()
+        while engine._sent:
+            engine.answer("quiet")
+        engine._control = counting = Counting(engine._control)
+        for _ in range(9):
+            engine.answer("quiet")
+        assert counting.used == 0 or engine._shared is None, counting.used
+        engine._control = counting.comm
+    engine.close()
+
+
 @only(engine="mpi")
 def case_no_threads(t: Framework) -> None:
     """Where a variable says so MPI is started without MPI_THREAD_MULTIPLE."""

@@ -103,7 +103,7 @@ def test_stall_that_the_program_catches(engine: str, way: str) -> None:
 
 @ENGINES
 def test_slow_rank_is_reported_and_waited_for(engine: str) -> None:
-    """It calculates for 5.5 s, which is past the limit, but it answers, or comes when it is asked."""
+    """It calculates for 5.5 s, which is past the limit, but it answers, or comes when asked."""
     needs(engine)
     outcome = job(engine, 2, "endings.py", "slow", limit=60, environ=LIMITS)
     assert outcome.code == 0, outcome.output

@@ -98,6 +98,33 @@ def test_each_hears_what_all_say(folder, monkeypatch, size, in_order):
     assert os.listdir(str(folder)) == []
 
 
+@pytest.mark.parametrize("size", [2, 8])
+def test_who_asks_is_seen_until_answered(folder, size):
+    """Each sees what is asked of it alone, however often numbers begin anew."""
+    ranks = Ranks(size)
+
+    def body(rank):
+        memory = ranks.share(rank)
+        for number in (1, 2, 255, 256, 257, 300):
+            assert not memory.is_asked()
+            ranks._gather(rank, None)
+            if rank != 1:
+                memory.ask(1, number)
+            ranks._gather(rank, None)
+            for other in [other for other in range(size) if other != 1 and rank == 1]:
+                assert memory.is_asked()
+                memory.answered(other, number)
+            assert not memory.is_asked()
+            ranks._gather(rank, None)
+        gather = SharedGather(memory, np.full(size * 8192, rank, np.uint8), lambda: None)
+        pending = gather.start()
+        while not pending.done():
+            time.sleep(0)
+        return memory.is_asked()
+
+    assert ranks.run(body) == [False] * size
+
+
 def full(file, start, nbytes):
     raise OSError(28, "No space left on device")
 
