@@ -36,7 +36,7 @@ ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 15
 SMALL = 1000  # tensors of 4 kB
 CALLS = 100  # of what is timed one by one
 IDLE = 30.0  # seconds
-SETTLE = 2.0  # the same, after which a rank does what it does for as long as it is idle
+SETTLE = 12.0  # the same, after which a rank does what it does for as long as it is idle
 
 
 def resnet50():
@@ -158,6 +158,19 @@ print((time.process_time() - used) / float(sys.argv[2]))
 """
 
 
+# What of a core the process that has started this one takes, all its threads, by the scheduler's
+# clock (schedstat of proc(5)): to ask for it oneself is to wake.
+WATCHER = """
+import os, sys, time
+tasks = f"/proc/{os.getppid()}/task"
+def used():
+    return sum(int(open(f"{tasks}/{one}/schedstat").read().split()[0]) for one in os.listdir(tasks))
+before, seconds = used(), float(sys.argv[1])
+time.sleep(seconds)
+print((used() - before) / 1e9 / seconds)
+"""
+
+
 def idle(bench):
     """Print how much of a core a rank takes that asks for nothing, and a Python that only sleeps.
 
@@ -166,17 +179,19 @@ def idle(bench):
     """
     bench.barrier()
     time.sleep(SETTLE)
-    used, started = time.process_time(), time.perf_counter()
-    time.sleep(IDLE)
-    part = (time.process_time() - used) / (time.perf_counter() - started)
-    part = bench.slowest(part)
+    part = bench.slowest(printed(WATCHER, IDLE))
     if hvd.rank() == 0:
         print(f"\nidle for {IDLE:g} s: {100 * part:.3f} % of a core on the busiest rank")
         for times in (1, 5):
-            words = [sys.executable, "-c", SLEEPER, str(times), str(IDLE)]
-            alone = float(subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout)
+            alone = printed(SLEEPER, times, IDLE)
             print(f"a Python that sleeps {times} time(s) in {IDLE:g} s: {100 * alone:.3f} %")
     bench.barrier()
+
+
+def printed(code, *words):
+    """Return the number that a Python prints."""
+    command = [sys.executable, "-c", code, *map(str, words)]
+    return float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
 
 def many(tensors, prefix):

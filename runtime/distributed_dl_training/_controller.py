@@ -30,7 +30,7 @@ from distributed_dl_training._negotiation import Negotiation
 from distributed_dl_training._opening import Repeated
 from distributed_dl_training._queue import RequestQueue
 from distributed_dl_training._settings import Settings
-from distributed_dl_training._signals import HeldSignals
+from distributed_dl_training._signals import held_signals
 from distributed_dl_training._stall import StallInspector
 from distributed_dl_training._waiting import comes_soon
 from distributed_dl_training._works import Nothing
@@ -65,7 +65,6 @@ class Controller(RequestQueue):
         self._turn = threading.Lock()  # one cycle at a time, by whatever thread
         self._cycle: Optional[Cycle] = None  # has begun; whoever has the turn goes on with it
         self._driver = 0  # the thread of the program that has the turn
-        self._signals = HeldSignals()
         self._pid = os.getpid()
         self._owner = threading.get_ident()
         self._thread: Optional[threading.Thread] = None
@@ -147,6 +146,7 @@ class Controller(RequestQueue):
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         self._inspector.close()
+        held_signals.put_back()
         if not self.broken:
             # It refers to this: both, and all connections, would stay until garbage is collected.
             self._shutdown_request = None
@@ -161,7 +161,7 @@ class Controller(RequestQueue):
         while not handle.done:
             try:
                 if self.engine.size == 1:  # nothing is waited for inside
-                    self._signals.hold()
+                    held_signals.hold()
                 with self._turn:
                     try:
                         self._active_threads.wait(handle)
@@ -169,7 +169,7 @@ class Controller(RequestQueue):
                     finally:
                         self._active_threads.resume()
             finally:
-                self._signals.release()
+                held_signals.release()
 
     def _repeat(self, handle: Handle, new: bool) -> None:
         """Run a cycle in the calling thread, which is likely to bring ``handle``'s result.
@@ -181,7 +181,7 @@ class Controller(RequestQueue):
         new: it is to be submitted; whatever becomes of the cycle, it has been then.
         """
         try:
-            self._signals.hold()
+            held_signals.hold()
             if self._turn.acquire(False):
                 try:
                     self._driver = threading.get_ident()
@@ -195,7 +195,7 @@ class Controller(RequestQueue):
             if new:
                 self.submit(handle, True)
         finally:
-            self._signals.release()
+            held_signals.release()
 
     def _begin_repeated(self, handle: Handle, new: bool) -> Optional[Repeated]:
         """Return what opens a cycle for ``handle`` alone, if nothing else is under way."""
@@ -225,7 +225,7 @@ class Controller(RequestQueue):
         negotiation = self._negotiation
         try:
             pending = opening.again(handle)
-            came = pending.done() or comes_soon(pending, self._signals.came)
+            came = pending.done() or comes_soon(pending, held_signals.came)
             if came and negotiation.settle(opening, handle):
                 self._finish_repeated(handle, known)
                 return
@@ -259,9 +259,13 @@ class Controller(RequestQueue):
         fruitless = self._negotiation.fruitless
         with self._lock:
             self._asleep = True
-            seconds = min(fruitless, 4) * _PAUSE / 4 if self._entries else self._inspector.idle_look
+            idle = not self._entries
+            seconds = self._inspector.idle_look if idle else min(fruitless, 4) * _PAUSE / 4
         if seconds:
-            self._bell.wait(seconds)
+            rung = self._bell.wait(seconds)
+            # With the fewest steps: what a rank does seldom is no longer near the processor.
+            while idle and not rung and self._inspector.rests():
+                rung = self._bell.wait(seconds)
         with self._lock:
             self._asleep = False
             nobody_waits = self._cycle is None and not self._active_threads.any_waits

@@ -202,6 +202,10 @@ class Engine(Protocol):
         Any thread may call this and ``probe``, but only one at a time.
         """
 
+    def is_asked(self) -> bool:
+        """Tell whether ``answer`` is to be called for others; True if only the call can tell."""
+        raise NotImplementedError
+
     def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         """Return the status of every other rank, None for one that does not answer in time."""
         raise NotImplementedError

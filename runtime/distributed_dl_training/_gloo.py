@@ -178,7 +178,10 @@ class GlooEngine:
         return type(self)(world, self.world_size)
 
     def answer(self, status: str) -> None:
-        self._heartbeat.status = status
+        self._heartbeat.note(status)
+
+    def is_asked(self) -> bool:
+        return False  # the heartbeat answers with what it was told last
 
     def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         return self._heartbeat.probe(seconds)

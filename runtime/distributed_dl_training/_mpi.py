@@ -266,10 +266,12 @@ class MpiEngine:
             if not self._ending:
                 self._answer(status)
 
+    def is_asked(self) -> bool:
+        return self._shared is None or bool(self._sent) or self._shared.is_asked()
+
     def _answer(self, status: str) -> None:
         self._status = status
-        shared = self._shared
-        if shared is not None and not self._sent and not shared.is_asked():
+        if not self.is_asked():
             return  # without a call of MPI, whose memory a rank that sleeps long has to get back
         mpi = self._mpi
         state = mpi.Status()
@@ -280,8 +282,8 @@ class MpiEngine:
             number = self._control.recv(source=state.Get_source(), tag=_QUESTION)
             answer = (number, status)
             self._sent.append(self._control.isend(answer, dest=state.Get_source(), tag=_ANSWER))
-            if shared is not None:
-                shared.answered(state.Get_source(), number)
+            if self._shared is not None:
+                self._shared.answered(state.Get_source(), number)
 
     def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         mpi = self._mpi

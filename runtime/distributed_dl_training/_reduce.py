@@ -93,11 +93,8 @@ def combine(parts: Sequence[Array], op: Op, out: Optional[Array] = None) -> Arra
     NaN on any rank gives NaN, by Min and Max as well.  Return ``out``, or a new array.
     """
     calculate = _UFUNCS[op]
-    if out is None:  # what is not named takes no time to be told apart
-        result: Array = calculate(parts[0], parts[1])
-        for at in range(2, len(parts)):
-            result = calculate(result, parts[at])
-        return result
+    if out is None:
+        return functools.reduce(calculate, parts)
     calculate(parts[0], parts[1], out=out)
     for at in range(2, len(parts)):
         calculate(out, parts[at], out=out)

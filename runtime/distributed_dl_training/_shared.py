@@ -22,6 +22,10 @@ _FOLDER = "/dev/shm"
 _LONGEST = 8192
 # Bytes that processors hand to each other at a time, at most.
 _LINE = 128
+# Tests in quick succession let the layer below carry on each so many times; those after so many, which
+# are not as quick, each time.
+_SOME = 10
+_MANY = 100
 # Exchanges are numbered up to here, and then anew: a number is a byte, which is written at once.
 # It is even, so that of two in succession each has its own half of the memory.
 _NUMBERS = 254
@@ -105,8 +109,8 @@ class SharedGather:
         """Prepare it.
 
         result: uint8, a segment for each rank.
-        carry_on: is called while others are waited for, but not at once: they come soon, as a rule.
-            Raises PeerLostError if it finds that one will not.
+        carry_on: is called while others are waited for, but seldom at first: they come soon, as a
+            rule.  Raises PeerLostError if it finds that one will not.
         """
         self._rank = rank = memory.rank
         self._result = whole = memoryview(result)
@@ -121,7 +125,7 @@ class SharedGather:
         self._fence = None if _IN_ORDER else _Fence()
         self._carry_on = carry_on
         self._number = 0
-        self._tested = False  # since the start
+        self._tests = 0  # since the start
 
     def start(self) -> "SharedGather":
         """Start the exchange; ``done`` tells when it is complete."""
@@ -131,7 +135,7 @@ class SharedGather:
         if self._fence is not None:
             self._fence()
         flags[self._rank] = number
-        self._tested = False
+        self._tests = 0
         return self
 
     def done(self) -> bool:
@@ -142,9 +146,9 @@ class SharedGather:
                 self._fence()
             self._result[:] = everything
             return True
-        if self._tested:
+        self._tests = tests = self._tests + 1
+        if tests >= _MANY or not tests % _SOME:
             self._carry_on()
-        self._tested = True
         return False
 
     def free(self) -> None:

@@ -6,7 +6,7 @@ are told afterwards.  ``pthread_sigmask`` would not do: another thread of the pr
 signal, and Python still runs the handler in the main thread.
 """
 
-import itertools
+import os
 import signal
 import sys
 import threading
@@ -15,7 +15,7 @@ import threading
 from _signal import getsignal  # type: ignore[import-not-found]
 from _signal import signal as set_handler
 from threading import get_ident
-from typing import Any, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 _NUMBERS = [n for n in range(1, 32) if n not in (signal.SIGKILL, signal.SIGSTOP)]
 
@@ -38,56 +38,22 @@ class Bell:
         except RuntimeError:  # it has been rung
             pass
 
-    def wait(self, seconds: float) -> None:
-        """Sleep until it is rung, ``seconds`` at most; -1: for however long that takes."""
-        self._silent.acquire(True, seconds)
+    def wait(self, seconds: float) -> bool:
+        """Sleep until it is rung, ``seconds`` at most; -1: for however long that takes.
 
-
-class _Changes:
-    """Tells whether the program may have set a handler: ``number`` is another one then.
-
-    It sets them by ``signal.signal``, and Python can tell of a function when it is called (PEP 669,
-    from 3.12 on), which costs the rest of the program nothing.  Elsewhere ``number`` is as if there
-    were a change each time.
-    """
-
-    # Of the tools that Python tells, by number, those that PEP 669 sets aside for nothing else.
-    _TOOLS = (3, 4)
-
-    def __init__(self) -> None:
-        self.number = _EACH_TIME
-        self._numbers = itertools.count()
-        monitoring: Any = getattr(sys, "monitoring", None)
-        function = signal.signal
-        if monitoring is None or function.__module__ != signal.__name__:
-            return  # what another has put in its place need not be what libraries call
-        for tool in self._TOOLS:
-            try:
-                monitoring.use_tool_id(tool, __name__)
-            except ValueError:  # somebody has it
-                continue
-            events = monitoring.events
-            monitoring.register_callback(tool, events.PY_START, self._begins)
-            monitoring.register_callback(tool, events.PY_RETURN, self._ends)
-            both = events.PY_START | events.PY_RETURN
-            monitoring.set_local_events(tool, function.__code__, both)
-            self.number = next(self._numbers)
-            return
-
-    def _begins(self, *_: Any) -> None:
-        self.number = _EACH_TIME  # also after a call that has raised
-
-    def _ends(self, *_: Any) -> None:
-        self.number = next(self._numbers)
-
-
-# It equals no number, nor itself.
-_EACH_TIME = float("nan")
-_changes: List[_Changes] = []  # the only one, once it is needed
+        Return whether it was rung.
+        """
+        return self._silent.acquire(True, seconds)
 
 
 class HeldSignals:
     """Handlers of Python that are held back from ``hold`` to ``release``; elsewhere without effect.
+
+    A note is in a handler's place meanwhile.  It stays there, and lets the handler run, until the
+    program looks at its handlers or sets one by the functions of ``signal``, in the main thread:
+    Python can tell of a function when it is called (PEP 669, from 3.12 on), which costs the rest of
+    the program nothing.  Elsewhere ``release`` puts handlers back, which takes a third of the time
+    of a small allreduce.
 
     came: those that have been held back, with their signals.
     """
@@ -96,12 +62,13 @@ class HeldSignals:
         self.came: List[Tuple[Any, int]] = []
         self.holding = False
         self._main = threading.main_thread().ident
-        if not _changes:
-            _changes.append(_Changes())
-        self._changes = _changes[0]
-        self._change: float = _EACH_TIME  # the last one that was looked at
         self._seen: Tuple[Any, ...] = ()
-        self._notes: Dict[int, _Note] = {}  # of handlers that Python runs, by number
+        self._notes: Dict[int, _Note] = {}  # of what was seen, by number
+        self._in_place = False  # the notes, all of them
+        self._stay = False  # in place, after ``release``
+        self._told = False  # whether it was tried to be told of calls
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin_child)
 
     def hold(self) -> None:
         """Run no handler until ``release``.
@@ -110,43 +77,93 @@ class HeldSignals:
         """
         if get_ident() != self._main:
             return
-        change = self._changes.number
-        if change != self._change:
-            self._look()
-            self._change = change
+        if not self._in_place:
+            self._put_in_place()
         self.holding = True
-        for number, note in self._notes.items():
-            set_handler(number, note)
-
-    def _look(self) -> None:
-        """Find what there is to hold back."""
-        seen = tuple(map(getsignal, _NUMBERS))
-        if seen == self._seen:
-            return
-        self._notes = {
-            number: _Note(self, handler)
-            for number, handler in zip(_NUMBERS, seen)
-            if callable(handler)
-        }
-        self._seen = seen
 
     def release(self) -> None:
-        """Put the handlers back, and run those whose signals have come meanwhile."""
+        """Run the handlers whose signals have come meanwhile."""
         if get_ident() != self._main or not self.holding:
             return
         self.holding = False
-        for number, note in self._notes.items():
-            set_handler(number, note.handler)
+        if not self._stay:
+            self.put_back()
         while self.came:
             handler, number = self.came.pop(0)
             handler(number, sys._getframe())
 
+    def put_back(self) -> None:
+        """Put the program's handlers back in their places."""
+        if get_ident() != self._main:
+            return
+        self._in_place = False
+        for number in self._notes:
+            found = getsignal(number)
+            if type(found) is _Note:
+                set_handler(number, found.handler)
+
+    def _put_in_place(self) -> None:
+        if not self._told:
+            self._told = True
+            self._stay = _tell_of_calls(self._begins, self._ends)
+        seen = tuple(map(getsignal, _NUMBERS))
+        if seen != self._seen:
+            self._notes = {
+                number: _Note(self, handler)
+                for number, handler in zip(_NUMBERS, seen)
+                if callable(handler)
+            }
+            self._seen = seen
+        for number, note in self._notes.items():
+            set_handler(number, note)
+        self._in_place = True
+
+    def _begins(self, *_: Any) -> None:
+        # A handler that runs in the middle of it may ask for collectives.  Of a call that raises
+        # Python does not tell the end: then until that of another one.
+        self._stay = False
+        if not self.holding:
+            self.put_back()
+
+    def _ends(self, *_: Any) -> None:
+        self._stay = True
+
+    def _begin_child(self) -> None:
+        """In a forked child nothing is held back: what would release it is not there."""
+        self.holding = False
+        self._main = get_ident()
+        del self.came[:]
+
+
+# Of the tools that Python tells, by number, those that PEP 669 sets aside for nothing else.
+_TOOLS = (3, 4)
+
+
+def _tell_of_calls(begins: Callable[..., Any], ends: Callable[..., Any]) -> bool:
+    """Let Python tell when the program looks at its handlers or sets one; False if it cannot."""
+    monitoring: Any = getattr(sys, "monitoring", None)
+    functions = (signal.signal, signal.getsignal)
+    if monitoring is None or any(each.__module__ != signal.__name__ for each in functions):
+        return False  # what another has put in their place need not be what libraries call
+    for tool in _TOOLS:
+        try:
+            monitoring.use_tool_id(tool, __name__)
+        except ValueError:  # somebody has it
+            continue
+        events = monitoring.events
+        monitoring.register_callback(tool, events.PY_START, begins)
+        monitoring.register_callback(tool, events.PY_RETURN, ends)
+        for each in functions:
+            monitoring.set_local_events(tool, each.__code__, events.PY_START | events.PY_RETURN)
+        return True
+    return False
+
 
 class _Note:
-    """Is in a handler's place while it is held back.
+    """Is in a handler's place.
 
-    It stays there if another handler raises while they are put back, and does then what its own
-    does: whatever the program does with what it finds there.
+    It is there for a moment more if another handler raises while they are put back, and does what
+    its own does: whatever the program does with what it finds there.
     """
 
     __slots__ = ("_held", "handler")
@@ -160,3 +177,7 @@ class _Note:
             self._held.came.append((self.handler, number))
         else:
             self.handler(number, frame)
+
+
+# They are the process's, whichever groups of ranks it has.
+held_signals = HeldSignals()

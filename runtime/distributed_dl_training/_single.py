@@ -51,6 +51,9 @@ class SingleEngine:
     def answer(self, status: str) -> None:
         pass
 
+    def is_asked(self) -> bool:
+        return False
+
     def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         return {}
 

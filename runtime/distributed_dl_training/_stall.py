@@ -72,6 +72,7 @@ class StallInspector:
         self._request: Optional[Request] = None  # what it is doing that for
         self._since: Optional[float] = None  # inside the layer below
         self._talking = threading.Lock()
+        self._idle = False  # and others are told so
         self._answered = 0.0
         self._reported = 0.0
         self._judged = 0.0
@@ -86,11 +87,16 @@ class StallInspector:
     def idle(self) -> None:
         """Answer other ranks: this one asks for nothing."""
         self._request = None
-        self._answer()
+        self._idle = self._answer()
+
+    def rests(self) -> bool:
+        """Tell whether this rank has asked for nothing since ``idle``, and nobody asks it."""
+        return self._idle and not self._engine.is_asked()
 
     def waiting(self, request: Request) -> None:
         """Note what this rank waits to agree on."""
         self._doing, self._request = "waiting to agree on", request
+        self._idle = False
 
     def look(self, waited: float, absent: Optional[float], missing: Callable[[], Missing]) -> None:
         """Answer other ranks; report after ``waited`` seconds, and raise past the limit.
@@ -164,7 +170,7 @@ class StallInspector:
             if min(says[status]) == self._engine.rank:
                 self._report(text)
 
-    def _guarded(self, act: Callable[[], None]) -> bool:
+    def _guarded(self, act: Callable[[], object]) -> bool:
         """Return whether this went well: a lost rank is what the watchdog is here for."""
         try:
             act()
@@ -224,16 +230,17 @@ class StallInspector:
         request = self._request
         return _IDLE if request is None else f"{self._doing} {request.brief()}"[:_LONGEST]
 
-    def _answer(self) -> None:
-        """Answer other ranks, unless that was done lately or another thread is at it."""
+    def _answer(self) -> bool:
+        """Answer other ranks, unless that was done lately or another thread is at it; tell whether."""
         now = time.monotonic()
         if now - self._answered < _ANSWER or not self._talking.acquire(False):
-            return
+            return False
         try:
             self._answered = now
             self._engine.answer(self._status())
         finally:
             self._talking.release()
+        return True
 
     def _ask(self, talks: bool, status: str) -> Dict[str, List[int]]:
         """Return which ranks say what, this one included, which says ``status``."""

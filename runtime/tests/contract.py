@@ -5,6 +5,8 @@
 The engine is the one that DDLT_ENGINE or the launcher means.  Each rank appends the cases it has
 passed to DIRECTORY/<rank>.  The first failure ends the job.
 
+Lines alone are of Horovod 0.28.1, horovod/torch/mpi_ops.py: what states the rule of a case.
+
 A case takes a ``Framework``.  The basic ones are here, others in ``contract_order`` (what comes in
 any order, from threads, in groups and process sets) and ``contract_errors``.
 """
@@ -119,6 +121,7 @@ def case_ranks(t: Framework) -> None:
 
 
 def case_allreduce_dtypes(t: Framework) -> None:
+    """Of one type and shape; the tensor is not modified; Average is the default: 161-186."""
     hvd = t.hvd
     for dtype in t.reducible:
         for op in Op:
@@ -167,6 +170,7 @@ def case_layouts(t: Framework) -> None:
 
 
 def case_scaling(t: Framework) -> None:
+    """Factors scale before and after the reduction: 181-182."""
     hvd = t.hvd
     size = hvd.size()
     x = t.tensor(np.full(3, 2.0, dtype="f4"))
@@ -239,6 +243,7 @@ def case_nan(t: Framework) -> None:
 
 
 def case_allgather(t: Framework) -> None:
+    """Along the first dimension, which alone may differ between ranks: 612-614."""
     hvd = t.hvd
 
     def rows(kind: str, rank: int) -> int:
@@ -256,6 +261,7 @@ def case_allgather(t: Framework) -> None:
 
 
 def case_broadcast(t: Framework) -> None:
+    """The root's tensor of the same type and shape, not in place: 790-795."""
     hvd = t.hvd
     for root in range(hvd.size()):
         for dtype in t.movable:
@@ -270,6 +276,7 @@ def case_broadcast(t: Framework) -> None:
 
 
 def case_alltoall(t: Framework) -> None:
+    """Along the first dimension, by splits or in equal parts: 930-943."""
     hvd = t.hvd
     size, me = hvd.size(), hvd.rank()
     for dtype in t.movable:
@@ -292,6 +299,7 @@ def case_alltoall(t: Framework) -> None:
 
 
 def case_reducescatter(t: Framework) -> None:
+    """First ranks get a row more: horovod/common/ops/collective_operations.cc:316-321."""
     hvd = t.hvd
     size, me = hvd.size(), hvd.rank()
     for dtype in t.reducible:
@@ -314,6 +322,7 @@ def case_reducescatter(t: Framework) -> None:
 
 
 def case_objects(t: Framework) -> None:
+    """horovod/torch/functions.py:201-215 and 246-257."""
     hvd = t.hvd
     size, me = hvd.size(), hvd.rank()
     for root in range(size):
@@ -325,6 +334,7 @@ def case_objects(t: Framework) -> None:
 
 
 def case_barrier(t: Framework) -> None:
+    """Ranks stay until all have come: 1316-1319."""
     hvd = t.hvd
     hvd.barrier()
     started = time.monotonic()

@@ -150,6 +150,9 @@ class FakeEngine:
             self.group.engines[0].status[self.rank] = status
             self.group.changed.notify_all()
 
+    def is_asked(self) -> bool:
+        return True
+
     def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         """Ask as MPI's engine does: who looks within so many seconds has answered."""
         others = [rank for rank in range(self.size) if rank != self.rank]

@@ -7,6 +7,8 @@ import pytest
 from launcher import job, mpi_job, why_not
 
 LIMITS = {"DDLT_STALL_CHECK_TIME_SECONDS": "1", "DDLT_STALL_SHUTDOWN_TIME_SECONDS": "4"}
+# Ways in which a rank has no last word.
+GONE = ("os_exit_3", "kill_before", "kill_inside", "sigsegv")
 ENGINES = pytest.mark.parametrize("engine", ["mpi", "gloo"])
 
 
@@ -41,6 +43,8 @@ def test_lost_rank_ends_the_job(engine: str, way: str, text: str, ranks: int) ->
     assert outcome.code not in (0, None), outcome
     assert outcome.orphans == []
     assert text in outcome.output
+    if engine == "gloo" and way in GONE:  # MPI's launcher ends all; ours names the rank
+        assert f"PeerLostError: rank {ranks - 1} gone: " in outcome.output, outcome.output
     assert "went on" not in outcome.output
 
 
@@ -123,6 +127,8 @@ def test_silent_exit_ends_the_job(engine: str, ranks: int) -> None:
     outcome = job(engine, ranks, "endings.py", "os_exit_0", limit=90, environ=LIMITS)
     assert outcome.code is not None
     assert outcome.orphans == []
+    if engine == "gloo":
+        assert f"PeerLostError: rank {ranks - 1} gone: " in outcome.output, outcome.output
     assert "went on" not in outcome.output
 
 

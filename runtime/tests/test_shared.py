@@ -174,10 +174,14 @@ def test_waiting_carries_on_what_is_under_way(folder):
         for _ in range(2):
             del asked[:]
             pending = gather.start()
-            assert not pending.done() and asked == []
-            assert not pending.done() and not pending.done() and len(asked) == 2
-        assert not pending.done() and not pending.done()
+            assert [pending.done() for _ in range(9)] == 9 * [False] and asked == []
+            assert [pending.done() for _ in range(11)] == 11 * [False] and len(asked) == 2
+        assert [pending.done() for _ in range(29)] == 29 * [False] and len(asked) == 4
         with pytest.raises(PeerLostError, match="deliberate"):
             pending.done()
+        counted = []
+        pending = SharedGather(memory, np.zeros(32, np.uint8), lambda: counted.append(0)).start()
+        assert not any(pending.done() for _ in range(120))
+        assert len(counted) == 9 + 21  # each tenth time, and from the hundredth on each time
 
     assert ranks.run(body) == [None, None]

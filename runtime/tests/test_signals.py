@@ -17,6 +17,34 @@ told = pytest.mark.skipif(
 
 
 @pytest.fixture
+def make():
+    """Make what holds signals back; the tools by which Python tells them of calls are free then."""
+    made = []
+
+    def make_one():
+        made.append(HeldSignals())
+        return made[-1]
+
+    yield make_one
+    for each in made:
+        each.put_back()
+    if hasattr(sys, "monitoring"):
+        monitoring = sys.monitoring
+        for tool in _signals._TOOLS:
+            if monitoring.get_tool(tool) == _signals.__name__:
+                for event in (monitoring.events.PY_START, monitoring.events.PY_RETURN):
+                    monitoring.register_callback(tool, event, None)
+                for function in (signal.signal, signal.getsignal):
+                    monitoring.set_local_events(tool, function.__code__, 0)
+                monitoring.free_tool_id(tool)
+
+
+@pytest.fixture
+def held(make):
+    return make()
+
+
+@pytest.fixture
 def handlers():
     """Let two signals be noted, the second one by raising; put what was there back."""
     noted = []
@@ -42,8 +70,7 @@ def send(number):
         pass
 
 
-def test_held_back_and_told_in_order(handlers):
-    held = HeldSignals()
+def test_held_back_and_told_in_order(handlers, held):
     for _ in range(2):
         held.hold()
         send(signal.SIGUSR1)
@@ -58,8 +85,7 @@ def test_held_back_and_told_in_order(handlers):
         del handlers[:]
 
 
-def test_ctrl_c_is_raised_afterwards(handlers):
-    held = HeldSignals()
+def test_ctrl_c_is_raised_afterwards(handlers, held):
     held.hold()
     send(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
@@ -67,8 +93,7 @@ def test_ctrl_c_is_raised_afterwards(handlers):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_handlers_that_are_exchanged_are_found(handlers):
-    held = HeldSignals()
+def test_handlers_that_are_exchanged_are_found(handlers, held):
     held.hold()
     held.release()
     noted = []
@@ -82,11 +107,13 @@ def test_handlers_that_are_exchanged_are_found(handlers):
 
 
 @pytest.fixture
-def looks(monkeypatch):
-    """Count how often handlers are looked at."""
+def placed(monkeypatch):
+    """Count how often notes are put in the handlers' places."""
     counted = []
-    look = HeldSignals._look
-    monkeypatch.setattr(HeldSignals, "_look", lambda held: (counted.append(None), look(held)))
+    place = HeldSignals._put_in_place
+    monkeypatch.setattr(
+        HeldSignals, "_put_in_place", lambda held: (counted.append(None), place(held))
+    )
     return counted
 
 
@@ -97,58 +124,86 @@ def hold_and_release(held, times=3):
 
 
 @told
-def test_handlers_are_looked_at_after_a_change_alone(handlers, looks):
-    held = HeldSignals()
+@pytest.mark.parametrize("looks", [True, False])
+def test_notes_stay_until_the_program_looks_or_sets_one(handlers, placed, looks, held):
     hold_and_release(held)
-    assert len(looks) == 1
-    signal.signal(signal.SIGUSR1, signal.getsignal(signal.SIGUSR1))
+    assert len(placed) == 1
+    assert type(_signals.getsignal(signal.SIGUSR1)) is _signals._Note
+    send(signal.SIGUSR1)
+    assert handlers == ["first"]
+    if looks:
+        found = signal.getsignal(signal.SIGUSR1)
+    else:
+        found = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        signal.signal(signal.SIGUSR1, found)
+    assert found.__name__ == "first"
     hold_and_release(held)
-    assert len(looks) == 2
+    assert len(placed) == 2
+    held.put_back()
+    assert _signals.getsignal(signal.SIGUSR1) is found
 
 
 @told
-def test_while_signal_signal_is_under_way_handlers_are_looked_at_each_time(handlers, looks):
+def test_while_signal_signal_is_under_way_notes_do_not_stay(handlers, placed, held):
     """A handler that runs in its middle, and asks for collectives, does not know what it sets."""
-    held = HeldSignals()
     hold_and_release(held)
-    del looks[:]
+    del placed[:]
     with pytest.raises(TypeError):
         signal.signal(signal.SIGUSR1, "no handler")
     hold_and_release(held)
-    assert len(looks) == 3
+    assert len(placed) == 3
     signal.signal(signal.SIGUSR1, signal.getsignal(signal.SIGUSR1))
     hold_and_release(held)
-    assert len(looks) == 4
+    assert len(placed) == 4
 
 
-def test_where_python_tells_nothing_handlers_are_looked_at_each_time(handlers, looks, monkeypatch):
+def test_where_python_tells_nothing_notes_do_not_stay(handlers, placed, monkeypatch, held, make):
     """Another tool has the places, or another function is there."""
     if hasattr(sys, "monitoring"):
         taken = [tool for tool in (3, 4) if sys.monitoring.get_tool(tool) is None]
         for tool in taken:
             sys.monitoring.use_tool_id(tool, "a test")
-    try:
-        monkeypatch.setattr(_signals, "_changes", [])
-        held = HeldSignals()
-    finally:
-        if hasattr(sys, "monitoring"):
-            for tool in taken:
-                sys.monitoring.free_tool_id(tool)
     hold_and_release(held)
-    monkeypatch.setattr(_signals, "_changes", [])
+    if hasattr(sys, "monitoring"):
+        for tool in taken:
+            sys.monitoring.free_tool_id(tool)
     monkeypatch.setattr(signal, "signal", lambda *given: None)
-    hold_and_release(HeldSignals())
-    assert len(looks) == 6
+    other = make()
+    hold_and_release(other)
+    assert len(placed) == 6
+    for each in (held, other):
+        each.hold()
+        send(signal.SIGUSR1)
+        assert handlers == []
+        each.release()
+        assert handlers == ["first"]
+        assert type(_signals.getsignal(signal.SIGUSR1)) is not _signals._Note
+        del handlers[:]
+
+
+def test_a_thread_that_forks_while_signals_are_held(handlers, held):
+    """What holds back is not there in the child, whose handlers run."""
     held.hold()
-    send(signal.SIGUSR1)
-    assert handlers == []
+    codes = []
+
+    def fork():
+        child = os.fork()
+        if not child:
+            send(signal.SIGUSR1)
+            os._exit(10 + len(handlers))
+        codes.append(os.waitpid(child, 0)[1] >> 8)
+
+    thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join()
     held.release()
-    assert handlers == ["first"]
+    held.put_back()
+    assert handlers == []
+    assert codes == [11 if hasattr(os, "register_at_fork") else 10]
 
 
-def test_one_that_raises_while_they_are_put_back_loses_none(handlers):
+def test_one_that_raises_while_they_are_put_back_loses_none(handlers, held):
     """Whatever is left over does what it did, and is put back the next time."""
-    held = HeldSignals()
     held.hold()
     held.holding = False  # as between the steps of ``release``
     with pytest.raises(KeyError):
@@ -163,9 +218,8 @@ def test_one_that_raises_while_they_are_put_back_loses_none(handlers):
 
 
 @pytest.mark.parametrize("between", [signal.SIG_IGN, lambda *_: None])
-def test_what_was_left_is_the_programs_to_put_back(handlers, between):
+def test_what_was_left_is_the_programs_to_put_back(handlers, between, held, make):
     """It finds ours where its own was, sets another one, and puts back what it has found."""
-    held = HeldSignals()
     held.hold()
     held.holding = False  # as between the steps of ``release``
     with pytest.raises(KeyError):
@@ -174,14 +228,13 @@ def test_what_was_left_is_the_programs_to_put_back(handlers, between):
     hold_and_release(held)
     signal.signal(signal.SIGUSR1, found)
     send(signal.SIGUSR1)
-    hold_and_release(HeldSignals())
+    hold_and_release(make())
     hold_and_release(held)
     send(signal.SIGUSR1)
     assert handlers == ["second", "first", "first"]
 
 
-def test_another_thread_holds_nothing(handlers):
-    held = HeldSignals()
+def test_another_thread_holds_nothing(handlers, held):
     thread = threading.Thread(target=held.hold)
     thread.start()
     thread.join()
@@ -192,9 +245,8 @@ def test_another_thread_holds_nothing(handlers):
     thread.join()
 
 
-def test_another_thread_lets_go_of_nothing(handlers):
+def test_another_thread_lets_go_of_nothing(handlers, held):
     """It releases what it has not held, while the main thread is in the middle of an exchange."""
-    held = HeldSignals()
     held.hold()
     thread = threading.Thread(target=held.release)
     thread.start()

@@ -1,4 +1,7 @@
-"""Cases of ``torch_contract.py``: what becomes of tensors."""
+"""Cases of ``torch_contract.py``: what becomes of tensors.
+
+Lines alone are of Horovod 0.28.1, horovod/torch/mpi_ops.py: what states the rule of a case.
+"""
 
 import functools
 import warnings
@@ -78,6 +81,7 @@ def case_one_element_of_any_stride() -> None:
 
 
 def case_layouts_and_in_place() -> None:
+    """In place: 296-301 and 883-886.  Horovod refuses what is not contiguous: 101-102."""
     wide = mine(torch.float32, 4, 6)
     total = added(samples(torch.float32, 4, 6))
     same(hvd.allreduce(wide.t(), op=hvd.Sum), total.t())
@@ -97,6 +101,7 @@ def case_layouts_and_in_place() -> None:
 
 
 def case_groups() -> None:
+    """By their place in the list: 389-394, in place 529-534; of others 698-706 and 1209-1215."""
     kinds = [torch.float32, torch.float64, torch.float32, torch.bfloat16]
     tensors = [mine(kind, 3, 2) for kind in kinds]
     wanted = [added(samples(kind, 3, 2)) for kind in kinds]
@@ -114,6 +119,7 @@ def case_groups() -> None:
 
 
 def case_moves() -> None:
+    """652-659, 831-838, 983-999, 1094-1103, and horovod/torch/functions.py:201-257."""
     rank, size = hvd.rank(), hvd.size()
     for dtype in [torch.bool, *FLOATS, *INTEGERS, *COMPLEX]:
         parts = [sample(each, dtype, each, 2) for each in range(size)]
@@ -148,6 +154,7 @@ def case_moves() -> None:
 
 
 def case_arguments() -> None:
+    """``average`` is deprecated, ``op`` instead: 172-175; factors: 181-182; polling: 1253-1257."""
     ones = torch.ones(2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -185,6 +192,7 @@ def case_mixed_with_numpy() -> None:
 
 
 def case_sparse() -> None:
+    """Rows are gathered, and divided for an average: 567-588."""
     rank, size = hvd.rank(), hvd.size()
     rows = torch.tensor([[rank, size, rank]])
     values = torch.tensor([[1.0, 2.0], [10.0, 20.0], [0.5, 0.5]])
@@ -212,6 +220,7 @@ def case_sparse() -> None:
 
 
 def case_compression() -> None:
+    """Floating point alone: horovod/torch/compression.py:46-64."""
     values = torch.full((4,), 1.0 + 2.0**-9)
     for compression, want in (
         (hvd.Compression.fp16, values),
