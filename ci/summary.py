@@ -1,7 +1,8 @@
 """Say at the end of ``ci/test.sh`` how each lane ended, what failed, and what was skipped.
 
 A lane is what a folder of reports tells of it: ``NAME.log``, what it said; ``NAME.code``, its exit
-status, which is missing as long as it runs; and ``NAME.xml``, pytest's report, where pytest ran.
+status, which is missing as long as it runs; ``NAME.cpu``, its CPU seconds, the user's and the
+system's; and ``NAME.xml``, pytest's report, where pytest ran.
 Each failure comes with the end of what pytest says of it, and the names come last: where a run's
 output is cut, its end is kept. Run it as ``python ci/summary.py FOLDER``.
 """
@@ -39,6 +40,7 @@ class Lane:
 
     name: str
     code: int | None
+    cpu: float | None
     log: str
     failures: tuple[Failure, ...]
     skipped: Counter[str]
@@ -71,6 +73,7 @@ def _lane(folder: Path, name: str) -> Lane:
     return Lane(
         name=name,
         code=int(code.read_text()) if code.is_file() else None,
+        cpu=_cpu(folder / f"{name}.cpu"),
         log=(folder / f"{name}.log").read_text(encoding="utf-8", errors="replace"),
         failures=tuple(each for case in cases for each in _failures(case)),
         skipped=Counter(
@@ -79,6 +82,15 @@ def _lane(folder: Path, name: str) -> Lane:
             for skip in case.iterfind("skipped[@type='pytest.skip']")
         ),
     )
+
+
+def _cpu(report: Path) -> float | None:
+    """Return the CPU seconds; None where the lane has not ended."""
+    words = report.read_text().split() if report.is_file() else []
+    try:
+        return sum(map(float, words[-2:])) if len(words) >= 2 else None
+    except ValueError:
+        return None
 
 
 def _cases(report: Path) -> Iterator[ElementTree.Element]:
@@ -126,7 +138,8 @@ def lines(lanes: Sequence[Lane]) -> Iterator[str]:
     if lanes:
         yield "== lanes"
     for lane in lanes:
-        yield f"{lane.ending:11} {lane.name}: {lane.last_line}"
+        took = f" ({lane.cpu:.0f} CPU s)" if lane.cpu is not None else ""
+        yield f"{lane.ending:11} {lane.name}: {lane.last_line}{took}"
     for lane, failure in failed:
         yield f"FAILED {lane.name}: {failure.test}"
 

@@ -58,11 +58,14 @@ lane() {
     local -x PYTEST_DEBUG_TEMPROOT
     PYTEST_DEBUG_TEMPROOT=$(mktemp -d "$temporary/XXX")
     chmod 711 "$PYTEST_DEBUG_TEMPROOT"
-    if [ "$1" = "$tool" ]; then
-        "${@:2}" 2>&1 | tee "$reports/$1.log"
-    else
-        "${@:2}" >"$reports/$1.log" 2>&1
-    fi || code=$?
+    local TIMEFORMAT='%U %S'
+    {
+        if [ "$1" = "$tool" ]; then
+            time "${@:2}" 2>&1 | tee "$reports/$1.log" >&3
+        else
+            time "${@:2}" >"$reports/$1.log" 2>&1
+        fi || code=$?
+    } 3>&1 2>"$reports/$1.cpu"
     echo "$code" >"$reports/$1.code"
     return "$code"
 }

@@ -82,6 +82,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     )
     add_lane(found, name, done.returncode, done.stdout)
     add_lane(found, "mypy", 0, "Success: no issues found\n\n")
+    (found / "mypy.cpu").write_text("12.250 1.500\n", encoding="utf-8")
+    (found / "the tool elsewhere.cpu").touch()
     add_lane(found, "the tool", 2, "\n".join(f"no package {n}" for n in range(90)))
     add_lane(found, "the tool elsewhere", None, "....\n")
     return summary(found)
@@ -89,7 +91,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 def test_the_names_stand_last_after_how_each_lane_ended(told: list[str]) -> None:
     lanes = told[told.index("== lanes") + 1 :]
-    assert lanes[0] == "passed      mypy: Success: no issues found"
+    assert lanes[0] == "passed      mypy: Success: no issues found (14 CPU s)"
     assert lanes[1].startswith(
         "FAILED (1)  runtime, Python 3.13.0: 2 failed, 1 passed, 2 skipped, 1 error in "
     )

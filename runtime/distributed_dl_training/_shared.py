@@ -22,8 +22,8 @@ _FOLDER = "/dev/shm"
 _LONGEST = 8192
 # Bytes that processors hand to each other at a time, at most.
 _LINE = 128
-# Tests in quick succession let the layer below carry on each so many times; those after so many, which
-# are not as quick, each time.
+# Tests in quick succession let the layer below carry on each so many times; those after so many,
+# which are not as quick, each time.
 _SOME = 10
 _MANY = 100
 # Exchanges are numbered up to here, and then anew: a number is a byte, which is written at once.

@@ -231,7 +231,7 @@ class StallInspector:
         return _IDLE if request is None else f"{self._doing} {request.brief()}"[:_LONGEST]
 
     def _answer(self) -> bool:
-        """Answer other ranks, unless that was done lately or another thread is at it; tell whether."""
+        """Answer other ranks; False if that was done lately, or another thread is at it."""
         now = time.monotonic()
         if now - self._answered < _ANSWER or not self._talking.acquire(False):
             return False
