@@ -178,7 +178,7 @@ class GlooEngine:
         return type(self)(world, self.world_size)
 
     def answer(self, status: str) -> None:
-        self._heartbeat.note(status)
+        self._heartbeat.status = status
 
     def is_asked(self) -> bool:
         return False  # the heartbeat answers with what it was told last

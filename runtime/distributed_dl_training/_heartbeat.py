@@ -9,13 +9,11 @@ import threading
 import time
 from typing import Any, Dict, Optional
 
-# Seconds between looks: at first; once this rank does the same for four times as long; once it does
-# for longer than _LONG, of which others are told; while somebody waits for answers.
+# Seconds between looks: at first, once this rank does the same for four times as long, and while
+# somebody waits for answers.
 _BEAT = 0.25
-SOON = 1.0
-_RARELY = 5.0
+RARELY = 1.0
 _HURRY = 0.02
-_LONG = 10.0
 # Seconds that an end waits for: a store that does not answer must not hold a process.
 _LAST = 1.0
 
@@ -23,12 +21,13 @@ _LAST = 1.0
 class Heartbeat:
     """A thread with a connection to the store of its own, which may hang without harm.
 
+    status: what other ranks are told that this one does.
     lost: what another rank, or this one, has noticed; None while all is well.
     """
 
     def __init__(self, store: Any, rank: int, size: int) -> None:
+        self.status = "starts"
         self.lost: Optional[str] = None
-        self._status = "starts"
         self._store = store
         self._rank = rank
         self._others = [other for other in range(size) if other != rank]
@@ -36,42 +35,27 @@ class Heartbeat:
         self._question = 0  # the number of ours that answers must have; 0 while it has none
         self._answered = 0
         self._answers: Dict[int, Optional[str]] = {}
-        self._longest = SOON  # between two looks of this rank
-        self._slowest = SOON  # of those that we wait for, as they have told
         self._to_tell: Optional[str] = None
         self._told = threading.Event()
         self._wake = threading.Event()
         self._over = threading.Event()
         self._probes = threading.Lock()
-        self._tell()
+        store.set(f"answer/{rank}", "0 ")
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self._thread.start()
         # A thread that is inside the store when the interpreter ends would crash it.
         atexit.register(self.close)
 
-    def note(self, status: str) -> None:
-        """Note what other ranks are told that this one does."""
-        if status != self._status:
-            self._status = status
-            self._wake.set()
-
     def probe(self, seconds: float) -> Dict[int, Optional[str]]:
-        """Return the status of every other rank, None for one that does not answer in time.
-
-        seconds: at least; those who look rarely are given twice the time that they take for it.
-        """
+        """Return the status of every other rank, None for one that does not answer in time."""
         with self._probes:
             answers: Dict[int, Optional[str]] = dict.fromkeys(self._others)
             self._question = 0
-            self._slowest = SOON
             self._answers = answers
             self._asking = True
             self._wake.set()
-            begin = time.monotonic()
-            while None in answers.values():
-                waited = time.monotonic() - begin
-                if waited > max(seconds, 2 * self._slowest):
-                    break
+            end = time.monotonic() + seconds
+            while None in answers.values() and time.monotonic() < end:
                 time.sleep(_HURRY)
             self._answers = {}
             return dict(answers)
@@ -95,17 +79,12 @@ class Heartbeat:
             self._store = None  # the connection ends with it, whoever still has this
 
     def _run(self) -> None:
-        status, since = self._status, time.monotonic()
+        status, since = self.status, time.monotonic()
         try:
             while not self._over.is_set():
-                if self._status != status:
-                    status, since = self._status, time.monotonic()
-                same = time.monotonic() - since
-                longest = _RARELY if same > _LONG else SOON
-                if longest != self._longest:
-                    self._longest = longest
-                    self._tell()
-                beat = longest if same > _LONG else min(SOON, max(_BEAT, same / 4))
+                if self.status != status:
+                    status, since = self.status, time.monotonic()
+                beat = min(RARELY, max(_BEAT, (time.monotonic() - since) / 4))
                 self._wake.wait(_HURRY if self._answers else beat)
                 self._wake.clear()
                 self._beat()
@@ -129,22 +108,15 @@ class Heartbeat:
             self._question = store.add("asked", 1)
         asked = store.add("asked", 0)
         if asked != self._answered:
+            store.set(f"answer/{self._rank}", f"{asked} {self.status}")
             self._answered = asked
-            self._tell()
             if self.lost is None and store.check(["lost"]):
                 self.lost = _text(store.get("lost"))
         answers = self._answers
         for other in [other for other, text in answers.items() if text is None]:
-            number, longest, status = _text(store.get(f"answer/{other}")).split(" ", 2)
+            number, _, status = _text(store.get(f"answer/{other}")).partition(" ")
             if self._question and int(number) >= self._question:
                 answers[other] = status
-            else:
-                self._slowest = max(self._slowest, float(longest))
-
-    def _tell(self) -> None:
-        """Write what the last question is answered, and how soon the next one is."""
-        answer = f"{self._answered} {self._longest:g} {self._status}"
-        self._store.set(f"answer/{self._rank}", answer)
 
 
 def meet(store: Any, size: int, seconds: float) -> None:

@@ -5,13 +5,12 @@ from datetime import timedelta
 from typing import Any, List, Optional
 
 from distributed_dl_training._core import PeerLostError, fold_ranks
-from distributed_dl_training._heartbeat import SOON, Heartbeat
+from distributed_dl_training._heartbeat import RARELY, Heartbeat
 
 # Between looks whether a rank is lost, while data is awaited.
 _LOOK = timedelta(seconds=0.25)
-# Seconds for answers that tell which rank is lost: twice what a rank takes between two looks, which
-# may be more for one that has told so.
-_PROBE = 2 * SOON
+# Seconds for answers that tell which rank is lost: twice what a rank takes between two looks.
+_PROBE = 2 * RARELY
 
 
 class Losses:

@@ -44,10 +44,14 @@ def held(make):
     return make()
 
 
+class Noted(list):
+    """What has run; second: the second handler."""
+
+
 @pytest.fixture
 def handlers():
     """Let two signals be noted, the second one by raising; put what was there back."""
-    noted = []
+    noted = Noted()
 
     def first(number, frame):
         noted.append("first")
@@ -56,6 +60,7 @@ def handlers():
         noted.append("second")
         raise KeyError("deliberate")
 
+    noted.second = second
     before = signal.signal(signal.SIGUSR1, first), signal.signal(signal.SIGUSR2, second)
     yield noted
     assert signal.getsignal(signal.SIGUSR1) is first
@@ -144,17 +149,107 @@ def test_notes_stay_until_the_program_looks_or_sets_one(handlers, placed, looks,
 
 
 @told
-def test_while_signal_signal_is_under_way_notes_do_not_stay(handlers, placed, held):
-    """A handler that runs in its middle, and asks for collectives, does not know what it sets."""
+def test_a_handler_of_another_signal_is_found_although_calls_nest(handlers, held):
+    """It runs in the middle of ``signal.signal``, asks for collectives, and does not know of it."""
+
+    class Number(int):
+        def __int__(self):  # ``signal`` asks for it before it sets anything
+            send(signal.SIGUSR1)
+            return int(signal.SIGALRM)
+
+        __index__ = __int__
+
+    noted = []
+    before = signal.signal(signal.SIGUSR1, lambda *_: hold_and_release(held))
+    alarm = signal.signal(signal.SIGALRM, signal.SIG_IGN)
     hold_and_release(held)
-    del placed[:]
-    with pytest.raises(TypeError):
-        signal.signal(signal.SIGUSR1, "no handler")
+    signal.signal(Number(signal.SIGALRM), lambda *_: noted.append("alarm"))
+    held.hold()
+    send(signal.SIGALRM)
+    assert noted == []
+    held.release()
+    assert noted == ["alarm"]
+    signal.signal(signal.SIGALRM, alarm)
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("place", ["hold", pytest.param("put_back", marks=told)])
+@pytest.mark.parametrize("does", ["looks", "sets", "asks"])
+def test_whatever_a_handler_does_while_notes_come_and_go(handlers, held, monkeypatch, place, does):
+    """The next one runs while notes are put in their places, or back: nothing is lost of it."""
+    noted, really = [], _signals.set_handler
+
+    def set_handler(number, handler):
+        if number == signal.SIGUSR2 and not noted:
+            noted.append(None)
+            os.kill(os.getpid(), signal.SIGALRM)  # runs before anything is set
+        return really(number, handler)
+
+    def new(number, frame):
+        noted.append("new")
+
+    def acts(number, frame):
+        if does == "looks":
+            signal.getsignal(signal.SIGINT)
+        elif does == "sets":
+            signal.signal(signal.SIGUSR2, new)
+        else:
+            hold_and_release(held)
+
+    before = signal.signal(signal.SIGALRM, acts)  # of a higher number
+    if place == "put_back":
+        hold_and_release(held)
+    monkeypatch.setattr(_signals, "set_handler", set_handler)
+    (held.hold if place == "hold" else held.put_back)()
+    assert noted == [None]
+    held.hold()
+    for number in (signal.SIGINT, signal.SIGUSR2, signal.SIGALRM):
+        assert type(_signals.getsignal(number)) is _signals._Note
+    send(signal.SIGUSR2)
+    assert noted == [None] and handlers == []
+    if does == "sets":
+        held.release()
+        assert noted == [None, "new"]
+    else:
+        with pytest.raises(KeyError):
+            held.release()
+        assert handlers == ["second"]
+    held.put_back()
+    found = _signals.getsignal(signal.SIGUSR2)
+    assert found.__name__ == ("new" if does == "sets" else "second")
+    if does == "sets":
+        signal.signal(signal.SIGUSR2, handlers.second)
+    signal.signal(signal.SIGALRM, before)
+
+
+@told
+def test_a_handler_that_is_set_where_python_tells_nothing_is_found(handlers, held):
+    """In a function that traces, such as a debugger's, which sets that of Ctrl-C there."""
+    noted = []
     hold_and_release(held)
-    assert len(placed) == 3
-    signal.signal(signal.SIGUSR1, signal.getsignal(signal.SIGUSR1))
-    hold_and_release(held)
-    assert len(placed) == 4
+    before = sys.gettrace()
+
+    def trace(*_):
+        signal.signal(signal.SIGINT, lambda *_: noted.append("traced"))
+
+    sys.settrace(trace)
+    (lambda: None)()
+    sys.settrace(before)
+    held.hold()
+    send(signal.SIGINT)
+    assert noted == []
+    held.release()
+    assert noted == ["traced"]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_one_that_raises_does_not_keep_the_others_from_running(handlers, held):
+    held.hold()
+    for number in (signal.SIGUSR2, signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1):
+        send(number)
+    with pytest.raises(KeyError):
+        held.release()
+    assert handlers == ["second", "first", "second", "first"] and held.came == []
 
 
 def test_where_python_tells_nothing_notes_do_not_stay(handlers, placed, monkeypatch, held, make):
@@ -189,8 +284,9 @@ def test_a_thread_that_forks_while_signals_are_held(handlers, held):
     def fork():
         child = os.fork()
         if not child:
+            left = [type(_signals.getsignal(n)) is _signals._Note for n in _signals._NUMBERS]
             send(signal.SIGUSR1)
-            os._exit(10 + len(handlers))
+            os._exit(10 + len(handlers) + 100 * any(left))
         codes.append(os.waitpid(child, 0)[1] >> 8)
 
     thread = threading.Thread(target=fork)
@@ -199,7 +295,7 @@ def test_a_thread_that_forks_while_signals_are_held(handlers, held):
     held.release()
     held.put_back()
     assert handlers == []
-    assert codes == [11 if hasattr(os, "register_at_fork") else 10]
+    assert codes == [11 if hasattr(os, "register_at_fork") else 110]
 
 
 def test_one_that_raises_while_they_are_put_back_loses_none(handlers, held):
