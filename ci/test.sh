@@ -160,13 +160,13 @@ test_tool_on() {
 }
 
 # On the oldest that it runs on, which a change breaks by what is newer; asked for, on the newest too.
-# What lies between has never told more. Folders of tests that only compute, or that py-rattler does
-# the work of, are not even read.
+# What lies between has never told more. Folders of tests that only compute, or that py-rattler or the
+# Python of what is inspected does the work of, are not even read.
 test_tool_elsewhere() {
     local each series name words code=0 marks='not integration and not network' leave=(--ignore=tests/integration)
     if [ -z "$long" ]; then
         marks+=' and not thorough and not long'
-        leave+=(--ignore=tests/{channels,knowledge,launchers,planning,resolve})
+        leave+=(--ignore=tests/{channels,inspect,knowledge,launchers,planning,resolve})
     fi
     for each in "${pythons[@]}"; do
         series=$("$each" -c 'import sys; print("%d.%d" % sys.version_info[:2])')

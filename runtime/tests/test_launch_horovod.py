@@ -4,6 +4,7 @@ Options: horovod/runner/launch.py:286 of 0.28.1; variables: horovod/runner/gloo_
 """
 
 import importlib.util
+import re
 import subprocess
 import sys
 
