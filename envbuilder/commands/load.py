@@ -137,7 +137,7 @@ def load(
     recipe = for_arch(recipe, arch)
     if profile:
         recipe = variant(recipe, profile, backend(recipe.value.backend).TRAITS)
-    useful = relevant_components(recipe.value, knowledge)
+    useful = relevant_components(recipe.value, backend(recipe.value.backend).TRAITS, knowledge)
     snapshot, digest, notes = held_by(base) if base else snapshot_of(chosen, context, useful)
     for note in notes:
         context.reporter.say(f"note: {note}")

@@ -39,12 +39,13 @@ def snapshot(
     """Return the snapshot of this machine as *site* says, with the modules that the site states.
 
     Where the site has the origin ``system``, also at what else the machine has; *components*: of
-    these only (canonical names); None: of all. Starts each program for at most *patience* seconds;
-    writes nothing and never raises for what it finds: what is broken is skipped and named in the
-    notes.
+    these only (canonical names, python for the interpreters); None: of all. Starts each program for
+    at most *patience* seconds; writes nothing and never raises for what it finds: what is broken is
+    skipped and named in the notes.
     """
     wanted = components if "system" in site.origins else ()
-    return detect(Host(environ, patience=patience), site.pythons, site.modules, wanted)
+    pythons = site.pythons if components is None or "python" in components else None
+    return detect(Host(environ, patience=patience), pythons, site.modules, wanted)
 
 
 def live_snapshot(
@@ -68,19 +69,20 @@ def live_snapshot(
 
 def detect(
     host: Host,
-    pythons: Sequence[str] = (),
+    pythons: Sequence[str] | None = (),
     modules: Sequence[StatedModule] = (),
     components: Collection[str] | None = (),
     module_folders: Sequence[str] = (),
 ) -> DetectionResult:
-    """Return the snapshot of *host* with these modules; no *pythons* given: those on PATH.
+    """Return the snapshot of *host* with these modules.
 
+    *pythons*: the interpreters to look at, those on PATH if there is none; None: at none of them.
     *components*: the system's components to look for; None: all of them. *module_folders*: where
     programs are a module's and not the system's, beside the homes of *modules*.
     """
     homes = [*module_folders, *(module.home for module in modules if module.home)]
     searches: list[Callable[[], Any]] = [
-        partial(find_interpreters, host, pythons, modules),
+        partial(find_interpreters, host, pythons, modules) if pythons is not None else _none,
         partial(system_components, host, components, homes),
     ]
     found, system = together(searches, _ALTOGETHER)
@@ -96,6 +98,10 @@ def detect(
         ),
         tuple(dict.fromkeys(notes)),
     )
+
+
+def _none() -> tuple[tuple[()], tuple[()]]:
+    return (), ()
 
 
 def snapshot_text(value: Snapshot) -> str:

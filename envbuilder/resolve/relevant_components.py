@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..model.backend import BackendTraits
 from ..model.knowledge import Knowledge
 from ..model.recipe import Recipe
 from .implied_requirements import runtime_requirements
 
 
-def relevant_components(recipe: Recipe, knowledge: Knowledge) -> frozenset[str]:
+def relevant_components(
+    recipe: Recipe, backend: BackendTraits, knowledge: Knowledge
+) -> frozenset[str]:
     """Return the components that can be in the recipe's stack, or build it, whoever brings them.
 
-    Of a virtual such as mpi: those that fulfil it, or the one that the recipe names.
+    Of a virtual such as mpi: those that fulfil it, or the one that the recipe names. python: where
+    the machine's own may be the environment's.
     """
     named = {
         *recipe.stack,
         recipe.runtime.package,
         *(each.component for each in runtime_requirements(recipe, knowledge)),
     }
-    return frozenset({*named, *_fulfilling(named, knowledge), *_building(named, knowledge)})
+    found = {*named, *_fulfilling(named, knowledge), *_building(named, knowledge)} - {"python"}
+    return frozenset({*found, *(["python"] if "system" in backend.python_origins else [])})
 
 
 def _fulfilling(named: set[str], knowledge: Knowledge) -> Iterator[str]:

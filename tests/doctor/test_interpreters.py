@@ -67,6 +67,16 @@ def test_newest_first_whatever_the_order_on_path(machine: Machine) -> None:
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("wanted", [frozenset({"gcc", "openmpi"}), frozenset({"gcc", "python"})])
+def test_none_is_started_where_none_is_of_use(machine: Machine, wanted: frozenset[str]) -> None:
+    path = machine.tool("python3.11", f"/usr/bin/touch {machine.home}/started")
+    detected = snapshot(site(str(path)), machine.environ, components=wanted)
+    assert (machine.home / "started").exists() == ("python" in wanted)
+    assert detected.snapshot.interpreters == ()
+    assert bool(detected.notes) == ("python" in wanted)
+
+
+@pytest.mark.integration
 def test_only_names_of_pythons_are_started(machine: Machine) -> None:
     for name in ("python3-config", "python2", "pythonw", "xpython3", "python3.11.2", "python4"):
         machine.tool(name, f"/usr/bin/touch {machine.home}/started")

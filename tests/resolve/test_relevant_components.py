@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envbuilder import data
+from envbuilder.backends import backend
 from envbuilder.commands.entries import entries
 from envbuilder.documents.library import find
 from envbuilder.documents.load import load_recipe
@@ -25,14 +26,18 @@ def shipped(name: str, known: Knowledge) -> Recipe:
     return load_recipe(find("recipe", name, [data.RECIPES]), known, entries()).value
 
 
+def of_use_to(recipe: Recipe, known: Knowledge) -> frozenset[str]:
+    return relevant_components(recipe, backend(recipe.backend).TRAITS, known)
+
+
 def test_a_recipe_of_wheels_asks_neither_for_cmake_nor_for_another_mpi(known: Knowledge) -> None:
-    of_use = relevant_components(shipped("allreduce", known), known)
+    of_use = of_use_to(shipped("allreduce", known), known)
     assert {"python", "numpy", "mpi4py", "mpich"} <= of_use
     assert not {"cmake", "cuda", "nccl", "openmpi", "spectrum-mpi"} & of_use
 
 
 def test_what_a_recipe_names_is_of_use(known: Knowledge) -> None:
-    of_use = relevant_components(shipped("horovod-nccl", known), known)
+    of_use = of_use_to(shipped("horovod-nccl", known), known)
     assert {"openmpi", "nccl", "cmake", "horovod", "gcc"} <= of_use
     assert "mpich" not in of_use
 
@@ -40,4 +45,10 @@ def test_what_a_recipe_names_is_of_use(known: Knowledge) -> None:
 def test_any_mpi_is_of_use_where_none_is_named(known: Knowledge) -> None:
     recipe = shipped("allreduce", known)
     stack = {name: each for name, each in recipe.stack.items() if name != "mpich"}
-    assert relevant_components(recipe.model_copy(update={"stack": stack}), known) >= MPIS
+    assert of_use_to(recipe.model_copy(update={"stack": stack}), known) >= MPIS
+
+
+def test_the_machines_pythons_are_of_no_use_where_channels_bring_python(known: Knowledge) -> None:
+    recipe = shipped("horovod-pytorch-conda", known)
+    assert "python" in recipe.stack
+    assert "python" not in of_use_to(recipe, known)
