@@ -203,13 +203,15 @@ fi
 test_elsewhere() {
     local code=0
     lane mypy mypy || code=$?
+    tail --pid="$runtime" -f /dev/null
     test_with_torch || code=$?
     test_tool_elsewhere || code=$?
     return "$code"
 }
 
-# Three lanes side by side, as the runtime's mostly waits for its ranks. One after the other they would take
-# longer than the tool's: of two cores a sixth is not used with all three, and a fifth with the tool's alone.
+# The runtime's and what runs elsewhere one after the other, beside the tool's: two of its own processes and
+# one of these keep two cores busy from the beginning to the end. All side by side they take each other's time
+# at first, and leave a sixth of it unused at the end.
 test_elsewhere &
 elsewhere=$!
 code=0
