@@ -2,9 +2,12 @@
 
     python benchmarks/runtime.py [ROUNDS]
     mpiexec -n 2 python benchmarks/runtime.py [ROUNDS]
+    mpirun --bind-to none -n 2 python benchmarks/runtime.py [ROUNDS]
     DDLT_ENGINE=nccl torchrun --nproc-per-node=2 benchmarks/runtime.py [ROUNDS]
 
-with a Python that has distributed_dl_training and, for ranks, mpi4py.  Contenders take turns
+with a Python that has distributed_dl_training and, for ranks, mpi4py.  Open MPI binds each of two
+ranks to one core by default, which its threads then share: not so with the option, as Horovod's
+documentation starts ranks.  Contenders take turns
 within each round, in a random order that is the same on all ranks; a round's time is that of its
 slowest rank.  Ratios are taken round by round, because machines are noisy, and printed as their
 median with a 95% interval of it (bootstrap) and their quartiles.  torch's DistributedDataParallel

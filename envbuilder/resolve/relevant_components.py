@@ -23,8 +23,9 @@ def relevant_components(
         recipe.runtime.package,
         *(each.component for each in runtime_requirements(recipe, knowledge)),
     }
-    found = {*named, *_fulfilling(named, knowledge), *_building(named, knowledge)} - {"python"}
-    return frozenset({*found, *(["python"] if "system" in backend.python_origins else [])})
+    found = {*named, *_fulfilling(named, knowledge), *_building(named, knowledge)}
+    own_python = "system" in backend.python_origins
+    return frozenset(found | {"python"} if own_python else found - {"python"})
 
 
 def _fulfilling(named: set[str], knowledge: Knowledge) -> Iterator[str]:

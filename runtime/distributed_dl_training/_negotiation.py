@@ -24,7 +24,7 @@ from distributed_dl_training._handle import Handle, Item
 from distributed_dl_training._opening import SIGNATURE, Opening, Repeated, Room
 from distributed_dl_training._settings import Settings
 from distributed_dl_training._stall import StallInspector
-from distributed_dl_training._waiting import pause
+from distributed_dl_training._waiting import comes_soon, pause
 from distributed_dl_training._works import Allreduce, Nothing, as_bytes, zeros
 
 # The first bits that ranks combine; a signature and the cache bits follow.
@@ -380,21 +380,8 @@ class Negotiation:
                 try:
                     self._inspector.look(now - since, waited, self._cache.missing)
                 except StallError:
-                    if not _comes(pending):
+                    # Who has calculated past the limit, and takes part while it is asked, answers
+                    # that it waits for something: no reason to give up.
+                    if not comes_soon(pending, longest=_SOON):
                         raise
         return time.monotonic() - started
-
-
-def _comes(pending: Pending) -> bool:
-    """Tell whether it is complete now, or very soon.
-
-    Who has calculated past the limit, and takes part while it is asked what it does, answers that
-    it waits for something; that is no reason to give up.
-    """
-    started = time.monotonic()
-    while not pending.done():
-        waited = time.monotonic() - started
-        if waited > _SOON:
-            return False
-        pause(waited)
-    return True

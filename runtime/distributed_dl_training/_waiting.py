@@ -20,8 +20,10 @@ _YIELDS = 20
 _TESTS = 8
 
 
-def comes_soon(pending: Pending, reasons_to_stop: Sequence[Any]) -> bool:
-    """Wait for the other ranks, but not for long; tell whether they have come.
+def comes_soon(
+    pending: Pending, reasons_to_stop: Sequence[Any] = (), longest: float = _LINGER
+) -> bool:
+    """Wait for the other ranks, for ``longest`` seconds; tell whether they have come.
 
     reasons_to_stop: not for so long either once there is one.
     """
@@ -34,7 +36,7 @@ def comes_soon(pending: Pending, reasons_to_stop: Sequence[Any]) -> bool:
     started = time.monotonic()
     while not done():
         waited = time.monotonic() - started
-        if waited > _LINGER or reasons_to_stop:
+        if waited > longest or reasons_to_stop:
             return False
         pause(waited)
     return True

@@ -44,14 +44,14 @@ def held(make):
     return make()
 
 
-class Noted(list):
+class HandlerCalls(list):
     """What has run; second: the second handler."""
 
 
 @pytest.fixture
 def handlers():
     """Let two signals be noted, the second one by raising; put what was there back."""
-    noted = Noted()
+    noted = HandlerCalls()
 
     def first(number, frame):
         noted.append("first")

@@ -290,7 +290,7 @@ PLACES = {
     "after the last check": (LATE, "in shutdown"),
 }
 WAYS = {
-    # Of the rank itself; of another one that is still there, which mpiexec kills; or of both.
+    # Of the rank itself; of another one that is still there, which mpiexec kills; or bits of both.
     "exit code 3": ("os._exit(3)", [f"mpiexec ended with exit code {n}" for n in (3, 9, 3 | 9)]),
     "SIGKILL": (
         "os.kill(os.getpid(), signal.SIGKILL)",
