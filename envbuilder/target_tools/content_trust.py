@@ -38,7 +38,7 @@ def signatures_of(url, cache, names):
     rattler reads neither, and keeps what it was given.
     """
     path = repodata_file(url, cache)
-    if path is None or not path.is_file() or not mentions(path, b'"signatures"'):
+    if path is None or not path.is_file() or not mentions(path, b'signatures"'):
         return {}
     found = {name: ({}, {}) for name in names}
     for name, value in values_of(path, names):
