@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import sys
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from .layers import (
+    CHECKOUT,
     INSIDE,
     ROOMS,
     STAGES,
@@ -18,6 +22,8 @@ from .layers import (
     unit_of,
     violations,
 )
+
+tomllib = pytest.importorskip("tomllib")  # from 3.11 on
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
@@ -44,6 +50,50 @@ def test_the_runtime_does_not_know_the_tool() -> None:
 
 def test_the_tool_does_not_know_the_runtime() -> None:
     assert reaching(FILES, "distributed_dl_training") == []
+
+
+# What brings a module, where it is not called so.
+_DISTRIBUTIONS = {
+    "ClusterShell": "clustershell",
+    "cyclonedx": "cyclonedx-python-lib",
+    "elftools": "pyelftools",
+    "license_expression": "spdx-tools",  # needs it
+    "packageurl": "cyclonedx-python-lib",  # needs it
+    "pydantic_core": "pydantic",  # needs just one release of it
+    "rattler": "py-rattler",
+    "spdx_tools": "spdx-tools",
+    "yaml": "pyyaml",
+}
+# In a target, whose plan has it; in pip's own process; for type checkers alone.
+_ELSEWHERE = {"mpi4py", "pip", "_typeshed"}
+
+
+def undeclared(files: dict[str, str]) -> list[str]:
+    """Return what files import that an install of envbuild, with all extras for users, lacks."""
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    texts = [each for name, of in extras.items() if name != "test" for each in of]
+    brought = {
+        canonicalize_name(Requirement(text).name) for text in [*project["dependencies"], *texts]
+    }
+    own = {"envbuilder", *sys.stdlib_module_names, *_ELSEWHERE}
+    own |= {path.rpartition("/")[2].removesuffix(".py") for path in files}
+    return [
+        f"{path}: {top}"
+        for path, text in files.items()
+        for top in sorted({name.partition(".")[0] for name in imports(path, text)} - own)
+        if canonicalize_name(_DISTRIBUTIONS.get(top, top)) not in brought
+    ]
+
+
+def test_what_is_imported_is_what_an_install_brings() -> None:
+    assert undeclared(FILES) == []
+
+
+def test_an_import_that_no_install_brings_is_found() -> None:
+    path = "envbuilder/images/host_mpi.py"
+    assert undeclared({path: "import numpy"}) == [f"{path}: numpy"]
+    assert undeclared({path: "from elftools.elf import elffile\nimport rattler"}) == []
 
 
 def reaching(files: dict[str, str], package: str) -> list[str]:
