@@ -14,10 +14,11 @@ seen to.
 """
 
 import collections
-import compileall
 import concurrent.futures
+import contextlib
 import importlib.util
 import json
+import marshal
 import multiprocessing
 import os
 import sys
@@ -35,7 +36,9 @@ from .trust import distrust
 # Magic, flags (not before 3.7), time and size of the source: what comes before the code itself.
 HEADER = 16 if sys.version_info >= (3, 7) else 12
 MAGIC = importlib.util.MAGIC_NUMBER
-KIND = f"{sys.implementation.cache_tag}-{MAGIC[:2].hex()}"
+# What was kept before this number may have been written by Python itself to a full disk: cut off.
+FORM = 2
+KIND = f"{sys.implementation.cache_tag}-{MAGIC[:2].hex()}-{FORM}"
 INDEX = "index.json"
 # Files that a process compiles before it asks for more.
 TOGETHER = 20
@@ -110,6 +113,8 @@ def restore(wheel, cache):
         with zipfile.ZipFile(str(path)) as archive:
             sizes = index_of(archive, wheel)
             return [name for name in wheel.names if not restored(wheel, archive, sizes, name)]
+    except UnwritableError:
+        raise
     except FileNotFoundError:
         return wheel.names
     except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
@@ -135,18 +140,34 @@ def restored(wheel, archive, sizes, name):
         return True
     if sizes[name] != status.st_size:
         return False
-    header = MAGIC + (bytes(4) if HEADER == 16 else b"")
-    for number in (int(status.st_mtime), status.st_size):
-        header += (number & 0xFFFFFFFF).to_bytes(4, "little")
-    write(importlib.util.cache_from_source(source), header + archive.read(name))
+    write(source, status, archive.read(name))
     return True
 
 
-def write(path, data):
-    """Write a file as a whole, into a folder that may be missing."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103,PTH120 - thousands of them
-    with open(path, "wb") as stream:  # noqa: PTH123
-        stream.write(data)
+def header_of(status):
+    """Return what comes before the code of a source."""
+    header = MAGIC + (bytes(4) if HEADER == 16 else b"")
+    for number in (int(status.st_mtime), status.st_size):
+        header += (number & 0xFFFFFFFF).to_bytes(4, "little")
+    return header
+
+
+def write(source, status, code):
+    """Write the bytecode of a source as a whole, or nothing; its folder may be missing."""
+    path = importlib.util.cache_from_source(source)
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103,PTH120 - thousands of them
+        with open(path, "wb") as stream:  # noqa: PTH123
+            stream.write(header_of(status) + code)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(path)  # noqa: PTH108
+        # The disk that is full is the environment's: nothing is wrong with what is kept.
+        raise UnwritableError(error.errno, error.strerror, path) from error
+
+
+class UnwritableError(OSError):
+    """Bytecode cannot be written beside its source."""
 
 
 def keep(wheel, cache):
@@ -161,28 +182,45 @@ def keep(wheel, cache):
             archive.writestr(INDEX, json.dumps(index))
         let_nobody_else_write(part)
         part.replace(path)
-    except OSError as error:
-        say(f"note: bytecode is not kept in {path.parent}: {error.strerror}")
+    except (OSError, EOFError, ValueError, TypeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        say(f"note: bytecode is not kept in {path.parent}: {reason}")
         if part.exists():
             part.unlink()
 
 
 def kept(wheel, archive, name):
-    """Put the bytecode of one source into an archive; return the source's size, None without."""
+    """Put the bytecode of one source into an archive; return the source's size, None without.
+
+    Raises EOFError, ValueError or TypeError for what is none: other environments would get it.
+    """
     source = wheel.source(name)
     compiled = Path(importlib.util.cache_from_source(source))
     if not compiled.exists():
         return None
-    archive.writestr(name, compiled.read_bytes()[HEADER:])
-    return os.stat(source).st_size  # noqa: PTH116
+    status, data = os.stat(source), compiled.read_bytes()  # noqa: PTH116
+    if data[:HEADER] != header_of(status):
+        raise ValueError(f"{compiled} is not of its source")
+    marshal.loads(data[HEADER:])  # noqa: S302 - Python does the same as soon as it is imported
+    archive.writestr(name, data[HEADER:])
+    return status.st_size
 
 
 # ---------------------------------------------------------------- all of them
 
 
 def compile_source(path):
-    """Compile one source as pip would."""
-    compileall.compile_file(path, force=True, quiet=2)
+    """Compile one source as pip would; not what is no Python.
+
+    Python's own compileall says nothing of a disk that is full, and leaves a file that is cut off.
+    """
+    status = os.stat(path)  # noqa: PTH116
+    try:
+        with open(path, "rb") as stream:  # noqa: PTH123
+            code = compile(stream.read(), path, "exec", dont_inherit=True)
+    except Exception:  # whatever it is, who imports it is told
+        return
+    write(path, status, marshal.dumps(code))
 
 
 def by_all(act, items, *more, together=1):
@@ -212,7 +250,15 @@ def own_up(wheels):
 
 
 def settle(wheels, cache):
-    """See to it that all sources of the wheels are compiled."""
+    """See to it that all sources of the wheels are compiled. Exits where that cannot be written."""
+    try:
+        settle_all(wheels, cache)
+    except UnwritableError as error:
+        sys.exit(f"error: {error.strerror}: {error.filename}")
+
+
+def settle_all(wheels, cache):
+    """Take what is kept, compile the rest, keep that."""
     shared = own_up(wheels)
     # The largest first, so that no processor is left with one at the end.
     wheels = sorted(wheels, key=lambda wheel: -len(wheel.names))

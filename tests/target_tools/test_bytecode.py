@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -13,6 +14,10 @@ from pathlib import Path
 
 import pytest
 from target_environments import TOOLS, install
+
+from tests.small_disk import fill, small_disk
+
+__all__ = ["small_disk"]
 
 SOURCES = {
     "demo/__init__.py": "",
@@ -178,6 +183,49 @@ def test_what_is_not_what_it_says_is_refused_and_replaced(tmp_path: Path, harm: 
     assert said.startswith(f"warning: kept bytecode refused: {one.archive()}: {reason}")
     assert (two.compiled(), two.look()[0]) == (COMPILED, "one")
     assert (three.settle(), three.compiled()) == ("", COMPILED)
+
+
+def test_a_full_disk_ends_it_and_nothing_cut_off_is_kept(small_disk: Path, tmp_path: Path) -> None:
+    """Python's own compiler says nothing, and leaves a file that no other environment can read."""
+    one, two = place(small_disk, "one"), place(small_disk, "two")
+    long = "".join(f"VALUE_{number} = {number}\n" for number in range(20_000))
+    cache = {"ENVBUILD_BYTECODE_CACHE": str(tmp_path / "cache")}
+    for each in (one, two):
+        each.install(**{"demo/long.py": long})
+    filler = fill(small_disk)
+    os.truncate(filler, filler.stat().st_size - (64 << 10))
+    listing = one.path / "requirements.txt"
+    listing.write_text(f"demo==1.0 --hash=sha256:{digest('demo')}\n", encoding="utf-8")
+    done = one.run(TOOLS, "bytecode", listing, **cache)
+    compiled = importlib.util.cache_from_source(one.packages / "demo" / "long.py")
+    expected = f"error: No space left on device: {compiled}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", expected)
+    assert not Path(compiled).exists()
+    assert not (tmp_path / "cache").exists()
+    filler.unlink()
+    for each in (one, two):
+        assert each.settle(**cache) == ""
+        assert each.compiled() == sorted([*COMPILED, "demo/long.py"])
+        assert each.run("-c", "import demo.long").stderr == ""
+
+
+def test_bytecode_that_is_cut_off_is_not_kept(tmp_path: Path) -> None:
+    """As another program may leave it: what one environment has, all later ones would get."""
+    one = place(tmp_path, "one")
+    one.install()
+    one.settle()
+    one.archive().unlink()
+    compiled = Path(importlib.util.cache_from_source(one.packages / "demo/deep/module.py"))
+    compiled.write_bytes(compiled.read_bytes()[:-20])
+    ask = (
+        f"import sys; sys.path[:0] = [{str(TOOLS.parent)!r}]; from pathlib import Path; "
+        "from target_tools import bytecode; "
+        f"bytecode.keep(bytecode.Wheel({digest('demo')!r}, {str(one.packages)!r}, {COMPILED!r}), "
+        f"{str(one.cache)!r})"
+    )
+    done = one.run("-B", "-c", ask)
+    assert done.stderr == f"note: bytecode is not kept in {one.cache}: marshal data too short\n"
+    assert list(one.cache.iterdir()) == []
 
 
 def test_what_others_may_have_written_is_left_out(tmp_path: Path) -> None:
