@@ -139,6 +139,16 @@ def write_channel(folder: Path, packages: Sequence[Package]) -> Path:
     return folder
 
 
+def change_record(channel: Path, file: str, **said: object) -> None:
+    """Let a channel say something else of a package than that says itself; all of its index."""
+    (path,) = (each.parent / "repodata.json" for each in channel.glob(f"*/{file}"))
+    index = json.loads(path.read_text(encoding="utf-8"))
+    index["packages.conda"][file] |= said
+    for other in path.parent.glob("repodata*"):
+        other.unlink()
+    path.write_text(json.dumps(index), encoding="utf-8")
+
+
 def public_key(key: Ed25519PrivateKey) -> str:
     """Return the public part of a key as channels name it."""
     return key.public_key().public_bytes_raw().hex()

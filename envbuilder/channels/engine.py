@@ -24,7 +24,9 @@ _LAST_LINES = 5
 
 
 class EngineError(Exception):
-    """What the engine could not do. ``kind``: ``channel``, ``unsolvable``; the text is its own.
+    """What the engine could not do; the text is its own.
+
+    ``kind``: ``channel``, ``unsolvable``, or ``engine`` for what py-rattler should not have done.
 
     ``channel``: the number of the channel that could not be read, where that is known.
     """

@@ -115,8 +115,8 @@ def find(
         message = f"{wanted.subdir}/{wanted.filename} is in none of the channels {which}"
         return Problem(message, wanted.place, (_AGAIN,))
     channel, record = there[0]
-    kind = "sha256" if wanted.sha256 else "md5"
-    own = wanted.sha256 or wanted.md5
+    hashes = (("sha256", wanted.sha256), ("md5", wanted.md5))
+    kind, own = next(each for each in hashes if each[1] not in (None, record.get(each[0])))
     return Problem(
         f"{wanted.filename} is listed with the {kind} {own}, and the channel {channel} has it with "
         f"{record.get(kind)}",

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from pydantic import ValidationError
+
 from ..errors import BuildError, NoSolutionError
 from ..model.artifact import CondaArchive
+from ..model.base import Name, fits
 from ..model.channels import (
     CHANNEL_ORIGINS,
     NOARCH,
@@ -166,6 +169,21 @@ def _archive(record: Mapping[str, Any], known: Component | None, signature: Sign
             "a channel that conda-index or rattler-index indexed gives one for each package",
         )
     own = normalize(known.pip) if known and known.pip else None
+    try:
+        return _as_artifact(record, known, own, signature)
+    except ValidationError as error:
+        faults = "; ".join(
+            f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()
+        )
+        raise BuildError(
+            f"the channel's record of {record['url']} cannot be locked: {faults}",
+            "another build or version may do: a tighter version in the stack asks for it",
+        ) from error
+
+
+def _as_artifact(
+    record: Mapping[str, Any], known: Component | None, own: str | None, signature: Signed
+) -> CondaArchive:
     return CondaArchive(
         name=record["name"],
         version=record["version"],
@@ -177,6 +195,7 @@ def _archive(record: Mapping[str, Any], known: Component | None, signature: Sign
         channel=record["channel"],
         subdir=record["subdir"],
         depends=tuple(record.get("depends", ())),
+        constrains=tuple(record.get("constrains", ())),
         distribution=own or _distribution(record),
         imports=known.python_import if known and own else None,
         signed_by=signature.by,
@@ -187,4 +206,6 @@ def _archive(record: Mapping[str, Any], known: Component | None, signature: Sign
 def _distribution(record: Mapping[str, Any]) -> str | None:
     """Return the name of a Python package; most are called as on the Python package index."""
     needs_python = any(each.split(" ")[0] == "python" for each in record.get("depends", ()))
-    return normalize(record["name"]) if needs_python else None
+    name = normalize(record["name"])
+    # A name such as _license is none of Python's.
+    return name if needs_python and fits(Name, name) else None

@@ -47,7 +47,7 @@ class _Form:
 _FORMS = (
     _Form(
         "explicit list",
-        (rf"^{explicit.MARK}[ \t]*$",),
+        (rf"^{explicit.MARK}[ \t\r]*$",),
         lambda source, _: explicit.read(source),
     ),
     _Form("lock of pixi", ("^environments:", "^packages:"), pixi_lock.read),

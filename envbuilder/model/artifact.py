@@ -68,6 +68,9 @@ class CondaArchive(Document):
     channel: CleanUrl | None = None
     subdir: Subdir | None = None
     depends: tuple[Line, ...] = Field(default=(), description="MatchSpecs of what it needs.")
+    constrains: tuple[Line, ...] = Field(
+        default=(), description="MatchSpecs of what it does not need, for where that is there."
+    )
     distribution: Name | None = Field(
         default=None, description="What Python's package metadata calls it; None: nothing is known."
     )

@@ -51,7 +51,9 @@ def of_closure(lock: Lock) -> Iterator[str]:
     """Yield packages that nothing needs, and those that are needed and not there."""
     packages = {each.name: each for each in lock.conda_packages}
     todo = {package_name(pin.locator) for pin in _pins(lock)} & packages.keys()
-    asked = {spec_name(each) for each in lock.plan.conda_specs}
+    specs = {spec_name(each) for each in lock.plan.conda_specs}
+    # What the target has itself, such as __glibc, no package brings.
+    asked = {each for each in specs if not each.startswith(_VIRTUAL)}
     yield from (
         f"{each} is asked for, and has no conda package" for each in asked - packages.keys()
     )

@@ -84,6 +84,8 @@ def conda_files(lock: Lock) -> Mapping[str, str]:
             "sha256": each.sha256,
             "md5": each.md5,
             "size": each.size,
+            "depends": [*each.depends],
+            "constrains": [*each.constrains],
         }
         for each in packages
     ]

@@ -40,10 +40,12 @@ import json
 import os
 import queue
 import sys
+import tempfile
 import threading
 from datetime import timedelta
 from pathlib import Path
 
+from .conda_packages import is_outside
 from .content_trust import add_signatures
 from .errors import whole
 from .names import without_credentials
@@ -151,12 +153,22 @@ def told(found, virtual):
 
 def is_met(spec, virtual, met):
     """Return whether a MatchSpec of a virtual package is met. *met*: by MatchSpec."""
-    from rattler import MatchSpec
-
     if spec not in met:
-        matched = MatchSpec(spec)
-        met[spec] = any(matched.matches(as_record(*each)) for each in virtual)
+        matched = match_spec(spec)
+        records = [as_record(*each) for each in virtual]
+        met[spec] = matched is not None and any(map(matched.matches, records))
     return met[spec]
+
+
+def match_spec(text):
+    """Return a MatchSpec, or None of a text that is none: nothing meets it."""
+    from rattler import MatchSpec
+    from rattler.exceptions import InvalidMatchSpecError
+
+    try:
+        return MatchSpec(text)
+    except InvalidMatchSpecError:
+        return None
 
 
 def as_record(name, version, build, build_number=0):
@@ -185,10 +197,9 @@ def with_pythons(record, pythons, admitted):
 
 def admitted_by(spec, pythons, admitted):
     """Return the series of the Pythons that a MatchSpec admits."""
-    from rattler import MatchSpec
-
     if spec not in admitted:
-        matched = (each for each in pythons if MatchSpec(spec).matches(each))
+        wanted = match_spec(spec)
+        matched = [each for each in pythons if wanted is not None and wanted.matches(each)]
         admitted[spec] = {".".join(str(each.version).split(".")[:2]) for each in matched}
     return admitted[spec]
 
@@ -240,15 +251,16 @@ def signed(records, request):
 
 async def check(request, _gateways):
     """Return what packages that are given need and do not have."""
-    from rattler import MatchSpec
-
     those = {each["name"]: each for each in request["records"]}
     virtual, met, unmet = request["virtual"], {}, []
     for each in those.values():
         for spec in [*each.get("depends", ()), *each.get("constrains", ())]:
-            name = MatchSpec(spec).name.normalized
+            wanted = match_spec(spec)
+            name = spec if wanted is None else wanted.name.normalized
             there = those.get(name)
-            if name.startswith("__"):
+            if wanted is None:
+                fits = False
+            elif name.startswith("__"):
                 only_bound = spec in each.get("constrains", ())
                 fits = is_met(spec, virtual, met) or (
                     only_bound and all(name != own for own, _, _ in virtual)
@@ -257,7 +269,7 @@ async def check(request, _gateways):
                 fits = spec not in each.get("depends", ())
             else:
                 key = there["name"], there["version"], there["build"]
-                fits = MatchSpec(spec).matches(as_record(*key, there.get("build_number", 0)))
+                fits = wanted.matches(as_record(*key, there.get("build_number", 0)))
             if not fits:
                 found = there and "{} {}".format(there["version"], there["build"])
                 unmet.append({"name": each["name"], "spec": spec, "found": found})
@@ -267,6 +279,20 @@ async def check(request, _gateways):
 # ---------------------------------------------------------------- linking
 
 
+def paths_of(archive):
+    """Return where a package says that its files go."""
+    from rattler.package import PathsJson
+    from rattler.package_streaming import extract
+
+    try:
+        said = PathsJson.from_package_archive(archive)
+    except Exception:  # whatever it is: packages of old say it otherwise
+        with tempfile.TemporaryDirectory() as folder:
+            extract(archive, folder)
+            said = PathsJson.from_package_directory_with_deprecated_fallback(folder)
+    return [os.fspath(each.relative_path) for each in said.paths]
+
+
 async def link(prefix, cache, packages, folder, named):
     """Make a prefix of packages that lie in a folder, and were compared with the lock there."""
     import rattler
@@ -274,6 +300,9 @@ async def link(prefix, cache, packages, folder, named):
     records = []
     for each in packages["packages"]:
         path = folder / each["filename"]
+        for name in filter(is_outside, paths_of(path)):
+            # rattler would write it there.
+            raise ValueError(f"{path.name} has a file outside of the prefix: {name}")
         records.append(await rattler.RepoDataRecord.from_package_archive(path))
     await rattler.install(
         records,
@@ -303,6 +332,8 @@ def answer_to(request, gateways=None):
         return {"error": {"kind": error.kind, "text": str(error), "channel": error.channel}}
     except ImportError as error:
         return {"error": {"kind": "missing", "text": str(error)}}
+    except Exception as error:  # whatever it is, it is rattler's: the process must go on to say so
+        return {"error": {"kind": "engine", "text": clean(one_line(error))}}
 
 
 def requests():

@@ -8,10 +8,11 @@ LIST is conda.json, of the lock. list: print the packages that lie in FOLDER as 
 which conda, mamba and micromamba take. Neither they nor rattler compare such files with a hash:
 ``fetch`` has done so. check: are the packages of PREFIX those of LIST, all of them and no others,
 and is every file as its package says? A package that wants to run a script when it is linked is
-refused, as are two packages with the same file. Then the records of the prefix get the addresses
-that the packages have in their channels, in place of those in this build. Exit code 1: something is
-wrong, and it is said. compile: make the bytecode of packages for any Python, with the Python of the
-prefix, which runs this, where whatever linked them has not; conda makes it, and rattler does not.
+refused, as are two packages with the same file and one with a file outside of the prefix. Then the
+records of the prefix get the addresses that the packages have in their channels, in place of those
+in this build. Exit code 1: something is wrong, and it is said. compile: make the bytecode of
+packages for any Python, with the Python of the prefix, which runs this, where whatever linked them
+has not; conda makes it, and rattler does not.
 """
 
 import argparse
@@ -35,6 +36,8 @@ BYTECODE = "pyc_file"
 PURE = re.compile(r"(?P<folder>lib/python[^/]+/site-packages)/(?P<name>.+\.py)")
 # What a package runs on the machine that links it: bin/.NAME-post-link.sh.
 SCRIPT = re.compile(r"bin/\.(?P<name>.+)-(post-link|pre-link|pre-unlink)\.sh")
+# Where rattler puts what several packages have: PACKAGE/ and the file's own path.
+CLOBBERED = "__clobbers__/"
 # Of what is wrong, so much is said.
 SHOWN = 10
 
@@ -79,15 +82,53 @@ def scripts(records):
                 )
 
 
+def is_outside(name):
+    """Return whether a package's path is not plainly one below a prefix."""
+    return bool({"", ".", ".."} & set(name.split("/")))
+
+
+def outside(records):
+    """Yield the files of packages that lie anywhere, and not in the prefix."""
+    for record in records:
+        names = {*record.get("files", ()), *(name for name, _ in placed(record))}
+        for name in sorted(filter(is_outside, names)):
+            yield "package {} has a file outside of the prefix: {}".format(record["name"], name)
+
+
+def own_name(name):
+    """Return the path that a package has for a file, in place of that which rattler moved it to."""
+    return name[len(CLOBBERED) :].partition("/")[2] if name.startswith(CLOBBERED) else name
+
+
 def clashes(records):
-    """Yield the files that several packages have."""
-    owners = {}
+    """Yield the files that several packages have, or that others have as a folder."""
+    owners, folders = {}, {}
     for record in records:
         for name in record.get("files", ()):
-            owners.setdefault(name, []).append(record["name"])
+            own = own_name(name)
+            owners.setdefault(own, []).append(record["name"])
+            for above in above_of(own):
+                folders.setdefault(above, set()).add(record["name"])
+    links = {
+        own_name(name)
+        for record in records
+        for name, each in placed(record)
+        if each.get("path_type") == "softlink"
+    }
     for name in sorted(owners):
-        if len(owners[name]) > 1:
-            yield "{} is a file of {}".format(name, " and ".join(owners[name]))
+        # Files may lie below the link that another package has.
+        below = folders.get(name, set()) if name not in links else set()
+        those = [*owners[name], *sorted(below - {*owners[name]})]
+        if len(those) > 1:
+            yield "{} is a file of {}".format(name, " and ".join(those))
+
+
+def above_of(name):
+    """Yield the folders above a path."""
+    at = name.rfind("/")
+    while at > 0:
+        yield name[:at]
+        at = name.rfind("/", 0, at)
 
 
 def originals(name):
@@ -127,10 +168,12 @@ def wrong_files(prefix, records):
             if each.get("path_type") == BYTECODE:
                 # Python does without.
                 continue
+            wanted = each.get("sha256_in_prefix") or each.get("sha256")
             if not path.is_symlink() and not path.exists():
                 yield "{} of {} is not there".format(name, record["name"])
-            wanted = each.get("sha256_in_prefix") or each.get("sha256")
-            if each.get("path_type") == "hardlink" and wanted and path.is_file():
+            elif each.get("path_type") == "hardlink" and path.is_dir():
+                yield "{} of {} is a folder, and was packed as a file".format(name, record["name"])
+            elif each.get("path_type") == "hardlink" and wanted and path.is_file():
                 todo.append((path, wanted, name, record["name"]))
     with concurrent.futures.ThreadPoolExecutor(processors()) as pool:
         found = pool.map(sha256_of, [each[0] for each in todo])
@@ -171,7 +214,8 @@ def settle(prefix, records, packages):
     by_identity = {identity(each): each for each in packages["packages"]}
     for path, record in records.items():
         package = by_identity[identity(record)]
-        for key in ("url", "channel", "md5", "sha256", "size"):
+        # What it needs as well: a channel may say otherwise than the package, to mend it.
+        for key in ("url", "channel", "md5", "sha256", "size", "depends", "constrains"):
             if package.get(key) is not None:
                 record[key] = package[key]
         record["fn"] = package["filename"]
@@ -186,7 +230,8 @@ def check(prefix, packages):
     """Compare a prefix with a list; return the exit code."""
     records = records_of(prefix)
     those = list(records.values())
-    problems = [*wrong_packages(those, packages), *scripts(those), *clashes(those)]
+    problems = [*wrong_packages(those, packages), *scripts(those), *outside(those)]
+    problems += clashes(those)
     problems = problems or [*wrong_files(prefix, those)]
     for line in problems[:SHOWN]:
         sys.stderr.write("error: {}\n".format(line))

@@ -18,7 +18,7 @@ from envbuilder.channels.contents import Cached, read_channels
 from envbuilder.errors import BuildError
 from envbuilder.model.channels import Channel, CondaPackage, VirtualPackage
 from envbuilder.model.knowledge import Component
-from tests.conda_channel import write_channel
+from tests.conda_channel import change_record, write_channel
 from tests.serving import serving_by
 
 KNOWN = {
@@ -149,6 +149,18 @@ def test_builds_that_need_what_the_target_lacks_are_no_candidates(tmp_path: Path
     assert versions(old) == (["1.0", "3.0"], ["1.0"])
     assert versions(new, ("__cuda", "11.8", "0")) == (["1.0", "3.0", "4.0"], ["1.0"])
     assert versions(old, ("__cuda", "12.2", "0")) == (["1.0", "2.0", "3.0"], ["1.0"])
+
+
+@pytest.mark.parametrize("need", ["__glibc >=>=2.17", "python [bad", "python >=3.9,,"])
+def test_a_build_with_needs_that_nobody_can_read_is_no_candidate(tmp_path: Path, need: str) -> None:
+    """One old build with a slip does not close the channel: the solver leaves it out as well."""
+    packages = [package("numpy", "1.26"), package("numpy", "1.25")]
+    folder = write_channel(tmp_path / "channel", packages)
+    change_record(folder, "numpy-1.25-0.conda", depends=[need])
+    asked = {"mine": channel(folder.as_uri())}
+    virtual = [("__glibc", "2.36", "0")]
+    read = read_channels(asked, "x86_64", KNOWN, engine(tmp_path), None, virtual)["mine"]
+    assert "1.26" in [each[0] for each in rows(read, "numpy")]
 
 
 @pytest.mark.parametrize("what", ["folder", "server"])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from envbuilder.build import prepare
 from envbuilder.channels.solve import solve
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock
-from tests.conda_channel import PLACEHOLDER, File, Package, write_channel
+from tests.conda_channel import PLACEHOLDER, File, Package, change_record, write_channel
 from tests.small_disk import fill, small_disk
 
 __all__ = ["small_disk"]
@@ -35,8 +36,15 @@ PACKAGES = [Package("python", "3.9.1"), Package("tool", "1.0", FILES), pip()]
 class Build:
     """A build folder with its packages, as they are fetched."""
 
-    def __init__(self, folder: Path, packages: Sequence[Package] = PACKAGES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        packages: Sequence[Package] = PACKAGES,
+        patch: Callable[[Path], None] = lambda _: None,
+    ) -> None:
+        """Write it. *patch*: what the channel's keeper does to it."""
         channel = write_channel(folder / "channel", packages)
+        patch(channel)
         pins = {each.name: each.version for each in packages if each.name != "pip"}
         planned = plan([channel], **pins)
         steps = BACKENDS["conda"].TRAITS.steps
@@ -148,6 +156,56 @@ def test_a_package_that_its_channel_changed_is_refused_with_both_hashes(build: B
     assert f"{package.name} cannot be fetched: its sha256 is {others}" in said
     assert f"the lock says {wanted}" in said
     assert not fetched.exists()
+
+
+CLASHES = {
+    "a file twice": ({"share/x": File(b"1")}, {"share/x": File(b"2")}, "share/x"),
+    "the same file twice": ({"share/x": File(b"1")}, {"share/x": File(b"1")}, "share/x"),
+    "a file and a folder": ({"share/x": File(b"1")}, {"share/x/y": File(b"2")}, "share/x"),
+    "a folder and a file": ({"share/x/y/z": File(b"1")}, {"share/x": File(b"2")}, "share/x"),
+}
+
+
+@pytest.mark.parametrize("case", CLASHES)
+def test_a_file_of_two_packages_is_refused(case: str, tmp_path: Path) -> None:
+    """rattler moves the one of them away, or both, and says that all is well."""
+    first, second, name = CLASHES[case]
+    packages = [Package("one", "1.0", first), Package("two", "1.0", second)]
+    done = Build(tmp_path, [*PACKAGES, *packages]).run()
+    assert done.returncode == 1
+    assert f"error: {name} is a file of " in done.stderr
+    assert "of one and two" in done.stderr or "of two and one" in done.stderr
+
+
+@pytest.mark.parametrize("where", ["../outside", "bin/../../outside", "{}/outside"])
+def test_a_package_with_a_file_outside_of_the_prefix_is_not_linked(
+    where: str, tmp_path: Path
+) -> None:
+    path, content = where.format(tmp_path), b"written"
+    said = {"_path": path, "path_type": "hardlink", "sha256": sha256(content).hexdigest()}
+    paths = json.dumps({"paths": [{**said, "size_in_bytes": len(content)}], "paths_version": 1})
+    bad = Package("bad", "1.0", {"outside": File(content)}, info={"paths.json": paths})
+    own = Build(tmp_path, [*PACKAGES, bad])
+    done = own.run()
+    assert done.returncode == 1
+    assert f"bad-1.0-0.conda has a file outside of the prefix: {path}" in done.stderr
+    assert not [*tmp_path.rglob("outside")]
+
+
+def test_records_need_what_the_channel_says_and_not_what_was_packed(tmp_path: Path) -> None:
+    """A channel mends what a package needs without making it anew."""
+    packages = [*PACKAGES[:2], Package("needy", "1.0", depends=["tool <1.0"]), pip()]
+
+    def patch(channel: Path) -> None:
+        said = {"depends": ["tool"], "constrains": ["other <2"]}
+        change_record(channel, "needy-1.0-0.conda", **said)
+
+    own = Build(tmp_path, packages, patch)
+    done = own.run()
+    assert done.returncode == 0, done.stderr
+    (record,) = (own.prefix / "conda-meta").glob("needy-*.json")
+    kept = json.loads(record.read_text(encoding="utf-8"))
+    assert (kept["depends"], kept["constrains"]) == (["tool"], ["other <2"])
 
 
 def test_a_full_disk_ends_it_and_the_next_run_is_whole(build: Build, small_disk: Path) -> None:

@@ -16,7 +16,7 @@ from envbuilder.channels.solve import ChannelRefusal, solve
 from envbuilder.errors import BuildError, NoSolutionError
 from envbuilder.files import write_atomically
 from envbuilder.model.knowledge import Component
-from tests.conda_channel import write_channel
+from tests.conda_channel import change_record, write_channel
 
 KNOWN = {
     "python": Component(summary="Python", conda="python"),
@@ -70,6 +70,25 @@ def test_every_package_is_known_by_channel_build_size_and_hashes(
     assert len(numpy.md5 or "") == 32
     libblas = next(each for each in found if each.name == "libblas")
     assert libblas.distribution is None
+
+
+def test_a_name_that_is_none_of_pythons_is_locked(tmp_path: Path) -> None:
+    packages = [python("3.11.7"), package("_license", "1.1", "python"), pip()]
+    channel = write_channel(tmp_path / "channel", [*packages, package("numpy", "1.0", "_license")])
+    found = solve(plan([channel], python="3.11.7", numpy="1.0"), GLIBC, {}, engine(tmp_path))
+    assert {each.name: each.distribution for each in found}["_license"] is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("depends", ["python", "p" * 501]), ("depends", ["python\n"])]
+)
+def test_a_record_that_no_lock_can_hold_is_named(tmp_path: Path, key: str, value: object) -> None:
+    channel = write_channel(tmp_path / "channel", [python("3.11.7"), package("odd", "1.0"), pip()])
+    change_record(channel, "odd-1.0-0.conda", **{key: value})
+    asked = plan([channel], python="3.11.7", odd="1.0")
+    with pytest.raises((BuildError, NoSolutionError)) as raised:
+        solve(asked, GLIBC, {}, engine(tmp_path))
+    assert "odd" in str(raised.value)
 
 
 def test_a_channel_hides_newer_packages_of_those_behind_it(
