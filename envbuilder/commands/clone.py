@@ -38,6 +38,7 @@ from ..inspect.origins import direct_origin
 from ..inspect.reading import read_environment
 from ..model.channels import SUBDIRS, Channel
 from ..model.outcome import BundleResult, CreateResult, ImageResult
+from ..model.urls import plain_url
 from ..resolve.implied_requirements import BUNDLED
 from ..target_tools.conda_packages import placed, scripts, wrong_files
 from ..text import counted, shown
@@ -220,8 +221,10 @@ def _available(
         served, dead = _served(found.packages, channels, inputs, context)
     lacking = [each for each in found.packages.conda if each not in served]
     _check_licences(dead, context)
+    gone = {each.url for each in dead.values()}
     if not lacking:
-        return found.packages
+        read = tuple(each for each in found.packages.channels if plain_url(each) not in gone)
+        return replace(found.packages, channels=read)
     own = _packages(name, context)
     archives: dict[str, Archive] = {}
     wrong = []
@@ -245,7 +248,7 @@ def _available(
         for each in found.packages.conda
     )
     # First, as no other has them; those that cannot be read are left out.
-    urls = [own.as_uri(), *(each.channel for each in conda)]
+    urls = [own.as_uri(), *(each.channel for each in conda if plain_url(each.channel) not in gone)]
     return replace(found.packages, channels=tuple(dict.fromkeys(urls)), conda=conda)
 
 

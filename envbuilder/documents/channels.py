@@ -26,6 +26,8 @@ def settle_channels(
     """
     recorded, site = knowledge.value.channels, chosen.site
     names = {each.url: name for name, each in recorded.items()}
+    # It is the same one without encryption.
+    names |= {url.replace("https:", "http:", 1): name for url, name in names.items()} | names
     asked = [names.get(each, each) for each in recipe.value.channels]
     order = [names.get(each, each) for each in site.channel_order]
     channels = tuple(dict.fromkeys(sorted(asked, key=lambda each: _place(each, order))))

@@ -110,13 +110,20 @@ def _entry(reading: Reading, record: Mapping[str, Any], place: Place) -> CondaEn
         for value in [record.get(key)]
     }
     size = record.get("size")
-    return CondaEntry(
+    entry = CondaEntry(
         url,
         size=size if isinstance(size, int) else None,
         depends=tuple(record.get("depends") or ()),
         place=place,
         **hashes,
     )
+    own = record["name"], record["version"], record["build"]
+    if own != (entry.name, entry.version, entry.build):
+        # What it says names files, too: a package that is put together again.
+        text = f"it is a record of {shown(' '.join(own))}, and its file is {entry.filename}"
+        reading.wrong(place, text)
+        return None
+    return entry
 
 
 def _url(record: Mapping[str, Any]) -> str:

@@ -3,7 +3,10 @@
 None carries a user or a password, and none holds what a shell would read as more than a word.
 """
 
+import re
+import string
 from typing import Annotated
+from urllib.parse import SplitResult, quote, urlsplit
 
 from pydantic import AfterValidator
 
@@ -52,14 +55,55 @@ RegistryUrl = Annotated[
 _CHANNEL_URL = r"(?:https?|file)://[^\s'\"`$\\<>|;&]+|/[A-Za-z0-9._~@+,=:/-]+"
 
 
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+# RFC 3986: what is never percent-encoded, and what else a path may hold as it is.
+_UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
+_IN_PATHS = "!$&'()*+,;=:@/%-._~"
+
+
+def plain_url(url: str) -> str:
+    """Return an http, https or file URL in the one spelling that names the same (RFC 3986, 6.2).
+
+    Without a slash at its end. Programs that read a channel spell its URL so, and what is known of
+    a channel is known of it however it is written. Raises ValueError for what is no such URL.
+    """
+    parts = urlsplit(url)
+    if "?" in url or "#" in url:
+        raise ValueError("a channel's URL has no ? and no #")
+    path = re.sub("%[0-9A-Fa-f]{2}", _escape, parts.path)
+    segments: list[str] = []
+    for each in quote(path, safe=_IN_PATHS).split("/"):
+        if each == "..":
+            segments[-1:] = []
+        elif each not in ("", "."):
+            segments.append(each)
+    return "/".join([f"{parts.scheme}://{_authority(parts)}", *segments])
+
+
+def _escape(match: re.Match[str]) -> str:
+    meant = chr(int(match[0][1:], 16))
+    return meant if meant in _UNRESERVED else match[0].upper()
+
+
+def _authority(parts: SplitResult) -> str:
+    host = (parts.hostname or "").rstrip(".")
+    if parts.scheme == "file" and host == "localhost":
+        return ""
+    if not host.isascii():
+        host = host.encode("idna").decode()
+    host = f"[{host}]" if ":" in host else host
+    port = parts.port
+    return host if port in (None, _DEFAULT_PORTS.get(parts.scheme)) else f"{host}:{port}"
+
+
 def _channel(text: str) -> str:
     if text.startswith("/"):
-        return f"file://{text.rstrip('/')}"
+        return plain_url(f"file://{text}")
     if "://" not in text:
         return text
     if without_credentials(text) != text:
         raise ValueError("credentials do not belong in a document: use ~/.netrc or a keyring")
-    return text.rstrip("/")
+    return plain_url(text)
 
 
 ChannelUrl = Annotated[
@@ -72,7 +116,7 @@ ChannelUrl = Annotated[
     ),
     AfterValidator(_channel),
 ]
-"""Where a conda channel lies: a URL, without a slash at its end; a folder's path becomes one."""
+"""Where a conda channel lies: a URL, as ``plain_url`` spells it; a folder's path becomes one."""
 
 ChannelName = Annotated[
     str,

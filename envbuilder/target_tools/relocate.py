@@ -31,7 +31,7 @@ import tarfile
 from hashlib import sha256
 from pathlib import Path
 
-from .conda_packages import ENTRY_POINT, originals, placed, records_of, scripts
+from .conda_packages import ENTRY_POINT, META, is_outside, originals, placed, records_of, scripts
 from .files import canonical_json, read_json, remove_tree, sha256_of, write_atomically
 
 # What a prefix is called that is linked to be packed.
@@ -140,7 +140,11 @@ def unpack(archive, table, prefix):
 
 
 def extract(archive, prefix):
-    """Unpack an archive of files, folders and links that stay in it."""
+    """Unpack an archive of files, folders and links.
+
+    A link leads where its package has it lead, as to /usr/share/terminfo; nothing is written
+    through one.
+    """
     prefix.mkdir(parents=True)
     with tarfile.open(str(archive)) as members:
         for each in members:
@@ -148,20 +152,12 @@ def extract(archive, prefix):
             kind = each.isfile() or each.isdir() or each.issym()
             if not kind or each.name.startswith("/") or {"", ".", ".."} & set(parts):
                 raise CannotError("the archive holds what is no file of a prefix: " + each.name)
-            if each.issym() and leads_out(each):
-                raise CannotError("a link of the archive leads out of it: " + each.name)
             target = prefix / each.name
             if any(above.is_symlink() for above in between(prefix, target)):
                 raise CannotError("the archive writes through a link: " + each.name)
             put(members, each, target)
-
-
-def leads_out(member):
-    """Return whether a link leads out of the folder that it is unpacked in."""
-    if member.linkname.startswith("/"):
-        return True
-    joined = os.path.normpath(os.path.join(os.path.dirname(member.name), member.linkname))  # noqa: PTH118,PTH120
-    return joined == ".." or joined.startswith("../")
+    if (prefix / META).is_symlink():
+        raise CannotError("{} is a link in the archive".format(META))
 
 
 def between(prefix, target):
@@ -189,7 +185,8 @@ def put(members, member, target):
 def fill_in(prefix, name, entry):
     """Write the prefix into one file, which is compared before; return its new sha256."""
     path = prefix / name
-    if path.is_symlink() or not path.is_file():
+    through = any(each.is_symlink() for each in [path, *between(prefix, path)])
+    if is_outside(name) or through or not path.is_file():
         raise CannotError("{} is no file of the archive".format(name))
     data = path.read_bytes()
     found = sha256(data).hexdigest()

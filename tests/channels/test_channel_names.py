@@ -6,8 +6,10 @@ import functools
 import io
 import json
 import os
+import subprocess
+import sys
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 from channel_tools import LiveEngine, package, pip, python
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 from test_contents import KNOWN, Answer, Quiet, channel, rows
 
 from envbuilder.channels.contents import read_channels
@@ -28,6 +31,7 @@ from envbuilder.commands.options import PlanOptions
 from envbuilder.documents.load import load_recipe, load_site
 from envbuilder.errors import DocumentError, NoSolutionError, UsageError
 from envbuilder.model.plan import Plan
+from envbuilder.model.urls import ChannelUrl
 from envbuilder.report import Report
 from envbuilder.target_tools.conda_engine import clean
 from tests.conda_channel import write_channel
@@ -118,16 +122,70 @@ def test_a_recipe_names_a_channel_by_its_url_or_folder(
     assert numpy(plan) == ("1.26.4", f"{url}/numpy")
 
 
+SPELLINGS: Mapping[str, Callable[[str], str]] = {
+    "slash": lambda url: f"{url}/",
+    "capitals": lambda url: url.replace("localhost", "LocalHost"),
+    "dot": lambda url: url.replace("localhost", "localhost."),
+    "folders": lambda url: f"{url}/./a/..//",
+    "escaped": lambda url: f"{url}/%2e/%61/%2E.",
+}
+
+
+@pytest.mark.parametrize("how", SPELLINGS)
 def test_the_url_of_a_recorded_channel_is_that_channel(
-    folders: dict[str, Path], served: str, tmp_path: Path
+    folders: dict[str, Path], served: str, tmp_path: Path, how: str
 ) -> None:
     # Else its licence would be accepted by writing the channel another way.
-    copies = {f"{served}/": folders["old"].as_uri()}
-    plan, _ = planned(tmp_path, [f"{served}/"], recorded={"known": served}, channels=copies)
+    written = SPELLINGS[how](served)
+    copies = {written: folders["old"].as_uri()}
+    plan, _ = planned(tmp_path, [written], recorded={"known": served}, channels=copies)
     (one,) = plan.channels
     assert (one.name, one.url, one.canonical) == ("known", folders["old"].as_uri(), served)
     assert one.accept == {"ACCEPT_IT": "yes"}
     assert numpy(plan) == ("1.20.1", "known/numpy")
+
+
+def test_a_recorded_channel_without_encryption_is_that_channel(
+    folders: dict[str, Path], served: str, tmp_path: Path
+) -> None:
+    recorded = {"known": served.replace("http:", "https:")}
+    copies = {served: folders["old"].as_uri()}
+    plan, _ = planned(tmp_path, [served], recorded=recorded, channels=copies)
+    assert [(each.name, each.accept) for each in plan.channels] == [("known", {"ACCEPT_IT": "yes"})]
+
+
+PLAIN = {
+    "https://Conda.Example:443/Chan/": "https://conda.example/Chan",
+    "http://conda.example.:80": "http://conda.example",
+    "http://conda.example:8080/a/../b//./c/": "http://conda.example:8080/b/c",
+    "http://conda.example/../../a": "http://conda.example/a",
+    "https://conda.example/%7euser/%2fx/%c3%a9%zz": "https://conda.example/~user/%2Fx/%C3%A9%zz",
+    "https://conda.example/caf\u00e9": "https://conda.example/caf%C3%A9",
+    "https://m\u00fcnchen.example/a": "https://xn--mnchen-3ya.example/a",
+    "http://[::1]:8000/a": "http://[::1]:8000/a",
+    "file://localhost/a//b/": "file:///a/b",
+    "/a/./b/": "file:///a/b",
+}
+
+
+def test_a_channel_has_one_spelling_which_is_also_that_of_what_reads_it() -> None:
+    """What the engine reads it names by its own spelling, and keys are looked up by that."""
+    found = {written: TypeAdapter(ChannelUrl).validate_python(written) for written in PLAIN}
+    assert found == PLAIN
+    code = (
+        "import json, os, sys; from rattler import Channel; "
+        "print(json.dumps([Channel(each).base_url for each in json.loads(sys.argv[1])])); "
+        "sys.stdout.flush(); os._exit(0)"
+    )
+    words = [sys.executable, "-c", code, json.dumps([*PLAIN.values()])]
+    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    assert [each.rstrip("/") for each in json.loads(said)] == [*PLAIN.values()]
+
+
+@pytest.mark.parametrize("url", ["https://c.example/a?b", "https://c.example/a#b", "http://c:x/a"])
+def test_what_is_no_url_of_a_channel(url: str) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(ChannelUrl).validate_python(url)
 
 
 def test_a_sites_copies_are_read_in_their_order_and_the_plan_says_which_one_was(

@@ -149,6 +149,40 @@ def test_a_clone_that_fails_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
 
 
+@pytest.mark.parametrize("key", ["name", "version", "build"])
+def test_a_record_of_another_file_is_refused_and_nothing_is_written(
+    linked: Path, tmp_path: Path, made: list[Lock], key: str
+) -> None:
+    """By its name a package that no channel serves would be put together again, anywhere."""
+    prefix, outside = tmp_path / "env", tmp_path / "outside"
+    shutil.copytree(linked / "env", prefix, symlinks=True)
+    outside.mkdir()
+    (outside / "repodata.json").write_text("kept")
+    path = prefix / "conda-meta" / "mpich-4.2.3-0.json"
+    said = json.loads(path.read_text(encoding="utf-8"))
+    url = (tmp_path / "gone" / "linux-64" / "mpich-4.2.3-0.conda").as_uri()
+    path.write_text(json.dumps({**said, key: "../../outside/mpich", "url": url}))
+    with pytest.raises(DocumentError, match="its file is mpich-4.2.3-0.conda"):
+        cloned(tmp_path / "work", prefix)
+    assert [each.name for each in outside.iterdir()] == ["repodata.json"]
+    assert made == []
+
+
+def test_a_channel_that_is_gone_is_no_matter_where_another_has_its_packages(
+    linked: Path, tmp_path: Path, made: list[Lock]
+) -> None:
+    prefix = tmp_path / "env"
+    shutil.copytree(linked / "env", prefix, symlinks=True)
+    path = prefix / "conda-meta" / "mpich-4.2.3-0.json"
+    said = json.loads(path.read_text(encoding="utf-8"))
+    gone = (tmp_path / "gone").as_uri()
+    said |= {"url": f"{gone}/linux-64/mpich-4.2.3-0.conda", "channel": gone}
+    path.write_text(json.dumps(said))
+    assert "cannot be read" in cloned(tmp_path / "work", prefix)
+    channel = (linked / "channel").as_uri()
+    assert {each.channel for each in made[0].conda_packages} == {channel}
+
+
 @pytest.mark.long
 def test_a_channel_that_is_gone_is_left_out(linked: Path, tmp_path: Path, made: list[Lock]) -> None:
     (linked / "channel").rename(linked / "gone")

@@ -147,7 +147,8 @@ SAYS_NOTHING = re.compile(
     | plan\.findings\.1\..*
     | plan\.proofs\.\d+\.launcher\..*
     | artifacts\.\d+\.(url|filename|size|imports|needs|tag|commit|tree|submodules)(\..*)?
-    | artifacts\.\d+\.(md5|channel|subdir|depends|distribution|signed-by|verified-by)(\..*)?
+    | artifacts\.\d+\.(md5|channel|subdir|depends|constrains|distribution)(\..*)?
+    | artifacts\.\d+\.(signed-by|verified-by)(\..*)?
     """,
     re.VERBOSE,
 )
