@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Place
-from ..model.base import Name, fits
+from ..model.base import Line, Name, fits
 from ..model.channels import SUBDIRS
 from ..model.ranges import ANY_VERSION
 from ..model.recipe import Arch, FreeVariable, PipRequirement
@@ -26,6 +26,8 @@ from .writing import yaml_text
 
 # Where conda looks a channel's name up: https://docs.conda.io/projects/conda, "channel_alias".
 _ALIAS = "https://conda.anaconda.org"
+# Where conda has its own channels: pkgs/main, pkgs/r. And what it calls what it built itself.
+_OWN, _OWN_FOLDER, _LOCAL = "https://repo.anaconda.com", "pkgs/", "local"
 _DEFAULTS, _NO_DEFAULTS = "defaults", "nodefaults"
 _OPTION = re.compile(r"(?P<name>-[A-Za-z]|--[a-z-]+)(?:[= ]\s*(?P<value>.*))?")
 _INDEX = ("-i", "--index-url")
@@ -123,9 +125,12 @@ def _channels(asked: EnvironmentFile, known: KnownNames, draft: _Draft) -> list[
         url = each.rstrip("/")
         if url == _NO_DEFAULTS:
             continue
+        if url == _LOCAL:
+            draft.lost.append((None, "the channel local is the folder that conda builds into"))
+            continue
         if "://" not in url and not url.startswith("/") and url not in known.named_channels:
             # conda's own way with a name that it does not know.
-            url = f"{_ALIAS}/{url}"
+            url = f"{_OWN if url.startswith(_OWN_FOLDER) else _ALIAS}/{url}"
         name = known.channels.get(url, url)
         if fits(ChannelName, name):
             found.append(name)
@@ -220,7 +225,7 @@ def _add_variable(draft: _Draft, name: str, value: str) -> None:
     runtime = str(draft.runtime.get("package", "")).upper()
     if runtime and name.startswith(f"{runtime}_"):
         draft.runtime.setdefault("flags", {})[name] = value
-    elif fits(FreeVariable, name) and value:
+    elif fits(FreeVariable, name) and fits(Line, value):
         draft.env[name] = value
     else:
         draft.lost.append((None, f"the variable {shown(name)} cannot be set by a recipe"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from envbuilder.commands.options import PlanOptions
 from envbuilder.documents.source import source_of
 from envbuilder.errors import DocumentError, NoSolutionError, UsageError
 from envbuilder.formats import conda_lock, environment_yml, explicit, pixi_lock
+from envbuilder.formats.foreign import read_foreign
 from envbuilder.formats.lock import packages_of
 from envbuilder.formats.match_spec import parse
 from envbuilder.formats.packages import PackageList
@@ -79,7 +81,7 @@ arch: [x86_64]
 backend: conda
 channels: [CHANNEL]
 stack: {python: "*", numpy: "<2", mpi4py: "*", mpich: "<4.3"}
-conda-packages: [tzdata, bb <2]
+conda-packages: [tzdata, bb <2, __glibc >=2.17]
 """
 
 
@@ -196,6 +198,29 @@ def test_a_list_that_was_changed_is_refused(
         looked_up(explicit.read(source)[0], channel)
     assert any(said in each.message for each in refused.value.problems), refused.value.problems
     assert str(refused.value.problems[0].place).startswith("list.txt:")
+
+
+def test_the_hash_that_differs_is_the_one_that_is_told(
+    ours: tuple[Path, Lock], channel: Path
+) -> None:
+    packages, own = packages_of(ours[1])[0], "0" * 32
+    conda = tuple(replace(each, md5=own) for each in packages.conda if each.name == "bb")
+    with pytest.raises(DocumentError) as refused:
+        looked_up(replace(packages, conda=conda), channel)
+    message = refused.value.problems[0].message
+    assert f"is listed with the md5 {own}, and the channel tests has it with " in message
+    assert conda[0].sha256 not in message
+
+
+def test_an_explicit_list_with_line_ends_of_windows_is_one(
+    ours: tuple[Path, Lock], tmp_path: Path
+) -> None:
+    packages = packages_of(ours[1])[0]
+    path = tmp_path / "list.txt"
+    path.write_bytes(explicit.write(packages).replace("\n", "\r\n").encode())
+    found = read_foreign(path, "list.txt", None, "linux-64")
+    assert found.packages is not None
+    assert [each.url for each in found.packages.conda] == [each.url for each in packages.conda]
 
 
 def of_channel(channel: Path, *stems: str) -> str:

@@ -139,6 +139,21 @@ def test_a_file_becomes_a_recipe_and_what_that_cannot_say_is_named_by_line() -> 
     )
 
 
+def test_what_conda_means_by_its_own_channels_and_a_variable_of_two_lines() -> None:
+    text, lost = made(
+        "name: x\nchannels: [pkgs/main, pkgs/r, local, bioconda]\ndependencies: [tzdata]\n"
+        'variables: {OURS: "two\\nlines", MORE: x}\n'
+    )
+    urls = ["https://repo.anaconda.com/pkgs/main", "https://repo.anaconda.com/pkgs/r"]
+    urls += ["https://conda.anaconda.org/bioconda"]
+    assert "channels:\n" + "".join(f"- {each}\n" for each in urls) in text
+    assert "env:\n  MORE: x\n" in text
+    assert lost == (
+        "the channel local is the folder that conda builds into",
+        "the variable OURS cannot be set by a recipe",
+    )
+
+
 def test_a_file_without_channels_or_a_first_index() -> None:
     text, lost = made("dependencies:\n- python\n- pip: ['--extra-index-url https://i.example/s']\n")
     assert "channels:\n- defaults\n" in text
