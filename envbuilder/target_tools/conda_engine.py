@@ -45,7 +45,6 @@ import threading
 from datetime import timedelta
 from pathlib import Path
 
-from .conda_packages import is_outside
 from .content_trust import add_signatures
 from .errors import whole
 from .names import without_credentials
@@ -296,6 +295,8 @@ def paths_of(archive):
 async def link(prefix, cache, packages, folder, named):
     """Make a prefix of packages that lie in a folder, and were compared with the lock there."""
     import rattler
+
+    from .conda_packages import is_outside  # it starts threads, which no answer needs
 
     records = []
     for each in packages["packages"]:
