@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from ..errors import Problem
+from ..model.fact_values import fact_fault, provider_fact_fault
 from ..model.knowledge import Knowledge
 from ..text import nearest, shown, unknown
 from .scalars import kind
@@ -20,6 +21,7 @@ _CHANNELS_HINT = (
     "under channels:"
 )
 _FLAGS_HINT = "what programs read when they run goes under 'env:'"
+_FACTS_HINT = "docs/knowledge.md lists the facts of modules, in its section Conditions"
 OWN_COMPONENTS_HINT = (
     "a folder of your own can add it, in knowledge/components.yaml: see docs/recipes.md"
 )
@@ -64,7 +66,7 @@ def names_are_known(root: Pairs, knowledge: Knowledge) -> Iterator[Problem]:
     """Yield a problem for every name in a recipe or site that nothing is known of.
 
     Components of a stack or that a module provides, distributions under ``pip-names``, conda
-    channels, and the flags of a runtime; one of which no flags are recorded takes any.
+    channels, facts, and the flags of a runtime; one of which no flags are recorded takes any.
     """
     stacks = [_pairs(root, "for-arch", key.text, "stack") for key, _ in _pairs(root, "for-arch")]
     asked = (*_pairs(root, "stack"), *chain(*stacks), *_pairs(root, "pip-names"))
@@ -72,6 +74,8 @@ def names_are_known(root: Pairs, knowledge: Knowledge) -> Iterator[Problem]:
     for n, _ in enumerate(_items(root, "modules")):
         provided = _pairs(root, "modules", n, "provides")
         yield from _components(provided, knowledge, OWN_COMPONENTS_HINT)
+        yield from _provider_facts(_pairs(root, "modules", n, "facts"), knowledge)
+    yield from _networks(root, knowledge)
     for key, value in _pairs(root, "pip-names"):
         component = knowledge.components.get(key.text)
         if component and isinstance(value, Scalar):
@@ -110,6 +114,26 @@ def _components(
         fault = component_fault(key.text, known, hint)
         if fault:
             yield Problem(fault[0], key.place, fault[1:])
+
+
+def _provider_facts(pairs: Iterable[tuple[Scalar, Node]], known: Knowledge) -> Iterator[Problem]:
+    """Yield a problem for a module's fact that no condition asks for, or of another type."""
+    for key, node in pairs:
+        if isinstance(node, Scalar):
+            value = node.text == "true" if kind(node) == "bool" else node.text
+            fault = provider_fact_fault(key.text, value, known)
+            if fault:
+                yield Problem(fault, key.place, (_FACTS_HINT,))
+
+
+def _networks(root: Pairs, known: Knowledge) -> Iterator[Problem]:
+    """Yield a problem for every network of a site or its partitions that no condition asks for."""
+    partitions = (("partitions", key.text) for key, _ in _pairs(root, "partitions"))
+    for keys in ((), *partitions):
+        for node in _items(root, *keys, "facts", "network"):
+            fault = fact_fault("network", node.text, known) if isinstance(node, Scalar) else None
+            if fault:
+                yield Problem(fault[0], node.place, fault[1:])
 
 
 def _is_one_of(names: Iterable[str], word: Scalar, what: str, *hints: str) -> Iterator[Problem]:

@@ -61,6 +61,9 @@ FACTS: Mapping[str, FactKind] = {
 ``ops.allreduce`` and its like (which library does that operation on GPUs, 'CPU' for none), and
 ``COMPONENT.fact`` (what is stated of the module that provides it, such as ``mpi.cuda_aware``)."""
 
+OPERATION_LIBRARIES = ("CPU", "MPI", "NCCL", "DDL")
+"""What does an operation on GPUs: the values of ``ops.``."""
+
 OPERATIONS = ("allreduce", "allgather", "broadcast", "alltoall", "reducescatter")
 """What ``ops.`` may be followed by."""
 
@@ -83,6 +86,10 @@ class Condition:
         """Return the full names of all facts that it looks at."""
         return _parsed(self.text).names
 
+    def compared_with(self, name: str) -> frozenset[str]:
+        """Return the texts that it compares a fact with, by its full name."""
+        return frozenset(text for fact, text in _parsed(self.text).compared if fact == name)
+
     def evaluate(self, lookup: Lookup) -> bool | None:
         """Return whether it holds; None: that depends on a fact that is not stated."""
         return _truth(_parsed(self.text).value(lookup))
@@ -104,10 +111,14 @@ def parse(text: str) -> Condition:
 
 @dataclass(frozen=True)
 class _Term:
-    """A part of a condition: the facts that it looks at, and what gives its value."""
+    """A part of a condition: the facts that it looks at, and what gives its value.
+
+    ``compared``: facts with the texts that they are compared with.
+    """
 
     names: frozenset[str]
     value: Callable[[Lookup], Value | None]
+    compared: frozenset[tuple[str, str]] = frozenset()
 
 
 @lru_cache(maxsize=4096)
@@ -125,10 +136,11 @@ def _term(node: ast.expr, text: str) -> _Term:
     if isinstance(node, ast.BoolOp):
         parts = [_term(part, text) for part in node.values]
         names = frozenset().union(*(part.names for part in parts))
-        return _Term(names, partial(_combine, parts, isinstance(node.op, ast.Or)))
+        compared = frozenset().union(*(part.compared for part in parts))
+        return _Term(names, partial(_combine, parts, isinstance(node.op, ast.Or)), compared)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         part = _term(node.operand, text)
-        return _Term(part.names, partial(_negate, part))
+        return _Term(part.names, partial(_negate, part), part.compared)
     if isinstance(node, ast.Compare):
         return _comparison(node, text)
     return _operand(node, text)
@@ -143,7 +155,16 @@ def _comparison(node: ast.Compare, text: str) -> _Term:
         literal = _literal(side)
         if literal is not None and not (isinstance(literal, str) and _version(literal)):
             raise _wrong(side, text, "an order is that of versions, such as '2.28'")
-    return _Term(left.names | right.names, partial(_compare, left, node.ops[0], right))
+    names = left.names | right.names
+    texts = frozenset().union(*(_texts(_literal(side)) for side in sides))
+    compared = frozenset((name, text) for name in names for text in texts)
+    return _Term(names, partial(_compare, left, node.ops[0], right), compared)
+
+
+def _texts(literal: Value | None) -> frozenset[str]:
+    if isinstance(literal, str):
+        return frozenset({literal})
+    return frozenset() if literal is None or isinstance(literal, bool) else literal
 
 
 def _operand(node: ast.expr, text: str) -> _Term:

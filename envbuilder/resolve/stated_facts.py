@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import cast, get_args
 
 from ..errors import UsageError
-from ..model.condition import FACTS, OPERATIONS, FactType, Value
+from ..model.condition import FACTS, OPERATION_LIBRARIES, OPERATIONS, Value
 from ..model.entries import check_choice
+from ..model.fact_values import fact_fault, provider_fact_fault
 from ..model.knowledge import Knowledge
 from ..model.ranges import version
 from ..model.site import Origin
@@ -60,9 +61,9 @@ def stated_facts(
 ) -> tuple[Facts, dict[str, Origin]]:
     """Return what ``NAME=VALUE`` words state: facts and origins.
 
-    Raises UsageError, with the nearest name. A name is a fact (``network``), ``flags.FLAG``,
-    ``ops.OPERATION``, ``COMPONENT.FACT`` or ``COMPONENT.origin``. Flags are unknown until one is
-    stated; then the others are not set.
+    Raises UsageError, with the nearest name, also for a value that no condition reads. A name is a
+    fact (``network``), ``flags.FLAG``, ``ops.OPERATION``, ``COMPONENT.FACT`` or
+    ``COMPONENT.origin``. Flags are unknown until one is stated; then the others are not set.
     """
     facts: dict[str, Value] = {} if arch is None else {"arch": arch}
     flags: dict[str, str] = {}
@@ -90,24 +91,40 @@ def _check_flag(name: str, knowledge: Knowledge) -> None:
 
 
 def _value(name: str, text: str, knowledge: Knowledge) -> Value:
-    owner, dot, operation = name.partition(".")
+    owner, dot, rest = name.partition(".")
+    if dot and owner == "ops":
+        check_choice("operation", rest, OPERATIONS)
+        # As a flag's value, whose case does not matter to Horovod.
+        library = text.upper()
+        check_choice(
+            "library", library if library in OPERATION_LIBRARIES else text, OPERATION_LIBRARIES
+        )
+        return library
     if dot:
-        if owner == "ops":
-            check_choice("operation", operation, OPERATIONS)
-        else:
-            check_component(owner, knowledge)
-        return _BOOLS.get(text, text)
+        check_component(owner, knowledge)
+        value = _BOOLS.get(text, text)
+        fault = provider_fact_fault(rest, value, knowledge)
+        if fault:
+            raise UsageError(f"of {owner}: {fault}")
+        return value
     if name not in FACTS:
         hint = "COMPONENT.FACT, such as mpi.cuda_aware, and flags.NAME can be stated too"
         raise UsageError(unknown("fact", name, FACTS), hint)
-    kinds: Mapping[FactType, Value | None] = {
-        "set": frozenset(filter(None, text.split(","))),
-        "bool": _BOOLS.get(text),
-    }
-    value = kinds.get(FACTS[name].type, text)
-    if value is None:
-        raise UsageError(f"'{shown(name)}' is true or false, not '{shown(text)}'")
-    return value
+    return _fact(name, text, knowledge)
+
+
+def _fact(name: str, text: str, knowledge: Knowledge) -> Value:
+    if FACTS[name].type == "bool":
+        if text not in _BOOLS:
+            raise UsageError(f"'{name}' is true or false, not '{shown(text)}'")
+        return _BOOLS[text]
+    several = FACTS[name].type == "set"
+    words = frozenset(filter(None, text.split(","))) if several else frozenset({text})
+    for word in sorted(words):
+        fault = fact_fault(name, word, knowledge)
+        if fault:
+            raise UsageError(*fault)
+    return words if several else text
 
 
 _BOOLS = {"true": True, "false": False}

@@ -160,6 +160,15 @@ def test_list_by_component_by_its_kind_and_by_severity(folder: Path) -> None:
         (("check", "alpha==1.2", "--fact", "network"), "'network' is not NAME=VALUE"),
         (("check", "alpha==1.2", "--fact", "netwrk=x"), "did you mean 'network'?"),
         (("check", "alpha==1.2", "--fact", "offline=maybe"), "is true or false"),
+        (("check", "alpha==1.2", "--fact", "network=infinband"), "did you mean 'infiniband'?"),
+        (("check", "alpha==1.2", "--fact", "network=roce,ib"), "unknown network 'ib'"),
+        (("check", "alpha==1.2", "--fact", "arch=foo"), "unknown arch 'foo'"),
+        (("check", "alpha==1.2", "--fact", "glibc=abc"), "'glibc' is a version, not 'abc'"),
+        (("check", "alpha==1.2", "--fact", "uses=elastc"), "did you mean 'elastic'?"),
+        (("check", "alpha==1.2", "--fact", "mpi.cuda_aware=no"), "is true or false, not 'no'"),
+        (("check", "alpha==1.2", "--fact", "mpi.cuda_awre=true"), "did you mean 'cuda_aware'?"),
+        (("check", "alpha==1.2", "--fact", "spectrum-mpi.cxx=true"), "'cxx' is a text, not true"),
+        (("check", "alpha==1.2", "--fact", "ops.allreduce=MIP"), "did you mean 'MPI'?"),
         (("check", "alpha==1.2", "--fact", "alpah.cuda=true"), "did you mean 'alpha'?"),
         (("check", "alpha==1.2", "--fact", "alpha.origin=pyp"), "did you mean 'pip'?"),
         (("check", "alpha==1.2", "--fact", "ops.alreduce=NCCL"), "did you mean 'allreduce'?"),
@@ -294,7 +303,7 @@ def test_check_names_the_facts_that_a_condition_hangs_on(folder: Path) -> None:
     assert "depends on: network" in answer.stdout
     assert run("check", "alpha==1.4", "--arch", "x86_64", folder=folder).exit_code == 0
     words = ("check", "alpha==1.4", "--arch", "ppc64le", "--fact")
-    answer = run(*words, "network=ethernet,infiniband", "--json", folder=folder)
+    answer = run(*words, "network=omnipath,infiniband", "--json", folder=folder)
     assert answer.exit_code == 4
     plain = json.loads(answer.stdout)
     assert plain["bad"] is True
@@ -317,6 +326,15 @@ def test_flags_are_unknown_until_one_is_stated(folder: Path) -> None:
     assert verdicts("flags.HOROVOD_TEST=0") == {"4": "beside"}
     both = verdicts("flags.HOROVOD_TEST=1", "ops.allreduce=NCCL")
     assert both == {"3": "holds", "5": "holds", "4": "beside"}
+
+
+def test_only_true_is_taken_for_true() -> None:
+    words = ["openmpi==4.1.4", "horovod==0.28.1", "--fact", "flags.HOROVOD_WITH_MPI=1", "--fact"]
+    words += ["flags.HOROVOD_GPU_ALLREDUCE=MPI", "--fact"]
+    assert run("check", *words, "mpi.cuda_aware=false").exit_code == 4
+    for other in ("False", "no", "maybe", ""):
+        assert run("check", *words, f"mpi.cuda_aware={other}").exit_code == 2
+    assert run("check", *words, "mpi.cuda_aware=true").exit_code == 0
 
 
 def test_an_origin_can_be_stated(folder: Path) -> None:

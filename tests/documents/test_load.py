@@ -119,6 +119,36 @@ def test_columns_count_characters(tmp_path: Path, known: Knowledge) -> None:
     ]
 
 
+def test_facts_of_modules_and_networks_are_those_that_conditions_read(
+    tmp_path: Path, known: Knowledge
+) -> None:
+    text = """\
+schema: 1
+name: mine
+summary: Mine
+arch: [x86_64]
+modules:
+  - name: OpenMPI/4.1.4
+    facts: {cuda_aware: maybe, ucx: "false", external_pmx: true, external_hwloc: true}
+  - {name: spectrum-mpi/10.3, facts: {cxx: true}}
+facts: {network: [infinband, roce]}
+partitions: {old: {summary: Old, arch: x86_64, facts: {network: [ib]}}}
+"""
+    where = ("docs/knowledge.md lists the facts of modules, in its section Conditions",)
+    networks = (
+        "there are: aries, infiniband, omnipath, roce; a site with another one alone has none of "
+        "these",
+    )
+    assert rows(written(tmp_path, text), known, "site") == [
+        ("F:7:13", "'cuda_aware' is true or false, not 'maybe'", where),
+        ("F:7:32", "'ucx' is false, without quotes", where),
+        ("F:7:46", "unknown fact 'external_pmx': did you mean 'external_pmix'?", where),
+        ("F:8:39", "'cxx' is a text, not true", where),
+        ("F:9:19", "unknown network 'infinband': did you mean 'infiniband'?", networks),
+        ("F:10:66", "unknown network 'ib'", networks),
+    ]
+
+
 def test_all_problems_at_once(tmp_path: Path, known: Knowledge) -> None:
     text = """\
 schema: 2
