@@ -23,7 +23,7 @@ def abilities(sections: Sequence[Section]) -> tuple[Capability, ...]:
         for ability, title, (can, why) in (
             ("virtualenv", "build environments with backend virtualenv", _virtualenv(items)),
             ("conda", "use conda packages (backend conda)", _conda(items)),
-            ("container", "build container images (backend container)", _container(items)),
+            ("container", "build container images (envbuild image)", _container(items)),
             ("module", "load environments as modules", _module(items)),
             ("smoke", "start ranks and prove that they talk (smoke test)", _smoke(items)),
             ("jobs", "run jobs over several nodes", _jobs(items)),
@@ -61,30 +61,27 @@ def _virtualenv(items: Items) -> _Verdict:
 
 
 def _conda(items: Items) -> _Verdict:
-    tool = _there(items, "conda.micromamba", "conda.mamba", "conda.conda", "conda.pixi")
-    if tool is None:
-        return False, "no program of conda's family answers"
-    return True, f"{tool.title} {tool.found}"
+    rattler = _there(items, "conda.py-rattler")
+    if rattler:
+        return True, f"{rattler.title} {rattler.found}"
+    tool = _there(items, "conda.micromamba", "conda.mamba", "conda.conda")
+    lacking = "envbuild reads channels with py-rattler: pip install 'envbuild[conda]'"
+    return False, f"{tool.title} links packages, but {lacking}" if tool else lacking
 
 
 def _container(items: Items) -> _Verdict:
+    # As envbuilder/images/apptainer.py looks for what builds.
+    builder = _there(items, "containers.apptainer", "containers.singularity")
     root = _fact(items, "machine.user", "root") is True
-    spaces = _fact(items, "containers.userns", "usable") is True
-    several_ids = root or _fact(items, "containers.subuid", "usable") is True
-    single = _there(items, "containers.apptainer", "containers.singularity")
-    podman, docker = _there(items, "containers.podman"), _there(items, "containers.docker")
-    if single and (root or spaces):
-        return True, f"{single.title} {single.found}"
-    if podman and spaces and several_ids:
-        return True, f"podman {podman.found}"
-    if docker and _fact(items, "containers.docker-daemon", "usable") is True:
-        return True, f"docker {docker.found} with its daemon"
-    if single or podman:
-        name = single.title if single else "podman"
-        return False, f"{name} is here, but user namespaces or subordinate ids are not"
-    if docker:
-        return False, "docker is here, but its daemon cannot be reached"
-    return False, "no container program answers"
+    if builder and (root or _fact(items, "containers.userns", "usable") is True):
+        return True, f"{builder.title} {builder.found}"
+    if builder:
+        return False, f"{builder.title} is here, but user namespaces are not"
+    other = _there(items, "containers.podman", "containers.docker")
+    lacking = "neither apptainer nor singularity answers"
+    if other:
+        return False, f"{lacking}, and envbuild does not build with {other.title}"
+    return False, lacking
 
 
 def _module(items: Items) -> _Verdict:

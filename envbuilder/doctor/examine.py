@@ -22,7 +22,13 @@ from .mpi import mpi_section
 from .network import network_section
 from .places import places_section
 from .pythons import pythons_section, settings_section
-from .tools import compilers_section, conda_section, containers_section, scheduler_section
+from .tools import (
+    compilers_section,
+    conda_section,
+    containers_section,
+    rattler_version,
+    scheduler_section,
+)
 
 # A program is asked at most this often in a row within one section.
 _IN_A_ROW = 4
@@ -53,7 +59,7 @@ def examine(
         "modules": lambda: [modules_section(host)],
         "mpi": lambda: [mpi_section(host, advisories)],
         "compilers": lambda: [compilers_section(host)],
-        "conda": lambda: [conda_section(host)],
+        "conda": lambda: [conda_section(host, rattler_version())],
         "containers": lambda: [containers_section(host)],
         "scheduler": lambda: [scheduler_section(host)],
         "gpu": lambda: [gpu_section(host)],

@@ -18,6 +18,8 @@ from .items import make, section
 COMMANDS = ("mpiexec", "mpirun", "srun", "jsrun", "ddlrun", "mpicc")
 # They call a compiler, the others start ranks.
 WRAPPERS = ("mpicc", "mpicxx")
+# The others come with a scheduler, and no package of an MPI mends them.
+_OF_AN_MPI = ("mpiexec", "mpirun", *WRAPPERS)
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ def _item(item_id: str, mpi: MpiInstallation, rows: Sequence[Advisory], *, first
     bad = why_bad(mpi, rows)
     name = TITLES.get(mpi.implementation or "", "unknown")
     reasons = [f"{bad.id}: {bad.summary}", bad.fix and f"fix: {bad.fix}"] if bad else []
+    unwell = "mpi.command" if mpi.command in _OF_AN_MPI else "scheduler.command"
     # One that tells its version in spite of an exit code is in order.
     trouble = bad is not None or (mpi.version is None and mpi.trouble is not None)
     return make(
@@ -113,7 +116,7 @@ def _item(item_id: str, mpi: MpiInstallation, rows: Sequence[Advisory], *, first
             "version": mpi.version,
             "known-bad": bad is not None,
         },
-        advice="mpi.known-bad" if bad else "mpi.command",
+        advice="mpi.known-bad" if bad else unwell,
     )
 
 

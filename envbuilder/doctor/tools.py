@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 
 from ..host import ENDING, Host, first_line, runs, together
 from ..model.doctor import Item, Section, Status
@@ -122,17 +124,28 @@ def compilers_section(host: Host) -> Section:
     )
 
 
-def _family(section_id: str, host: Host, tools: Sequence[Tool]) -> list[Item]:
-    """Return those programs that are here: one missing is no matter where another is."""
-    advice = f"{section_id}.command"
-    items = [_item(section_id, found, advice=advice) for found in find_tools(host, tools)]
-    none = f"none of {', '.join(tool.name for tool in tools)}"
-    return items or [make(section_id, "missing", none)]
+def rattler_version() -> str | None:
+    """Return which py-rattler this Python has, None without one; it is not imported."""
+    try:
+        return version("py-rattler") if find_spec("rattler") else None
+    except PackageNotFoundError:
+        return None
 
 
-def conda_section(host: Host) -> Section:
-    """Return the members of conda's family."""
-    return section("conda", _family("conda", host, CONDA))
+def conda_section(host: Host, rattler: str | None) -> Section:
+    """Return py-rattler, which reads channels, and the members of conda's family."""
+    own = make(
+        "conda.py-rattler",
+        "ok" if rattler else "missing",
+        rattler or "not in the Python that runs envbuild",
+        facts={"version": rattler},
+    )
+    family = [_item("conda", found, advice="conda.command") for found in find_tools(host, CONDA)]
+    # One is enough, and py-rattler links packages too.
+    none = f"none of {', '.join(tool.name for tool in CONDA)}"
+    return section(
+        "conda", [own, *(family or [make("conda", "note" if rattler else "missing", none)])]
+    )
 
 
 def scheduler_name(host: Host) -> str | None:
@@ -169,7 +182,13 @@ def _scheduler(found: Sequence[ToolLocation]) -> Item:
 
 def containers_section(host: Host) -> Section:
     """Return the container programs and what the kernel and the site allow them."""
-    items = _family("containers", host, CONTAINERS)
+    items = [
+        _item("containers", found, advice="containers.command")
+        for found in find_tools(host, CONTAINERS)
+    ]
+    if not {"containers.apptainer", "containers.singularity"} & {item.id for item in items}:
+        none = "neither apptainer nor singularity is on PATH"
+        items.insert(0, make("containers", "missing", none))
     if any(item.id == "containers.docker" for item in items):
         items.append(_docker_daemon(host))
     items += [_user_namespaces(host), _subordinate_ids(host), _fuse(host)]

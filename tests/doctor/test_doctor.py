@@ -150,7 +150,7 @@ def test_a_machine_where_everything_is_broken_is_still_reported(machine: Machine
     report = doctor(machine.environ, files=machine.files, patience=0.5)
     assert [section.id for section in report.sections] == SECTIONS
     able = can(report)
-    assert [a for a in ("virtualenv", "conda", "container", "module") if able[a]] == []
+    assert [a for a in ("virtualenv", "container", "module") if able[a]] == []
     troubles = [item for item in items(report) if item.status == "problem"]
     assert len(troubles) > 20
     assert all(item.needed_for and item.without_root for item in troubles)

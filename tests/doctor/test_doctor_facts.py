@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+from importlib.metadata import PackageNotFoundError, version
 
 import pytest
 
@@ -140,12 +141,14 @@ def test_a_tool_that_fails_is_a_problem_with_its_words(machine: Machine) -> None
 @pytest.mark.integration
 def test_conda_as_a_shell_function_is_found_by_its_variable(machine: Machine) -> None:
     conda = machine.tool("conda", "echo 'conda 24.1.2'", folder="hidden")
-    (found,) = tools.conda_section(host(machine, CONDA_EXE=str(conda))).items
+    _, found = tools.conda_section(host(machine, CONDA_EXE=str(conda)), None).items
     assert (found.id, found.found) == ("conda.conda", "24.1.2")
 
 
 def test_missing_families_are_one_item_each(machine: Machine) -> None:
-    assert [i.id for i in tools.conda_section(host(machine)).items] == ["conda"]
+    for rattler, status in ((None, "missing"), ("0.28.1", "note")):
+        found = tools.conda_section(host(machine), rattler).items
+        assert [(each.id, each.status) for each in found[1:]] == [("conda", status)]
     assert tools.containers_section(host(machine)).items[0].id == "containers"
     assert [i.id for i in tools.scheduler_section(host(machine)).items] == ["scheduler"]
 
@@ -185,22 +188,51 @@ def test_subordinate_ids_that_are_missing_are_named_with_a_way_to_get_them(
 
 
 @pytest.mark.parametrize(
-    ("root", "subordinate_ids", "can"),
-    [(False, True, True), (False, False, False), (True, False, True)],
+    ("program", "root", "spaces", "can", "why"),
+    [
+        ("apptainer", False, True, True, "apptainer 1.4"),
+        ("singularity", True, False, True, "singularity 1.4"),
+        ("apptainer", False, False, False, "apptainer is here, but user namespaces are not"),
+        ("podman", True, True, False, "envbuild does not build with podman"),
+        ("docker", True, True, False, "envbuild does not build with docker"),
+        ("other", True, True, False, "neither apptainer nor singularity answers"),
+    ],
 )
-def test_podman_builds_where_there_are_several_ids(
-    root: bool, subordinate_ids: bool, can: bool
+def test_images_are_built_with_what_the_verb_image_takes(
+    program: str, root: bool, spaces: bool, can: bool, why: str
 ) -> None:
     items = (
         make("machine.user", "ok", "me", facts={"root": root}),
-        make("containers.userns", "ok", "usable", facts={"usable": True}),
-        make("containers.subuid", "note", "as told", facts={"usable": subordinate_ids}),
-        make("containers.podman", "ok", "4.3.1"),
+        make("containers.userns", "ok", "as told", facts={"usable": spaces}),
+        make(f"containers.{program}", "ok", "1.4"),
     )
     found = abilities([Section(id="containers", title="Containers", items=items)])
     container = next(each for each in found if each.id == "container")
-    assert container.can == can
-    assert container.why.startswith("podman 4.3.1" if can else "podman is here, but user namesp")
+    assert (container.can, why in container.why) == (can, True)
+    assert "backend" not in container.title
+
+
+def test_conda_packages_are_read_by_py_rattler(machine: Machine) -> None:
+    def verdict(rattler: str | None) -> tuple[bool, str]:
+        found = abilities([tools.conda_section(host(machine), rattler)])
+        return next((each.can, each.why) for each in found if each.id == "conda")
+
+    assert verdict("0.28.1") == (True, "py-rattler 0.28.1")
+    lacking = "envbuild reads channels with py-rattler: pip install 'envbuild[conda]'"
+    assert verdict(None) == (False, lacking)
+    machine.tool("micromamba", "echo 2.0.5")
+    assert verdict(None) == (False, f"micromamba links packages, but {lacking}")
+    own = item(tools.conda_section(host(machine), None), "conda.py-rattler")
+    assert own.status == "missing"
+    assert "pip install 'envbuild[conda]'" in (own.without_root or "")
+
+
+def test_py_rattler_is_found_in_this_python() -> None:
+    try:
+        there: str | None = version("py-rattler")
+    except PackageNotFoundError:
+        there = None
+    assert tools.rattler_version() == there
 
 
 @pytest.mark.integration

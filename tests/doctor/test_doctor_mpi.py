@@ -201,3 +201,13 @@ def test_this_machines_mpi_is_known(command: str) -> None:
     item = next(item for item in items if item.id == f"mpi.{command}")
     assert item.facts["implementation"] != "unknown", item.details
     assert item.facts["version"]
+
+
+@pytest.mark.integration
+def test_a_broken_srun_is_not_mended_by_the_packages_of_an_mpi(machine: Machine) -> None:
+    machine.says("mpirun", "openmpi-4.1.6")
+    machine.tool("srun", "echo 'libslurm.so: cannot open' >&2; exit 127")
+    items = {item.id: item for item in mpi_section(Host(machine.environ)).items}
+    assert items["mpi.srun"].status == "problem"
+    assert items["mpi.srun"].debian is None
+    assert items["mpi.srun"].needed_for == "jobs and proofs over several nodes"
