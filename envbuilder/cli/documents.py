@@ -24,7 +24,7 @@ def _group(kind: Kind) -> Group:
 
     @command(group, "list", example=f"{prefix} list")
     def list_documents(session: Session) -> None:
-        """List them, with where each was found."""
+        """List them, with the file of each that is not shipped."""
         from ..commands.library import list_documents as run
         from ..views import documents as views
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+from .. import data
 from ..model.outcome import DocumentEntry, RecipeDraft
 from ..model.site import Snapshot
 from ..text import counted, filled
-from .layout import columns, joined
+from .layout import joined
 
 
 @joined
@@ -25,9 +27,26 @@ def snapshot(path: str, value: Snapshot, notes: int) -> Iterator[str]:
     yield f"wrote {path}"
 
 
-def documents(entries: Sequence[DocumentEntry]) -> str:
-    """Return recipes or sites, a line each."""
-    return columns((entry.name, entry.summary) for entry in entries) or "  none was found"
+@joined
+def documents(entries: Sequence[DocumentEntry]) -> Iterator[str]:
+    """Return recipes or sites; below each that is not shipped its file, of the others the folder.
+
+    A summary goes on in the next line where a terminal has no room for it; a file stays whole.
+    """
+    if not entries:
+        yield "  none was found"
+        return
+    width = max(len(entry.name) for entry in entries)
+    for entry in entries:
+        yield from filled(f"  {entry.name:{width}}  ", entry.summary)
+        if not _shipped(entry):
+            yield f"  {'':{width}}  {entry.file}"
+    if any(map(_shipped, entries)):
+        yield from filled("", f"those without a file are shipped, in {data.RECIPES}")
+
+
+def _shipped(entry: DocumentEntry) -> bool:
+    return Path(entry.file).is_relative_to(data.RECIPES)
 
 
 @joined

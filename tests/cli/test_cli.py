@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 from envbuilder import __version__
 from envbuilder.cli import app, command_line
 from envbuilder.commands.render import known_forms
+from envbuilder.data import RECIPES
 from tests.documents import hostile
 
 COMMANDS = (
@@ -213,7 +214,12 @@ def test_further_recipes_come_from_a_folder(tmp_path: Path) -> None:
     text = run("recipes", "show", "allreduce").stdout.replace("name: allreduce", "name: mine")
     (tmp_path / "mine.yaml").write_text(text)
     assert "mine" in run("recipes", "list", "--recipes", str(tmp_path)).stdout
-    assert "mine" in run("recipes", "list", ENVBUILD_PATH=str(tmp_path)).stdout
+    listed = run("recipes", "list", ENVBUILD_PATH=str(tmp_path)).stdout.splitlines()
+    at = next(n for n, line in enumerate(listed) if line.startswith("  mine "))
+    assert str(tmp_path / "mine.yaml") in [line.strip() for line in listed[at + 1 : at + 3]]
+    assert listed[-1] == f"those without a file are shipped, in {RECIPES}"
+    # A file stays whole, to be copied.
+    assert all(len(line) <= 80 or line.strip().startswith("/") for line in listed[:-1])
     assert run("plan", "mine", "--recipes", str(tmp_path)).exit_code == 0
 
 
