@@ -59,17 +59,21 @@ class MissingToolError(EnvbuildError):
     code = ExitCode.MISSING_TOOL
 
 
+# What is written lies in a root, or where --output says.
+_ELSEWHERE = "use another --root or --output"
+
+
 def os_error(error: OSError) -> EnvbuildError:
     """Say what a failed file operation means and what to try."""
     what = f"{error.strerror or error}"
     where = f": {error.filename}" if error.filename else ""
     hints = {
-        errno.ENOSPC: ("the file system is full: free some space, or use another --root",),
-        errno.EDQUOT: ("your quota is used up: free some space, or use another --root",),
-        errno.EROFS: ("that file system is read-only: use another --root, or another machine",),
-        errno.EACCES: ("you may not write there: use another --root, or ask its owner",),
-        errno.EPERM: ("you may not write there: use another --root, or ask its owner",),
-        errno.ENOTDIR: ("a part of that path is a file, not a folder: use another --root",),
-        errno.ENAMETOOLONG: ("the path is too long: use a shorter --root",),
+        errno.ENOSPC: (f"the file system is full: free some space, or {_ELSEWHERE}",),
+        errno.EDQUOT: (f"your quota is used up: free some space, or {_ELSEWHERE}",),
+        errno.EROFS: (f"that file system is read-only: {_ELSEWHERE}, or another machine",),
+        errno.EACCES: (f"you may not write there: {_ELSEWHERE}, or ask its owner",),
+        errno.EPERM: (f"you may not write there: {_ELSEWHERE}, or ask its owner",),
+        errno.ENOTDIR: (f"a part of that path is a file, not a folder: {_ELSEWHERE}",),
+        errno.ENAMETOOLONG: ("the path is too long: use a shorter --root or --output",),
     }.get(error.errno or 0, ())
     return BuildError(f"{what}{where}", *hints)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
-from .errors import EnvbuildError, Problem
+from .errors import BuildError, EnvbuildError, Problem
 from .model.base import Document, canonical_json
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Report:
     def show(self, value: Document | Sequence[Document] | dict[str, Any], text: str) -> None:
         """Print a result: as JSON where asked for, else *text*."""
         if not self.as_json:
-            self.out.write(text.rstrip("\n") + "\n")
+            self.raw(text.rstrip("\n") + "\n")
             return
         if isinstance(value, Document):
             plain: Any = value.plain()
@@ -45,11 +45,16 @@ class Report:
             plain = value
         else:
             plain = [item.plain() for item in value]
-        self.out.write(canonical_json(plain))
+        self.raw(canonical_json(plain))
 
     def raw(self, text: str) -> None:
-        """Print a file's text as it is."""
-        self.out.write(text)
+        """Print a file's text as it is. Raises BuildError where standard output takes nothing."""
+        try:
+            self.out.write(text)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise BuildError(f"the output cannot be written: {error.strerror}") from error
 
     def say(self, line: str) -> None:
         """Print what happens, for somebody who waits."""

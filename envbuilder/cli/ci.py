@@ -27,13 +27,15 @@ def render(
 ) -> None:
     """Write a pipeline for a matrix of recipes and architectures. No network, nothing built."""
     from ..commands.ci import render as run
+    from ..commands.output import output_path
     from ..files import write_atomically
 
+    path = output_path(output, session.context)
     text = run(options, provider, session.context)
-    if output is None:
+    if path is None:
         session.report.raw(text)
     else:
-        write_atomically(session.context.path(output), text)
+        write_atomically(path, text)
 
 
 @command(verbs, example="ci run allreduce --base /scratch/me/env")

@@ -154,15 +154,18 @@ def snapshot(
     nothing is changed there.
     """
     from ..commands import sites as run
+    from ..commands.output import output_path
+    from ..files import write_atomically
     from ..views import documents as views
 
+    path = output_path(output, session.context)
     detected = run.take_snapshot(site, session.context, probe=probe, trees=tree)
     for note in detected.notes:
         session.report.warn(note)
-    if output is None:
+    if path is None:
         session.report.raw(run.snapshot_text(detected.snapshot))
         return
-    path = run.save(run.snapshot_text(detected.snapshot), output, session.context)
+    write_atomically(path, run.snapshot_text(detected.snapshot))
     plain = {"file": str(path), "notes": detected.notes, "snapshot": detected.snapshot.plain()}
     session.report.show(plain, views.snapshot(str(path), detected.snapshot, len(detected.notes)))
 
@@ -177,10 +180,13 @@ def detect(
 ) -> None:
     """Draft a site document from what this machine has; with --json all that was found."""
     from ..commands import sites as run
+    from ..commands.output import output_path
+    from ..files import write_atomically
 
+    path = output_path(output, session.context)
     text = run.draft_site(session.context, output)
-    if output is not None:
-        path = run.save(text, output, session.context)
+    if path is not None:
+        write_atomically(path, text)
         session.report.say(f"wrote {path}: a draft, read it and fill in what is missing")
     if session.report.as_json:
         site, found = run.detect_site(session.context)

@@ -126,13 +126,15 @@ def catalogue(
 ) -> None:
     """Write one page of HTML of what a root holds: stacks, proofs, known problems, speed."""
     from ..commands.catalogue import catalogue as run
+    from ..commands.output import output_path
     from ..files import write_atomically
 
+    path = output_path(output, session.context)
     text = run(_root(session, where), session.context)
-    if output is None:
+    if path is None:
         session.report.raw(text)
     else:
-        write_atomically(session.context.path(output), text)
+        write_atomically(path, text)
 
 
 @command(verbs, example="info allreduce/1", recipes=False)

@@ -185,6 +185,7 @@ def lock(
     """Decide every file that would be fetched, with its hash; prints JSON (uses the network)."""
     from ..commands import lock as run
     from ..commands.load import load
+    from ..commands.output import output_path
     from ..errors import ExitCode, UsageError
     from ..files import write_atomically
     from ..views import building as views
@@ -199,16 +200,17 @@ def lock(
         raise UsageError("--key is for the file of --check: what is made now is not signed yet")
     if not choice.recipe:
         raise UsageError("lock needs a recipe", "envbuild recipes list shows them")
+    path = output_path(output, session.context)
     if listed is not None:
         from ..commands.lock_listed import lock_of_file
 
         text = lock_of_file(choice, listed, session.context).text()
     else:
         text = run.new_lock(load(choice, session.context, "to lock"), session.context).text()
-    if output is None:
+    if path is not None:
+        write_atomically(path, text)
+    if path is None or session.report.as_json:
         session.report.raw(text)
-    else:
-        write_atomically(session.context.path(output), text)
     return ExitCode.OK
 
 

@@ -22,6 +22,7 @@ from ..resolve.implied_requirements import BUILT_WITH, BUNDLED
 from ..text import shown
 from .context import Context
 from .library import check
+from .output import output_path
 
 _SUFFIX = ".yaml"
 _ARCHES: Mapping[str, Arch] = {subdir: arch for arch, subdir in SUBDIRS.items()}
@@ -53,6 +54,7 @@ def import_recipe(
 
     Raises DocumentError for what cannot be read, or makes no good recipe.
     """
+    output_path(output, context)
     found, for_arch = read_file(file, arch, context)
     called = _name(name, output, found, file)
     known = known_names(context.knowledge)

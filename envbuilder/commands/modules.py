@@ -21,6 +21,7 @@ from .context import Context
 from .launch_requests import example, facts_of
 from .matrix import Matrix, Row, matrix
 from .options import MatrixOptions
+from .output import output_folder
 from .places import site_folder
 
 # What a module system takes for the file of NAME/NUMBER.
@@ -33,6 +34,7 @@ def render_tree(options: MatrixOptions, output: Path, context: Context) -> Modul
     What is published in the site's root is rendered from its lock, with its number and proof; what
     is not, from its plan, as number 1: it refuses to be loaded until it is there.
     """
+    folder = output_folder(output, context)
     planned = matrix(options, context)
     check_path(str(planned.base))
     _check_one_arch(planned)
@@ -44,7 +46,6 @@ def render_tree(options: MatrixOptions, output: Path, context: Context) -> Modul
         if number is not None:
             published.append(f"{row.name}/{number}")
     texts |= _of_the_tool(planned, _site_word(options, planned, context))
-    folder = context.path(output)
     for name, text in texts.items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)

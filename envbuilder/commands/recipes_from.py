@@ -31,6 +31,7 @@ from .inspected import (
     provided_by_modules,
     rows_of,
 )
+from .output import output_path
 
 _SUFFIX = ".yaml"
 # What the runtime of every environment needs, as ``implied_requirements`` has it.
@@ -51,6 +52,7 @@ def recipe_from(
     *name*, *loaded*: as ``environment_of`` has them; *called*: the recipe's name.
     Raises UsageError for what is no environment, DocumentError for one that makes no recipe.
     """
+    output_path(output, context)
     environment = environment_of(name, root, context, loaded=loaded)
     stack = components_of(environment, context)
     own = recipe_name(environment.prefix.name)

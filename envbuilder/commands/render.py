@@ -34,6 +34,7 @@ from .launch_requests import facts_of, script_start
 from .load import PlanInputs, load
 from .lock import named_lock, new_lock
 from .options import CreateOptions, ImageOptions, RenderOptions
+from .output import output_folder, output_path
 from .places import root_path
 from .signed import check_signed
 from .texts import build_texts, forms, subject_of
@@ -102,10 +103,12 @@ def render(options: RenderOptions, context: Context) -> RenderResult:
     folder = context.path(options.output)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there and not an empty folder", "name a new folder")
+    output_folder(folder, context)
     return _FOLDERS[form](options, folder, context)
 
 
 def _one(name: str, options: RenderOptions, context: Context) -> RenderResult:
+    file = output_path(options.output, context)
     of_image = _inputs(options, context) if name == DEFINITION else None
     plan_inputs, subject = _subject(options, context, of_image)
     form = _scheduler(plan_inputs) if name == JOB else name
@@ -121,9 +124,8 @@ def _one(name: str, options: RenderOptions, context: Context) -> RenderResult:
         text = render_bundle_definition(lock, on, of_image.binds, candidate=candidate)
     else:
         text = forms()[form].render(subject)
-    if options.output is None:
+    if file is None:
         return RenderResult(form=form, text=text)
-    file = context.path(options.output)
     write_atomically(file, text)
     return RenderResult(form=form, written=(str(file),))
 

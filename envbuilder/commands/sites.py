@@ -12,7 +12,6 @@ from ..documents.library import NAME, find
 from ..documents.load import load_site
 from ..documents.site_choice import LOCAL
 from ..errors import UsageError
-from ..files import write_atomically
 from ..host import Host
 from ..model.launch import Words
 from ..model.site import Launcher, Site, Snapshot
@@ -23,7 +22,7 @@ from ..text import shown
 from .context import Context
 from .entries import entries
 
-__all__ = ["detect_site", "draft_site", "save", "snapshot_text", "take_snapshot"]
+__all__ = ["detect_site", "draft_site", "snapshot_text", "take_snapshot"]
 
 
 # What a draft is called that goes to the screen.
@@ -54,15 +53,6 @@ def take_snapshot(
             site_modules = probe_modules(site_modules, context.knowledge.components)
     with context.reporter.working("looking at this machine"):
         return live_snapshot(document, context.environ, context.clock().date(), site_modules)
-
-
-def save(text: str, output: str | Path, context: Context) -> Path:
-    """Write a file at once, whatever was there before; return its path."""
-    path = context.path(output)
-    if not path.parent.is_dir():
-        raise UsageError(f"no such folder: '{shown(str(path.parent), 240)}'", "make it first")
-    write_atomically(path, text)
-    return path
 
 
 def detect_site(context: Context) -> tuple[Site, Snapshot]:

@@ -19,6 +19,7 @@ from ..text import shown
 from .context import Context
 from .diagnose import PIPE, diagnose
 from .doctor import doctor
+from .output import output_path
 from .validate import validate
 
 # Of each log its end: what came before is said by what diagnose found in all of it.
@@ -93,8 +94,7 @@ def place(output: Path | None, context: Context) -> Path:
     path = context.path(output if output is not None else name)
     if path.exists():
         raise UsageError(f"{shown(str(path), 200)} is there already", "--output names another file")
-    if not path.parent.is_dir():
-        raise UsageError(f"there is no folder {shown(str(path.parent), 200)}")
+    output_path(path, context)
     return path
 
 

@@ -120,12 +120,13 @@ def write_atomically(path: Path, text: str, mode: "int | None" = None) -> None:
     """Replace *path* by *text* at once; on any failure the old file stays and no other is left.
 
     *mode*: the file's permissions, None: those that the umask leaves, and never that others may
-    write it: see ``trust``. Raises OSError, which names *path* where the system's own does not.
+    write it: see ``trust``. Raises OSError, which names *path*, never the file beside it.
     """
     mask = os.umask(0)
     os.umask(mask)
-    number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=str(path.parent))
+    name = None
     try:
+        number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=str(path.parent))
         with os.fdopen(number, "w", encoding="utf-8") as file:
             # mkstemp makes private files; others at the site must be able to read ours.
             os.fchmod(file.fileno(), 0o644 & ~mask if mode is None else mode)
@@ -134,10 +135,11 @@ def write_atomically(path: Path, text: str, mode: "int | None" = None) -> None:
             os.fsync(file.fileno())
         Path(name).replace(path)
     except BaseException as error:
-        with contextlib.suppress(FileNotFoundError):
-            Path(name).unlink()
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(path)
+        if name is not None:
+            with contextlib.suppress(FileNotFoundError):
+                Path(name).unlink()
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = str(path), None
         raise
 
 

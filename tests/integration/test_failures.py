@@ -137,7 +137,7 @@ def test_a_root_that_one_may_not_write_to(envbuild: Envbuild, tmp_path: Path) ->
     denied = tmp_path / "denied"
     denied.mkdir(mode=0o555)
     through = without_privileges() if os.geteuid() == 0 else ()
-    hint = "hint: you may not write there: use another --root, or ask its owner"
+    hint = "hint: you may not write there: use another --root or --output, or ask its owner"
     for root in (denied, denied / "below"):
         done = envbuild("create", "allreduce", "--root", root, through=through)
         expect(done, 5, f"error: Permission denied: {denied}/", hint)

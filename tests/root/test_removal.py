@@ -228,7 +228,10 @@ def test_a_read_only_root_is_said_to_be_one_and_can_be_looked_at(
     done = CliRunner().invoke(app, [*words, "--root", str(home.root)], env={"COLUMNS": "200"})
     assert done.exit_code == 5, done.output
     assert f"error: Read-only file system: {home.root}\n" in done.stderr
-    assert "hint: that file system is read-only: use another --root, or another" in done.stderr
+    assert (
+        "hint: that file system is read-only: use another --root or --output, or another"
+        in done.stderr
+    )
     assert "demo/2" in run(home, "list")
     assert [each.number for each in publish.published(home)] == [1, 2]
 
