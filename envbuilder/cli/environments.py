@@ -59,14 +59,12 @@ def environment_or_active(metavar: str, about: str) -> Any:
     )
 
 
-Environment = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME[/N]",
-        help="An environment; without /N its default.",
-        autocompletion=environment_names,
-    ),
-]
+def _named(about: str) -> Any:
+    """Return an argument that names an environment of a root."""
+    return typer.Argument(metavar="NAME[/N]", help=about, autocompletion=environment_names)
+
+
+Environment = Annotated[str, _named("An environment; without /N its default.")]
 
 
 @command(verbs, "list", example="list --root /scratch/me/env", recipes=False)
@@ -294,7 +292,10 @@ def rollback(
 @command(verbs, example="remove allreduce/1", recipes=False)
 def remove(
     session: Session,
-    environment: Environment,
+    environment: Annotated[
+        str,
+        _named("A number, which is not the default; NAME alone with --unfinished, --all, --keep."),
+    ],
     unfinished: Annotated[
         bool, typer.Option("--unfinished", help="Remove builds that were never published.")
     ] = False,

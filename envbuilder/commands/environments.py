@@ -174,7 +174,8 @@ def attestation(opened: OpenedRoot, form: AttestationForm, context: Context) -> 
     if text is None:
         raise UsageError(
             f"nothing says how {name} was made: an envbuild that did not record it made it",
-            "envbuild remove takes it away; create then builds it anew, and records it",
+            "create builds it anew, and records it, once it is taken away",
+            *registry.removal_hints(home, version),
         )
     return Attestation(
         environment=home.name, number=version.number, form=form, recorded=recorded, text=text

@@ -17,7 +17,7 @@ from ..target_tools import sharing
 from ..target_tools.files import entries
 from ..target_tools.root import locks, publish
 from ..target_tools.root.layout import Home, Version
-from ..target_tools.root.registry import default_number
+from ..target_tools.root.registry import default_number, removal_hints
 from .usage import processes_using
 
 Say = Callable[[str], None]
@@ -137,8 +137,7 @@ def _refuse_default(home: Home, version: Version) -> None:
     if version.number == default_number(home):
         raise UsageError(
             f"{home.name}/{version.number} is the default",
-            f"envbuild rollback {home.name} makes another the default first",
-            f"envbuild remove {home.name} --all takes all of it away",
+            *removal_hints(home, version),
         )
 
 

@@ -203,7 +203,10 @@ def test_rollback_and_remove_while_a_build_runs(
     refused = crowd.envbuild("remove", "demo/1", "--root", crowd.root)
     assert refused.code == 2
     assert "error: demo/1 is the default" in refused.err
-    assert "hint: envbuild rollback demo makes another the default first" in refused.err
+    assert (
+        f"hint: envbuild rollback demo --to 2 --root '{crowd.root}' makes another the default"
+        in refused.err
+    )
     removing = crowd.envbuild.start("remove", "demo/2", "--root", crowd.root)
     read_until(f"waiting for process {building.pid} on", removing)
     done = held.finish()

@@ -302,6 +302,32 @@ def test_old_numbers_go_and_the_default_stays(
     assert publish.published(home) == (first,)
 
 
+def refused_as_default(home: layout.Home, name: str) -> list[str]:
+    """Return the commands that the refusal names, as a shell takes them."""
+    done = CliRunner().invoke(
+        app, ["remove", name, "--root", str(home.root)], env={"COLUMNS": "300"}
+    )
+    assert done.exit_code == 2, done.output
+    lines = [line for line in done.stderr.splitlines() if line.startswith("hint: envbuild ")]
+    assert all(f"--root '{home.root}'" in line for line in lines)
+    return [line.removeprefix("hint: envbuild ").partition(" --root")[0] for line in lines]
+
+
+def test_what_is_said_to_take_the_default_away_does(home: layout.Home) -> None:
+    first = publish_one(home, "a" * 12)
+    assert refused_as_default(home, "demo/1") == ["remove demo --all"]
+    publish_one(home, "b" * 12)
+    publish_one(home, "c" * 12)
+    assert refused_as_default(home, "demo") == ["rollback demo --to 2", "remove demo --all"]
+    publish.set_default(home, first)
+    # There is nothing before it: a later number has to take its place.
+    words = refused_as_default(home, "demo/1")
+    assert words == ["rollback demo --to 3", "remove demo --all"]
+    run(home, *words[0].split())
+    run(home, "remove", "demo/1")
+    assert [each.number for each in publish.published(home)] == [2, 3]
+
+
 def test_different_removals_are_not_asked_for_together(home: layout.Home) -> None:
     publish_one(home, "a" * 12)
     for words in (("demo", "--all", "--keep", "1"), ("demo/1", "--keep", "1"), ("demo/1", "--all")):

@@ -258,7 +258,8 @@ CHECKS = (
             severity="error",
             title="files are not those that envbuild published",
             why="what was proved of the environment was proved with other files",
-            fix="envbuild remove takes that number away, create then builds it anew",
+            fix="envbuild validate --fix puts back what its packages have; what they have not is "
+            "built anew: envbuild remove, envbuild create",
             source="https://docs.python.org/3/library/hashlib.html",
         ),
         _published,

@@ -47,7 +47,7 @@ def check_unchanged(home: Home, version: Version, runs_here: bool = True) -> Non
         raise DriftError(
             "\n".join(said),
             f"envbuild info {name} --verify --root '{home.root}' compares every file",
-            f"envbuild remove {name} takes it away; create then builds it anew",
+            f"envbuild validate --fix {name} --root '{home.root}' puts back what its packages have",
         )
 
 

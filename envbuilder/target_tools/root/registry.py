@@ -147,3 +147,18 @@ def default_number(home: Home) -> "int | None":
         if match:
             return int(match.group(1))
     return None
+
+
+def removal_hints(home: Home, version: Version) -> "tuple[str, ...]":
+    """Return the commands that take a number away: the default only when it is it no longer."""
+    name, root = f"{home.name}/{version.number}", f"--root '{home.root}'"
+    if version.number != default_number(home):
+        return (f"envbuild remove {name} {root} takes it away",)
+    everything = f"envbuild remove {home.name} --all {root} takes all of it away"
+    others = {each.number for each in from_modulefiles(home)} - {version.number}
+    if not others:
+        return (everything,)
+    # As rollback chooses: the newest before it, else the newest of all.
+    other = max([each for each in others if each < version.number] or others)
+    rollback = f"envbuild rollback {home.name} --to {other} {root} makes another the default first"
+    return rollback, everything
