@@ -8,6 +8,18 @@ from pathlib import Path
 from smoke_ranks import LARGE, NONCE, SMALL, Rank
 
 from envbuilder.target_tools.proving.records import read_ranks
+from envbuilder.target_tools.smoke.recorder import Recorder
+
+
+def test_the_folder_of_the_records_may_be_a_new_one(tmp_path: Path) -> None:
+    """By hand: ``bash smoke.sh --out DIR``."""
+    folder = tmp_path / "new" / "records"
+    for _ in range(2):
+        recorder = Recorder(folder, NONCE)
+        recorder.write("start")
+        recorder.stream.close()
+    [record] = folder.iterdir()
+    assert len(record.read_text().splitlines()) == 2
 
 
 def test_records_come_in_the_order_of_ranks(tmp_path: Path) -> None:

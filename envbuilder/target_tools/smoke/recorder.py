@@ -16,6 +16,8 @@ class Recorder:
         self.who = self.identity
         self.nonce = nonce
         self.failed = 0
+        # By hand it may be a new one; every rank of a node gets here at once.
+        folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"rank-{self.identity}.jsonl"
         self.stream = path.open("a", encoding="utf-8", errors="replace", buffering=1)
 
