@@ -7,8 +7,9 @@ into it.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -224,16 +225,26 @@ def _make(system: Path, request: SystemRequest, debian: DebianSystem) -> None:
         str(unfinished),
         *_mirror(request),
     ]
+    try:
+        _run(words, unfinished, log, request)
+        unfinished.rename(system)
+    except BaseException:
+        # After Ctrl-C too: it is hidden, has hundreds of MB, and nobody would look for it.
+        with contextlib.suppress(OSError):
+            files.remove_tree(unfinished)
+        raise
+
+
+def _run(words: Sequence[str], made: Path, log: Path, request: SystemRequest) -> None:
+    """Run mmdebstrap. Raises BuildError where it has not made a system."""
     code = process.follow(words, env=request.host.environ, log=log, timeout=_MAKING_SECONDS)
-    if code != 0 or not (unfinished / _MARK).exists():
-        files.remove_tree(unfinished)
+    if code != 0 or not (made / _MARK).exists():
         said = last_lines(log.read_text(encoding="utf-8", errors="replace"), 4)
         raise BuildError(
             "\n".join(["mmdebstrap made no system:", *said]),
             f"{MIRROR}=URL names another place of Debian's archive",
             f"the whole log: {log}",
         )
-    unfinished.rename(system)
 
 
 def _mirror(request: SystemRequest) -> list[str]:

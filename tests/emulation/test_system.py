@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from envbuilder import process
 from envbuilder.emulation import NAMED, SystemRequest, can_be_found, find_system
 from envbuilder.emulation.system import MIRROR
 from envbuilder.errors import BuildError, EnvbuildError, MissingToolError, UsageError
@@ -178,6 +180,24 @@ def test_one_that_could_not_be_made_leaves_nothing(machine: Machine) -> None:
     assert f"{MIRROR}=URL" in hints(raised.value)
     folder = machine.folder / ".cache/envbuild/systems"
     assert [each.suffix for each in folder.iterdir()] == [".log"]
+
+
+def test_one_whose_making_is_interrupted_leaves_nothing(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follow = process.follow
+
+    def interrupt(*words: Any, **more: Any) -> None:
+        follow(*words, **more)
+        [unfinished] = (machine.folder / ".cache/envbuild/systems").glob(".ppc64le-*.unfinished")
+        assert (unfinished / "usr/bin/env").exists()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(process, "follow", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        machine.find("python3")
+    folder = machine.folder / ".cache/envbuild/systems"
+    assert [each.name for each in folder.iterdir() if not each.name.endswith(".log")] == []
 
 
 def test_it_is_offered_only_where_it_can_be_had(machine: Machine) -> None:
