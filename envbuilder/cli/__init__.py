@@ -17,7 +17,7 @@ from .. import __version__
 from . import ci, documents, environments, modules, stacks, streams, troubles
 
 EXIT_CODES = """Exit codes: 0 ok, 2 usage or document, 3 no solution, 4 known bad, 5 build,
-6 smoke test, 7 speed, 8 drift, 9 missing tool, 70 a bug of envbuild."""
+6 smoke test, 8 drift, 9 missing tool, 70 a bug of envbuild."""
 
 GROUPS = (
     stacks.verbs,

@@ -30,7 +30,7 @@ from ..target_tools.bundle import (
     read_facts,
     read_folder,
 )
-from ..text import last_lines
+from ..text import LONG, last_lines, shown
 from .context import Context
 from .lock import LOCKS
 from .options import SignatureOptions
@@ -52,6 +52,8 @@ def verify(file: Path, signed: SignatureOptions, context: Context) -> BundleChec
     archive that holds what no bundle holds, or is not signed with the key, OSError.
     """
     path = context.path(file)
+    if not path.exists():
+        raise UsageError(f"no such file or folder: '{shown(str(path), LONG)}'")
     check_signed(path, signed, context)
     contents = read_folder(path) if path.is_dir() else read_archive(path)
     if not {FACTS, SUMS} & contents.files.keys():

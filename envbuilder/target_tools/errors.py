@@ -13,7 +13,6 @@ class ExitCode(IntEnum):
     KNOWN_BAD = 4
     BUILD = 5
     SMOKE = 6
-    SPEED = 7
     DRIFT = 8
     MISSING_TOOL = 9
     BUG = 70

@@ -308,6 +308,13 @@ def test_a_damaged_archive_and_what_follows_its_end_are_refused(
         refused(archive, said)
 
 
+@pytest.mark.parametrize("name", ["nope", "nope.tar.gz"])
+def test_what_is_not_there_is_said(name: str, tmp_path: Path) -> None:
+    done = verify(tmp_path / name)
+    assert done.exit_code == 2
+    assert f"error: no such file or folder: '{tmp_path / name}'" in done.stderr
+
+
 def test_what_is_no_bundle_is_said(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("my notes")
@@ -319,7 +326,7 @@ def test_what_is_no_bundle_is_said(tmp_path: Path) -> None:
         done = verify(file)
         assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
     done = verify(tmp_path / "nowhere.tar.gz")
-    assert (done.exit_code, "No such file" in done.stderr) == (5, True)
+    assert (done.exit_code, "no such file" in done.stderr) == (2, True)
 
 
 def test_one_that_is_signed_with_the_key_is_taken(made: tuple[Path, Path], tmp_path: Path) -> None:

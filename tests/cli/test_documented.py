@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click import Command
+from typer.core import TyperGroup
+from typer.main import get_command
 from typer.testing import CliRunner
 
-from envbuilder.cli import app
+from envbuilder.cli import EXIT_CODES, app
+from envbuilder.errors import ExitCode
 from tests.layers import CHECKOUT
 
 
@@ -34,6 +39,38 @@ def test_a_documented_command_runs(
     monkeypatch.chdir(tmp_path)
     answer = CliRunner().invoke(app, first_command(document, heading))
     assert answer.exit_code == 0, answer.output
+
+
+def _commands(group: TyperGroup, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Command]]:
+    for name, each in group.commands.items():
+        if isinstance(each, TyperGroup):
+            yield from _commands(each, (*words, name))
+        else:
+            yield " ".join((*words, name)), each
+
+
+def test_the_readme_names_the_commands_without_json() -> None:
+    line = get_command(app)
+    assert isinstance(line, TyperGroup)
+    without = {
+        name
+        for name, each in _commands(line)
+        if not any("--json" in option.opts for option in each.params)
+    }
+    text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    named = re.search(r"not a file in a format of its own \((.*?)\)", text)
+    assert named
+    assert set(re.findall("`(.*?)`", named[1])) == without
+
+
+def test_every_exit_code_is_told_and_every_one_that_is_told_there_is() -> None:
+    text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    listed = re.search(r"- exit codes: ((?:.|\n  )*)", text)
+    assert listed
+    for told in (listed[1], EXIT_CODES):
+        assert {int(each) for each in re.findall(r"\d+", told)} == {int(each) for each in ExitCode}
+    sources = "".join(path.read_text() for path in (CHECKOUT / "envbuilder").rglob("*.py"))
+    assert [each.name for each in ExitCode if f"ExitCode.{each.name}" not in sources] == []
 
 
 def test_commands_over_a_root_name_it() -> None:
