@@ -47,7 +47,10 @@ def validate(
     from ..views import validation as views
     from ..views import validation_reports as reports
 
+    run.check_proving(options.proving)
     if list_:
+        if told.form:
+            raise UsageError("--as tells what is found, and --list looks at nothing")
         table = run.list_checks()
         session.report.show(table, views.checks(table))
         return int(ExitCode.OK)

@@ -48,6 +48,7 @@ from .launch_requests import foreign_request, record, start_command
 from .validate_options import ProvingOptions
 
 # Seconds for one smoke test, as recipes have it; and its largest message, in bytes.
+_RANKS = 2
 _TIMEOUT = 120.0
 _MAX_BYTES = 1024 * 1024
 # Seconds for a launcher to say its release.
@@ -116,7 +117,8 @@ def prove_ranks(
     if not environment.native or not proofs:
         return ForeignRun(refused=_why_none(subject))
     try:
-        starts = [(each, _request(subject, each, site, options.ranks, context)) for each in proofs]
+        ranks = options.ranks or _RANKS
+        starts = [(each, _request(subject, each, site, ranks, context)) for each in proofs]
         for _, request in starts:
             start_command(request)
     except UsageError as error:

@@ -24,6 +24,7 @@ from ..model.entries import check_choice
 from ..model.recipe import Arch
 from ..model.site import Site
 from ..render.image import bases
+from ..text import shown
 from .context import Context
 from .emulate import check_arch_runs, check_runs_here
 from .load import PlanInputs
@@ -60,6 +61,11 @@ def named_base(
         )
     known = (context.knowledge.components, bases().programs, bases().nvidia_packages)
     if isinstance(found, Path):
+        if not found.exists():
+            raise UsageError(
+                f"--base {shown(named)}: there is no {found}",
+                "docker://NAME names an image of a registry",
+            )
         return read_base(found, *known)
     arch = choice.arch or platform.machine()
     check_choice("architecture", arch, get_args(Arch))

@@ -21,6 +21,7 @@ from ..resolve.names import names
 from ..resolve.verdicts import StackFacts
 from ..root.environment_lock import read_lock
 from ..root.environments import find
+from ..root.environments import names as names_of
 from ..target_tools.root.layout import Home, Version
 from .advisories import row_matches
 from .context import Context
@@ -94,10 +95,16 @@ def _first_python(context: Context) -> Path:
 
 def _published(name: str | None, root: str | None, context: Context) -> tuple[Home, Version] | None:
     """Return the environment of a root that a name is for; None: it names a folder, or nothing."""
-    if name is None or not _PUBLISHED.fullmatch(name) or is_there(context.path(name)):
+    if name is None or not _PUBLISHED.fullmatch(name):
+        return None
+    folder = is_there(context.path(name))
+    if folder and root is None:
         return None
     there = find_root(RootOptions(root), context)
-    return find(there, name) if there else None
+    # In the root itself its environments are folders of such names.
+    if there is None or (folder and name.partition("/")[0] not in names_of(there, numbers=False)):
+        return None
+    return find(there, name)
 
 
 def _arch_of_published(name: str | None, root: str | None, context: Context) -> str | None:

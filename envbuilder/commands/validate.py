@@ -61,6 +61,14 @@ def looked_for(options: ValidateOptions) -> tuple[CheckInfo, ...]:
     return tuple(each for each in list_checks() if given.get(each.id.partition(".")[0], True))
 
 
+def check_proving(options: ProvingOptions) -> None:
+    """Raise UsageError for what is said of ranks that are not started."""
+    given = {"--ranks": options.ranks, "--evidence": options.evidence}
+    for name, value in given.items():
+        if value is not None and not options.run:
+            raise UsageError(f"{name} is of --run", f"envbuild validate --run {name} ... PATH|NAME")
+
+
 def validate(
     name: str | None,
     root: str | None,

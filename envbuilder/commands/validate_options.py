@@ -61,8 +61,9 @@ class ProvingOptions:
         ),
     ] = False
     ranks: Annotated[
-        int, typer.Option(metavar="N", min=2, max=4096, help="With --run: so many ranks.")
-    ] = 2
+        int | None,
+        typer.Option(metavar="N", min=2, max=4096, help="With --run: so many ranks. Else 2."),
+    ] = None
     evidence: Annotated[
         Path | None,
         typer.Option(

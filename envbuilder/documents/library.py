@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -73,9 +74,13 @@ def _by_path(kind: Kind, text: str) -> Path:
     try:
         if path.exists():
             return path
+        target = os.readlink(path) if path.is_symlink() else None  # noqa: PTH115 - as written
         beside = [other.name for other in path.parent.glob(f"*{_SUFFIX}")]
     except (OSError, ValueError) as error:  # no permission, too long, a NUL
         raise UsageError(f"cannot look for '{shown(text)}': {shown(str(error))}") from error
+    if target is not None:
+        nowhere = shown(target, 4 * SHORT)
+        raise UsageError(f"'{shown(text)}' is a link that leads nowhere: {nowhere}")
     raise UsageError(
         unknown(f"{kind} file", path.name, beside),
         f"looked in: {shown(str(path.parent.absolute()), 4 * SHORT)}",

@@ -46,6 +46,14 @@ def test_a_base_that_is_none(tools: Path, tmp_path: Path) -> None:
     assert "is no base for an image: it has no var/lib/dpkg/status" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["nosuchfolder", "nosuch.tar"])
+def test_a_base_that_is_not_there(name: str, tools: Path, tmp_path: Path) -> None:
+    done = image(tools, tmp_path / "output", "--base", tmp_path / name)
+    assert done.exit_code == 2
+    assert f"there is no {tmp_path / name}" in " ".join(done.stderr.split())
+    assert "docker://NAME names an image of a registry" in done.stderr
+
+
 def test_a_base_and_a_site(tools: Path, tmp_path: Path) -> None:
     base = system(tmp_path / "base")
     done = image(tools, tmp_path / "output", "--base", base, "--site", "debian-ppc64le")

@@ -87,6 +87,15 @@ def test_unknown_path(folders: tuple[Path, Path]) -> None:
     )
 
 
+@pytest.mark.parametrize("target", ["gone.yaml", "link.yaml"])
+def test_a_link_that_leads_nowhere(target: str, tmp_path: Path) -> None:
+    link = tmp_path / "link.yaml"
+    link.symlink_to(target)
+    message, hints = refusal(str(link), ())
+    assert message == f"'{shown(str(link))}' is a link that leads nowhere: {target}"
+    assert hints == ()
+
+
 @pytest.mark.parametrize("name", ["../allreduce", "../../etc/passwd", "/etc/passwd", "./allreduce"])
 def test_what_is_neither_name_nor_document(name: str, folders: tuple[Path, Path]) -> None:
     message, _ = refusal(name, folders)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zoo
@@ -308,3 +311,56 @@ def test_diagnose_names_what_agrees_with_a_log(made: Made, tmp_path: Path) -> No
     assert finding["confirmed"][0].startswith("library.missing: ")
     shown = CliRunner().invoke(app, words, env=outside).stdout
     assert "validate agrees: library.missing" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--ranks", "3"), "--ranks is of --run"),
+        (("--evidence", "kept"), "--evidence is of --run"),
+        (("--list", "--ranks", "3"), "--ranks is of --run"),
+        (("--list", "--as", "junit"), "--as tells what is found, and --list looks at nothing"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(words: tuple[str, ...], said: str, made: Made) -> None:
+    done = run(str(made.prefix), *words)
+    assert done.exit_code == 2, done.stdout
+    assert said in done.stderr
+
+
+def test_in_the_root_itself_a_name_is_that_of_the_root_that_is_given(
+    published: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, prefix = published
+    monkeypatch.chdir(root)
+    done = run("allreduce", "--root", ".", "--json")
+    assert done.exit_code == 4, done.stderr
+    assert json.loads(done.stdout)["path"] == str(prefix)
+    # Without --root a folder that is there is meant, and this one holds environments.
+    assert run("allreduce").exit_code == 2
+    # What the root has none of is a folder.
+    (root / "ours").mkdir()
+    assert f"no environment of Python: {root}/ours" in run("ours", "--root", ".").stderr
+
+
+def test_an_interpreter_in_a_closed_home_is_not_said_to_be_gone(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = made.prefix / "bin" / "python"
+    target = tmp_path / "home" / "python3"
+    python.unlink()
+    python.symlink_to(target)
+    [gone] = json.loads(run(str(made.prefix), "--json").stdout)["findings"]
+    assert gone["summary"] == f"bin/python leads nowhere: {target}"
+    stat = Path.stat
+
+    def closed(path: Path, **words: Any) -> os.stat_result:
+        if path == python and words.get("follow_symlinks", True):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, **words)
+
+    monkeypatch.setattr(Path, "stat", closed)
+    [found] = json.loads(run(str(made.prefix), "--json").stdout)["findings"]
+    assert found["id"] == "python.missing"
+    assert found["summary"] == f"bin/python leads to {target}, which this user may not look at"
+    assert "chmod o+x" in found["fix"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -25,7 +26,26 @@ def _missing(environment: Environment) -> Iterator[Violation]:
     except OSError:
         yield Violation(f"{where} is missing", (seen(where, "file", "missing"),))
         return
-    yield Violation(f"{where} leads nowhere: {target}", (seen(where, "link", target),))
+    place = (seen(where, "link", target),)
+    if _is_closed(python.path):
+        summary = f"{where} leads to {target}, which this user may not look at"
+        yield Violation(summary, place, fix=_OPEN)
+        return
+    yield Violation(f"{where} leads nowhere: {target}", place)
+
+
+_OPEN = (
+    "have its owner open the folders on the way to it (chmod o+x), or make the environment anew "
+    "with a Python that all may run"
+)
+
+
+def _is_closed(path: Path) -> bool:
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.EACCES
+    return False
 
 
 def _other_version(environment: Environment) -> Iterator[Violation]:
@@ -98,8 +118,9 @@ CHECKS = (
         _missing,
         id="python.missing",
         severity="error",
-        title="the interpreter of the environment is gone",
-        why="nothing starts in it; often the Python that it was made with was removed or upgraded",
+        title="the interpreter of the environment is gone, or closed to this user",
+        why="nothing starts in it; often the Python that it was made with was removed or upgraded, "
+        "or lies in a home that others may not enter",
         fix="make the environment anew with a Python that stays; python -m venv --upgrade mends "
         "links where the same release is at another place",
         source=_VENV,
