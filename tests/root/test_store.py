@@ -292,7 +292,7 @@ def test_removing_all_leaves_nothing_but_the_used_numbers(tmp_path: Path) -> Non
     default = [*command[:4], "demo/2", *command[-2:]]
     refused = subprocess.run(default, capture_output=True, text=True, check=False)
     assert refused.returncode == 2
-    assert "envbuild remove demo --all takes all of it away" in refused.stderr
+    assert f"remove demo --all --root '{home.root}' takes all of it away" in refused.stderr
     one = subprocess.run([*command, "--all"], capture_output=True, text=True, check=True)
     assert one.stdout == "removed demo/1, demo/2\n"
     assert [entry.name for entry in home.folder.iterdir()] == [".envbuild.json"]
