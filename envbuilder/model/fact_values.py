@@ -67,12 +67,14 @@ def fact_fault(name: str, word: str, knowledge: Knowledge) -> tuple[str, ...] | 
 
 
 _NO_NETWORK = "a site with another one alone has none of these"
+# Sites have these, and no condition asks for them.
+_OTHER_NETWORKS = frozenset({"ethernet", "slingshot"})
 
 
 def networks(knowledge: Knowledge) -> tuple[str, ...]:
-    """Return the networks that conditions ask for, sorted."""
+    """Return the networks that conditions ask for, and others that sites have; sorted."""
     those = (each.compared_with("network") for each in _conditions(knowledge))
-    return tuple(sorted(frozenset().union(*those)))
+    return tuple(sorted(_OTHER_NETWORKS.union(*those)))
 
 
 def _conditions(knowledge: Knowledge) -> Iterator[Condition]:

@@ -136,8 +136,8 @@ partitions: {old: {summary: Old, arch: x86_64, facts: {network: [ib]}}}
 """
     where = ("docs/knowledge.md lists the facts of modules, in its section Conditions",)
     networks = (
-        "there are: aries, infiniband, omnipath, roce; a site with another one alone has none of "
-        "these",
+        "there are: aries, ethernet, infiniband, omnipath, roce, slingshot; a site with another "
+        "one alone has none of these",
     )
     assert rows(written(tmp_path, text), known, "site") == [
         ("F:7:13", "'cuda_aware' is true or false, not 'maybe'", where),
