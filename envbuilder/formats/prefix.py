@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DocumentError, Place, Problem, UsageError
-from ..target_tools.conda_packages import META
+from ..target_tools.conda_packages import META, is_outside
 from ..target_tools.files import open_regular, parse_json
 from ..target_tools.names import without_credentials
 from ..text import shown
@@ -91,8 +91,7 @@ def _faults(said: Any) -> Iterator[str]:
         return
     names = [*(said.get("files") or ()), *(each.get("_path") for each in paths)]
     for each in names:
-        parts = each.split("/") if type(each) is str else [".."]
-        if {"", ".", ".."} & set(parts):
+        if type(each) is not str or is_outside(each):
             yield f"a file that it names lies outside: {shown(str(each))}"
             return
 

@@ -148,9 +148,8 @@ def extract(archive, prefix):
     prefix.mkdir(parents=True)
     with tarfile.open(str(archive)) as members:
         for each in members:
-            parts = each.name.split("/")
             kind = each.isfile() or each.isdir() or each.issym()
-            if not kind or each.name.startswith("/") or {"", ".", ".."} & set(parts):
+            if not kind or is_outside(each.name):
                 raise CannotError("the archive holds what is no file of a prefix: " + each.name)
             target = prefix / each.name
             if any(above.is_symlink() for above in between(prefix, target)):
