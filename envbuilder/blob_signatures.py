@@ -12,10 +12,11 @@ import base64
 import hashlib
 import json
 import mmap
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from .errors import MissingToolError, UsageError
 
@@ -102,15 +103,14 @@ def _bytes(path: Path) -> bytes:
 
 
 @contextmanager
-def mapped(path: Path) -> Iterator[Buffer]:
-    """Give the bytes of a file, which memory need not hold. Raises OSError."""
-    with path.open("rb") as stream:
-        if not path.stat().st_size:
-            # mmap(2) has none of no length.
-            yield b""
-            return
-        with (
-            mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as pages,
-            memoryview(pages) as data,
-        ):
-            yield data
+def mapped(stream: IO[bytes]) -> Iterator[Buffer]:
+    """Give the bytes of an open file, which memory need not hold. Raises OSError."""
+    if not os.fstat(stream.fileno()).st_size:
+        # mmap(2) has none of no length.
+        yield b""
+        return
+    with (
+        mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as pages,
+        memoryview(pages) as data,
+    ):
+        yield data

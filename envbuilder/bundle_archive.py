@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import stat
+import os
 import tarfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from .errors import DriftError, UsageError
 from .target_tools.bundle import TEXT_BYTES, TEXTS, Contents, is_inside
@@ -36,35 +37,26 @@ _KINDS = {
 }
 
 
-def read_archive(path: Path) -> Contents:
-    """Return what lies in the archive of a bundle. Nothing is written.
+def read_archive(path: Path, packed: IO[bytes]) -> Contents:
+    """Return what lies in the archive of a bundle, an open file. Nothing is written.
 
     Raises UsageError for a file that is no archive of that kind, DriftError for one that no
     ``create --bundle`` has written, OSError.
     """
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise UsageError(f"{path} is neither a folder nor a file")
-    with path.open("rb") as packed:
-        if packed.read(2) != b"\x1f\x8b":
-            raise UsageError(
-                f"{path} is no bundle: neither a folder nor a .tar.gz",
-                "envbuild create --bundle writes both",
-            )
-        packed.seek(0)
-        try:
-            with gzip.GzipFile(fileobj=packed) as unpacked:
-                return _read(_Bounded(unpacked, FREE_BYTES + RATIO * path.stat().st_size))
-        except _NoBundleError as error:
-            raise _refusal(path, str(error)) from error
-        except (
-            EOFError,
-            OSError,
-            ValueError,
-            OverflowError,
-            zlib.error,
-            tarfile.TarError,
-        ) as error:
-            raise _refusal(path, f"it is damaged: {error}") from error
+    if packed.read(2) != b"\x1f\x8b":
+        raise UsageError(
+            f"{path} is no bundle: neither a folder nor a .tar.gz",
+            "envbuild create --bundle writes both",
+        )
+    packed.seek(0)
+    size = os.fstat(packed.fileno()).st_size
+    try:
+        with gzip.GzipFile(fileobj=packed) as unpacked:
+            return _read(_Bounded(unpacked, FREE_BYTES + RATIO * size))
+    except _NoBundleError as error:
+        raise _refusal(path, str(error)) from error
+    except (EOFError, OSError, ValueError, OverflowError, zlib.error, tarfile.TarError) as error:
+        raise _refusal(path, f"it is damaged: {error}") from error
 
 
 class _NoBundleError(Exception):

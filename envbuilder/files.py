@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
-from .target_tools.files import make_read_only, remove_tree, write_atomically
-from .target_tools.trust import distrust
+from .errors import DriftError
+from .target_tools.files import CHUNK, make_read_only, open_regular, remove_tree, write_atomically
+from .target_tools.trust import distrust, status_fault
 
-__all__ = ["code_state", "make_read_only", "read_own", "remove_tree", "scratch", "write_atomically"]
+__all__ = [
+    "code_state",
+    "make_read_only",
+    "open_unchanged",
+    "read_own",
+    "remove_tree",
+    "scratch",
+    "write_atomically",
+]
+
+# Seconds. Two writes within a tick of the file system's clock, 10 ms at most, have one time.
+_RECENT = 2.0
 
 
 def read_own(path: Path) -> bytes | None:
@@ -22,6 +37,49 @@ def read_own(path: Path) -> bytes | None:
         return path.read_bytes() if path.is_file() and distrust(path) is None else None
     except OSError:
         return None
+
+
+@contextlib.contextmanager
+def open_unchanged(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file whose bytes are checked first and used afterwards: both are the same bytes.
+
+    The file is opened once, so another file under its name has no effect. If others can write into
+    the file itself, or somebody has just done so, a copy is opened that has no name. Raises OSError
+    for what is no regular file, DriftError if its owner changed it before the block ended.
+    """
+    with contextlib.ExitStack() as opened:
+        stream: IO[bytes] = opened.enter_context(open_regular(path))
+        begun = os.fstat(stream.fileno())
+        private = status_fault(begun, str(path)) is None
+        if not private or time.time() - begun.st_ctime < _RECENT:
+            copy = opened.enter_context(tempfile.TemporaryFile(prefix="envbuild-"))
+            _copy(stream, copy, begun.st_size)
+            yield copy
+            return
+        yield stream
+        ended = os.fstat(stream.fileno())
+        if _version(begun) != _version(ended):
+            raise DriftError(
+                f"{path} was changed while it was read",
+                "nothing of it was used; run it again when nothing writes to the file",
+            )
+
+
+def _copy(source: IO[bytes], copy: IO[bytes], size: int) -> None:
+    """Copy as many bytes as a file has now, however it grows. Raises OSError."""
+    try:
+        while chunk := source.read(min(CHUNK, size)):
+            copy.write(chunk)
+            size -= len(chunk)
+        copy.seek(0)
+    except OSError as error:
+        error.filename = error.filename or tempfile.gettempdir()
+        raise
+
+
+def _version(status: os.stat_result) -> tuple[int, int, int]:
+    """Return what another content of the same file changes: of the times one that nobody sets."""
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def code_state(*folders: Path) -> list[tuple[str, int, int]]:

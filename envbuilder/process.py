@@ -64,11 +64,15 @@ def run(
     env: Mapping[str, str],
     cwd: Path | None = None,
     timeout: float = 60.0,
+    stdin: int = subprocess.DEVNULL,
 ) -> Finished:
-    """Run *command* to its end and return what it printed. Raises MissingToolError if absent."""
+    """Run *command* to its end and return what it printed. Raises MissingToolError if absent.
+
+    *stdin*: the number of an open file, for a program that takes one as ``/proc/self/fd/0``.
+    """
     with contextlib.ExitStack() as held:
         held.enter_context(signals_held_back())
-        popen = _popen(command, env, cwd, subprocess.PIPE, subprocess.PIPE)
+        popen = _popen(command, env, cwd, subprocess.PIPE, subprocess.PIPE, stdin)
         code: int | None = None
         try:
             held.close()

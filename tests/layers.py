@@ -19,7 +19,7 @@ _GROUND: Mapping[str, frozenset[str]] = {
     "": frozenset(),
     "data": frozenset(),
     "errors": frozenset({"target_tools"}),
-    "files": frozenset({"target_tools"}),
+    "files": frozenset({"errors", "target_tools"}),
     "redaction": frozenset({"target_tools"}),
     "text": frozenset(),
     "model": frozenset({"errors", "target_tools", "text"}),

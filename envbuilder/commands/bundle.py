@@ -12,6 +12,7 @@ from ..bundle_archive import read_archive
 from ..channels.pack import ARCHIVE, PACKAGES, TABLE
 from ..documents.source import source_of
 from ..errors import BuildError, DocumentError, SmokeError, UsageError
+from ..files import open_unchanged
 from ..model.base import canonical_json, sha256_text
 from ..model.outcome import BundleCheck
 from ..model.plan import Lock, Step
@@ -35,7 +36,7 @@ from .context import Context
 from .lock import LOCKS
 from .options import SignatureOptions
 from .prove import proving_of
-from .signed import check_signed
+from .signed import check_no_key, check_signed
 
 _INSTALLER = "install.sh"
 _ERRORS = {int(each.code): each for each in (UsageError, SmokeError)}
@@ -54,8 +55,7 @@ def verify(file: Path, signed: SignatureOptions, context: Context) -> BundleChec
     path = context.path(file)
     if not path.exists():
         raise UsageError(f"no such file or folder: '{shown(str(path), LONG)}'")
-    check_signed(path, signed, context)
-    contents = read_folder(path) if path.is_dir() else read_archive(path)
+    contents = _contents(path, signed, context)
     if not {FACTS, SUMS} & contents.files.keys():
         raise UsageError(
             f"{path} is no bundle: it has neither {FACTS} nor {SUMS}",
@@ -64,6 +64,19 @@ def verify(file: Path, signed: SignatureOptions, context: Context) -> BundleChec
     changed = tuple(changes(contents))
     said = BundleCheck(file=str(path), files=len(contents.files.keys() - {SUMS}), changed=changed)
     return said if changed else _told(said, contents)
+
+
+def _contents(path: Path, signed: SignatureOptions, context: Context) -> Contents:
+    """Return what lies in a bundle, archive or folder; an archive is opened once."""
+    if path.is_dir():
+        check_no_key(path, signed)
+        folder: Contents = read_folder(path)
+        return folder
+    if not path.is_file():
+        raise UsageError(f"{path} is neither a folder nor a file")
+    with open_unchanged(path) as stream:
+        check_signed(path, stream, signed, context)
+        return read_archive(path, stream)
 
 
 def install(folder: Path, root: str, context: Context) -> str:

@@ -19,7 +19,6 @@ from .image_inputs import ImageInputs, image_inputs
 from .load import PlanInputs, load
 from .lock import check_derived, named_lock
 from .options import CreateOptions
-from .signed import check_signed
 from .stages import CreateStages
 
 
@@ -95,13 +94,12 @@ def _given_lock(options: CreateOptions, plan_inputs: PlanInputs, context: Contex
     Raises UsageError for one that is for something else, or asked for with what would change it.
     """
     file = options.locked and context.path(options.locked)
-    check_signed(file, options.signed, context)
-    if file is None:
-        return None
-    if options.relock or options.choice.allow:
+    if file and (options.relock or options.choice.allow):
         other = "--relock" if options.relock else "--allow"
         raise UsageError(f"--locked takes a lock as it is: {other} would change it")
-    lock = named_lock(file, plan_inputs, with_runtime=True)
+    lock = named_lock(file, options.signed, plan_inputs, context, with_runtime=True)
+    if file is None or lock is None:
+        return None
     changed = changed_inputs(lock, plan_inputs.inputs())
     if changed:
         context.reporter.warn(

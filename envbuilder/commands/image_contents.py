@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import UsageError
+from ..files import open_unchanged
 from ..host import Host
 from ..images import (
     LABELS,
     is_layout,
     labels_of,
-    read_header,
+    read_manifest,
     sandbox_root,
     unpack_layout_records,
     unpack_records,
@@ -27,7 +29,7 @@ from ..target_tools.root.stamp import Root
 from ..target_tools.root.store import read_root
 from .context import Context
 from .options import SignatureOptions
-from .signed import check_signed
+from .signed import check_no_key, check_signed, check_signed_image
 
 
 class OpenedRoot(NamedTuple):
@@ -51,27 +53,29 @@ def opened(
     a damaged image, or one that is not signed so, MissingToolError.
     """
     path = context.path(name)
-    image = is_image(name, path)
-    if signed:
-        check_signed(path if image else None, signed, context)
-    if not image:
+    signed = signed or SignatureOptions()
+    if not is_image(name, path):
+        check_no_key(None, signed)
         yield OpenedRoot(root(), name)
     elif is_layout(path):
         with tempfile.TemporaryDirectory(prefix="envbuild-") as scratch:
-            arch, labels, size = unpack_layout_records(path, FOLDER, Path(scratch))
+            image = read_manifest(path)
+            check_signed_image(path, image, signed, context)
+            arch, labels, size = unpack_layout_records(path, image, FOLDER, Path(scratch))
             found = read_root(Path(scratch))
             facts = ImageFacts(
                 file=name, format="oci", arch=arch, bytes=size, binds=binds_of(labels)
             )
             yield OpenedRoot(found, _only(found, path), facts)
     elif path.is_dir():
+        check_no_key(path, signed)
         found = read_root(sandbox_root(path, FOLDER))
         labels = labels_of(Host(context.environ).read(str(path / LABELS)))
         facts = ImageFacts(file=name, format="sandbox", arch=found.arch, binds=binds_of(labels))
         yield OpenedRoot(found, _only(found, path), facts)
     else:
         with tempfile.TemporaryDirectory(prefix="envbuild-") as scratch:
-            found, facts = _unpacked(path, Path(scratch), context)
+            found, facts = _unpacked(path, Path(scratch), signed, context)
             yield OpenedRoot(found, _only(found, path), facts.model_copy(update={"file": name}))
 
 
@@ -82,20 +86,22 @@ def is_image(name: str, path: Path) -> bool:
     return name.endswith((".sif", ".oci")) or written_as_path or held
 
 
-def _unpacked(path: Path, folder: Path, context: Context) -> tuple[Root, ImageFacts]:
+def _unpacked(
+    path: Path, folder: Path, signed: SignatureOptions, context: Context
+) -> tuple[Root, ImageFacts]:
+    """Unpack the records of a SIF file, which is opened once."""
     if not path.is_file():
         raise UsageError(f"there is no image {path}", "envbuild image builds one")
-    try:
-        header = read_header(path)
-    except ValueError as error:
-        raise UsageError(str(error), "envbuild image builds one; a sandbox is a folder") from error
-    labels = unpack_records(path, header, FOLDER, folder, Host(context.environ))
+    with open_unchanged(path) as stream:
+        check_signed(path, stream, signed, context)
+        try:
+            header, labels = unpack_records(path, stream, FOLDER, folder, Host(context.environ))
+        except ValueError as error:
+            hint = "envbuild image builds one; a sandbox is a folder"
+            raise UsageError(str(error), hint) from error
+        size = os.fstat(stream.fileno()).st_size
     facts = ImageFacts(
-        file=str(path),
-        format="sif",
-        arch=header.arch,
-        bytes=path.stat().st_size,
-        binds=binds_of(labels),
+        file=str(path), format="sif", arch=header.arch, bytes=size, binds=binds_of(labels)
     )
     return read_root(folder), facts
 

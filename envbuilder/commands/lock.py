@@ -16,6 +16,7 @@ from pathlib import Path
 from .. import files, process
 from ..channels.solve import ChannelRefusal
 from ..documents.json_file import JsonFile
+from ..documents.source import name_of, read_bytes, source_of
 from ..errors import DocumentError, EnvbuildError, NoSolutionError, Place, Problem
 from ..host import glibc_version
 from ..locking.checks import changed_inputs, check_is_for, check_runtime
@@ -42,7 +43,7 @@ from .entries import entries
 from .load import PlanInputs, load, plan, plan_of
 from .options import PlanOptions, SignatureOptions
 from .places import root_path
-from .signed import check_signed
+from .signed import check_no_key, check_signed
 
 # How often pip may refuse a pin before the stack is given up.
 _MAX_REFUSALS = 8
@@ -57,8 +58,7 @@ def check(choice: PlanOptions, file: Path, signed: SignatureOptions, context: Co
     not signed with the key. No network.
     """
     path = context.path(file)
-    check_signed(path, signed, context)
-    lock = LOCKS.load(path)
+    lock = read_lock(path, signed, context)
     plan_inputs = load(choice.as_locked(lock.plan), context)
     _check_fits(lock, path, plan_inputs)
     identity = lock.id()
@@ -76,12 +76,34 @@ def new_lock(plan_inputs: PlanInputs, context: Context) -> Lock:
         return obtain_lock(plan_inputs, plan_inputs.planned, context, Path(folder) / "work")
 
 
-def named_lock(file: Path, plan_inputs: PlanInputs, *, with_runtime: bool) -> Lock:
-    """Return the lock of ``--locked``; UsageError for one of another recipe, site or architecture.
+def read_lock(file: Path, signed: SignatureOptions, context: Context) -> Lock:
+    """Return the lock in a file, which is read once; DriftError unless the key signed those bytes.
 
-    *with_runtime*: or of other sources of the runtime than those that are put beside it.
+    Raises as ``JsonFile.load`` and ``check_signed`` do.
     """
-    lock = LOCKS.load(file)
+    data = read_bytes(file, LOCKS.max_bytes)
+    check_signed(file, data, signed, context)
+    return LOCKS.read(source_of(data, name_of(file)))
+
+
+def named_lock(
+    file: Path | None,
+    signed: SignatureOptions,
+    plan_inputs: PlanInputs,
+    context: Context,
+    *,
+    with_runtime: bool,
+) -> Lock | None:
+    """Return the lock of ``--locked``, None without that option.
+
+    Raises UsageError for one of another recipe, site or architecture, or (*with_runtime*) of other
+    sources of the runtime than those that are put beside it; DriftError for one that is not signed
+    with the key.
+    """
+    if file is None:
+        check_no_key(None, signed)
+        return None
+    lock = read_lock(file, signed, context)
     _check_fits(lock, file, plan_inputs)
     if with_runtime:
         check_runtime(lock, file, plan_inputs.runtime, plan_inputs.runtime_source)

@@ -36,7 +36,6 @@ from .lock import named_lock, new_lock
 from .options import CreateOptions, ImageOptions, RenderOptions
 from .output import output_folder, output_path
 from .places import root_path
-from .signed import check_signed
 from .texts import build_texts, forms, subject_of
 
 # The script for the scheduler that the site states.
@@ -259,5 +258,4 @@ def _given(
     options: RenderOptions, plan_inputs: PlanInputs, context: Context, *, with_runtime: bool
 ) -> Lock | None:
     file = options.locked and context.path(options.locked)
-    check_signed(file, options.signed, context)
-    return named_lock(file, plan_inputs, with_runtime=with_runtime) if file else None
+    return named_lock(file, options.signed, plan_inputs, context, with_runtime=with_runtime)

@@ -38,8 +38,12 @@ def read(path: Path, limit: int = MAX_BYTES) -> Source:
 
     Raises UsageError when *path* cannot be read at all, DocumentError when it holds no text.
     """
-    file = shown(str(path), limit=4096)
-    return source_of(_bytes(path, file, limit), file)
+    return source_of(read_bytes(path, limit), name_of(path))
+
+
+def name_of(path: Path) -> str:
+    """Return the name that messages show for a document."""
+    return shown(str(path), limit=4096)
 
 
 def source_of(data: bytes, file: str) -> Source:
@@ -61,8 +65,9 @@ def place_of(text: str, index: int, file: str) -> Place:
     return Place(file, len(lines), len(lines[-1]) + 1)
 
 
-def _bytes(path: Path, file: str, limit: int) -> bytes:
-    place = Place(file)
+def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
+    """Return the bytes of a document. Raises UsageError for what is no regular file of the size."""
+    place = Place(name_of(path))
     try:
         with open(path, "rb", opener=_without_waiting) as opened:
             mode = os.fstat(opened.fileno()).st_mode

@@ -7,8 +7,8 @@ from .contents import LABELS, labels_of, sandbox_root, unpack_records
 from .contract import check_contract, fitting
 from .obtain import BaseRequest
 from .oci import OciConfig, check_layer, pack_layout
-from .oci_contents import is_layout, unpack_layout_records
-from .oci_signatures import attached_signatures, signed_manifest
+from .oci_contents import ImageManifest, is_layout, read_manifest, unpack_layout_records
+from .oci_signatures import attached_signatures
 from .reference import BuildFile, ImageFile, RegistryImage, parse_base
 from .sif import arch_of, read_header
 from .system import environments, unpack_system
@@ -19,6 +19,7 @@ __all__ = [
     "BuildFile",
     "Builder",
     "ImageFile",
+    "ImageManifest",
     "OciConfig",
     "RegistryImage",
     "arch_of",
@@ -36,8 +37,8 @@ __all__ = [
     "parse_base",
     "read_base",
     "read_header",
+    "read_manifest",
     "sandbox_root",
-    "signed_manifest",
     "unpack_layout_records",
     "unpack_records",
     "unpack_system",

@@ -11,11 +11,12 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
 from .. import process
 from ..errors import DriftError, MissingToolError, UsageError
 from ..host import Host
-from .sif import SifHeader
+from .sif import SifHeader, header_of
 
 # Below the root inside, by shell patterns; the last two say that a prefix is there.
 WANTED = (
@@ -40,25 +41,30 @@ _LINE = re.compile(rf"-\S{{9}} \S+ +([0-9]+) \S+ \S+ squashfs-root/({PLAIN_PATH.
 # Bytes. Manifests are the largest: 100 for each file of a prefix.
 LARGEST_FILE, LARGEST = 128 * 2**20, 256 * 2**20
 _MOST_FILES = 10_000
+# A path of Linux to the file that is standard input.
+_STDIN = "/proc/self/fd/0"
 
 
 def unpack_records(
-    image: Path, header: SifHeader, inside: Path, folder: Path, host: Host
-) -> dict[str, str]:
-    """Write the records of the root *inside* an image into *folder*, as they lie there.
+    image: Path, stream: IO[bytes], inside: Path, folder: Path, host: Host
+) -> tuple[SifHeader, dict[str, str]]:
+    """Write the records of the root *inside* a SIF file into *folder*, as they lie there.
 
-    Returns the labels of the image.
+    Returns the header and the labels of the image. *stream*: the open file, which alone is read;
+    *image*: its name.
 
-    Of a prefix nothing but its folder is made. Raises MissingToolError, UsageError for an image
-    without such a root, DriftError for one that cannot be read.
+    Of a prefix nothing but its folder is made. Raises ValueError for another file,
+    MissingToolError, UsageError for an image without such a root, DriftError for one that cannot
+    be read.
     """
+    header = header_of(stream, image)
     program = host.which("unsquashfs")
     if program is None:
         raise MissingToolError(
             "an image is read by unsquashfs, which is not on PATH",
             "it is in the package squashfs-tools, 4.5 or later; Apptainer needs it too",
         )
-    read = _Reader([program, "-offset", str(header.offset)], image, host.environ)
+    read = _Reader([program, "-offset", str(header.offset)], image, stream, host.environ)
     below = inside.relative_to("/")
     files = read.listed([LABELS, *(f"{below}/{each}" for each in WANTED)])
     labels = read.text(LABELS) if files.pop(LABELS, None) is not None else None
@@ -72,7 +78,7 @@ def unpack_records(
         path.parent.mkdir(parents=True, exist_ok=True)
         if has_content(path):
             path.write_text(read.text(name), encoding="utf-8")
-    return labels_of(labels)
+    return header, labels_of(labels)
 
 
 def has_content(path: Path) -> bool:
@@ -93,12 +99,16 @@ def labels_of(text: str | None) -> dict[str, str]:
 class _Reader:
     """A SquashFS in a file. Every answer comes from a process of its own, for a limited time."""
 
-    def __init__(self, program: list[str], image: Path, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, program: list[str], image: Path, stream: IO[bytes], environ: Mapping[str, str]
+    ) -> None:
         self._program, self._image, self._environ = program, image, environ
+        self._stream = stream
 
     def _run(self, option: str, names: list[str]) -> str:
-        words = [*self._program, option, str(self._image.resolve()), *names]
-        done = process.run(words, env=self._environ)
+        # The open file, not the one that its name leads to by now.
+        words = [*self._program, option, _STDIN, *names]
+        done = process.run(words, env=self._environ, stdin=self._stream.fileno())
         if done.ok:
             return done.stdout
         if "SYNTAX" in done.stdout + done.stderr:

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NamedTuple
 
 from ..errors import DriftError, UsageError
-from ..target_tools.files import CHUNK
+from ..target_tools.files import CHUNK, open_regular
 from .contents import LARGEST, LARGEST_FILE, PLAIN_PATH, WANTED, has_content, labels_of
 from .oci import ARCHES
 
@@ -37,23 +37,36 @@ class LayoutFacts(NamedTuple):
     size: int
 
 
+class ImageManifest(NamedTuple):
+    """The manifest of the image in a layout, as it was read once: it names all else by its hash.
+
+    *digest*: the sha256 of *data*, in hex.
+    """
+
+    digest: str
+    data: bytes
+    document: dict[str, Any]
+
+
 def is_layout(path: Path) -> bool:
     """Whether a folder is in OCI's image layout."""
     return (path / "oci-layout").is_file()
 
 
-def unpack_layout_records(layout: Path, inside: Path, folder: Path) -> LayoutFacts:
+def unpack_layout_records(
+    layout: Path, manifest: ImageManifest, inside: Path, folder: Path
+) -> LayoutFacts:
     """Write the records of the root *inside* an image into *folder*, as they lie there.
 
-    Raises UsageError for a layout that is none of envbuild's, DriftError for a damaged one.
+    What is read is what *manifest* names: its hash is compared. Raises UsageError for a layout that
+    is none of envbuild's, DriftError for a damaged one.
     """
     try:
-        manifest = read_document(manifest_of(layout), checked=True)
-        config = read_document(blob(layout, manifest["config"]), checked=True)
-        layers = [blob(layout, each) for each in manifest["layers"]]
+        config = read_blob(layout, manifest.document["config"]).document
+        layers = [blob(layout, each) for each in manifest.document["layers"]]
         if len(layers) != 1:
             raise UsageError(f"{layout} has {len(layers)} layers, and one of envbuild has one")
-        sizes = _unpacked(layers[0], inside, folder)
+        total, size = _unpacked(layers[0], inside, folder)
         arches = {value: name for name, value in ARCHES.items()}
         labels = labels_of(json.dumps(config.get("config", {}).get("Labels")))
         arch = arches.get(str(config.get("architecture")))
@@ -61,20 +74,26 @@ def unpack_layout_records(layout: Path, inside: Path, folder: Path) -> LayoutFac
         raise damaged(layout, str(error)) from error
     except (EOFError, zlib.error) as error:
         raise damaged(layout, "a layer of it is cut off") from error
-    if not sizes:
+    if not total:
         raise UsageError(
             f"{layout} holds no environment that envbuild made: there is no {inside} in it",
             "envbuild image builds such images",
         )
-    return LayoutFacts(arch, labels, layers[0].stat().st_size)
+    return LayoutFacts(arch, labels, size)
 
 
-def manifest_of(layout: Path) -> Path:
-    """Return the manifest of a layout's image; UsageError for several. Raises as DAMAGED has it."""
-    images = [each for each in _listed(layout) if not _is_attached(each)]
-    if len(images) != 1:
-        raise UsageError(f"{layout} holds {len(images)} images, and one of envbuild holds one")
-    return blob(layout, images[0])
+def read_manifest(layout: Path) -> ImageManifest:
+    """Return the manifest of a layout's image.
+
+    Raises UsageError for a layout of several images, DriftError for a damaged one.
+    """
+    try:
+        images = [each for each in _listed(layout) if not _is_attached(each)]
+        if len(images) != 1:
+            raise UsageError(f"{layout} holds {len(images)} images, and one of envbuild holds one")
+        return read_blob(layout, images[0])
+    except DAMAGED as error:
+        raise damaged(layout, str(error)) from error
 
 
 def attached_to(layout: Path) -> list[dict[str, Any]]:
@@ -83,7 +102,8 @@ def attached_to(layout: Path) -> list[dict[str, Any]]:
 
 
 def _listed(layout: Path) -> list[dict[str, Any]]:
-    return list(read_document(layout / "index.json")["manifests"])
+    index = layout / "index.json"
+    return list(_document(_read(index), index.name)["manifests"])
 
 
 def _is_attached(descriptor: dict[str, Any]) -> bool:
@@ -91,17 +111,27 @@ def _is_attached(descriptor: dict[str, Any]) -> bool:
     return any(_ATTACHED.fullmatch(str(said.get(name))) for name in _SAID)
 
 
-def read_document(path: Path, *, checked: bool = False) -> dict[str, Any]:
-    """Return a document; *checked*: its name is its hash. Raises as DAMAGED has it."""
-    with path.open("rb") as stream:
-        data = stream.read(_LARGEST_DOCUMENT + 1)
+def read_blob(layout: Path, descriptor: dict[str, Any]) -> ImageManifest:
+    """Return a document that a descriptor names; it has that hash. Raises as DAMAGED has it."""
+    path = blob(layout, descriptor)
+    data = _read(path)
+    if hashlib.sha256(data).hexdigest() != path.name:
+        raise ValueError(f"{path.name} is not what its name says")
+    return ImageManifest(path.name, data, _document(data, path.name))
+
+
+def _read(path: Path) -> bytes:
+    with open_regular(path) as stream:
+        data: bytes = stream.read(_LARGEST_DOCUMENT + 1)
     if len(data) > _LARGEST_DOCUMENT:
         raise ValueError(f"{path.name} is larger than any")
-    if checked and hashlib.sha256(data).hexdigest() != path.name:
-        raise ValueError(f"{path.name} is not what its name says")
+    return data
+
+
+def _document(data: bytes, name: str) -> dict[str, Any]:
     found = json.loads(data)
     if not isinstance(found, dict):
-        raise ValueError(f"{path.name} is no object")  # noqa: TRY004 - of a document
+        raise ValueError(f"{name} is no object")  # noqa: TRY004 - of a document
     return found
 
 
@@ -119,10 +149,12 @@ class _Hashing:
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._sha256 = hashlib.sha256()
+        self.size = 0
 
     def read(self, size: int = -1) -> bytes:
         data = self._stream.read(size)
         self._sha256.update(data)
+        self.size += len(data)
         return data
 
     def digest(self) -> str:
@@ -132,10 +164,10 @@ class _Hashing:
         return self._sha256.hexdigest()
 
 
-def _unpacked(layer: Path, inside: Path, folder: Path) -> int:
-    """Write the records; return how many bytes they have."""
+def _unpacked(layer: Path, inside: Path, folder: Path) -> tuple[int, int]:
+    """Write the records; return how many bytes they have, and how many the layer has."""
     total, below = 0, PurePosixPath(inside).relative_to("/")
-    with layer.open("rb") as stream:
+    with open_regular(layer) as stream:
         whole = _Hashing(stream)
         with tarfile.open(mode="r|gz", fileobj=whole) as archive:  # type: ignore[call-overload]
             for member in archive:
@@ -152,7 +184,7 @@ def _unpacked(layer: Path, inside: Path, folder: Path) -> int:
                     target.write_bytes(opened.read())
         if whole.digest() != layer.name:
             raise ValueError(f"{layer.name} is not what its name says")
-    return total
+    return total, whole.size
 
 
 def _is_wanted(path: PurePosixPath, below: PurePosixPath) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .oci_contents import DAMAGED, attached_to, blob, damaged, manifest_of, read_document
+from .oci_contents import DAMAGED, ImageManifest, attached_to, damaged, read_blob
 
 _PAYLOAD = "application/vnd.dev.cosign.simplesigning.v1+json"
 _SIGNATURE = "dev.cosignproject.cosign/signature"
@@ -25,34 +25,21 @@ class SignedText(NamedTuple):
     signature: str
 
 
-def signed_manifest(layout: Path) -> Path:
-    """Return the manifest of a layout's image: it names all else by its hash, itself by its own.
-
-    Raises UsageError for a layout of several images, DriftError for a damaged one.
-    """
-    try:
-        path = manifest_of(layout)
-        read_document(path, checked=True)
-    except DAMAGED as error:
-        raise damaged(layout, str(error)) from error
-    return path
-
-
-def attached_signatures(layout: Path) -> Iterator[SignedText]:
-    """Yield the texts in a layout that name its image as the one that was signed.
+def attached_signatures(layout: Path, manifest: ImageManifest) -> Iterator[SignedText]:
+    """Yield the texts in a layout that name the image of a manifest as the one that was signed.
 
     Raises DriftError for a damaged layout.
     """
-    digest = f"sha256:{signed_manifest(layout).name}"
+    digest = f"sha256:{manifest.digest}"
     try:
         for each in attached_to(layout):
-            for layer in read_document(blob(layout, each), checked=True)["layers"]:
+            for layer in read_blob(layout, each).document["layers"]:
                 signature = layer.get("annotations", {}).get(_SIGNATURE)
                 if layer["mediaType"] != _PAYLOAD or not isinstance(signature, str):
                     continue
-                path = blob(layout, layer)
-                if _names(read_document(path, checked=True), digest):
-                    yield SignedText(path.read_bytes(), signature)
+                claim = read_blob(layout, layer)
+                if _names(claim.document, digest):
+                    yield SignedText(claim.data, signature)
     except DAMAGED as error:
         raise damaged(layout, str(error)) from error
 

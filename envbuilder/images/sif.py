@@ -8,11 +8,12 @@ each part lies; one of them is the file system that a container begins with.
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import IO, NamedTuple
 
 from ..errors import DriftError
 
@@ -76,21 +77,27 @@ def read_header(file: Path) -> SifHeader:
 
     Raises ValueError for a file that is none, DriftError for one that is damaged, OSError.
     """
-    whole = file.stat().st_size
     with file.open("rb") as stream:
-        head = stream.read(_NUMBERS_AT + _NUMBERS.size)
-        arch = _arch(head, file)
-        try:
-            parts = list(_parts(stream, head, whole))
-            system = next(each for each in parts if _is_system(each))
-        except StopIteration:
-            raise _damaged(file, "it holds no system that could be read") from None
-        except (struct.error, ValueError) as error:
-            raise _damaged(file, str(error)) from error
+        return header_of(stream, file)
+
+
+def header_of(stream: IO[bytes], file: Path) -> SifHeader:
+    """Return what an open SIF file says of itself; *file*: its name. Raises as ``read_header``."""
+    whole = os.fstat(stream.fileno()).st_size
+    stream.seek(0)
+    head = stream.read(_NUMBERS_AT + _NUMBERS.size)
+    arch = _arch(head, file)
+    try:
+        parts = list(_parts(stream, head, whole))
+        system = next(each for each in parts if _is_system(each))
+    except StopIteration:
+        raise _damaged(file, "it holds no system that could be read") from None
+    except (struct.error, ValueError) as error:
+        raise _damaged(file, str(error)) from error
     return SifHeader(arch, system.offset, system.size)
 
 
-def _parts(stream: BinaryIO, head: bytes, whole: int) -> Iterator[_Part]:
+def _parts(stream: IO[bytes], head: bytes, whole: int) -> Iterator[_Part]:
     """Yield the parts of a file. Raises ValueError, struct.error."""
     _, _, free, there, where, _, _, _ = _NUMBERS.unpack(head[_NUMBERS_AT:])
     if not 0 <= free <= there <= _MOST_DESCRIPTORS:

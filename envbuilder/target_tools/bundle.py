@@ -4,6 +4,7 @@
 test holds both to the same answers.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .errors import UsageError
-from .files import parse_json, sha256_of
+from .files import CHUNK, open_regular, parse_json, sha256_of
 from .proving.records import is_integer, is_number, is_text, or_none, several
 from .root import attestations
 from .root.layout import DEFAULT_FILES
@@ -43,15 +44,27 @@ class Contents(NamedTuple):
 
 def read_folder(folder):
     """Return what lies in a bundle that is a folder; links are not followed. Raises OSError."""
-    files = {}
+    files, texts = {}, {}
     for here, folders, names in os.walk(str(folder), onerror=_raise):
         links = [each for each in folders if Path(here, each).is_symlink()]
         for path in (Path(here, each) for each in (*names, *links)):
             regular = path.is_file() and not path.is_symlink()
             name = path.relative_to(folder).as_posix()
-            files[name] = sha256_of(path) if regular else None
-    texts = {name: _text(folder / name) for name in TEXTS if files.get(name)}
+            if regular and name in TEXTS:
+                files[name], texts[name] = _hashed_text(path)
+            else:
+                files[name] = sha256_of(path) if regular else None
     return Contents(files, texts)
+
+
+def _hashed_text(path):
+    """Return the sha256 of a file and what it begins with, both of the same bytes."""
+    with open_regular(path) as file:
+        text = file.read(TEXT_BYTES)
+        whole = hashlib.sha256(text)
+        for chunk in iter(lambda: file.read(CHUNK), b""):
+            whole.update(chunk)
+    return whole.hexdigest(), text
 
 
 def _text(path):

@@ -57,11 +57,24 @@ def fault(path, is_above, group):
     *group*: its members are not somebody else; None: there is none.
     """
     status = os.lstat(path)
+    if not stat.S_ISLNK(status.st_mode) and not (is_above and status.st_mode & stat.S_ISVTX):
+        return status_fault(status, path, group)
+    return owner_fault(status, path, group)
+
+
+def owner_fault(status, path, group=None):
+    """Return to whom else a file belongs; None: to this user, to root or to a member."""
     own = status.st_uid in (0, os.geteuid())
     if not own and (group is None or not has_member(group, status.st_uid)):
         return f"{path} belongs to user {status.st_uid}"
-    if stat.S_ISLNK(status.st_mode) or (is_above and status.st_mode & stat.S_ISVTX):
-        return None
+    return None
+
+
+def status_fault(status, path, group=None):
+    """Return who else may write what has a status, whatever its name leads to by now; or None."""
+    reason = owner_fault(status, path, group)
+    if reason:
+        return reason
     if status.st_mode & stat.S_IWOTH:
         return f"everybody may write {path}"
     if status.st_mode & stat.S_IWGRP and status.st_gid != group:
