@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
 from envbuilder.commands import stages
@@ -17,14 +18,24 @@ from tests.cli.published import planned
 from tests.made_up_files import locked
 
 
-def write_bundle(folder: Path) -> tuple[Path, Path]:
+def write_bundle(folder: Path, plan: dict[str, Any] | None = None) -> tuple[Path, Path]:
     """Write a bundle into a folder; return its folder and its archive.
 
     Each file of its lock holds its own name: see ``made_up_files``.
     """
-    lock = locked(Plan.model_validate_json(json.dumps(planned("allreduce", "--site", "local"))))
+    plan = plan or planned("allreduce", "--site", "local")
+    lock = locked(Plan.model_validate_json(json.dumps(plan)))
     file = folder / "lock.json"
     file.write_text(lock.text(), encoding="utf-8")
+    words = [plan["recipe"], "--site", "local", "--locked", str(file), "--output", str(folder)]
+    done = create_bundle(*words, "--json")
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout)
+    return Path(told["folder"]), Path(told["archive"])
+
+
+def create_bundle(*words: str) -> Result:
+    """Run ``create --bundle`` with a lock of made-up files, which are there at once."""
 
     def fetch(build: Path, context: Context) -> None:
         (build / "wheelhouse").mkdir(exist_ok=True)
@@ -32,13 +43,9 @@ def write_bundle(folder: Path) -> tuple[Path, Path]:
         for each in locked.wheelhouse:
             (build / "wheelhouse" / each.filename).write_text(each.filename, encoding="utf-8")
 
-    words = ["create", "allreduce", "--site", "local", "--locked", str(file), "--bundle"]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(stages, "_fetch", fetch)
-        done = CliRunner().invoke(app, [*words, "--output", str(folder), "--json"])
-    assert done.exit_code == 0, done.stderr
-    told = json.loads(done.stdout)
-    return Path(told["folder"]), Path(told["archive"])
+        return CliRunner().invoke(app, ["create", "--bundle", *words])
 
 
 def seal(bundle: Path) -> None:
