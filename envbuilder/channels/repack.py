@@ -96,10 +96,15 @@ def _is_that(path: Path, record: Mapping[str, Any]) -> bool:
 
 
 def take(archive: Path, record: Mapping[str, Any], channel: Path) -> Archive:
-    """Copy a file of a package cache into a channel's folder."""
+    """Copy a file of a package cache into a channel's folder.
+
+    Raises CannotRepackError where the copy is not what the record says.
+    """
     target = channel / str(record.get("subdir") or NOARCH) / archive.name
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(archive, target)
+    if not _is_that(target, record):
+        raise CannotRepackError(f"{archive} was changed while it was copied")
     return Archive(target, _row(target, _index_of(record)))
 
 

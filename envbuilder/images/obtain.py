@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +38,8 @@ Say = Callable[[str], None]
 _BASES, ROOT, SETTINGS = "bases", "root", "config.json"
 # In a scratch folder: what is read, under a name that no path of a user can disturb; what is made.
 _SOURCE, _LAYOUT = "source", "layout"
+# What of a layout has no hash.
+_INDEX = ("index.json", "oci-layout")
 # Seconds: a base with CUDA has gigabytes, and comes from far away.
 _FETCHING, _ASKING, _UNPACKING = 4 * 3600.0, 300.0, 3600.0
 # Where a policy of signatures would be: without one, skopeo wants to be told that there is none.
@@ -75,21 +78,50 @@ def fetch_base(image: RegistryImage | ImageFile, request: BaseRequest, say: Say)
     for an image of another architecture.
     """
     caches = bases_folder(request.host)
-    sha256, at = _digest(image, request, caches, say)
-    pinned = _pinned(image, sha256)
-    kept = caches / f"{sha256}-{request.arch}"
+    with tempfile.TemporaryDirectory(prefix=".asking-", dir=caches) as own:
+        if isinstance(image, ImageFile) and image.path.is_dir():
+            image = _with_own_index(image, Path(own))
+        sha256, at = _digest(image, request, caches, say)
+        pinned = _pinned(image, sha256)
+        kept = caches / f"{sha256}-{request.arch}"
 
-    def make(made: Path, scratch: Path) -> None:
-        if isinstance(image, ImageFile) and image.kind == "tar":
-            _untar(image, made, request)
-        elif isinstance(image, ImageFile) and image.kind == "sif":
-            _unpack_sif(image, made, request)
-        else:
-            log = kept.with_name(f"{kept.name}.log")
-            _unpack(_fetched(pinned, at, request, scratch), made, request, log)
+        def make(made: Path, scratch: Path) -> None:
+            source = pinned
+            if isinstance(source, ImageFile) and source.path.is_file():
+                source = _copied(source, sha256, scratch)
+            if isinstance(source, ImageFile) and source.kind == "tar":
+                _untar(source, made, request)
+            elif isinstance(source, ImageFile) and source.kind == "sif":
+                _unpack_sif(source, made, request)
+            else:
+                log = kept.with_name(f"{kept.name}.log")
+                _unpack(_fetched(source, at, request, scratch), made, request, log)
 
-    make_once(kept, f"fetching {pinned} for {request.arch}, once", make, say)
-    return UnpackedBase(kept / ROOT, BaseSource(image.name, sha256, variables_of(kept)))
+        make_once(kept, f"fetching {pinned} for {request.arch}, once", make, say)
+        return UnpackedBase(kept / ROOT, BaseSource(image.name, sha256, variables_of(kept)))
+
+
+def _with_own_index(image: ImageFile, folder: Path) -> ImageFile:
+    """Return a layout whose index nobody changes; it names all other files by their hashes."""
+    layout = folder / image.path.name
+    layout.mkdir()
+    for name in _INDEX:
+        if (image.path / name).is_file():
+            shutil.copyfile(image.path / name, layout / name)
+    (layout / "blobs").symlink_to((image.path / "blobs").resolve())
+    return replace(image, path=layout)
+
+
+def _copied(image: ImageFile, sha256: str, scratch: Path) -> ImageFile:
+    """Return a copy of a file, which is unpacked: the base is kept by the hash of that."""
+    path = scratch / "copy" / image.path.name
+    path.parent.mkdir()
+    shutil.copyfile(image.path, path)
+    if sha256_of(path) != sha256:
+        raise BuildError(
+            f"{image} was changed while it was read", "run it again when nothing writes to the file"
+        )
+    return replace(image, path=path)
 
 
 def make_once(kept: Path, what: str, make: Callable[[Path, Path], None], say: Say) -> None:

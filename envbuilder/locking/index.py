@@ -8,6 +8,7 @@ names.
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -149,21 +150,22 @@ class Index:
             raise index_unreachable(problem.place, problem.reason) from problem
 
     def fetch(self, url: str, sha256: str | None, folder: Path) -> Path:
-        """Return the path of a file, fetched into a folder; a local one stays where it is.
+        """Return the path of a file, fetched or copied into a folder.
 
         Raises BuildError where it cannot be had, or is another one than *sha256* says.
         """
-        path = local_path(url)
+        local, path = local_path(url), folder / file_name(url)
         try:
-            if path is None:
-                path = folder / file_name(url)
+            if local is None:
                 found = self._connection.fetch(url, path)
             else:
+                # What is used is the copy that was hashed, whatever becomes of the file.
+                shutil.copyfile(local, path)
                 found = sha256_of(path)
         except Unreachable as problem:
             raise BuildError(f"{problem.place} cannot be fetched: {problem.reason}") from problem
         except OSError as error:
-            raise BuildError(f"{path} cannot be read: {error.strerror}") from error
+            raise BuildError(f"{local or path} cannot be read: {error.strerror}") from error
         if sha256 is not None and found != sha256:
             raise BuildError(f"{without_credentials(url)} has the sha256 {found}, not {sha256}")
         return path

@@ -6,6 +6,7 @@ With the real ones and a real registry: tests/integration/test_image_bases.py.
 from __future__ import annotations
 
 import hashlib
+import shutil
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import pytest
 
 from envbuilder.errors import BuildError, EnvbuildError, MissingToolError, UsageError
 from envbuilder.host import Host
-from envbuilder.images import BaseRequest, OciConfig, obtain_base, pack_layout, parse_base
+from envbuilder.images import BaseRequest, OciConfig, obtain, obtain_base, pack_layout, parse_base
 from envbuilder.images.obtain import UnpackedBase
 from tests.debian_system import system
 
@@ -222,3 +223,33 @@ def test_an_archive_of_a_system(stubs: Stubs) -> None:
     archive.write_bytes(b"not one")
     with pytest.raises(BuildError, match="cannot be unpacked"):
         stubs.obtain("debian 12.tar.gz")
+
+
+@pytest.mark.parametrize("kind", ["file", "layout"])
+def test_what_is_unpacked_is_what_was_hashed(
+    kind: str, stubs: Stubs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A base is kept by its hash: another file in its place must not be kept under that."""
+    shutil.copytree(stubs.folder / "layout", stubs.folder / "mine")
+    archive, index = stubs.folder / "debian.tar", stubs.folder / "mine/index.json"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(stubs.folder / "system", ".")
+    good = index.read_bytes()
+    digest = obtain._digest
+
+    def swap(*arguments: object) -> object:
+        found = digest(*arguments)  # type: ignore[arg-type]
+        archive.write_bytes(b"another")
+        index.write_bytes(b"another")
+        return found
+
+    monkeypatch.setattr(obtain, "_digest", swap)
+    if kind == "file":
+        assert "debian.tar" in stubs.refused(BuildError, base="debian.tar")
+        return
+    # Its skopeo tells what it read.
+    program = stubs.folder / "tools/skopeo"
+    told = '/bin/cp source/index.json "$STUB/read"; /bin/cp -R'
+    program.write_text(program.read_text().replace("/bin/cp -R", told))
+    stubs.obtain("oci:mine:12")
+    assert (stubs.folder / "read").read_bytes() == good
