@@ -198,7 +198,7 @@ HARMLESS = (
     "Successfully installed keyring-24.3.0 tokenizers-0.15.0 google-auth-2.27.0 cookiecutter-2.5",
     "authors: a, b; signature of __init__ is (self, key, *, token=None, password=None)",
     "git@github.com: Permission denied (publickey,password).",
-    "WARNING: The directory '/root/.cache/pip' or its parent directory is not owned by the user",
+    "WARNING: The directory '/opt/cache/pip' or its parent directory is not owned by the user",
     "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEx8Zr2LxV0pNc7YtB4mKd\n"
     "-----END PUBLIC KEY-----",
     "lock_sha256 4d967a30111bf29f0eba01c448b375c1629b2fed01cdfcc3aed91f1b57d5dd5e, id 4d967a30111b",

@@ -123,5 +123,8 @@ def _tails(logs: Sequence[str], context: Context) -> Iterator[tuple[str, str]]:
             stream.seek(0, os.SEEK_END)
             size = stream.tell()
             stream.seek(max(0, size - MOST_BYTES))
-            lines = stream.read().decode("utf-8", "replace").splitlines()
-        yield name, "\n".join(lines[-MOST_LINES:])
+            text = stream.read().decode("utf-8", "replace")
+        if size > MOST_BYTES:
+            # The rest of a line may be that of a secret, which nothing tells any more.
+            text = text.partition("\n" if "\n" in text else " ")[2]
+        yield name, "\n".join(text.splitlines()[-MOST_LINES:])

@@ -11,6 +11,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from envbuilder.cli import app
+from tests.redaction_forms import ALONE, HARMLESS, HEX, PASSWORD, PASSWORDS, TOKEN, TOKENS
 
 LOG = """\
 cloning https://me:hunter22@git.example.org/x.git
@@ -75,3 +76,28 @@ def test_what_cannot_be_had_writes_nothing(place: Path, words: list[str]) -> Non
     before = sorted(place.iterdir())
     assert run(*words).exit_code == 2
     assert sorted(place.iterdir()) == before
+
+
+def test_no_form_of_a_secret_in_a_log_gets_into_a_report(place: Path) -> None:
+    texts = [form.format(PASSWORD) for form in PASSWORDS]
+    texts += [form.format(secret) for form in TOKENS for secret in (TOKEN, HEX)]
+    (place / "job.log").write_text("\n".join([*texts, *ALONE, ""]))
+    assert run("--log", "job.log", "-o", "desk.txt").exit_code == 0
+    text = (place / "desk.txt").read_text()
+    assert [each for each in (PASSWORD, TOKEN, HEX, *ALONE) if each in text] == []
+
+
+def test_what_support_needs_of_a_log_is_in_the_report(place: Path) -> None:
+    (place / "job.log").write_text("\n".join([*HARMLESS, ""]))
+    assert run("--log", "job.log", "-o", "desk.txt").exit_code == 0
+    assert "\n".join(HARMLESS) in (place / "desk.txt").read_text()
+
+
+def test_of_a_line_that_is_cut_nothing_is_told(place: Path) -> None:
+    """The end of a secret is one as well, and its name is no longer there."""
+    log = f"password={'x' * 70_000}{PASSWORD}\nthe last line\n"
+    (place / "job.log").write_text(log)
+    assert run("--log", "job.log", "-o", "desk.txt").exit_code == 0
+    text = (place / "desk.txt").read_text()
+    assert PASSWORD not in text
+    assert "the last line" in text
