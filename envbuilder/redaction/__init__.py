@@ -62,6 +62,11 @@ _PGPASS = re.compile(
     r"^[\w.*-]{1,128}:(?:\d{2,5}|\*):[\w.*-]{1,64}:[\w.*-]{1,64}:(?P<secret>\S{3,256})$",
     re.MULTILINE,
 )
+# Of SQL; of a shell, for sudo -S.
+_IDENTIFIED = re.compile(
+    r"(?:identified by\s{1,8}(?=[\"'])|sudo -s <<<\s{0,8})"
+    r"(?P<secret>\"[^\"\n]{1,256}|'[^'\n]{1,256}|[^\s;]{1,256})"
+)
 _SCHEMES = re.compile(r"bearer\s|basic\s|digest\s|negotiate\s|api-?key\s|token\s")
 _SCHEME = re.compile(
     r"(?i)(?:(?:basic|digest|negotiate|api-?key|token)\s{1,4}"
@@ -247,6 +252,8 @@ def _called_secret(text: str, small: str) -> Iterator[tuple[int, int]]:
     for word in _SCHEMES.finditer(small):
         if found := _SCHEME.match(text, word.start()):
             yield found.span(found.lastgroup or 0)
+    for found in _IDENTIFIED.finditer(small):
+        yield found.span("secret")
     for at in _places(text, " is "):
         if _IS_THE_PASSWORD.match(text, at):
             word_start = max(map(text.rfind, " \t\n", [max(0, at - 128)] * 3, [at] * 3)) + 1

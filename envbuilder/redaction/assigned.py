@@ -38,13 +38,13 @@ _OPERATOR = re.compile(
     rf"(?P<closed>(?:{_QUOTE}|[\])]|\[[0-9]{{0,6}}\]){{0,3}}){_TYPE}(?:"
     rf"(?P<sign>{_VALUE_OF}|{_ASSIGNS})"
     # setProperty("DB_PASS", "x"), .password("x")
-    rf"|(?P<argument>\s{{0,8}}[,(]\s{{0,8}}(?={_QUOTE}))"
+    rf"|(?P<argument>\s{{0,8}}[,(]\s{{0,8}}(?=\\{{0,3}}[\"']))"
     # <password>x</password>
     r"|(?P<element>\s{0,8}>\s{0,40})"
     # --password x, setenv DB_PASS x, password is x
     r"|(?P<space>(?:[ \t]{1,40}(?:is|was|of)\b:?)?[ \t]{1,40}))"
 )
-_OPENED = re.compile(rf"(?:[bru@$]{{1,2}}(?=[\"']))?(?P<quote>{_QUOTE})|(?P<list>\[)")
+_OPENED = re.compile(rf"(?:[bru@$]{{1,2}}(?=[\"']))?(?P<quote>{_QUOTE})|(?P<list>\[|\((?=[\"']))")
 _UNQUOTED = re.compile(rf"\S{{1,{_SHORT_VALUE}}}")
 _REST = re.compile(rf"[\w+/=.~%-]{{0,{_VALUE}}}")
 # Where a value ends before a space: another assignment or the end of a list follows.
@@ -55,7 +55,7 @@ _NEXT = re.compile(
 _COMPARES = re.compile(r"(?P<quote>[\"'`])\s{0,4}[=!]==?\s{0,4}\$?\Z")
 _TO_LINE_END = re.compile(rf"[^\r\n]{{1,{_VALUE}}}")
 _TO_TAG = re.compile(rf"[^<]{{1,{_VALUE}}}")
-_TO_BRACKET = re.compile(rf"[^\]\r\n]{{1,{_VALUE}}}")
+_TO_BRACKET = re.compile(rf"[^\])\r\n]{{1,{_VALUE}}}")
 _COLON = re.compile(r"[ \t]{0,4}:[ \t]{0,4}")
 # Headers whose value goes on to the end of the line.
 _HEADERS = re.compile(
@@ -127,7 +127,9 @@ def _value(text: str, start: int, end: int, sure: Strength) -> tuple[int, int] |
         return None
     if opened and opened["quote"]:
         span = _quoted(text, opened)
-    elif opened and sure >= Strength.TOKEN and not spaced:
+    elif opened and not spaced and (sure >= Strength.TOKEN or "auth" in name.lower()):
+        # auth=("user", "password")
+        sure = Strength.TOKEN
         span = _span(_TO_BRACKET, text, opened.end())
     elif operator["element"]:
         span = _span(_TO_TAG, text, at)
@@ -183,10 +185,11 @@ def _header(text: str, start: int, end: int) -> tuple[int, int] | None:
 def _behind_space(text: str, start: int, name: str, sure: Strength) -> Strength:
     """Return how sure a name is of a value that a space alone divides from it."""
     if name.startswith(("-", "/")) and not name.startswith("---"):
-        # An option: --key names a file, --auth a kind.
-        return sure if sure >= Strength.TOKEN else Strength.NONE
+        # An option: --key names a file.
+        return Strength.NONE if name.lower().endswith("key") and sure is Strength.WEAK else sure
     words = text[max(0, start - 160) : start].lower().split()[-2:]
     login = sure is Strength.PASSWORD and words[:1] and words[0] in _LOGINS
+    login = login and words[-1] not in ("and", "or")
     if sure >= Strength.TOKEN and (login or (words and words[-1].lstrip("(;&|") in _SETS)):
         return sure
     return Strength.WEAK if sure >= Strength.TOKEN else Strength.NONE

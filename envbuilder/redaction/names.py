@@ -43,8 +43,8 @@ _OWNERS = _words(
     "deploy deployment django docker email encrypt encryption flask ftp function gateway gcp git "
     "google hmac host http https imap ingest integration jwt keyring keystore ldap legacy licence "
     "license login mail mailer master mongo mysql oauth oracle organization partner pg pgp pop "
-    "postgres private priv project proxy pulsar rails rds redis registry root rsa sa secret "
-    "security server service session shared sign signing smtp sql ssh ssl store storage "
+    "postgres private priv project proxy pulsar rails rds redis registry require root rsa sa "
+    "secret security server service session shared sign signing smtp sql ssh ssl store storage "
     "subscription sudo svn system tls truststore user username vault vpn wandb webhook wifi wlan "
     "write"
 )
@@ -99,7 +99,7 @@ _SERVICE_PAIRS = frozenset(
 
 # What any secret name holds, in small letters: where to look for names in a text.
 KEYWORDS = (
-    *("pass", "kennwort", "contrase", "pwd", "psw", "token", "secret", "key", "cred", "auth"),
+    *("pass", "kennwort", "contrase", "pwd", "pw", "psw", "token", "secret", "key", "cred", "auth"),
     *("cookie", "sig", "session", "sessid", "bearer", "jwt", "psk", "sas", "dsn", "webhook"),
     *("csrf", "xsrf", "otp", "mnemonic", "hmac"),
 )
@@ -114,7 +114,7 @@ def strength(name: str) -> Strength:
         return Strength.TOKEN
     if not letters or letters[-1] in _ABOUT:
         return _of_service(letters)
-    if name in ("PWD", "OLDPWD", "pwd"):
+    if name in ("PWD", "OLDPWD"):
         return Strength.NONE
     if any(_is_password(each) for each in letters) or _is_pass(letters, name):
         return Strength.PASSWORD
@@ -132,7 +132,9 @@ def _of_service(words: list[str]) -> Strength:
 
 
 def _is_password(word: str) -> bool:
-    return word in ("pwd", "pw", "psw", "mdp") or any(each in word for each in _PASSWORDS)
+    owner = word.removesuffix("pw")
+    short = word in ("pwd", "pw", "psw", "mdp") or (owner != word and owner in _OWNERS)
+    return short or any(each in word for each in _PASSWORDS)
 
 
 def _is_secret_word(word: str) -> bool:

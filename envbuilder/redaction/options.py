@@ -34,9 +34,12 @@ _OPTIONS = (
     _Option("redis-cli", r"-a[ \t]*"),
     _Option("sqlcmd bcp isql ipmitool unzip zip", r"-P[ \t]*"),
     # A port is none: -p 8080:80.
-    _Option("docker podman buildah skopeo helm", r"-p[ \t]+(?![\d.:]+(?:\s|$))"),
+    _Option(
+        "docker podman buildah skopeo helm apptainer singularity", r"-p[ \t]+(?![\d.:]+(?:\s|$))"
+    ),
     _Option("docker podman buildah skopeo", r"--(?:src-|dest-)?creds(?:[ \t]+|=)"),
     _Option("twine az oc vault", r"-p[ \t]+"),
+    _Option("wandb", r"login[ \t]+(?:--relogin[ \t]+)?"),
     _Option("smbclient rpcclient net", r"(?:-U[ \t]*|--user(?:[ \t]+|=))(?=\S*%)"),
     _Option("htpasswd", r"-[a-zA-Z]*b[a-zA-Z]*[ \t]+\S+[ \t]+\S+[ \t]+"),
     _Option("openssl", r"-(?:pass|passin|passout)[ \t]+(?!file:|env:|fd:|stdin)"),
