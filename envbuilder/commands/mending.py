@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +15,7 @@ from ..errors import BuildError, UsageError
 from ..host import first_line, is_file
 from ..inspect.mending import MENDS, reason, wanted
 from ..locking.index import Index
-from ..locking.settings import configured
+from ..locking.secret_links import obtain
 from ..mending.mend import mend
 from ..mending.sources import Offer, Places, Sources
 from ..model.mending import LeftFinding, Mending
@@ -28,10 +28,10 @@ from ..text import shown
 from .context import Context
 from .external_paths import path_of
 from .inspected import environment_of
+from .secret_links import file_cache, index_of
 from .validate import validate
 from .validate_options import MendOptions, ProvingOptions, ValidateOptions
 
-_PIP_SECONDS = 60.0
 _UNPACK_SECONDS = 600.0
 
 
@@ -118,10 +118,7 @@ class _Packages:
 
     @cached_property
     def _index(self) -> Index:
-        folders = () if self.lock is None else self.lock.plan.find_links
-        indexes = () if self.lock is None else self.lock.plan.pip_indexes
-        settings = configured(_pip_configuration(self.context.environ), indexes, folders)
-        return Index(settings, self.context.environ)
+        return index_of(self.lock.plan if self.lock else None, self.context)
 
     def wheels(self, name: str) -> Sequence[Offer]:
         """Return the wheels of a distribution: those that were built, and those that are locked."""
@@ -135,8 +132,15 @@ class _Packages:
         )
 
     def fetch(self, url: str, sha256: str | None) -> Path:
-        """Return where a file lies, fetched where it is not here. Raises BuildError."""
+        """Return where a file lies, fetched where it is not here.
+
+        Raises BuildError, or MissingToolError for one whose index cannot be reached.
+        """
         folder = Path(tempfile.mkdtemp(dir=self.scratch))
+        for file in self.lock.secret_links if self.lock else ():
+            if file.sha256 == sha256:
+                obtain((file,), folder, self._index, file_cache(self.context))
+                return folder / file.filename
         return self._index.fetch(url, sha256, folder)
 
     def unpack(self, archive: Path) -> Path:
@@ -152,10 +156,3 @@ class _Packages:
             why = first_line(done.stderr) or "py-rattler is not here: pip install envbuild[conda]"
             raise BuildError(f"{archive.name} cannot be unpacked: {why}")
         return folder
-
-
-def _pip_configuration(environ: Mapping[str, str]) -> str:
-    """Return what ``pip config list`` says, with envbuild's own Python; nothing without a pip."""
-    command = [sys.executable, "-I", "-m", "pip", "config", "list"]
-    done = process.run(command, env=environ, timeout=_PIP_SECONDS)
-    return done.stdout if done.ok else ""

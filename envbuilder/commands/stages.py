@@ -45,6 +45,7 @@ from .options import CreateOptions, ImageOptions
 from .places import root_path
 from .prove import prove, script_proofs, smoke_starts
 from .root_lock import downloads_of, explain_rebuild, heal_lock, lock_of_root, tell_new_findings
+from .secret_links import obtain_secret_links
 from .texts import attestations, build_texts, dialect_of, forms, subject_of
 
 _FETCH_SECONDS = 3600.0
@@ -214,11 +215,14 @@ class CreateStages:
         facts = self._facts(lock)
         smoke_starts(facts, self.context)
         places = places_of(self.home, lock.id())
+        downloads = downloads_of(self.home)
+        kept = places.build / "wheelhouse" if self.options.resume else None
+        obtain_secret_links(lock, downloads, self.context, kept)
         self.begin(lock)
         texts = build_texts(lock, places, self.plan_inputs, script_start(facts))
         texts |= attestations(lock)
         prepare(places.build, texts, self.plan_inputs.runtime_source)
-        hand_over(lock, downloads_of(self.home), places.build)
+        hand_over(lock, downloads, places.build)
         try:
             with self.context.reporter.steps(lock.plan.steps) as listener:
                 # Of the steps before there is a Python in the prefix.
@@ -316,6 +320,8 @@ class CreateStages:
     def fetch(self, folder: Path, lock: Lock, downloads: Path | None) -> None:
         if downloads is not None:
             hand_over(lock, downloads, folder)
+        (folder / "wheelhouse").mkdir(exist_ok=True)
+        obtain_secret_links(lock, folder / "wheelhouse", self.context)
         title = f"fetch {len(lock.artifacts)} files for {lock.plan.arch}"
         with self.context.reporter.working(title):
             _fetch(folder, self.context)
@@ -368,7 +374,6 @@ def _fetch(build: Path, context: Context) -> None:
         "$1" -B target_tools fetch --mirrors conda.json conda.txt conda-packages </dev/null
       fi
     """
-    (build / "wheelhouse").mkdir(exist_ok=True)
     done = process.run(
         ["bash", "-c", command, "fetch", sys.executable],
         env=context.environ,

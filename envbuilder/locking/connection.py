@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.request import OpenerDirector, Request
 
+from ..secret_queries import without_secret_queries, without_secret_query
 from ..target_tools.files import CHUNK, sha256_of
 from ..target_tools.http_client import make_opener, reason, with_retries
 from ..target_tools.names import normalize
@@ -39,8 +40,8 @@ class Unreachable(Exception):  # noqa: N818 - what it means is decided by who as
     """A place of the configuration did not answer, or not with what was asked for."""
 
     def __init__(self, place: str, reason: object) -> None:
-        self.place = _CREDENTIALS.sub("", place)
-        self.reason = _CREDENTIALS.sub("", str(reason))
+        self.place = _CREDENTIALS.sub("", without_secret_query(place))
+        self.reason = _CREDENTIALS.sub("", without_secret_queries(str(reason)))
         super().__init__(f"{self.place}: {self.reason}")
 
 

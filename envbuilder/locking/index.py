@@ -19,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 from urllib.request import url2pathname
 
 from ..errors import BuildError
+from ..secret_queries import without_secret_query
 from ..target_tools.files import file_name, sha256_of
 from .connection import Connection, Unreachable
 from .failures import Refusal, index_unreachable
@@ -39,6 +40,7 @@ class SourceFile:
 
     ``sha256`` and ``size`` (bytes) are None where the page does not say. ``unhashed``: the index
     whose page gives no sha256, so that it is that of the file as it was sent; None: a page gave it.
+    ``index``: the place whose link to the file holds a secret, which ``url`` is without.
     """
 
     filename: str
@@ -48,17 +50,30 @@ class SourceFile:
     size: int | None = None
     yanked: str | None = None
     unhashed: str | None = None
+    index: str | None = None
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link to a file, as a page or folder has it. ``sha256``: None where none is given.
+
+    ``url``: without credentials. ``secret``: whether these were a query.
+    """
+
+    url: str
+    sha256: str | None = None
+    secret: bool = False
 
 
 @dataclass(frozen=True)
 class IndexFiles:
-    """The files that an index has of a distribution: URL -> sha256, None where it gives none.
+    """The files that an index, or a folder or page of find-links, has of a distribution.
 
-    URLs are without credentials and fragments. ``place``: the index, without credentials.
+    ``place``: which one, without credentials.
     """
 
     place: str
-    files: Mapping[str, str | None]
+    links: tuple[Link, ...]
 
 
 class Index:
@@ -86,13 +101,13 @@ class Index:
         silent: list[Unreachable] = []
         for place in self._settings.find_links:
             with _collected(silent):
-                files += self._linked(place, name)
+                files += self._linked_sdists(place, name)
         for place in self._settings.indexes:
             page = None
             with _collected(silent):
                 page = self._page(place, name)
             if page is not None:
-                files += _on_page(page, name, without_credentials(place))
+                files += _on_page(page, name, place, is_index=True)
             if self._settings.ordered and (silent or (page and page.packages)):
                 break
         here = [each for each in files if Version(each.version) == Version(version)]
@@ -126,6 +141,21 @@ class Index:
         except Unreachable as problem:
             raise index_unreachable(problem.place, problem.reason) from problem
 
+    def find_links_of(self, name: str) -> Iterator[IndexFiles]:
+        """Yield what each folder and page of find-links has of a distribution, in order.
+
+        One that does not answer is left out.
+        """
+        for place in self._settings.find_links:
+            with _collected([]):
+                links = (_link(url, sha256) for url, sha256 in self._offers(place, name))
+                yield IndexFiles(without_credentials(place), tuple(links))
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """All places that are asked, without credentials."""
+        return tuple(without_credentials(each) for each in self._places)
+
     def wheels(self, name: str) -> Iterator[tuple[str, str | None]]:
         """Yield URL and sha256 of each wheel that the places have of a distribution, in order.
 
@@ -134,20 +164,32 @@ class Index:
         """
         try:
             for place in self._settings.find_links:
-                local = local_path(place)
-                if local is not None and local.is_dir():
-                    for path in sorted(local.glob("*.whl")):
-                        yield path.absolute().as_uri(), None
-                else:
-                    page = _html_page(local, name) if local else self._connection.page(place, name)
-                    yield from _wheels_on(page)
+                yield from _wheels(self._offers(place, name))
             for place in self._settings.indexes:
-                found = [*_wheels_on(self._page(place, name))]
+                found = [*_wheels(_offers_on(self._page(place, name)))]
                 yield from found
                 if found and self._settings.ordered:
                     return
         except Unreachable as problem:
             raise index_unreachable(problem.place, problem.reason) from problem
+
+    def links(
+        self, name: str, first: str, silent: list[Unreachable]
+    ) -> Iterator[tuple[str, str | None]]:
+        """Yield URL and sha256 of each file that any place has of a distribution.
+
+        Those of folders and pages of links, of the index *first*, of the others. Places that do not
+        answer go to *silent*.
+        """
+        for place in self._settings.find_links:
+            with _collected(silent):
+                yield from self._offers(place, name)
+        own = [each for each in self._settings.indexes if without_credentials(each) == first]
+        # A page of links was asked already, and what is no URL is no index.
+        stranger = first not in self.places and "://" in first
+        for place in dict.fromkeys((*([first] if stranger else own), *self._settings.indexes)):
+            with _collected(silent):
+                yield from _offers_on(self._page(place, name))
 
     def fetch(self, url: str, sha256: str | None, folder: Path) -> Path:
         """Return the path of a file, fetched or copied into a folder.
@@ -173,13 +215,25 @@ class Index:
     def _files(self, name: str) -> tuple[IndexFiles, ...]:
         pages = ((place, self._page(place, name)) for place in self._settings.indexes)
         return tuple(
-            IndexFiles(
-                without_credentials(place),
-                {without_credentials(each.url): each.digests.get("sha256") for each in found},
-            )
+            IndexFiles(without_credentials(place), links)
             for place, page in pages
-            if (found := page.packages if page else [])
+            if (links := tuple(_link(*each) for each in _offers_on(page)))
         )
+
+    def _offers(self, place: str, name: str) -> Iterator[tuple[str, str | None]]:
+        """Yield URL and sha256 of the files in a folder of find-links, or on a page of links."""
+        local = local_path(place)
+        if local is None:
+            yield from _offers_on(self._connection.page(place, name))
+        elif local.is_dir():
+            for path in sorted(local.absolute().iterdir()):
+                # As pip does, which takes links of pages in a folder.
+                if path.suffix in (".html", ".htm"):
+                    yield from _offers_on(_html_page(path, name))
+                else:
+                    yield path.as_uri(), None
+        else:
+            yield from _offers_on(_html_page(local, name))
 
     def _page(self, place: str, name: str) -> ProjectPage | None:
         """Return what an index says of a distribution; None: it does not have it."""
@@ -188,16 +242,16 @@ class Index:
             return self._connection.project_page(place, name)
         return _html_page(local / name / "index.html", name)
 
-    def _linked(self, place: str, name: str) -> Iterator[SourceFile]:
+    def _linked_sdists(self, place: str, name: str) -> Iterator[SourceFile]:
         """Yield the sources in a folder of find-links, or on a page of links."""
         local = local_path(place)
         if local is None:
-            yield from _on_page(self._connection.page(place, name), name)
+            yield from _on_page(self._connection.page(place, name), name, place)
         elif local.is_dir():
             yield from _in_folder(local, name)
         else:
             page = _html_page(local, name)
-            yield from _on_page(page, name) if page else ()
+            yield from _on_page(page, name, place) if page else ()
 
     def _missing(
         self,
@@ -212,7 +266,7 @@ class Index:
         if found:
             where = "no place that pip is configured with has sources of"
             return Refusal(component, version, f"{where} {name} {version} ({_ENDING})")
-        places = ", ".join(without_credentials(each) for each in self._places)
+        places = ", ".join(self.places)
         return BuildError(
             f"there are no sources of {name} to build {component} from in "
             f"{places or 'any place, as pip is configured without an index'}",
@@ -240,8 +294,8 @@ class Index:
 
 
 def without_credentials(url: str) -> str:
-    """A mirror's user and password must not end in a file that others read."""
-    parts = urlsplit(url)
+    """A mirror's user, password or secret query must not end in a file that others read."""
+    parts = urlsplit(without_secret_query(url))
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
 
 
@@ -262,7 +316,19 @@ def _collected(silent: list[Unreachable]) -> Iterator[None]:
         silent.append(problem)
 
 
-def _on_page(page: ProjectPage, name: str, index: str | None = None) -> Iterator[SourceFile]:
+def _link(url: str, sha256: str | None) -> Link:
+    return Link(without_credentials(url), sha256, is_secret_link(url))
+
+
+def is_secret_link(url: str) -> bool:
+    """Whether the query of a URL holds a secret."""
+    return without_secret_query(url) != url
+
+
+def _on_page(
+    page: ProjectPage, name: str, place: str, *, is_index: bool = False
+) -> Iterator[SourceFile]:
+    origin = without_credentials(place)
     for each in page.packages:
         # As pip: what a link shows may be anything.
         filename = file_name(each.url)
@@ -270,14 +336,20 @@ def _on_page(page: ProjectPage, name: str, index: str | None = None) -> Iterator
         if version:
             yanked = (each.yanked_reason or "no reason given") if each.is_yanked else None
             sha256 = each.digests.get("sha256")
-            unhashed = None if sha256 else index
-            yield SourceFile(filename, version, each.url, sha256, each.size, yanked, unhashed)
+            unhashed = origin if is_index and not sha256 else None
+            index = origin if is_secret_link(each.url) else None
+            yield SourceFile(
+                filename, version, each.url, sha256, each.size, yanked, unhashed, index
+            )
 
 
-def _wheels_on(page: ProjectPage | None) -> Iterator[tuple[str, str | None]]:
+def _offers_on(page: ProjectPage | None) -> Iterator[tuple[str, str | None]]:
     for each in page.packages if page else ():
-        if file_name(each.url).endswith(".whl"):
-            yield each.url, each.digests.get("sha256")
+        yield each.url, each.digests.get("sha256")
+
+
+def _wheels(offers: Iterable[tuple[str, str | None]]) -> Iterator[tuple[str, str | None]]:
+    return (each for each in offers if file_name(each[0]).endswith(".whl"))
 
 
 def _html_page(file: Path, name: str) -> ProjectPage | None:

@@ -24,7 +24,7 @@ from ..target_tools.files import file_name, sha256_of
 from ..target_tools.names import normalize
 from .git_trees import lock_tree
 from .index import Index, IndexFiles, SourceFile, local_path, without_credentials
-from .index_order import check_indexes, unhashed_note
+from .index_order import Origin, check_indexes, unhashed_note
 from .pip_report import InstalledDistributions, PipReport, ask_for_target, ask_own
 from .settings import PipSettings
 from .stub_wheels import well_named
@@ -74,7 +74,12 @@ class Sources(Protocol):
 
     def sdist(self, component: str, name: str, version: str, *, exact: bool) -> SourceFile: ...
 
+    @property
+    def places(self) -> Sequence[str]: ...
+
     def files_of(self, names: Sequence[str]) -> Mapping[str, tuple[IndexFiles, ...]]: ...
+
+    def find_links_of(self, name: str) -> Iterator[IndexFiles]: ...
 
     def sizes(self, urls: Sequence[str]) -> Mapping[str, int]: ...
 
@@ -118,7 +123,7 @@ def make_lock(
     names = {each.component: _distribution(plan, each, known) for each in plan.builds}
     report = _pip_report(plan, environment, known, names, conda)
     sources = environment.sources(report.settings, environment.environ)
-    check_indexes(plan, report.installs, sources, environment.downloads, environment.say)
+    origins = check_indexes(plan, report.installs, sources, environment.downloads, environment.say)
     files: list[IndexFile] = []
     for build in (each for each in plan.builds if each.tree is None):
         name, exact = names[build.component], build.component in known.exact
@@ -131,7 +136,7 @@ def make_lock(
             environment.say(unhashed_note(found.unhashed, [name]))
         files.append(_sdist(plan, build, name, found))
     tools = only_built_with(plan, report.needs)
-    files += [_wheel(entry, tools) for entry in report.installs]
+    files += [_wheel(entry, tools, origins) for entry in report.installs]
     imports = {normalize(name): module for name, module in known.imports.items()}
     sizes = _sizes(files, sources, environment.downloads)
     trees = [
@@ -262,19 +267,22 @@ def _sdist(plan: Plan, build: SourceBuild, name: str, file: SourceFile) -> Sdist
         url=file.url,
         sha256=str(file.sha256),
         size=file.size,
+        index=file.index,
         build_only=_builds_only(plan, build),
     )
 
 
-def _wheel(entry: Mapping[str, Any], tools: set[str]) -> Wheel:
+def _wheel(entry: Mapping[str, Any], tools: set[str], origins: Mapping[str, Origin]) -> Wheel:
     name = normalize(entry["metadata"]["name"])
-    url = without_credentials(entry["download_info"]["url"])
+    origin = origins.get(name)
+    url = origin.link.url if origin else without_credentials(entry["download_info"]["url"])
     return Wheel(
         name=name,
         version=entry["metadata"]["version"],
         filename=file_name(url),
         url=url,
         sha256=_sha256(url, entry["download_info"]),
+        index=origin.place if origin and origin.link.secret else None,
         build_only=name in tools,
     )
 
@@ -282,12 +290,16 @@ def _wheel(entry: Mapping[str, Any], tools: set[str]) -> Wheel:
 def _sizes(
     files: Sequence[IndexFile], sources: Sources, downloads: Path | None
 ) -> dict[str, int | None]:
-    """Return the bytes of each file by its URL: as known, as downloaded just now, or as asked."""
+    """Return the bytes of each file by its URL: as known, as downloaded just now, or as asked.
+
+    What lies at a URL that lacks its secret is not that file.
+    """
     sizes = {}
     for each in files:
         path = downloads and downloads / each.filename
         sizes[each.url] = each.size or (path.stat().st_size if path and path.is_file() else None)
-    return {**sizes, **sources.sizes([url for url, size in sizes.items() if size is None])}
+    whole = [each.url for each in files if sizes[each.url] is None and each.index is None]
+    return {**sizes, **sources.sizes(whole)}
 
 
 def _sha256(url: str, info: Mapping[str, Any]) -> str:

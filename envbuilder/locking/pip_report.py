@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ..model.plan import Pin, Plan
 from ..process import Finished
+from ..secret_queries import without_secret_queries
 from .closure import Closure, check_closure, closure_of
 from .failures import LACKING, pip_failure, pip_is_missing
 from .settings import PipSettings, read_settings
@@ -147,7 +148,8 @@ def _asked(
     if not answer.ok and LACKING in answer.stderr:
         # Whether an index lacks a package or could not be asked, pip only says at length.
         answer = run([*dry_run, "-vv", *options, *wanted])
-    return answer
+    said = (without_secret_queries(text) for text in answer[2:])
+    return Finished(answer.command, answer.code, *said)
 
 
 def _index_variables(plan: Plan) -> list[str]:
@@ -174,6 +176,8 @@ def _installs(
     if not answer.ok:
         raise pip_failure(plan, pip_pins(plan), answer)
     report = json.loads((scratch / _REPORT).read_text(encoding="utf-8"))
+    # Its links may hold secrets, and a process that is killed leaves its folder.
+    (scratch / _REPORT).unlink()
     return report["install"], report.get("environment", {})
 
 

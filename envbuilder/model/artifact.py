@@ -6,11 +6,14 @@ what a lock adds to it.
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
+from ..secret_queries import without_secret_query
 from ..target_tools.files import file_name
 from .base import Document, GitCommit, Line, Name, PublicKey, Sha256, spelt
-from .urls import CleanUrl, GitUrl
+from .urls import LockGitUrl, LockUrl
+
+UNKNOWN_INDEX = "unknown"
 
 
 class _IndexFile(Document):
@@ -26,6 +29,21 @@ class _IndexFile(Document):
         default=None,
         description="What a wheel requires of the other files; None: locked before that was kept.",
     )
+    index: Annotated[Line, AfterValidator(without_secret_query)] | None = Field(
+        default=None,
+        description="The index or page that links to the file, where the link holds a secret: the "
+        "URL is without its query, and the file is had from there. unknown: in an earlier lock.",
+    )
+
+    @model_validator(mode="after")
+    def _leave_secret_out(self) -> "_IndexFile":
+        """Take a query that holds a secret out of the URL, whoever wrote it there."""
+        url = without_secret_query(self.url)
+        if url != self.url:
+            # Frozen for everybody else.
+            object.__setattr__(self, "url", url)
+            object.__setattr__(self, "index", self.index or UNKNOWN_INDEX)
+        return self
 
 
 class Wheel(_IndexFile):
@@ -61,11 +79,11 @@ class CondaArchive(Document):
     name: PackageName
     version: Line
     build: BuildString = Field(description="Its build string: py36h2de5eaf_0.")
-    url: CleanUrl
+    url: LockUrl
     sha256: Sha256
     md5: Md5 | None = Field(default=None, description="What conda's explicit lists name.")
     size: int | None = Field(default=None, description="Bytes.")
-    channel: CleanUrl | None = None
+    channel: LockUrl | None = None
     subdir: Subdir | None = None
     depends: tuple[Line, ...] = Field(default=(), description="MatchSpecs of what it needs.")
     constrains: tuple[Line, ...] = Field(
@@ -98,7 +116,7 @@ class CondaArchive(Document):
 class GitRevision(Document):
     """A commit of a git repository, and the tag that meant it when it was recorded."""
 
-    url: GitUrl
+    url: LockGitUrl
     tag: Line
     commit: GitCommit
 
@@ -110,7 +128,7 @@ class Submodule(Document):
     """
 
     path: Line = Field(description="Relative to the whole tree.")
-    url: Line
+    url: Annotated[Line, AfterValidator(without_secret_query)]
     commit: GitCommit
 
 

@@ -19,7 +19,7 @@ from .decisions import lock_sha256
 from .entries import BackendName
 from .recipe import AdvisoryId, Alias, Arch, Beside, Profile, Severity, Smoke
 from .site import AbsolutePath, Launcher, ModuleSystem, Origin, PlainVersion
-from .urls import ChannelName, CleanUrl
+from .urls import ChannelName, LockUrl
 
 
 class Pin(Document):
@@ -194,11 +194,11 @@ class PlanChannel(Document):
     """
 
     name: ChannelName
-    url: CleanUrl
-    canonical: CleanUrl | None = Field(
+    url: LockUrl
+    canonical: LockUrl | None = Field(
         default=None, description="The channel's own URL, where a copy of the site was read."
     )
-    mirrors: tuple[CleanUrl, ...] = Field(
+    mirrors: tuple[LockUrl, ...] = Field(
         default=(),
         description="The site's other copies, asked for what the one that was read lacks.",
     )
@@ -249,8 +249,8 @@ class Plan(Document):
     launcher: Launcher
     proofs: tuple[Proof, ...] = ()
     smoke: Smoke
-    pip_indexes: tuple[CleanUrl, ...] = ()
-    find_links: tuple[CleanUrl, ...] = ()
+    pip_indexes: tuple[LockUrl, ...] = ()
+    find_links: tuple[LockUrl, ...] = ()
     channels: tuple[PlanChannel, ...] = ()
     profile: Profile | None = Field(default=None, description="Measured by it while it runs.")
     steps: tuple[Step, ...]
@@ -287,6 +287,11 @@ class Lock(Document):
     def index_files(self) -> tuple[IndexFile, ...]:
         """What comes from the package index."""
         return tuple(each for each in self.artifacts if isinstance(each, IndexFile))
+
+    @property
+    def secret_links(self) -> tuple[IndexFile, ...]:
+        """Those of them whose links are not kept: see ``artifact`` on their ``index``."""
+        return tuple(each for each in self.index_files if each.index)
 
     @property
     def conda_packages(self) -> tuple[CondaArchive, ...]:

@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from pydantic import AfterValidator
 
+from ..secret_queries import without_secret_query
 from ..target_tools.names import without_credentials
 from .base import spelt
 
@@ -30,7 +31,23 @@ def _without_credentials(url: str) -> str:
     return url
 
 
-CleanUrl = Annotated[IndexUrl, AfterValidator(_without_credentials)]
+def _without_secret(url: str) -> str:
+    if without_secret_query(url) != url:
+        raise ValueError(
+            "a query with a secret does not belong in a document: find-links of pip's own "
+            "configuration may have one, and ~/.netrc holds credentials"
+        )
+    return url
+
+
+CleanUrl = Annotated[
+    IndexUrl, AfterValidator(_without_credentials), AfterValidator(_without_secret)
+]
+
+LockUrl = Annotated[
+    IndexUrl, AfterValidator(_without_credentials), AfterValidator(without_secret_query)
+]
+"""The same in a lock. Earlier ones may hold a query with a secret, which is not read."""
 
 RegistryName = Annotated[
     str,
@@ -137,7 +154,7 @@ def _without_password(url: str) -> str:
     return url
 
 
-GitUrl = Annotated[
+_GitUrl = Annotated[
     str,
     spelt(
         r"^((https?|ssh)://[^\s'\"`$\\<>|;&/-]|file:///)[^\s'\"`$\\<>|;&]*$",
@@ -146,4 +163,9 @@ GitUrl = Annotated[
     ),
     AfterValidator(_without_password),
 ]
+
+GitUrl = Annotated[_GitUrl, AfterValidator(_without_secret)]
 """Where a git tree is fetched from. ssh's user is no secret."""
+
+LockGitUrl = Annotated[_GitUrl, AfterValidator(without_secret_query)]
+"""The same in a lock."""

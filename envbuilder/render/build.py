@@ -240,6 +240,7 @@ def _function(lock: Renderable, step: str, prefix: PrefixParts) -> str:
         python=plan.python,
         trees=any(each.tree for each in plan.builds),
         runtime=import_name(plan.runtime),
+        secret_links=isinstance(lock, Lock) and bool(lock.secret_links),
     )
 
 

@@ -33,6 +33,7 @@ def requirement_files(lock: Lock) -> Mapping[str, str]:
         _check_import(tree)
     together = sorted(lock.wheelhouse, key=lambda artifact: (artifact.name, artifact.version))
     wheels = [artifact for artifact in artifacts if artifact.kind == "wheel"]
+    secret = lock.secret_links
     # An own pip is too old for the other wheels: it is fetched without it and takes its place.
     pip = [artifact for artifact in wheels if artifact.name == "pip"]
     sources = [artifact for artifact in artifacts if artifact.kind == "sdist"]
@@ -56,8 +57,9 @@ def requirement_files(lock: Lock) -> Mapping[str, str]:
     return {
         **(conda_files(lock) if conda or lock.plan.channels else {}),
         # The plain URL: "NAME @ URL" is taken for a file name by pip 18.1 and 19.0.
-        "fetch.txt": _urls(artifact for artifact in wheels if artifact not in pip),
-        "sources.txt": _urls((*sources, *pip)),
+        "fetch.txt": _urls(_by_url(artifact for artifact in wheels if artifact not in pip)),
+        "sources.txt": _urls(_by_url((*sources, *pip))),
+        **({"secret-links.txt": _secret_links(secret)} if secret else {}),
         "pip.txt": _pins(pip),
         "requirements.txt": _pins(installed),
         "build-requirements.txt": _pins(tools),
@@ -111,6 +113,17 @@ def import_name(runtime: RuntimePlan) -> str:
 
 def _urls(artifacts: Iterable[IndexFile | CondaArchive]) -> str:
     return _lines(f"{each.url} --hash=sha256:{each.sha256}" for each in artifacts)
+
+
+def _by_url(files: Iterable[IndexFile]) -> Iterator[IndexFile]:
+    """Yield the files that lie at their URL for whoever asks."""
+    return (each for each in files if not each.index)
+
+
+def _secret_links(files: Iterable[IndexFile]) -> str:
+    """Return the list of what is not fetched by its URL: that lacks a secret. With each index."""
+    lines = (f"{each.url} --hash=sha256:{each.sha256} {each.index}" for each in files)
+    return _lines(sorted(lines))
 
 
 def _pins(artifacts: Iterable[IndexFile]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from locking_tools import plan
 
 from envbuilder.errors import BuildError, MissingToolError
 from envbuilder.locking.failures import Refusal
-from envbuilder.locking.index import IndexFiles, SourceFile
+from envbuilder.locking.index import IndexFiles, Link, SourceFile
 from envbuilder.locking.locker import Distributions, LockEnvironment, make_lock
 from envbuilder.locking.settings import PipSettings
 from envbuilder.model.lock_check import contradictions
@@ -69,8 +69,11 @@ class Pip:
 class Shelf:
     """Stands where the index is: has what it is given."""
 
-    def __init__(self, *files: SourceFile) -> None:
+    places = ("https://index.example",)
+
+    def __init__(self, *files: SourceFile, links: Sequence[str] = ()) -> None:
         self._files = files
+        self._links = tuple(Link(each, "a" * 64) for each in links)
         self.exact: dict[str, bool] = {}
 
     def sdist(self, component: str, name: str, version: str, *, exact: bool) -> SourceFile:
@@ -78,7 +81,10 @@ class Shelf:
         return next(each for each in self._files if each.filename.startswith(f"{name}-{version}"))
 
     def files_of(self, names: Sequence[str]) -> Mapping[str, tuple[IndexFiles, ...]]:
-        return dict.fromkeys(names, ())
+        return dict.fromkeys(names, (IndexFiles(self.places[0], self._links),))
+
+    def find_links_of(self, name: str) -> Iterator[IndexFiles]:
+        return iter(())
 
     def sizes(self, urls: Sequence[str]) -> Mapping[str, int]:
         return {url: len(url) for url in urls if "unsized" not in url}
@@ -285,8 +291,10 @@ def test_what_pip_had_to_download_is_not_asked_about(tmp_path: Path) -> None:
     downloads.mkdir()
     (downloads / WHEEL.rpartition("/")[2]).write_bytes(bytes(77))
     pip = Pip(tmp_path, [entry("numpy", "2.4.6", WHEEL)])
-    lock = lock_of(plan(), pip, tmp_path, downloads=downloads)
+    lock = lock_of(plan(), pip, tmp_path, shelf=Shelf(links=[WHEEL]), downloads=downloads)
     assert lock.index_files[0].size == 77
+    with pytest.raises(BuildError, match="no place that may offer it has this file"):
+        lock_of(plan(), pip, tmp_path, shelf=Shelf(), downloads=downloads)
 
 
 HOROVOD = SourceFile(

@@ -146,7 +146,7 @@ SAYS_NOTHING = re.compile(
     | plan\.findings\.0\.(?!id$|status$).*
     | plan\.findings\.1\..*
     | plan\.proofs\.\d+\.launcher\..*
-    | artifacts\.\d+\.(url|filename|size|imports|needs|tag|commit|tree|submodules)(\..*)?
+    | artifacts\.\d+\.(url|filename|size|imports|needs|index|tag|commit|tree|submodules)(\..*)?
     | artifacts\.\d+\.(md5|channel|subdir|depends|constrains|distribution)(\..*)?
     | artifacts\.\d+\.(signed-by|verified-by)(\..*)?
     """,

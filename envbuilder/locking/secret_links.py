@@ -1,0 +1,93 @@
+"""Locked files whose links hold a secret, which a lock does not keep: they are looked up again.
+
+Each is taken from any place that has it, as its sha256 says which file it is: the cache, a folder
+or page of links, the index that linked to it, another one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import BuildError, MissingToolError
+from ..model.artifact import UNKNOWN_INDEX, IndexFile
+from ..target_tools.fetch import is_whole
+from ..target_tools.files import file_name, make_folder, sha256_of
+from .connection import Unreachable
+from .index import Index
+
+
+def obtain(files: Sequence[IndexFile], folder: Path, index: Index, cache: Path | None) -> None:
+    """Put files into a folder, unless they are there. *cache*: a folder of such files, by hash.
+
+    Raises MissingToolError where a place that may have one does not give it, BuildError where none
+    has it any more.
+    """
+    for file in files:
+        path = folder / file.filename
+        kept = cache and cache / file.sha256
+        if not is_whole(path, file.sha256):
+            if kept and kept.is_file():
+                shutil.copyfile(kept, path)
+            if not is_whole(path, file.sha256):
+                _fetch(file, path, index)
+        if kept and not kept.is_file():
+            # It only saves time: a full disk is told by what needs the room.
+            with contextlib.suppress(OSError):
+                _keep(path, kept)
+
+
+def _fetch(file: IndexFile, path: Path, index: Index) -> None:
+    origin = file.index or UNKNOWN_INDEX
+    silent: list[Unreachable] = []
+    failures: list[BuildError] = []
+    for url, sha256 in index.links(file.name, origin, silent):
+        if file_name(url) == file.filename and sha256 in (None, file.sha256):
+            try:
+                found = index.fetch(url, file.sha256, path.parent)
+            except BuildError as error:
+                failures.append(error)
+                continue
+            if found != path:
+                shutil.copyfile(found, path)
+            return
+    path.unlink(missing_ok=True)
+    raise _not_there(file, origin, index.places, silent, failures)
+
+
+def _not_there(
+    file: IndexFile,
+    origin: str,
+    places: Sequence[str],
+    silent: Sequence[Unreachable],
+    failures: Sequence[BuildError],
+) -> MissingToolError | BuildError:
+    if origin == UNKNOWN_INDEX:
+        origin = f"its index, which an earlier lock does not name (asked: {', '.join(places)})"
+    message = f"{file.filename} has to come from {origin}: its link there holds a secret"
+    reasons = dict.fromkeys((*map(str, silent), *map(str, failures)))
+    hints = (
+        *reasons,
+        f"put {file.filename} into a folder that PIP_FIND_LINKS names",
+        "or install a bundle that was made with this lock: it holds the file",
+    )
+    if silent or any(isinstance(each.__cause__, Unreachable) for each in failures):
+        return MissingToolError(f"{message}, and it cannot be had there now", *hints)
+    return BuildError(f"{message}, and none there has the sha256 {file.sha256}", *hints)
+
+
+def _keep(path: Path, kept: Path) -> None:
+    """Put a file into the cache: it is there whole, or not at all."""
+    make_folder(kept.parent)
+    number, name = tempfile.mkstemp(prefix=".", dir=kept.parent)
+    os.close(number)
+    try:
+        shutil.copyfile(path, name)
+        if sha256_of(name) == kept.name:
+            Path(name).replace(kept)
+    finally:
+        Path(name).unlink(missing_ok=True)
