@@ -54,7 +54,7 @@ class KnownBadError(NoSolutionError):
 
 
 class MissingToolError(EnvbuildError):
-    """A program that the task needs is not on this machine."""
+    """A program or a file that the task needs is not to be had on this machine."""
 
     code = ExitCode.MISSING_TOOL
 

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from ..documents.tree import Items, Node, Pairs, Scalar
 from ..errors import DocumentError, Place, Problem
+from ..secret_queries import without_secret_query
 from ..target_tools.names import without_credentials
 from ..text import shown
 from .packages import CondaEntry, PipEntry, url_fault
@@ -144,7 +145,8 @@ class Reading:
         name, version = self.text(holder, "name"), self.text(holder, "version")
         if name is None or version is None:
             return None
-        found = self.clean(url, holder.place)
+        # A signed link is one of an index, and pip is asked for the file's release.
+        found = self.clean(without_secret_query(url), holder.place)
         if not re.match(r"(https?|file)://", found):
             self.wrong(
                 holder.place,

@@ -11,6 +11,7 @@ import subprocess
 
 from .errors import BuildError
 from .files import CHUNK
+from .names import without_queries
 from .processes import Running, popen, signals_held_back
 
 # A clone of a framework with all of its history, over a slow line.
@@ -78,7 +79,8 @@ class Git:
                     raise GitError(f"it did not end within {SECONDS:g} s") from None
                 raise
         if child.returncode != 0:
-            lines = CREDENTIALS.sub("", said.decode("utf-8", "replace")).strip().splitlines()
+            text = without_queries(CREDENTIALS.sub("", said.decode("utf-8", "replace")))
+            lines = text.strip().splitlines()
             raise GitError("\n".join(lines[-SHOWN_LINES:]) or f"exit code {child.returncode}")
         return out
 

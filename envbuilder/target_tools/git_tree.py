@@ -12,6 +12,7 @@ from typing import NamedTuple
 from .errors import BuildError, DriftError
 from .files import remove_tree
 from .git import CREDENTIALS, Git, GitError
+from .names import without_query
 from .tree_archive import TreeArchive
 
 MODULES = b".gitmodules"
@@ -142,7 +143,8 @@ def _unreachable(url, error):
 
 
 def shown(url):
-    """Return a URL without user and password; ssh's user is no secret."""
+    """Return a URL without user, password and secret query; ssh's user is no secret."""
+    url = without_query(url)
     if url.startswith("ssh://"):
         return re.sub(r"(?<=ssh://)([^/@:\s]+):[^/@\s]*@", r"\1@", url)
     return CREDENTIALS.sub("", url)

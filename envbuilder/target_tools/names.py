@@ -9,8 +9,8 @@ from urllib.parse import unquote_plus
 # Of a URL, wherever it stands in a text: a password may hold an @ itself.
 USER = re.compile(r"(?<=://)[^/\s]*@")
 TOKEN = re.compile(r"(?<=[^:/]/)t/[A-Za-z0-9_-]+/")
-# With a limit, as a text may hold many "://" and no "?".
-WITH_QUERY = re.compile(r"://[^\s?#'\"<>]{0,2000}\?[^\s'\"<>]*")
+# Up to the next "://" at most: a text may hold many, and no "?".
+WITH_QUERY = re.compile(r"://(?:[^\s?#'\"<>:]|:(?!//))*\?[^\s'\"<>]*")
 
 # The names of parameters that are, or go with, a secret. Presigned URLs: AWS (X-Amz-Signature),
 # Google Cloud, Alibaba OSS; se and sig of Azure's SAS tokens; Signature of CloudFront.

@@ -46,7 +46,17 @@ def test_every_stored_lock_has_its_id() -> None:
     # The first envbuild wrote fewer keys of the same decisions; later ones tell kinds of files.
     assert IDS["1/allreduce-first.json"] == IDS["1/allreduce.json"]
     assert IDS["1/horovod-torch-cpu-kinds.json"] == IDS["1/horovod-torch-cpu.json"]
-    assert len(set(IDS.values())) == len(IDS) - 2
+    # One was written while queries with secrets were kept.
+    assert IDS["1/allreduce-secret-links.json"] == IDS["1/allreduce.json"]
+    assert len(set(IDS.values())) == len(IDS) - 3
+
+
+def test_a_secret_in_the_query_of_a_stored_lock_is_not_read() -> None:
+    lock = stored("1/allreduce-secret-links.json")
+    assert "?" not in lock.text().replace("?download=1", "")
+    assert lock.text().count("?download=1") == 1
+    assert [each.index for each in lock.index_files].count("unknown") == 2
+    assert len(lock.secret_links) == 2
 
 
 def complete() -> Lock:
