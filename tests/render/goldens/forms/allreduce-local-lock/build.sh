@@ -124,8 +124,10 @@ take_locked_pip() {
 
 fetch_wheels() {
   if [[ -s missing-fetch.txt ]]; then
-    # -I: of all packages on PYTHONPATH, none may stand in for pip's own.
-    "$PREFIX/bin/python" -I -m pip download --no-deps --only-binary :all: --require-hashes \
+    sed 's/ --hash=.*//; s/^/fetch /' missing-fetch.txt
+    # -I: of all packages on PYTHONPATH, none may stand in for pip's own. -q: it would print all
+    # places that it is configured with, secrets in their queries included.
+    "$PREFIX/bin/python" -I -m pip download -q --no-deps --only-binary :all: --require-hashes \
       -r missing-fetch.txt -d wheelhouse
   fi
 }
