@@ -293,3 +293,24 @@ def test_a_file_that_an_index_shows_to_pip_alone_is_refused(
         for text in (filename, internal.simple, evil.simple):
             assert text in done.stderr
         assert not (tmp_path / "lock.json").exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'find-links: ["https://wheels.example/page.html?token=s3cr3t"]',
+        'pip-indexes: ["https://index.example/simple?X-Amz-Signature=s3cr3t"]',
+        'pip-indexes: ["https://index.example/simple?id=glpat-a1a1a1a1a1a1a1a1a1a1"]',
+    ],
+)
+def test_a_recipe_holds_no_query_with_a_secret(place: Place, line: str) -> None:
+    place.write("https://index.example/simple", more=line)
+    if line.startswith("pip-indexes"):
+        text = place.recipe.read_text().replace("pip-indexes: [https://index.example/simple]\n", "")
+        place.recipe.write_text(text)
+    done = place.run("plan")
+    assert done.exit_code == 2
+    number = place.recipe.read_text().splitlines().index(line) + 1
+    assert f"small.yaml:{number}:" in done.stderr
+    assert "s3cr3t" not in done.output + done.stderr
+    assert "glpat" not in done.output + done.stderr

@@ -184,3 +184,55 @@ def test_a_torch_of_conda_satisfies_what_a_wheel_requires(place: Place) -> None:
         place.lock("tool", conda=(*channels, of_conda("pytorch", "1.13.1", "torch")))
     (problem,) = caught.value.problems
     assert "tool 1.0 depends on torch<3 and >=2.1" in problem.hints
+
+
+def test_folders_and_pages_of_links_come_before_all_indexes(place: Place) -> None:
+    """Through a link, of which pip resolves the folder; and on a page that lies there."""
+    put(place.public, "secret", "99.0")
+    wheels, page = place.folder / "wheels", place.folder / "page"
+    put(wheels, "secret", "2.0")
+    put(page, "paged", "1.0")
+    put(place.public, "paged", "0.1")
+    (place.folder / "linked").symlink_to(wheels / "simple" / "secret")
+    index = page / "simple" / "paged" / "index.html"
+    for each in (place.public, place.internal):
+        put(each, "paged", "0.1")
+    folders = ((place.folder / "linked").as_uri(), index.as_uri())
+    lock = place.lock("secret==2.0", "paged", find_links=folders)
+    assert [(each.name, each.version) for each in lock.index_files] == [
+        ("paged", "1.0"),
+        ("secret", "2.0"),
+    ]
+
+
+def test_what_a_users_constraint_names_by_its_url_is_taken(place: Place) -> None:
+    put(place.folder / "own", "secret", "3.0")
+    (file,) = (place.folder / "own").rglob("*.whl")
+    (place.folder / "constraints.txt").write_text(f"secret @ {file.as_uri()}\n")
+    place.environ["PIP_CONSTRAINT"] = str(place.folder / "constraints.txt")
+    assert [each.version for each in place.lock("secret").index_files] == ["3.0"]
+
+
+@pytest.mark.parametrize("indexes", [1, 2])
+def test_what_a_file_requires_by_its_url_is_of_no_index(place: Place, indexes: int) -> None:
+    put(place.folder / "own", "secret", "3.0")
+    (file,) = (place.folder / "own").rglob("*.whl")
+    put(place.internal, "helper", "1.0", f"secret @ {file.as_uri()}")
+    urls = (place.url(place.internal), place.url(place.public))[:indexes]
+    with pytest.raises(BuildError, match="no place that may offer it has this file") as refused:
+        place.lock("helper", pip_indexes=urls)
+    assert file.name in str(refused.value)
+    assert all(url in str(refused.value) for url in urls)
+
+
+def test_another_file_of_the_same_name_is_refused(place: Place) -> None:
+    """An index that pip is shown otherwise: the page that envbuild reads has another hash."""
+    chosen = f"{place.url(place.internal)}/secret/secret-1.0-py3-none-any.whl"
+    entry = {
+        "metadata": {"name": "secret", "version": "1.0"},
+        "download_info": {"url": chosen, "archive_info": {"hashes": {"sha256": "0" * 64}}},
+    }
+    urls = (place.url(place.internal), place.url(place.public))
+    index = Index(PipSettings(indexes=urls, ordered=True), {})
+    with pytest.raises(BuildError, match="no place that may offer it has this file"):
+        check_indexes(plan(pip_indexes=urls), [entry], index, None, place.said.append)
