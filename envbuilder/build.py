@@ -12,8 +12,12 @@ from . import data, process, sources
 from .errors import BuildError
 from .model.plan import Lock, Step
 from .model.progress import Listener
+from .target_tools.files import IrregularFileError, read_end
 from .target_tools.steps import MORE_TIME, ending, limit_of, stated_limit
 from .text import last_lines
+
+# What is read of the end of a log, in bytes.
+_LOG_BYTES = 65536
 
 
 def prepare(folder: Path, files: Mapping[str, str], runtime_source: Path) -> None:
@@ -79,7 +83,10 @@ def build(
 
 
 def _failure(step: Step, how: str, log: Path, folder: Path, hints: tuple[str, ...]) -> BuildError:
-    text = log.read_text(encoding="utf-8", errors="replace")
+    try:
+        text = read_end(log, _LOG_BYTES)
+    except IrregularFileError as error:
+        text = f"{log}: {error}"
     return BuildError(
         "\n".join([f"step {step.id} ({step.title}) {how}", *last_lines(text)]),
         *hints,

@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import IO
 
 from .errors import DriftError
-from .target_tools.files import CHUNK, make_read_only, open_regular, remove_tree, write_atomically
+from .target_tools.files import (
+    CHUNK,
+    LARGE_BYTES,
+    make_read_only,
+    open_regular,
+    read_regular,
+    remove_tree,
+    write_atomically,
+)
 from .target_tools.trust import distrust, status_fault
 
 __all__ = [
@@ -34,9 +42,10 @@ def read_own(path: Path) -> bytes | None:
     Nobody else can put another in its place in between, either: see ``target_tools/trust``.
     """
     try:
-        return path.read_bytes() if path.is_file() and distrust(path) is None else None
+        content: bytes | None = read_regular(path, LARGE_BYTES) if distrust(path) is None else None
     except OSError:
         return None
+    return content
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ from ..model.knowledge import Knowledge, Row
 from ..model.matching import rows
 from ..model.symptom import Symptom
 from ..model.validation import Validation
+from ..target_tools.files import IrregularFileError, open_regular
 from ..text import counted, shown
 from .context import Context
 
@@ -49,8 +50,11 @@ def diagnose(
 def build_hints(log: Path, knowledge: Knowledge) -> tuple[str, ...]:
     """Return what the log of a step that failed means, and what to do: causes, else the failure."""
     known = known_symptoms(knowledge)
-    with log.open("rb") as stream:
-        findings = search(stream, [each.sign for each in known])
+    try:
+        with open_regular(log) as stream:
+            findings = search(stream, [each.sign for each in known])
+    except IrregularFileError:
+        return ()  # the step put it there; the message of its failure says so
     errors = [
         each
         for each in conclude([log.name], [findings], known).findings

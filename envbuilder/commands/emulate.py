@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import platform
 import tempfile
 from collections.abc import Iterator
@@ -28,7 +27,7 @@ from ..model.plan import Lock, Plan, Step
 from ..model.progress import Listener, reported
 from ..model.site import Site
 from ..render.build import render_text
-from ..target_tools.files import canonical_json
+from ..target_tools.files import LARGE_BYTES, canonical_json, read_json
 from ..target_tools.root.layout import Home, Version
 from .context import Context
 from .launch_requests import facts_there, site_of
@@ -138,7 +137,7 @@ def prove_emulated(
         with _step(f"smoke test for {plan.arch}, emulated", context) as listener:
             entry = Entry(given, home.root, system, context.environ, log, listener)
             emulated.prove_again(entry, home.name, version.number)
-        proved = json.loads((given / "proved.json").read_text(encoding="utf-8"))
+        proved = read_json(given / "proved.json", LARGE_BYTES)
     return tuple(Evidence.model_validate(each) for each in proved)
 
 

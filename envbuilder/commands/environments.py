@@ -43,7 +43,7 @@ def list_all(root: stamp.Root, context: Context) -> Listing:
     damaged: list[str] = []
     homes, now = root.homes(), time.time_ns()
     for home in homes:
-        default, problem = registry.default_number(home), registry.registry_problem(home)
+        default = registry.default_number(home)
         versions = publish.published(home)
         for version in versions:
             # Before they are read: what is put in their place meanwhile has another one.
@@ -57,8 +57,7 @@ def list_all(root: stamp.Root, context: Context) -> Listing:
             UnfinishedBuild(environment=home.name, id=identity)
             for identity in publish.unpublished(home, versions)
         ]
-        if problem:
-            damaged.append(f"{home.name}: {problem}")
+        damaged += [f"{home.name}: {problem}" for problem in registry.problems(home)]
     others, unread = external.read_all(root.path)
     if others:
         # lazy import: most roots list none
@@ -248,9 +247,11 @@ def rollback(root: stamp.Root, name: str, number: int | None, context: Context) 
     Running jobs and the modules themselves are not touched. It waits for no build: the lock it
     takes only keeps a ``remove`` from taking away the number that becomes the default.
     """
-    home, _ = find(root, name)
+    # With a number no default is needed: one that is lost or damaged is written anew.
+    home, _ = find(root, name if number is None else f"{name.partition('/')[0]}/{number}")
     store.check_writable(root)
-    with sharing.readable(home.group), locks.hold(home.default_lock, say=context.reporter.say):
+    group, say = home.group, context.reporter.say
+    with sharing.readable(group), locks.hold(home.default_lock, say=say, group=group):
         before = registry.default_number(home)
         wanted = number_before_default(home) if number is None else number
         version = publish.find_version(home, wanted)

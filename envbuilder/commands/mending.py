@@ -68,7 +68,8 @@ def fix(
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="envbuild-fix-")))
         home, lock = _published(prefix)
         if home is not None and not options.dry_run and todo:
-            stack.enter_context(locks.hold(home.lock_file, say=context.reporter.say))
+            say = context.reporter.say
+            stack.enter_context(locks.hold(home.lock_file, say=say, group=home.group))
         packages = _Packages(context, scratch, prefix, lock)
         places = Places(prefix, packages.wheels, packages.fetch, packages.unpack)
         put_back, left = mend(todo, prefix, Sources(places), dry_run=options.dry_run)

@@ -15,6 +15,7 @@ from ..model.decisions import asks_the_same
 from ..model.lock_check import contradictions
 from ..model.plan import Lock, Plan
 from ..root import environment_lock
+from ..target_tools.files import IrregularFileError, read_regular
 from ..target_tools.root import layout, publish
 from ..target_tools.trust import distrust
 from .context import Context
@@ -40,7 +41,7 @@ def lock_of_root(
     scratch = home.scratch / "asking"
     request = fingerprint(planned, plan_inputs, context, scratch)
     file = lock_cache.cache_file(request, context.environ, context.cwd)
-    usable = file is not None and not relock and _is_trusted(file, context)
+    usable = file is not None and not relock and _is_trusted(file, None, context)
     found = lock_cache.find(file, context.clock()) if file and usable else None
     if found:
         context.reporter.say(
@@ -63,17 +64,23 @@ def downloads_of(home: layout.Home) -> Path:
 
 def _last_lock(home: layout.Home, context: Context) -> Lock | None:
     """Return the lock of the last create; None where there is none that counts."""
-    if not _is_trusted(home.last_lock, context):
+    if not _is_trusted(home.last_lock, home.group, context):
         return None
     try:
-        return Lock.model_validate_json(home.last_lock.read_text(encoding="utf-8"))
+        return Lock.model_validate_json(read_regular(home.last_lock))
+    except IrregularFileError as error:
+        context.reporter.warn(f"{home.last_lock} is left out: {error}")
+        return None
     except (FileNotFoundError, ValueError):
         return None  # a lock of an older schema or a damaged one is simply made anew
 
 
-def _is_trusted(file: Path, context: Context) -> bool:
-    """Whether a file may choose what is installed and run; one that may not is named."""
-    reason = distrust(file)
+def _is_trusted(file: Path, group: int | None, context: Context) -> bool:
+    """Whether a file may choose what is installed and run; one that may not is named.
+
+    *group*: the one that shares the root of the file; None for a cache.
+    """
+    reason = distrust(file, group)
     if reason:
         context.reporter.warn(f"{file} is left out: {reason}")
     return reason is None

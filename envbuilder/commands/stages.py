@@ -116,7 +116,7 @@ class CreateStages:
         say = self.context.reporter.say
         with contextlib.ExitStack() as stack:
             stack.enter_context(sharing.readable(home.group))
-            held = stack.enter_context(locks.hold(home.lock_file, say=say))
+            held = stack.enter_context(locks.hold(home.lock_file, say=say, group=home.group))
             registry.heal_registry(home, say)
             publish.clear(home, home.scratch, say)
             stack.enter_context(files.scratch(home.scratch))
@@ -255,9 +255,10 @@ class CreateStages:
         return version.number
 
     def make_default(self, number: int) -> None:
-        version = publish.find_version(self.home, number)
-        with locks.hold(self.home.default_lock, say=self.context.reporter.say):
-            publish.set_default(self.home, version)
+        home, say = self.home, self.context.reporter.say
+        version = publish.find_version(home, number)
+        with locks.hold(home.default_lock, say=say, group=home.group):
+            publish.set_default(home, version)
 
     def result(self, lock: Lock, number: int) -> CreateResult:
         home, version = self.home, publish.find_version(self.home, number)

@@ -14,7 +14,7 @@ from ..host import Host, cache_folder
 from ..model.base import sha256_text
 from ..model.lock_check import contradictions
 from ..model.plan import Lock
-from ..target_tools.files import make_folder
+from ..target_tools.files import make_folder, read_regular
 from ..target_tools.trust import distrust
 
 # An index has something new at any time. A day later is late to hear of it, and who builds the
@@ -58,7 +58,7 @@ def find(file: Path, now: datetime) -> CachedLock | None:
         return None  # who may choose a lock chooses what runs in the environment
     try:
         age = now - _written(file, now)
-        lock = Lock.model_validate_json(file.read_text(encoding="utf-8"))
+        lock = Lock.model_validate_json(read_regular(file))
     except (OSError, ValueError, OverflowError):
         return None  # there is none, or one of another schema: the next one takes its place
     return CachedLock(lock, abs(age)) if _is_young(age) and not contradictions(lock) else None

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from ..model.evidence import Evidence, SmokeResult
+from ..target_tools.files import LARGE_BYTES, read_regular
 from ..target_tools.proving.evidence import RECORD
 from ..target_tools.proving.recheck import refuted
 
@@ -34,7 +35,7 @@ def read_all(folder: Path) -> Records:
     for name in sorted(runs, key=int):
         path = folder / name / RECORD
         try:
-            one = Evidence.model_validate_json(path.read_text(encoding="utf-8"))
+            one = Evidence.model_validate_json(read_regular(path, LARGE_BYTES))
         except FileNotFoundError:
             continue  # it runs, or was ended before it came to a result
         except ValidationError as error:
@@ -54,10 +55,7 @@ def read_all(folder: Path) -> Records:
 
 def _names(folder: Path) -> list[str]:
     """Return the names in a folder; none if it is not there."""
-    try:
-        return [each.name for each in folder.iterdir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+    return [each.name for each in folder.iterdir()] if folder.is_dir() else []
 
 
 def _ranks_fault(run: Path, evidence: Evidence) -> str | None:

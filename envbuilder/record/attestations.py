@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from ..errors import DriftError
 from ..model.places import AttestationForm
 from ..model.plan import Lock
-from ..target_tools.files import parse_json, sha256_of
+from ..target_tools.files import LARGE_BYTES, parse_json, read_regular, read_text
 from ..target_tools.root.attestations import PROVENANCE, SBOM
 from ..target_tools.root.layout import MANIFEST
 
@@ -33,7 +34,7 @@ def read_attestation(form: AttestationForm, evidence: Path, lock: Lock) -> str |
     """
     path = evidence / _FILES[form]
     try:
-        text = path.read_text(encoding="utf-8")
+        text: str = read_text(path)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -63,7 +64,8 @@ def statement_fault(text: str | bytes, subject: Path, lock: Lock) -> str | None:
 
     def check(statement: Any) -> str | None:
         said = [each["digest"]["sha256"] for each in statement["subject"]]
-        if said != ([sha256_of(subject)] if subject.is_file() else None):
+        manifest = read_regular(subject, LARGE_BYTES) if subject.is_file() else None
+        if manifest is None or said != [sha256(manifest).hexdigest()]:
             return f"it is not about the {subject.name} beside it"
         return _of_predicate(statement["predicate"], lock)
 

@@ -8,6 +8,7 @@ from ..errors import BuildError
 from ..model.decisions import earlier_sha256
 from ..model.lock_check import contradictions
 from ..model.plan import Lock
+from ..target_tools.files import IrregularFileError, read_text
 from ..target_tools.root.layout import Home, Version
 from ..target_tools.root.publish import published
 
@@ -28,9 +29,11 @@ def read_lock(home: Home, version: Version) -> Lock:
     said = f"the lock of {home.name}/{version.number} is missing or damaged: {path}"
     hint = "the environment itself may still work; create it anew to have a record of it"
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         lock = Lock.model_validate_json(text)
-    except (FileNotFoundError, ValueError) as error:
+    except IrregularFileError as error:
+        raise BuildError(f"{said}: {error}", hint) from error
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
         raise BuildError(said, hint) from error
     wrong = list(contradictions(lock))
     identity = lock.id()

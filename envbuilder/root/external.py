@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ..files import write_atomically
 from ..model.base import canonical_json
-from ..target_tools.files import entries, make_folder
+from ..target_tools import sharing
+from ..target_tools.files import IrregularFileError, entries, read_regular
 
 if TYPE_CHECKING:
     from ..model.external import ExternalEnvironment
@@ -30,6 +31,8 @@ def read_all(root: Path) -> tuple[tuple[ExternalEnvironment, ...], tuple[str, ..
         if _FILE.fullmatch(path.name):
             try:
                 found.append(_read(path))
+            except IrregularFileError as error:
+                damaged.append(f"{path}: {error}; import the environment again")
             except (OSError, ValueError):
                 damaged.append(f"{path}: it cannot be read; import the environment again")
     return tuple(found), tuple(damaged)
@@ -46,7 +49,7 @@ def find(root: Path, name: str) -> ExternalEnvironment | None:
 
 def write(root: Path, record: ExternalEnvironment) -> None:
     """List an environment, in place of what was said of it before."""
-    make_folder(root / _FOLDER)
+    sharing.make_folder(root / _FOLDER, sharing.declared_group(root))
     write_atomically(_file(root, record.name), canonical_json(record.plain()))
 
 
@@ -59,4 +62,4 @@ def _read(path: Path) -> ExternalEnvironment:
     # lazy import: most roots list none
     from ..model.external import ExternalEnvironment
 
-    return ExternalEnvironment.model_validate_json(path.read_text(encoding="utf-8"))
+    return ExternalEnvironment.model_validate_json(read_regular(path))

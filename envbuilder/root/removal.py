@@ -29,7 +29,7 @@ def remove_number(home: Home, version: Version, say: Say) -> None:
     _refuse_in_use(home, version)
     publish.check_removable(home, (version.id,))
     with _held(home, (version.id,), say):
-        with locks.hold(home.default_lock, say=say):
+        with locks.hold(home.default_lock, say=say, group=home.group):
             # Again: what was waited for may have changed it.
             _refuse_default(home, version)
             _refuse_in_use(home, version)
@@ -79,7 +79,7 @@ def remove_all(home: Home, say: Say) -> tuple[Version, ...]:
     identities = (*(each.id for each in publish.published(home)), *publish.unpublished(home))
     publish.check_removable(home, identities)
     with _held(home, identities, say):
-        with locks.hold(home.default_lock, say=say):
+        with locks.hold(home.default_lock, say=say, group=home.group):
             versions = publish.published(home)
             for version in versions:
                 _refuse_in_use(home, version)
@@ -108,14 +108,14 @@ def _held(home: Home, identities: Sequence[str], say: Say) -> Iterator[None]:
     """
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(locks.hold(home.lock_file, say=say))
+            stack.enter_context(locks.hold(home.lock_file, say=say, group=home.group))
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT) or home.lock_file.exists():
                 raise
             for identity in identities:
                 for log in entries(home.build(identity) / "logs"):
                     remove_tree(log)
-            stack.enter_context(locks.hold(home.lock_file, say=say))
+            stack.enter_context(locks.hold(home.lock_file, say=say, group=home.group))
         yield
 
 

@@ -68,7 +68,7 @@ def _hashed_text(path):
 
 
 def _text(path):
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return file.read(TEXT_BYTES)
 
 

@@ -12,18 +12,41 @@ import tempfile
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from .sharing import declared_group, share_folder
-
 CHUNK = 1024 * 1024
+# What is read of a file of a root at most, in bytes; LARGE_BYTES of one that has an entry for every
+# file of a prefix or every rank.
+MAX_BYTES = 64 * 1024 * 1024
+LARGE_BYTES = 512 * 1024 * 1024
 # A line of a list: the URL of a file, or NAME==VERSION, and its hash, as pip reads them too.
 LINE = re.compile(r"(\S+) --hash=sha256:([0-9a-f]{64})")
 ELF_MAGIC = b"\x7fELF"
+KINDS = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a link",
+}
+
+
+class IrregularFileError(OSError, ValueError):
+    """A FIFO, device, socket, folder or too large file lies where a file is expected.
+
+    To a reader of a record, both: a file that cannot be read, and content that cannot be right.
+    """
+
+    def __init__(self, path, fault):
+        super().__init__(errno.EINVAL, fault, str(path))
+
+    def __str__(self):
+        return self.strerror
 
 
 def sha256_of(path: "str | Path") -> str:
     """Return the sha256 of a file as 64 hex digits."""
     whole = hashlib.sha256()
-    with Path(path).open("rb") as stream:
+    with open_regular(path) as stream:
         for chunk in iter(lambda: stream.read(CHUNK), b""):
             whole.update(chunk)
     return whole.hexdigest()
@@ -91,20 +114,83 @@ def is_below(path, folder):
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def open_regular(path):
-    """Return a regular file, opened for reading bytes; raise OSError for anything else.
+def irregularity(status, limit=None):
+    """Return why a file is not read whole: its kind, or more than *limit* bytes; None: it is."""
+    if not stat.S_ISREG(status.st_mode):
+        kind = KINDS.get(stat.S_IFMT(status.st_mode), "of another kind")
+        return "it is {}, not a regular file".format(kind)
+    if limit is not None and status.st_size > limit:
+        return "it is larger than {} bytes".format(limit)
+    return None
 
-    A FIFO would be waited for, and to open a device may act on it.
+
+def open_regular(path, limit=None, links=True):
+    """Return a regular file of at most *limit* bytes, opened for reading bytes; never waits.
+
+    *links*: whether a link to one is accepted. Raises OSError, IrregularFileError for anything
+    else: a FIFO would be waited for, a device may act or never end.
     """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    flags |= 0 if links else os.O_NOFOLLOW
+    number = None
     try:
-        regular = stat.S_ISREG(Path(path).stat().st_mode)
-        # Where it is another one by now, nothing is waited for either.
-        number = os.open(str(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC) if regular else -1
+        # Before it is opened: to open a device may act on it.
+        status = os.stat(str(path), follow_symlinks=links)  # noqa: PTH116 - Path's is of 3.10
+        fault = irregularity(status, limit)
+        if fault is None:
+            number = os.open(str(path), flags)
+            # By now another file may lie there.
+            fault = irregularity(os.fstat(number), limit)
     except ValueError as error:
         raise OSError(errno.EINVAL, str(error), str(path)) from error
-    if number < 0:
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return os.fdopen(number, "rb")
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO):
+            raise
+        fault = "it is a link or socket, not a regular file"
+    if fault is None:
+        return os.fdopen(number, "rb")
+    if number is not None:
+        os.close(number)
+    raise IrregularFileError(path, fault)
+
+
+def read_regular(path, limit=MAX_BYTES, links=True):
+    """Return the bytes of a regular file of at most *limit* bytes; errors as of open_regular."""
+    with open_regular(path, limit, links) as stream:
+        return read_opened(stream, path, limit)
+
+
+def read_opened(stream, path, limit=MAX_BYTES):
+    """Return all bytes of an open file. Raises IrregularFileError for more than *limit*."""
+    chunks, size = [], 0
+    # The size that a file states may be wrong: some below /proc state 0, others grow. Some of them
+    # have nothing to read yet: None.
+    for chunk in iter(lambda: stream.read(CHUNK) or b"", b""):
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > limit:
+            raise IrregularFileError(path, "it is larger than {} bytes".format(limit))
+    return b"".join(chunks)
+
+
+def read_text(path):
+    """Return the text of a regular file; errors as of open_regular, UnicodeDecodeError."""
+    return read_regular(path).decode("utf-8")
+
+
+def text_or_none(path):
+    """Return the text of a file; None if there is none, or something else lies in its place."""
+    try:
+        return read_regular(path).decode("utf-8", "replace")
+    except (FileNotFoundError, NotADirectoryError, IrregularFileError):
+        return None
+
+
+def read_end(path, size, begin=0):
+    """Return the last *size* bytes of a log, as text, without those before *begin*."""
+    with open_regular(path, links=False) as stream:
+        stream.seek(max(begin, os.fstat(stream.fileno()).st_size - size))
+        return stream.read(size).decode("utf-8", "replace")
 
 
 def is_elf(path):
@@ -143,18 +229,19 @@ def write_atomically(path: Path, text: str, mode: "int | None" = None) -> None:
         raise
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> "list[Path]":
     """Make a folder, and those above it, that others may not write, whatever the umask.
 
-    In a root that a group shares the group may. What is there stays as it is.
+    Returns those that are new. A folder that exists stays as it is. For a folder in a root that a
+    group may share see ``sharing.make_folder``.
     """
-    if not folder.is_dir():
-        make_folder(folder.parent)
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir(mode=0o755)
-            group = declared_group(folder.parent)
-            if group is not None:
-                share_folder(folder, group)
+    if folder.is_dir():
+        return []
+    made = make_folder(folder.parent)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o755)
+        made.append(folder)
+    return made
 
 
 def copy_texts(source: Path, target: Path) -> None:
@@ -190,13 +277,13 @@ def drop_write(path):
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove *folder*, read-only parts too; nothing there is fine. A link or file goes as it is.
+    """Remove *folder*, read-only parts too, or what else lies in its place; nothing is fine.
 
     Links are not followed. Modes are changed only where they are in the way.
     """
-    if folder.is_symlink() or folder.is_file():
-        folder.unlink()
-    if not folder.is_dir():
+    if folder.is_symlink() or not folder.is_dir():
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            folder.unlink()
         return
     for here, _, _ in os.walk(str(folder)):
         mode = os.lstat(here).st_mode
@@ -215,9 +302,9 @@ def canonical_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
 
 
-def read_json(path):
-    """Return what a file of JSON holds. Raises OSError, ValueError."""
-    return parse_json(Path(path).read_text(encoding="utf-8"))
+def read_json(path, limit=MAX_BYTES):
+    """Return what a regular file of JSON holds. Raises OSError, ValueError."""
+    return parse_json(read_regular(path, limit).decode("utf-8"))
 
 
 def parse_json(text):

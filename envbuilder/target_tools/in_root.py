@@ -40,7 +40,8 @@ def exit_code(work, nothing):
             say("\n".join([f"error: {problem.message}", *(f"hint: {h}" for h in problem.hints)]))
         return int(error.code)
     except OSError as error:
-        say(f"error: {error}\nhint: {nothing}")
+        where = f": {error.filename}" if error.filename else ""
+        say(f"error: {error.strerror or error}{where}\nhint: {nothing}")
         return int(BuildError.code)
     return 0
 

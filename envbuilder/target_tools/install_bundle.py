@@ -16,7 +16,7 @@ from pathlib import Path
 from . import in_root, sharing
 from .bundle import SUMS, facts_of
 from .errors import BuildError, SmokeError
-from .files import copy_texts, sha256_of, write_atomically
+from .files import copy_texts, read_text, sha256_of, text_or_none, write_atomically
 from .in_root import say
 from .modulefile import filled
 from .processes import Running, popen, signals_held_back
@@ -33,7 +33,7 @@ def copy(bundle, facts, home):
     identity, folder, sums = facts["id"], home.build(facts["id"]), sha256_of(bundle / SUMS)
     # It holds the sums of the bundle that the folder was copied from.
     whole = folder / BUNDLED
-    if whole.is_file() and whole.read_text(encoding="utf-8") == sums:
+    if text_or_none(whole) == sums:
         if not publish.is_of_another(home, identity):
             return
         say(f"what {sharing.owner_of(folder)} began is not gone on with: building anew")
@@ -43,7 +43,7 @@ def copy(bundle, facts, home):
     copy_texts(bundle / "build", folder)
     for name in facts["placed"]:
         path = folder / name
-        text = path.read_text(encoding="utf-8").replace(facts["placeholder"], str(home.root))
+        text = read_text(path).replace(facts["placeholder"], str(home.root))
         path.write_text(text, encoding="utf-8")
     write_atomically(whole, sums)
 
@@ -85,9 +85,9 @@ def run_step(folder, step, environ, limit):
 def prove_all(folder, facts, home, environ, candidate):
     """Run the smoke tests; return their records. Raises SmokeError."""
     proving = dict(facts["proving"], candidate=candidate)
-    environment = (folder / "environment.sh").read_text(encoding="utf-8")
+    environment = read_text(folder / "environment.sh")
     for proof in proving["proofs"]:
-        script = (folder / proof["smoke"]).read_text(encoding="utf-8")
+        script = read_text(folder / proof["smoke"])
         proof["files"] = {"environment.sh": environment, "smoke.sh": script}
         say(f"== smoke test: {proof['api']} over {proof['transport']}")
     proved = prove(proving, home, facts["id"], environ)
@@ -105,7 +105,8 @@ def prove_all(folder, facts, home, environ, candidate):
 def install(bundle, facts, root, environ, options):
     """Build, prove and publish; return the number, None where that was not to be proved."""
     home = open_home(root, facts["name"])
-    with sharing.readable(home.group), locks.hold(home.lock_file, say=say) as holder:
+    group = home.group
+    with sharing.readable(group), locks.hold(home.lock_file, say=say, group=group) as holder:
         heal_registry(home, say)
         version = publish.find_reserved(home, facts["id"])
         if version and publish.is_published(home, version):
@@ -119,7 +120,7 @@ def install(bundle, facts, root, environ, options):
         if version and is_candidate(home.evidence(version.id)):
             say(f"{home.name}/{version.number} is a candidate: not proved, and not the default")
         elif version:
-            with locks.hold(home.default_lock, say=say):
+            with locks.hold(home.default_lock, say=say, group=group):
                 publish.set_default(home, version)
     return version
 
@@ -139,7 +140,7 @@ def make(bundle, facts, home, environ, options):
     version = publish.reserve(home, identity, facts["dialect"])
     # The proof that says most: the recipe's own runtime, if it is not the bundled one.
     telling = next((each for each in proved if each["result"]["api"] != "numpy"), proved[0])
-    text = (bundle / facts["modulefile"]).read_text(encoding="utf-8")
+    text = read_text(bundle / facts["modulefile"])
     text = text.replace(facts["placeholder"], str(home.root))
     publish.publish(home, version, filled(text, version.number, telling, version.dialect))
     return version

@@ -26,7 +26,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .files import read_json, sha256_of, write_atomically
+from .files import LARGE_BYTES, read_json, read_regular, sha256_of, write_atomically
 from .processes import output_of, processors
 
 SCHEMA = 1
@@ -56,7 +56,7 @@ def write(path, manifest):
 def read(path):
     """Return a manifest; None where there is none. Raises ValueError for one that is damaged."""
     try:
-        manifest = read_json(path)
+        manifest = read_json(path, LARGE_BYTES)
     except FileNotFoundError:
         return None
     files = manifest.get("files") if isinstance(manifest, dict) else None
@@ -146,17 +146,21 @@ def compare(prefix, manifest, with_hashes=False, run_python=True):
     for name, sha256 in hashes(prefix, todo):
         if sha256 != then[name]["sha256"]:
             said[name] = "other content"
-    names = _believed(prefix, manifest, said, run_python)
+    regular = {name for name in said if "size" in now.get(name, ())}
+    names = _believed(prefix, manifest, said, regular, run_python)
     return ["{}: {}".format(name, said[name]) for name in names]
 
 
-def _believed(prefix, manifest, said, run_python):
-    """Return the names of what was changed, without bytecode that is just its source's."""
+def _believed(prefix, manifest, said, regular, run_python):
+    """Return the names of what was changed, without bytecode that is just its source's.
+
+    *regular*: those of them that are regular files; no other is bytecode.
+    """
     compiled = {}
-    for name in said:
+    for name in regular:
         match = BYTECODE.fullmatch(name)
         source = match and os.path.join(match.group(1) or "", match.group(2) + ".py")  # noqa: PTH118
-        if source and said[name] != "gone" and source in manifest["files"] and source not in said:
+        if source and source in manifest["files"] and source not in said:
             compiled[name] = [str(Path(prefix, source)), int(match.group(3) or 0)]
     if not run_python:
         return sorted(set(said) - set(compiled))
@@ -185,8 +189,8 @@ def _compared(prefix, wanted):
 def is_compiled(path, source, level):
     """Return whether a file of bytecode holds what this Python makes of a source."""
     try:
-        code = marshal.loads(Path(path).read_bytes()[HEADER:])  # noqa: S302 - compared, never run
-        text = Path(source).read_bytes()
+        code = marshal.loads(read_regular(path)[HEADER:])  # noqa: S302 - compared, never run
+        text = read_regular(source)
         return code == compile(text, source, "exec", dont_inherit=True, optimize=level)
     except (OSError, EOFError, ValueError, TypeError, SyntaxError):
         return False

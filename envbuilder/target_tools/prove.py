@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from .errors import ExitCode
-from .files import canonical_json, write_atomically
+from .files import canonical_json, read_text, write_atomically
 from .proving.evidence import refuted, write_run
 from .proving.runner import SmokeRequest, run_smoke
 
@@ -39,7 +39,7 @@ def main(arguments):
     files = {"environment.sh": "environment.sh", "smoke.sh": options.pop("smoke_script")}
     write_run(
         records,
-        {name: (build / file).read_text(encoding="utf-8") for name, file in files.items()},
+        {name: read_text(build / file) for name, file in files.items()},
     )
     command = ("bash", "smoke.sh")
     told = run_smoke(SmokeRequest(command, records, env=dict(os.environ), **options))

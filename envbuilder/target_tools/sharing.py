@@ -8,13 +8,13 @@ look; what is published nobody may write. Only what one owns can have its modes 
 import contextlib
 import functools
 import grp
-import json
 import os
 import pwd
 import stat
 from pathlib import Path
 from typing import Iterator
 
+from . import files
 from .errors import UsageError
 
 STAMP = ".envbuild.json"
@@ -65,34 +65,48 @@ def owner_of(path: Path) -> str:
     return user_name(path.lstat().st_uid)
 
 
-def declared_group(path: "Path | str") -> "int | None":
-    """Return the group that shares the root around a path or at it; None: nobody declared one."""
-    here = Path(path)
-    for folder in (here, *here.parents):
-        try:
-            stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
-            stranger = stamp_writer(folder)
-        except (OSError, ValueError):
-            continue
-        # Environments and builds have a file of that name, too, but no site.
-        if isinstance(stamp, dict) and "site" in stamp:
-            return stated_group(stamp) if stranger is None else None
-    return None
+def declared_group(root: "Path | str") -> "int | None":
+    """Return the group that shares a root, as its own stamp declares; None: there is none.
 
-
-def stamp_writer(folder: Path) -> "str | None":
-    """Return who wrote the stamp of another's folder, by name; None: its owner did, or root.
-
-    Whoever may write in a folder could put a stamp there. That others are trusted in it is its
-    owner's to say; in one that an administrator made, owned by root, its users'. Raises OSError.
+    Stamps in the folders above are not read: others may write there.
     """
-    owner, writer = folder.stat().st_uid, (folder / STAMP).lstat().st_uid
-    return None if owner == 0 or writer in (0, owner) else user_name(writer)
+    try:
+        stamp, stranger = read_stamp(Path(root))
+    except (OSError, ValueError):
+        return None
+    return stated_group(stamp) if stranger is None else None
 
 
-def stated_group(stamp: dict) -> "int | None":
+def read_stamp(root: Path) -> "tuple[object, str | None]":
+    """Return the content of a root's stamp, and its writer if that user may not declare a group.
+
+    Raises OSError, ValueError.
+    """
+    path = root / STAMP
+    with files.open_regular(path, files.MAX_BYTES, links=False) as stream:
+        writer = os.fstat(stream.fileno()).st_uid
+        stamp = files.parse_json(files.read_opened(stream, path).decode("utf-8"))
+    return stamp, None if may_share(root, writer, stated_group(stamp)) else user_name(writer)
+
+
+def may_share(folder: Path, user: int, group: "int | None") -> bool:
+    """Whether a user may declare that a group shares a folder: its owner, and root.
+
+    In a folder of root, members of the group may, if nobody else can write there and each of them
+    can replace the files of the others anyway: in a sticky folder, such as /tmp, they cannot.
+    *group*: None for one that this machine does not have. Raises OSError.
+    """
+    status = folder.stat()
+    if user in (0, status.st_uid):
+        return True
+    other_group = group not in (None, status.st_gid) and status.st_mode & stat.S_IWGRP
+    others = other_group or status.st_mode & (stat.S_IWOTH | stat.S_ISVTX)
+    return status.st_uid == 0 and not others
+
+
+def stated_group(stamp: object) -> "int | None":
     """Return the number of the group that a stamp names; None: none, or none of this machine."""
-    name = stamp.get("group")
+    name = stamp.get("group") if isinstance(stamp, dict) else None
     with contextlib.suppress(UsageError):
         return group_number(name) if isinstance(name, str) else None
     return None
@@ -109,6 +123,13 @@ def misfit(folder: Path, group: int) -> "str | None":
     return None
 
 
+def make_folder(folder: Path, group: "int | None") -> None:
+    """Make a folder in a root, and those above it there; *group* shares them, None: nobody."""
+    for path in files.make_folder(folder):
+        if group is not None:
+            share_folder(path, group)
+
+
 def share_folder(folder: Path, group: int) -> None:
     """Let a group write a folder, and what is made in it be the group's; others may look."""
     if misfit(folder, group):
@@ -123,9 +144,8 @@ def share_trees(group: "int | None", *folders: Path) -> None:
     All may read it, and run what their owner may, whatever the umask was.
     """
     for top in folders if group is not None else ():
-        for here, names, files in os.walk(str(top)):
-            del names  # each comes as *here*
-            for path in (Path(here), *(Path(here, name) for name in files)):
+        for here, _, names in os.walk(str(top)):
+            for path in (Path(here), *(Path(here, name) for name in names)):
                 share_one(path, group)
 
 

@@ -4,31 +4,23 @@ A lock, a cached lock, kept bytecode and a kept wheel count only if the file and
 it are writable by their owner alone, and that is this user or root. A sticky folder above, such as
 /tmp, does no harm: in it others cannot replace what is not theirs. That a group may write declares
 nothing about its members: a root's stamp does, for the members of the group that it names, and for
-them alone. See ``sharing``.
+them alone, for the files of that root. Caches are never shared. See ``sharing``.
 """
 
 import os
 import stat
 
-from .sharing import acts_in, declared_group, has_member
+from .sharing import acts_in, has_member
 
 
-def distrust(path):
+def distrust(path, group=None):
     """Return why a file does not count, None if it does or is not there.
 
-    Links on the way are looked at as what they are, and then what they lead to.
+    *group*: the one that shares the root that the file belongs to; None for any other file. Links
+    on the way are looked at as what they are, and then what they lead to.
     """
-    reason = objection(path)
-    if reason:
-        # Rarely come to: the declaration is looked for only where something has to be declared.
-        group = declared_group(os.path.realpath(str(path)))
-        if group is not None and acts_in(group):
-            return objection(path, group)
-    return reason
-
-
-def objection(path, group=None):
-    """Return why a file does not count where the members of a group trust one another; or None."""
+    if group is not None and not acts_in(group):
+        group = None
     absolute = os.path.abspath(str(path))  # noqa: PTH100 - links stay
     real = os.path.realpath(absolute)
     for each in dict.fromkeys([*above(absolute), *above(real)]):

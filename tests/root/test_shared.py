@@ -18,7 +18,6 @@ from envbuilder.cli import app
 from envbuilder.errors import UsageError
 from envbuilder.model.plan import Lock
 from envbuilder.target_tools import sharing
-from envbuilder.target_tools.files import make_folder
 from envbuilder.target_tools.root import layout, publish, store
 from envbuilder.target_tools.trust import distrust
 from tests.cli.published import planned
@@ -61,8 +60,11 @@ with sharing.readable(home.group), locks.hold(home.lock_file, say=say):
 HOLD = """
 import sys
 from pathlib import Path
+from envbuilder.target_tools import sharing
 from envbuilder.target_tools.root import locks
-with locks.hold(Path(sys.argv[1]), say=lambda text: print(text, flush=True), poll=0.05):
+path = Path(sys.argv[1])
+group = sharing.declared_group(path.parent.parent)
+with locks.hold(path, lambda text: print(text, flush=True), poll=0.05, group=group):
     print("held", flush=True)
     if len(sys.argv) > 2:
         import time
@@ -70,8 +72,9 @@ with locks.hold(Path(sys.argv[1]), say=lambda text: print(text, flush=True), pol
 """
 DISTRUST = """
 import sys
+from envbuilder.target_tools.sharing import declared_group
 from envbuilder.target_tools.trust import distrust
-print(distrust(sys.argv[1]))
+print(distrust(sys.argv[1], declared_group(sys.argv[2])))
 """
 
 
@@ -256,7 +259,7 @@ def test_what_another_member_left_running_is_waited_for(team: Team) -> None:
 
 
 def distrusted(team: Team, name: str, path: Path) -> str | None:
-    done = team.users.run(name, sys.executable, "-c", DISTRUST, path)
+    done = team.users.run(name, sys.executable, "-c", DISTRUST, path, team.root)
     assert done.returncode == 0, done.stderr
     return None if done.stdout == "None\n" else done.stdout.strip()
 
@@ -318,7 +321,7 @@ def test_a_folder_that_does_not_fit_the_stamp_is_named(tmp_path: Path, which: st
     group = os.getegid()
     root = store.open_root(tmp_path / "root", "local", "x86_64", str(group))
     home = store.open_home(root, "demo")
-    make_folder(home.modulefiles)
+    home.make_folder(home.modulefiles)
     assert store.misfits(root, home) == []
     folder = root.path / which
     folder.chmod(0o755)
@@ -359,10 +362,11 @@ def test_the_stamp_of_a_shared_root_says_more_than_earlier_releases_know(tmp_pat
     root = store.open_root(tmp_path / "root", "local", "x86_64", str(group))
     stamp = json.loads((root.path / sharing.STAMP).read_text(encoding="utf-8"))
     assert stamp == {"schema": 2, "site": "local", "arch": "x86_64", "group": str(group)}
-    assert sharing.declared_group(root.path / "demo" / "lock.json") == group
+    assert sharing.declared_group(root.path) == group
     assert store.read_root(root.path).shared == str(group)
     tmp_path.chmod(0o700)
-    assert distrust(root.path / sharing.STAMP) is None
+    assert distrust(root.path / sharing.STAMP, group) is None
+    assert distrust(root.path / sharing.STAMP) is not None
     with pytest.raises(UsageError, match=f"is shared with group {group}"):
         store.open_root(root.path, "local", "x86_64", f"{group + 1}")
 

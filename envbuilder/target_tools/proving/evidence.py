@@ -3,12 +3,13 @@
 Records are appended beside the prefix and never changed.
 """
 
+import contextlib
 import time
 from pathlib import Path
 
 from .. import sharing
 from ..errors import BuildError
-from ..files import canonical_json, copy_texts, make_folder, read_json, write_atomically
+from ..files import LARGE_BYTES, canonical_json, copy_texts, read_json, write_atomically
 from ..messages import one_line
 from ..processes import start
 from .runner import LOG, SmokeRequest, run_smoke
@@ -22,9 +23,12 @@ TOOLS = Path(__file__).resolve().parent.parent
 GPU_DEVICES = ("nvidia[0-9]*", "kfd")
 
 
-def next_run(folder: Path) -> Path:
-    """Make and return the folder for the next run: ``<folder>/0001`` and so on."""
-    make_folder(folder)
+def next_run(folder: Path, group: "int | None" = None) -> Path:
+    """Make and return the folder for the next run: ``<folder>/0001`` and so on.
+
+    *group*: the one that shares the root.
+    """
+    sharing.make_folder(folder, group)
     number = max([int(each.name) for each in folder.iterdir() if each.name.isdigit()], default=0)
     while True:
         number += 1
@@ -114,7 +118,7 @@ def prove_each(proving, home, identity, environ, start, clock):
     proved = []
     facts = build_facts(home.build(identity), proving["components"])
     for proof in proving["proofs"]:
-        run = next_run(home.evidence(identity))
+        run = next_run(home.evidence(identity), home.group)
         write_run(run, proof["files"])
         told = run_smoke(
             SmokeRequest(
@@ -163,8 +167,14 @@ def refuted(result, candidate, devices=Path("/dev")):
 
 
 def is_candidate(folder):
-    """Return whether the records in a folder hold a kind of proof that never passed."""
-    results = [read_json(path)["result"] for path in sorted(folder.glob(f"*/{RECORD}"))]
+    """Return whether the records in a folder hold a kind of proof that never passed.
+
+    A damaged record counts for nothing, as in ``list``.
+    """
+    results = []
+    for path in sorted(folder.glob(f"*/{RECORD}")):
+        with contextlib.suppress(ValueError):
+            results.append(read_json(path, LARGE_BYTES)["result"])
     kinds = {(each["api"], each["transport"]) for each in results}
     passed = [each for each in results if each["verdict"] == "passed"]
     return len(kinds) > len({(each["api"], each["transport"]) for each in passed})

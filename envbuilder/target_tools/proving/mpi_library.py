@@ -8,7 +8,7 @@ after the modules were loaded, and keeps the answer beside the records.
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from ..files import is_below
+from ..files import IrregularFileError, is_below, read_regular
 from ..mpi_wrapper import option_values, words_of
 
 # What smoke.sh writes: the wrapper's path on the first line, then what it says.
@@ -63,7 +63,9 @@ def of_wrapper(run):
     Without files where nobody answered, or the answer names no libmpi that is there.
     """
     try:
-        lines = (run / ANSWER).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = read_regular(run / ANSWER, links=False).decode("utf-8", "replace").splitlines()
+    except IrregularFileError as error:
+        lines = [f"{ANSWER}: {error}"]
     except OSError:
         lines = []
     if not lines or not lines[0].startswith("/"):

@@ -12,12 +12,10 @@ from typing import NamedTuple
 
 from .. import proc
 from ..processes import now, send
-from .records import stack_path
+from .records import read_stack, stack_path
 
 MARK = "ENVBUILD_SMOKE_RUN"
 POLL = 0.05
-# So much of a stack is kept.
-STACK_BYTES = 16384
 
 
 class RankProcess(NamedTuple):
@@ -107,10 +105,10 @@ def collect_stacks(ranks, folder, nonce, patience):
     stacks = {}
     for record in ranks:
         path = stack_path(folder, record.source)
-        before = text_of(path, 0)
+        before = read_stack(path).strip()
         if record.source in asked:
             one, size = asked[record.source]
-            stacks[record.source] = text_of(path, size) or silence(one, before)
+            stacks[record.source] = read_stack(path, size).strip() or silence(one, before)
         elif before and not record.ended:
             stacks[record.source] = before
     return stacks
@@ -131,13 +129,6 @@ def wait_for_growth(files, patience):
 def size_of(path):
     """Return the size of a file in bytes, 0 if it is not there."""
     return path.stat().st_size if path.exists() else 0
-
-
-def text_of(path, begin):
-    """Return the end of a file from a place on."""
-    if not path.exists():
-        return ""
-    return path.read_bytes()[begin:][-STACK_BYTES:].decode("utf-8", "replace").strip()
 
 
 def silence(one, earlier):

@@ -3,9 +3,10 @@
 import json
 from collections import Counter
 
+from ..files import IrregularFileError, open_regular
 from .findings import execution
 from .judge import Expectations, Outcome, judge
-from .records import RECORD_FILES, read_ranks
+from .records import RECORD_BYTES, RECORD_FILES, read_ranks
 from .runner import RECORDS
 
 # What the judge says again of the same records, whatever release said it first.
@@ -53,8 +54,11 @@ def nonce_of(folder):
 
 def first_nonce(path):
     """Return the mark in the first line of a record; None for a line that is none."""
-    with path.open("rb") as file:
-        line = file.readline()
+    try:
+        with open_regular(path, RECORD_BYTES, links=False) as file:
+            line = file.readline(RECORD_BYTES)
+    except IrregularFileError:
+        return None
     try:
         nonce = json.loads(line.decode("utf-8"))["nonce"]
     except (ValueError, KeyError, TypeError, RecursionError):

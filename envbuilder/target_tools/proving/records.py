@@ -8,7 +8,14 @@ this run did not do.
 import json
 import re
 
+from ..files import IrregularFileError, read_end, read_regular
+
 RECORD_FILES = "rank-*.jsonl"
+# What a rank may record at most: some hundred lines, of up to some thousand bytes.
+RECORD_BYTES = 16 * 1024 * 1024
+RECORD_LINES = 100000
+# So much of the end of a stack is kept.
+STACK_BYTES = 16384
 # Of a surrogate pair.
 HALF = re.compile("[\ud800-\udfff]")
 
@@ -201,15 +208,29 @@ def read_ranks(folder, nonce):
 
 def read_rank(path, nonce):
     """Return what one process recorded, or why that counts for nothing."""
-    events = [event for event in map(parse, path.read_bytes().splitlines()) if event]
+    try:
+        data = read_regular(path, RECORD_BYTES, links=False)
+    except IrregularFileError as error:
+        return str(error)
+    if data.count(b"\n") > RECORD_LINES:
+        return f"it has more than {RECORD_LINES} lines"
+    events = [event for event in map(parse, data.split(b"\n")) if event]
     ours = [event for event in events if event.nonce == nonce]
     if ours and ours[0].event == "start":
-        stack = stack_path(path.parent, path.name)
-        text = stack.read_text(encoding="utf-8", errors="replace") if stack.exists() else ""
-        return RankRecord(path.name, ours, text)
+        return RankRecord(path.name, ours, read_stack(stack_path(path.parent, path.name)))
     if ours:
         return "its beginning is missing"
     return "another run wrote it" if events else "it holds no readable record"
+
+
+def read_stack(path, begin=0):
+    """Return the end of the stacks that a process wrote, without the *begin* first bytes."""
+    try:
+        return read_end(path, STACK_BYTES, begin)
+    except FileNotFoundError:
+        return ""
+    except IrregularFileError as error:
+        return f"no stack: {path.name}: {error}"
 
 
 def stack_path(folder, source):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import proc
+from ..files import IrregularFileError, read_end
 from ..processes import now, start
 from .findings import execution
 from .judge import Expectations, Outcome, judge
@@ -127,9 +128,10 @@ def settle(folder, nonce, ranks, code):
 
 def tail(log):
     """Return the end of a log."""
-    with log.open("rb") as stream:
-        stream.seek(max(0, log.stat().st_size - LOG_BYTES))
-        return stream.read().decode("utf-8", "replace")
+    try:
+        return read_end(log, LOG_BYTES)
+    except IrregularFileError as error:
+        return f"{log.name}: {error}"
 
 
 def expectations(request):

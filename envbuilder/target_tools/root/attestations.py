@@ -9,7 +9,15 @@ rendered with the build folder. An environment that an earlier envbuild made has
 import re
 
 from .. import distributions
-from ..files import canonical_json, entries, make_folder, parse_json, sha256_of, write_atomically
+from ..files import (
+    canonical_json,
+    entries,
+    parse_json,
+    read_json,
+    read_text,
+    sha256_of,
+    write_atomically,
+)
 from ..names import normalize
 from .layout import Home
 
@@ -31,12 +39,12 @@ def record(home: Home, identity: str) -> None:
     build, evidence = home.build(identity), home.evidence(identity)
     if not all((build / name).is_file() for name in (SBOM, PREDICATE)):
         return
-    make_folder(evidence)
-    bill = parse_json((build / SBOM).read_text(encoding="utf-8"))
+    home.make_folder(evidence)
+    bill = read_json(build / SBOM)
     add_licences(bill, licences(home.prefix(identity)))
     write_atomically(evidence / SBOM, canonical_json(bill))
     manifest = home.manifest(identity)
-    predicate = (build / PREDICATE).read_text(encoding="utf-8")
+    predicate = read_text(build / PREDICATE)
     subject = "{}/{}/{}".format(home.name, identity, manifest.name)
     text = statement(predicate, {subject: sha256_of(manifest)})
     write_atomically(evidence / PROVENANCE, text)
@@ -88,7 +96,7 @@ def licences(prefix):
 def conda_record(path):
     """Return name, version and licence of a record in conda-meta; texts, empty for what is none."""
     try:
-        package = parse_json(path.read_text(encoding="utf-8")) if path.suffix == ".json" else {}
+        package = read_json(path) if path.suffix == ".json" else {}
     except (OSError, ValueError):
         package = {}
     package = package if isinstance(package, dict) else {}

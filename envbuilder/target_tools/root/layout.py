@@ -47,6 +47,10 @@ class Home:
         """The group that shares the root, by its number; None: it is one user's."""
         return sharing.declared_group(self.root)
 
+    def make_folder(self, folder: Path) -> None:
+        """Make a folder of the environment; the group that shares the root may write there."""
+        sharing.make_folder(folder, self.group)
+
     def prefix(self, identity: str) -> Path:
         """Return the prefix of an id; it is never moved."""
         return self.folder / identity

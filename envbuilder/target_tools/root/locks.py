@@ -24,6 +24,7 @@ from typing import Dict, Mapping, NamedTuple
 
 from .. import proc, sharing
 from ..errors import BuildError
+from ..files import IrregularFileError, read_regular
 from ..processes import end_marked, now
 
 # Seconds between two signs of life, and without one until a holder that cannot be seen is called
@@ -33,6 +34,8 @@ HEARTBEAT = 5.0
 QUIET = 3 * HEARTBEAT
 SILENT = 300.0
 BUILDING = "which is building the same environment"
+# What is read of a lock at most, in bytes.
+LOCK_BYTES = 65536
 # The variable by which a successor finds what a killed holder left running.
 MARK = "ENVBUILD_RUN"
 
@@ -69,12 +72,13 @@ class Holder(NamedTuple):
 
 
 @contextlib.contextmanager
-def hold(path, say, wait=24 * 3600.0, poll=0.5):
+def hold(path, say, wait=24 * 3600.0, poll=0.5, group=None):
     """Hold the lock *path*; waits up to *wait* seconds for another holder, and says so once.
 
-    Raises BuildError when the wait is over or the holder went silent on another host.
+    *group*: the one that shares the root that it lies in. Raises BuildError when the wait is over
+    or the holder went silent on another host.
     """
-    me = acquire(path, say, wait, poll)
+    me = acquire(path, say, wait, poll, group)
     stop = threading.Event()
     beating = threading.Thread(target=beat, args=(path, stop), daemon=True)
     beating.start()
@@ -95,7 +99,7 @@ def beat(path, stop):
             os.utime(path)
 
 
-def acquire(path, say, wait, poll):
+def acquire(path, say, wait, poll, group):
     """Return this process as the holder of a lock, once it is free."""
     host, boot, namespace = own_world()
     birth = proc.birth(os.getpid()) or 0
@@ -104,16 +108,18 @@ def acquire(path, say, wait, poll):
     unreadable = None
     announced: "set[str]" = set()
     while True:
-        if create(path, me):
+        if create(path, me, group):
             return me
         other = read(path)
         if other is None:
             # Gone by now, or not whole yet. What stays so for long is nobody's lock.
+            fault = irregularity_of(path)
             unreadable = now() if unreadable is None else unreadable
             age = age_of(path)
-            if age is not None and max(age, now() - unreadable) > 2 * HEARTBEAT:
+            if fault or (age is not None and max(age, now() - unreadable) > 2 * HEARTBEAT):
                 raise BuildError(
-                    f"the lock {path} cannot be read", "if no build is running, remove that file"
+                    f"the lock {path} cannot be read" + (f": {fault}" if fault else ""),
+                    "if no build is running, remove that file",
                 )
             time.sleep(poll)
             continue
@@ -154,7 +160,18 @@ def look_at(path, holder, say):
     return "quiet", f"{text}; {silence}"
 
 
-def create(path, me):
+def irregularity_of(path):
+    """Return why what lies in the place of a lock never becomes one, None if it may."""
+    try:
+        read_regular(path, LOCK_BYTES, links=False)
+    except IrregularFileError as error:
+        return str(error)
+    except OSError:
+        return None
+    return None
+
+
+def create(path, me, group):
     """Make the lock file whole at once: write aside, then link, which is exclusive."""
     aside = path.with_name(f".{path.name}.{me.token}")
     text = json.dumps(me._asdict())
@@ -163,8 +180,7 @@ def create(path, me):
         # Whatever the umask: who waits must be able to see for whom. A kernel that protects hard
         # links lets another member put the file back only if that member may write it.
         with contextlib.suppress(OSError):
-            shared = sharing.declared_group(path.parent) is not None
-            aside.chmod(0o664 if shared else 0o644)
+            aside.chmod(0o644 if group is None else 0o664)
         try:
             os.link(aside, path)
         except FileExistsError:
@@ -190,7 +206,8 @@ def read(path):
     Of a file that only others may read, its owner is known, and nothing else.
     """
     try:
-        return Holder(**json.loads(path.read_text(encoding="utf-8")))
+        text = read_regular(path, LOCK_BYTES, links=False).decode("utf-8")
+        return Holder(**json.loads(text))
     except (FileNotFoundError, ValueError, TypeError):
         return None
     except PermissionError:

@@ -2,7 +2,6 @@
 
 from .. import manifest
 from ..errors import DriftError
-from ..files import make_folder
 from .layout import Home, Version
 
 # So many files are named; info --verify shows all.
@@ -11,7 +10,7 @@ NAMED = 10
 
 def record(home: Home, identity: str, when: str) -> None:
     """Record the files of a prefix. *when*: ``published``, or ``later`` for one from before."""
-    make_folder(home.evidence(identity))
+    home.make_folder(home.evidence(identity))
     manifest.write(home.manifest(identity), manifest.record(home.prefix(identity), when))
 
 

@@ -19,9 +19,9 @@ from ..errors import UsageError
 from ..files import (
     canonical_json,
     entries,
-    make_folder,
     make_read_only,
     remove_tree,
+    text_or_none,
     write_atomically,
 )
 from ..modulefile import default_text
@@ -62,7 +62,7 @@ def reserve(home: Home, identity: str, dialect: str) -> Version:
     number = max([each.number for each in versions] + [last_number(home)]) + 1
     version = Version(number=number, id=identity, dialect=dialect)
     # Before the registry: lost later, it cannot give the number away again.
-    make_folder(home.modulefiles)
+    home.make_folder(home.modulefiles)
     write_atomically(home.last_number_file, f"{number}\n")
     write_registry(home, (*versions, version))
     return version
@@ -70,10 +70,7 @@ def reserve(home: Home, identity: str, dialect: str) -> Version:
 
 def last_number(home: Home) -> int:
     """Return the highest number that was ever given, as far as anything but the registry tells."""
-    try:
-        text = home.last_number_file.read_text(encoding="utf-8", errors="replace").strip()
-    except (FileNotFoundError, NotADirectoryError):
-        text = ""
+    text = (text_or_none(home.last_number_file) or "").strip()
     kept = int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
     names = (MODULEFILE.fullmatch(path.name) for path in entries(home.modulefiles))
     return max([kept, default_number(home) or 0, *(int(each.group(1)) for each in names if each)])
@@ -88,7 +85,7 @@ def publish(home: Home, version: Version, modulefile: str) -> Path:
     make_read_only(home.prefix(version.id))
     manifests.record(home, version.id, "published")
     attestations.record(home, version.id)
-    make_folder(home.modulefiles)
+    home.make_folder(home.modulefiles)
     path = home.modulefile(version)
     write_atomically(path, modulefile)
     show_root(home.modulefiles, path)
@@ -123,7 +120,7 @@ def set_default(home: Home, version: Version) -> None:
     """Replace the one file that says what ``module load NAME`` means."""
     path = home.modulefiles / DEFAULT_FILES[version.dialect]
     text = default_text(home.name, version.number, version.dialect)
-    if not path.is_file() or path.read_text("utf-8", "replace") != text:
+    if text_or_none(path) != text:
         write_atomically(path, text)
         show_root(path)
     for name in DEFAULT_FILES.values():
@@ -177,7 +174,7 @@ def withdraw(home: Home, version: Version) -> None:
 
 def mark(home: Home, identity: str) -> None:
     """Say that a build and its prefix are ours, before there is anything else of them."""
-    make_folder(home.build(identity))
+    home.make_folder(home.build(identity))
     write_atomically(home.mark(identity), canonical_json({"schema": SCHEMA, "build": identity}))
 
 

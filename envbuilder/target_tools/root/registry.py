@@ -10,7 +10,16 @@ from types import MappingProxyType
 from typing import Callable, Mapping
 
 from .. import sharing
-from ..files import canonical_json, entries, make_folder, read_json, write_atomically
+from ..files import (
+    MAX_BYTES,
+    IrregularFileError,
+    canonical_json,
+    entries,
+    irregularity,
+    read_json,
+    text_or_none,
+    write_atomically,
+)
 from ..sharing import STAMP
 from .layout import DEFAULT_FILES, Home, Version, is_folder
 
@@ -34,15 +43,27 @@ def read_registry(home: Home) -> "tuple[Version, ...]":
     return tuple(numbers[number] for number in sorted(numbers))
 
 
-def registry_problem(home: Home) -> "str | None":
-    """Return what is wrong with the registry, and what becomes of it; None for a whole one."""
+def problems(home: Home) -> "list[str]":
+    """Return what is wrong with the registry and the modulefiles, and what becomes of it."""
+    found = []
     problem = registered(home)[1]
-    if problem is None:
-        return None
-    return (
-        f"{home.registry_file} is damaged: {problem}; the numbers are those of its modulefiles, "
-        "and the next envbuild create or remove of it writes that file anew"
-    )
+    if problem is not None:
+        found.append(
+            f"{home.registry_file} is damaged: {problem}; the numbers are those of its "
+            "modulefiles, and the next envbuild create or remove of it writes that file anew"
+        )
+    names = {*DEFAULT_FILES.values(), home.last_number_file.name}
+    for path in entries(home.modulefiles):
+        if path.name in names or MODULEFILE.fullmatch(path.name):
+            try:
+                fault = irregularity(path.stat(), MAX_BYTES)
+            except OSError as error:
+                fault = error.strerror
+            more = f"; envbuild rollback {home.name} --to N writes it anew"
+            if fault:
+                more = more if path.name in DEFAULT_FILES.values() else ""
+                found.append(f"{path} is not read: {fault}{more}")
+    return found
 
 
 def registered(home):
@@ -51,6 +72,8 @@ def registered(home):
         registry = read_json(home.registry_file)
     except (FileNotFoundError, NotADirectoryError):
         return [], None
+    except IrregularFileError as error:
+        return [], str(error)
     except ValueError as error:
         return [], f"no JSON: {error}"
     values = registry.get("versions", []) if isinstance(registry, dict) else None
@@ -109,9 +132,10 @@ def from_modulefiles(home: Home, told: "Mapping[int, Version]" = NOTHING) -> "li
 def named_prefixes(home: Home, path: Path) -> "list[str]":
     """Return the ids of the prefixes of an environment that a modulefile speaks of.
 
-    The root may be reached by several paths: what counts is the end of it.
+    The root may be reached by several paths: what counts is the end of it. What is not read, as
+    ``problems`` reports it, names none.
     """
-    text = path.read_text(encoding="utf-8", errors="replace")
+    text = text_or_none(path) or ""
     found = re.findall(rf"/{re.escape(home.name)}/({PREFIX.pattern})(?![0-9A-Za-z._-])", text)
     return list(dict.fromkeys(found))
 
@@ -130,7 +154,7 @@ def read_version(value):
 
 def write_registry(home: Home, versions: "tuple[Version, ...]") -> None:
     """Replace the registry at once."""
-    make_folder(home.folder)
+    home.make_folder(home.folder)
     registry = {"schema": SCHEMA, "versions": [each._asdict() for each in versions]}
     with sharing.readable(home.group):
         write_atomically(home.registry_file, canonical_json(registry))
@@ -139,11 +163,7 @@ def write_registry(home: Home, versions: "tuple[Version, ...]") -> None:
 def default_number(home: Home) -> "int | None":
     """Return the number that ``module load NAME`` means, read from the file that says so."""
     for name in DEFAULT_FILES.values():
-        try:
-            text = (home.modulefiles / name).read_text(encoding="utf-8", errors="replace")
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        match = re.search(r'["/]([0-9]{1,9})"', text)
+        match = re.search(r'["/]([0-9]{1,9})"', text_or_none(home.modulefiles / name) or "")
         if match:
             return int(match.group(1))
     return None

@@ -7,7 +7,14 @@ from typing import NamedTuple
 
 from .. import sharing
 from ..errors import UsageError
-from ..files import canonical_json, entries, make_folder, read_json, write_atomically
+from ..files import (
+    IrregularFileError,
+    canonical_json,
+    entries,
+    make_folder,
+    read_json,
+    write_atomically,
+)
 from ..sharing import STAMP
 from .layout import BUNDLED, Home
 from .registry import from_modulefiles
@@ -35,7 +42,7 @@ class Root(NamedTuple):
     def homes(self) -> "list[Home]":
         """Return every environment of the root, by name; one whose registry is lost, too."""
         homes = [Home(self.path, each.name) for each in sorted(self.path.iterdir())]
-        return [each for each in homes if each.registry_file.is_file() or from_modulefiles(each)]
+        return [each for each in homes if each.registry_file.exists() or from_modulefiles(each)]
 
 
 def find_root(path):
@@ -45,11 +52,13 @@ def find_root(path):
 
 def read_stamp(path):
     """Return the root that a folder is, None for any other folder."""
-    file = path / STAMP
+    file, stranger = path / STAMP, None
     try:
-        stamp = read_json(file)
+        stamp, stranger = sharing.read_stamp(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except IrregularFileError as error:
+        stamp, problem = {}, str(error)
     except ValueError as error:
         stamp, problem = {}, f"no JSON: {error}"
     else:
@@ -67,12 +76,13 @@ def read_stamp(path):
             'it should hold {"schema": 1, "site": "...", "arch": "..."}, of a shared root '
             '{"schema": 2, ..., "group": "..."}',
         )
-    stranger = sharing.stamp_writer(path) if "group" in stamp else None
-    if stranger:
+    if stranger and "group" in stamp:
+        owner = sharing.user_name(path.stat().st_uid)
         raise UsageError(
             f"{file} says that group {stamp['group']} shares the root, and {stranger} wrote it; "
-            f"the folder is {sharing.owner_of(path)}'s, who alone can share it",
-            "if it was meant so, that user writes the file anew; else use another --root",
+            f"the folder is {owner}'s, who alone can share it",
+            f"if it was meant so, root makes it {owner}'s: chown {owner} '{file}'; "
+            "else use another --root",
         )
     return Root(path, stamp["site"], stamp["arch"], stamp.get("group"))
 
@@ -128,7 +138,7 @@ def make_root(root: Root) -> None:
             "groups shows yours; after a change to them, log in anew",
         )
     make_folder(root.path)
-    if root.path.stat().st_uid not in (0, os.geteuid()) and os.geteuid() != 0:
+    if not sharing.may_share(root.path, os.geteuid(), group):
         raise UsageError(
             f"{root.path} belongs to {sharing.owner_of(root.path)}, who alone can share it",
             "give --root a folder of your own, or a new one",

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from .. import sharing
 from ..errors import UsageError
-from ..files import make_folder
 from ..sharing import STAMP
 from .layout import Home
 from .registry import write_registry
@@ -90,7 +89,7 @@ def open_root(
     if not (path / STAMP).exists():
         make_root(found)
     check_writable(found)
-    make_folder(path / "modulefiles")
+    sharing.make_folder(path / "modulefiles", sharing.declared_group(path))
     return found
 
 
@@ -157,7 +156,7 @@ def open_home(root: Root, name: str) -> Home:
         raise UsageError(
             f"the root is shared with group {root.shared}, but {why}", repair(folder, root.shared)
         )
-    make_folder(home.folder)
+    home.make_folder(home.folder)
     if not home.registry_file.exists():
         write_registry(home, ())
     return home
