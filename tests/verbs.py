@@ -1,4 +1,4 @@
-"""Several verbs in one process of their own, with little memory: what hangs or reads on is ended."""
+"""Several verbs in one process of their own, with little memory: a test can end one that hangs."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def plant(users: Users, folder: Path, kind: str) -> None:
 def made_below(users: Users, scratch: Path, *lines: list[str]) -> dict[str, tuple[str, str]]:
     """Let bob make a root and caches below a folder; return mode and group of all, by path.
 
-    *lines*: what he runs there, beside ``list``.
+    *lines*: the verbs that he runs, ROOT for his root.
     """
     root, caches = scratch / "bob" / "root", scratch / "caches"
     variables = {
@@ -87,7 +87,7 @@ def made_below(users: Users, scratch: Path, *lines: list[str]) -> dict[str, tupl
     env = ["env", *(f"{name}={value}" for name, value in variables.items()), sys.executable]
     made = users.run("bob", *env, "-c", MAKE, root, umask=0o002)
     assert made.returncode == 0, made.stderr
-    verbs = [json.dumps([*line, "--root", str(root)]) for line in (["list", "--json"], *lines)]
+    verbs = [json.dumps(line).replace("ROOT", str(root)) for line in lines]
     listed, *_ = ran(users.run("bob", *env, "-c", SCRIPT, *verbs, umask=0o002))
     assert json.loads(listed.out)["shared"] is None
     return {
@@ -105,10 +105,14 @@ def ran(done: subprocess.CompletedProcess[str]) -> list[Answer]:
 
 
 # Without an index nothing can be locked: the folders of caches are there by then.
-CREATE = ["create", "allreduce", "--site", "local"]
+LIST = ["list", "--json", "--root", "ROOT"]
+PLAN = ["plan", "allreduce", "--site", "local"]
+CREATE = ["create", "allreduce", "--site", "local", "--root", "ROOT"]
 
 
-@pytest.mark.parametrize("lines", [[], pytest.param([CREATE], marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "lines", [[LIST, PLAN], pytest.param([LIST, PLAN, CREATE], marks=pytest.mark.long)]
+)
 def test_a_stamp_or_fifo_above_changes_no_mode(users: Users, lines: list[list[str]]) -> None:
     found = {}
     for kind in ("nothing", "stamp", "fifo"):
