@@ -40,7 +40,6 @@ import json
 import os
 import queue
 import sys
-import tempfile
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -275,49 +274,6 @@ async def check(request, _gateways):
     return {"unmet": unmet}
 
 
-# ---------------------------------------------------------------- linking
-
-
-def paths_of(archive):
-    """Return where a package says that its files go."""
-    from rattler.package import PathsJson
-    from rattler.package_streaming import extract
-
-    try:
-        said = PathsJson.from_package_archive(archive)
-    except Exception:  # whatever it is: packages of old say it otherwise
-        with tempfile.TemporaryDirectory() as folder:
-            extract(archive, folder)
-            said = PathsJson.from_package_directory_with_deprecated_fallback(folder)
-    return [os.fspath(each.relative_path) for each in said.paths]
-
-
-async def link(prefix, cache, packages, folder, named):
-    """Make a prefix of packages that lie in a folder, and were compared with the lock there."""
-    import rattler
-
-    from .conda_packages import is_outside  # it starts threads, which no answer needs
-
-    records = []
-    for each in packages["packages"]:
-        path = folder / each["filename"]
-        for name in filter(is_outside, paths_of(path)):
-            # rattler would write it there.
-            raise ValueError(f"{path.name} has a file outside of the prefix: {name}")
-        records.append(await rattler.RepoDataRecord.from_package_archive(path))
-    await rattler.install(
-        records,
-        target_prefix=prefix,
-        alternative_target_prefix=named,
-        cache_dir=cache,
-        installed_packages=[],
-        platform=rattler.Subdir(packages["platform"]),
-        # They are looked for afterwards, and refused: see conda-packages.
-        execute_link_scripts=False,
-        show_progress=False,
-    )
-
-
 # ---------------------------------------------------------------- the program
 
 ACTIONS = {"read": read, "solve": solve, "check": check}
@@ -371,24 +327,31 @@ def link_list(options):
     """Link the packages of a list; return the exit code."""
     import asyncio
 
+    from . import conda_link  # it starts threads, which no answer needs
+
+    # Nobody else may write what was checked.
+    os.umask(os.umask(0) | 0o022)
     packages = json.loads(options.list.read_text(encoding="utf-8"))
-    where = options.prefix, options.cache
+    where = options.prefix, options.cache.resolve()
     try:
-        asyncio.run(link(*where, packages, options.folder, options.named))
+        asyncio.run(conda_link.link(*where, packages, options.folder, options.named))
+    except conda_link.PackageError as error:
+        sys.stderr.writelines("error: {}\n".format(line) for line in str(error).split("\n"))
+        return 1
     except Exception as error:  # whatever it is, it is rattler's
-        sys.stderr.write("error: py-rattler cannot link the packages: {}\n".format(whole(error)))
+        sys.stderr.write("error: the packages cannot be linked: {}\n".format(whole(error)))
         return 1
     return 0
 
 
 def unpack(options):
     """Unpack a package; return the exit code."""
-    try:
-        from rattler.package_streaming import extract
+    from . import conda_link
 
-        extract(options.archive, options.folder)
-    except Exception as error:  # whatever it is, it is rattler's
-        sys.stderr.write("error: py-rattler cannot unpack the package: {}\n".format(whole(error)))
+    try:
+        conda_link.check_package(options.archive, options.folder)
+    except Exception as error:  # of rattler, tarfile and others
+        sys.stderr.write("error: the package cannot be unpacked: {}\n".format(whole(error)))
         return 1
     return 0
 
@@ -396,6 +359,7 @@ def unpack(options):
 def here(_options):
     """Return 0 if py-rattler is here."""
     try:
+        import conda_package_streaming  # noqa: F401
         import rattler  # noqa: F401
     except ImportError:
         return 1

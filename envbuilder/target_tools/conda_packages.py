@@ -20,6 +20,7 @@ import concurrent.futures
 import importlib.util
 import json
 import re
+import stat
 import sys
 from pathlib import Path
 from urllib.request import pathname2url
@@ -30,6 +31,13 @@ from .processes import processors
 META = "conda-meta"
 # What starts a function of a package for any Python: the engine writes it.
 ENTRY_POINT = "unix_python_entry_point"
+# What a path of each type is, by its mode.
+TYPES = {
+    "hardlink": stat.S_ISREG,
+    ENTRY_POINT: stat.S_ISREG,
+    "softlink": stat.S_ISLNK,
+    "directory": stat.S_ISDIR,
+}
 # Of packages for any Python, made where they are linked.
 BYTECODE = "pyc_file"
 # Where Python finds a package for any Python.
@@ -38,6 +46,8 @@ PURE = re.compile(r"(?P<folder>lib/python[^/]+/site-packages)/(?P<name>.+\.py)")
 SCRIPT = re.compile(r"bin/\.(?P<name>.+)-(post-link|pre-link|pre-unlink)\.sh")
 # Where rattler puts what several packages have: PACKAGE/ and the file's own path.
 CLOBBERED = "__clobbers__/"
+# What is written there is not of a package.
+RESERVED = {META, CLOBBERED.rstrip("/")}
 # Of what is wrong, so much is said.
 SHOWN = 10
 
@@ -87,12 +97,17 @@ def is_outside(name):
     return bool({"", ".", ".."} & set(name.split("/")))
 
 
-def outside(records):
-    """Yield the files of packages that lie anywhere, and not in the prefix."""
+def misplaced(records):
+    """Yield the files of packages that lie outside of the prefix, or where no package has files.
+
+    rattler moves what clashes with another package away from its place.
+    """
     for record in records:
-        names = {*record.get("files", ()), *(name for name, _ in placed(record))}
-        for name in sorted(filter(is_outside, names)):
-            yield "package {} has a file outside of the prefix: {}".format(record["name"], name)
+        for name in sorted({*record.get("files", ()), *(name for name, _ in placed(record))}):
+            if is_outside(name):
+                yield "package {} has a file outside of the prefix: {}".format(record["name"], name)
+            elif name.partition("/")[0] in RESERVED:
+                yield "package {} has a file where none may be: {}".format(record["name"], name)
 
 
 def own_name(name):
@@ -101,26 +116,24 @@ def own_name(name):
 
 
 def clashes(records):
-    """Yield the files that several packages have, or that others have as a folder."""
+    """Yield the files and links that several packages have, or that have other files below them."""
     owners, folders = {}, {}
     for record in records:
+        kinds = {name: each.get("path_type") for name, each in placed(record)}
         for name in record.get("files", ()):
             own = own_name(name)
-            owners.setdefault(own, []).append(record["name"])
+            if kinds.get(name) == "directory":
+                folders.setdefault(own, set()).add(record["name"])
+            else:
+                owners.setdefault(own, []).append(record["name"])
             for above in above_of(own):
                 folders.setdefault(above, set()).add(record["name"])
-    links = {
-        own_name(name)
-        for record in records
-        for name, each in placed(record)
-        if each.get("path_type") == "softlink"
-    }
     for name in sorted(owners):
-        # Files may lie below the link that another package has.
-        below = folders.get(name, set()) if name not in links else set()
-        those = [*owners[name], *sorted(below - {*owners[name]})]
+        those = [*owners[name], *sorted(folders.get(name, set()) - {*owners[name]})]
         if len(those) > 1:
             yield "{} is a file of {}".format(name, " and ".join(those))
+        elif name in folders:
+            yield "{} is a file of {}, which has others below it".format(name, those[0])
 
 
 def above_of(name):
@@ -169,11 +182,10 @@ def wrong_files(prefix, records):
                 # Python does without.
                 continue
             wanted = each.get("sha256_in_prefix") or each.get("sha256")
-            if not path.is_symlink() and not path.exists():
-                yield "{} of {} is not there".format(name, record["name"])
-            elif each.get("path_type") == "hardlink" and path.is_dir():
-                yield "{} of {} is a folder, and was packed as a file".format(name, record["name"])
-            elif each.get("path_type") == "hardlink" and wanted and path.is_file():
+            problem = wrong_type(path, each.get("path_type"))
+            if problem:
+                yield "{} of {} {}".format(name, record["name"], problem)
+            elif each.get("path_type") == "hardlink" and wanted:
                 todo.append((path, wanted, name, record["name"]))
     with concurrent.futures.ThreadPoolExecutor(processors()) as pool:
         found = pool.map(sha256_of, [each[0] for each in todo])
@@ -182,6 +194,19 @@ def wrong_files(prefix, records):
                 yield "{} of {}: its sha256 is {}, and {} was packed".format(
                     name, package, sha256, wanted
                 )
+
+
+def wrong_type(path, path_type):
+    """Return how a path is not what its package states; None: it is."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return "is not there"
+    is_right = TYPES.get(path_type)
+    if is_right is None or is_right(mode):
+        return None
+    kind = "folder" if stat.S_ISDIR(mode) else "link" if stat.S_ISLNK(mode) else "file"
+    return "is a {}, and was packed as {}".format(kind, path_type)
 
 
 def respell(prefix, name, entry):
@@ -230,7 +255,7 @@ def check(prefix, packages):
     """Compare a prefix with a list; return the exit code."""
     records = records_of(prefix)
     those = list(records.values())
-    problems = [*wrong_packages(those, packages), *scripts(those), *outside(those)]
+    problems = [*wrong_packages(those, packages), *scripts(those), *misplaced(those)]
     problems += clashes(those)
     problems = problems or [*wrong_files(prefix, those)]
     for line in problems[:SHOWN]:

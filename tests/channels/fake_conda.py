@@ -30,10 +30,15 @@ def main(words: list[str]) -> int:
     assert mark == "@EXPLICIT"
     paths = [Path(unquote(urlsplit(url).path)) for url in urls]
     assert all(url.startswith("file:///") for url in urls)
-    from envbuilder.target_tools import conda_engine
+    from envbuilder.target_tools import conda_link
 
-    said = {"platform": "linux-64", "packages": [{"filename": path.name} for path in paths]}
-    asyncio.run(conda_engine.link(prefix, cache, said, paths[0].parent, None))
+    packages = []
+    for path in paths:
+        name, version, build = path.name.removesuffix(".conda").rsplit("-", 2)
+        package = {"filename": path.name, "name": name, "version": version, "build": build}
+        packages.append(package)
+    said = {"platform": "linux-64", "packages": packages}
+    asyncio.run(conda_link.link(prefix, cache, said, paths[0].parent, None))
     (prefix / "made-by").write_text(json.dumps(words[:1]))
     sys.stdout.flush()
     os._exit(0)
