@@ -47,6 +47,7 @@ FACTS: Mapping[str, FactKind] = {
     "driver": FactKind("version", "facts: {driver: '440.33'} in the site file"),
     "network": FactKind("set", "facts: {network: [infiniband]} in the site file; [] for none"),
     "gpu": FactKind("set", "facts: {gpu: [sm_70]} in the site file; [] for none"),
+    "uses_gpu": FactKind("bool", "always known: whether the recipe asks for GPUs"),
     "peer_memory": FactKind(
         "set", "facts: {peer-memory: [nvidia_peermem]} in the site file; [] for none"
     ),

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, get_args
 
-from ..model.condition import Lookup, Value
-from ..model.recipe import Recipe
+from ..model.condition import OPERATIONS, Lookup, Value
+from ..model.knowledge import Component
+from ..model.recipe import Beside, Recipe
 from ..model.site import SiteFacts
 from .request import Request
 
 # Horovod's build variables for its operations on GPUs; all of them at once from 0.20 on.
 _GPU_FLAG = "HOROVOD_GPU_"
 _ALL_OPERATIONS = "HOROVOD_GPU_OPERATIONS"
+
+# How packages, their builds, local versions and indexes that are for GPUs are named: cupy-cuda12x,
+# tensorflow-gpu, 2.1.0+cu118, whl/cu126. A toolchain such as fosscuda is not meant.
+_FOR_GPUS = re.compile(r"(?<![a-z0-9])(cuda|gpu|nvidia|cu1\d)", re.IGNORECASE)
 
 
 class Facts(NamedTuple):
@@ -39,6 +45,10 @@ class Facts(NamedTuple):
         one = self.flags.get(_GPU_FLAG + rest.upper())
         return (one or self.flags.get(_ALL_OPERATIONS) or "CPU").upper()
 
+    def are_for_cpus(self) -> bool:
+        """Whether it is stated that no GPU is used."""
+        return self.stated.get("uses_gpu") is False
+
     def flags_behind(self, names: frozenset[str]) -> frozenset[str]:
         """Return the flags that are set and that these facts depend on."""
         behind: set[str] = set()
@@ -62,6 +72,34 @@ def recipe_facts(recipe: Recipe) -> dict[str, Value]:
     }
 
 
+def has_gpu_component(names: Iterable[str], components: Mapping[str, Component]) -> bool:
+    """Whether one of some components is for GPUs alone, such as cuda and nccl."""
+    return any(known.gpu for name in names if (known := components.get(name)))
+
+
+def uses_gpu(recipe: Recipe, components: Mapping[str, Component]) -> bool:
+    """Whether a recipe asks for GPUs.
+
+    It does by a component of its stack, an operation of its runtime, a package that is named for
+    them, or a runtime whose programs use the GPUs that they find.
+    """
+    runtime = recipe.runtime
+    flags = Facts({}, runtime.flags)
+    texts = (
+        *recipe.stack.values(),
+        *recipe.pip_names.values(),
+        *recipe.packages,
+        *recipe.conda_packages,
+        *recipe.pip_indexes,
+    )
+    return (
+        has_gpu_component((*recipe.stack, runtime.package), components)
+        or runtime.package in get_args(Beside)
+        or any(flags.lookup(f"ops.{each}") != "CPU" for each in OPERATIONS)
+        or any(_FOR_GPUS.search(text) for text in texts)
+    )
+
+
 def request_facts(request: Request) -> Facts:
     """Return what recipe, site and snapshot state; the partition's facts win."""
     recipe, site = request.recipe, request.site
@@ -70,6 +108,7 @@ def request_facts(request: Request) -> Facts:
         "arch": request.arch,
         "scheduler": site.scheduler,
         "glibc": request.snapshot.glibc,
+        "uses_gpu": uses_gpu(recipe, request.knowledge.components),
     }
     found |= site_facts(site.facts, request.facts)
     stated = {name: value for name, value in found.items() if value is not None}

@@ -14,15 +14,18 @@ from .rules import GroundRule
 _WEIGHT = {"waived": 0, "lifted": 1, "warning": 2, "unknown": 3, "info": 4}
 
 
-def findings(inputs: ProblemInputs, stack: Stack) -> tuple[Finding, ...]:
-    """Return all rows that hold or may hold for the stack, the weightiest first."""
+def findings(inputs: ProblemInputs, stack: Stack, *, silent: bool = False) -> tuple[Finding, ...]:
+    """Return all rows that hold or may hold for the stack, the weightiest first.
+
+    *silent*: with those that only decide between what else is equal.
+    """
     effective = frozenset(stack.effective)
     flags = frozenset(inputs.problem.flags)
     remedies = dict(stack.violated)
     found = [
         _finding(inputs, each, effective, remedies.get(each.rule.key))
         for each in inputs.grounded
-        if holds(each, effective, flags)
+        if (silent or not each.silent) and holds(each, effective, flags)
     ]
     return tuple(sorted(_once(found), key=lambda each: (_WEIGHT[each.status], each.id)))
 

@@ -21,13 +21,17 @@ from .problem import FlagCase, RemedyOption, Rule
 # offer to drop one of them.
 _MOST_FLAGS = 6
 
+# What the GPUs of a site are: nothing to a stack that does not use them.
+_GPU_FACTS = frozenset({"gpu", "driver"})
+
 
 class GroundRule(NamedTuple):
     """A rule with the row that it stems from.
 
     ``unknown``: the facts, not stated, on which it depends; () where it holds for certain.
     ``reason``: of the waiver, None where it is not waived. ``beside``: what else must be there, in
-    words, of components that were not given.
+    words, of components that were not given. ``silent``: it is about a GPU that is not used. It
+    decides between what else is equal, refuses nothing and is not shown.
     """
 
     rule: Rule
@@ -35,6 +39,7 @@ class GroundRule(NamedTuple):
     unknown: tuple[str, ...] = ()
     reason: str | None = None
     beside: tuple[str, ...] = ()
+    silent: bool = False
 
     @property
     def binds(self) -> bool:
@@ -128,6 +133,7 @@ def _ground(
 ) -> Iterator[GroundRule]:
     usable = [shape for shape in _shapes(row, pool) if _can_come_true(shape, pool, complete)]
     verdicts = _verdicts(row, pool, facts) if usable else {}
+    silent = facts.are_for_cpus() and not _GPU_FACTS.isdisjoint(Condition(row.when).names())
     for shape in usable:
         absent = () if complete else tuple(dict.fromkeys(_absent(shape, pool)))
         for n, (verdict, cases) in enumerate(verdicts.items()):
@@ -135,7 +141,9 @@ def _ground(
             rule = Rule(
                 key=mark,
                 row=row.id,
-                hard=row.severity == "error" and (not verdict.unknown or row.unknown == "error"),
+                hard=row.severity == "error"
+                and not silent
+                and (not verdict.unknown or row.unknown == "error"),
                 slots=(*(s.ids for s in shape.slots if s.words not in absent), *verdict.owners),
                 lacks=tuple(lack.ids for lack in shape.lacks),
                 lack_of=tuple(lack.role for lack in shape.lacks),
@@ -143,7 +151,7 @@ def _ground(
                 remedies=tuple(_remedies(row, shape, pool, facts)),
                 can_waive=isinstance(row, Advisory) and row.severity == "error",
             )
-            yield GroundRule(rule, row, verdict.unknown, allow.get(row.id), absent)
+            yield GroundRule(rule, row, verdict.unknown, allow.get(row.id), absent, silent)
 
 
 def _can_come_true(shape: _Shape, pool: Pool, complete: bool) -> bool:

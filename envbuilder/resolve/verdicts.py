@@ -9,14 +9,14 @@ remedies lift what they lift there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from ..model.knowledge import Knowledge, Row
 from ..model.matching import Verdict
 from ..model.recipe import Severity
 from ..model.site import Origin
-from .facts import Facts
+from .facts import Facts, has_gpu_component
 from .findings import in_case, remedy_text
 from .flag_table import flag_table
 from .pool import Pool, roles
@@ -73,10 +73,14 @@ _SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 def match(knowledge: Knowledge, given: StackFacts) -> tuple[Match, ...]:
     """Return the rows that say something, those that hold first, then by weight and id."""
     pool = _pool(knowledge, given)
+    if has_gpu_component(given.versions, knowledge.components):
+        facts = given.facts._replace(stated={"uses_gpu": True, **given.facts.stated})
+        given = replace(given, facts=facts)
     grounded = (
         *ground(knowledge, pool, given.facts, {}, given.complete),
         *flag_table(knowledge, pool, given.facts.flags or {}, {}),
     )
+    grounded = tuple(each for each in grounded if not each.silent)
     if given.built:
         grounded = tuple(each for each in grounded if not _of_a_build(each.rule, pool, knowledge))
     found: dict[str, Match] = {}

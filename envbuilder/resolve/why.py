@@ -181,7 +181,7 @@ def _worse(inputs: ProblemInputs, best: Stack, asked: ProblemInputs, other: Stac
             numbers = f" ({sum(its)} instead of {sum(mine)})" if counted else ""
             yield f"{_LEVEL_WORDS.get(level, level)}{numbers}"
             break
-    known = {each.id for each in findings(inputs, best)}
-    for each in findings(asked, other):
+    known = {each.id for each in findings(inputs, best, silent=True)}
+    for each in findings(asked, other, silent=True):
         if each.id not in known and each.status in ("warning", "unknown", "lifted"):
             yield f"{each.id}: {each.summary}"

@@ -13,6 +13,7 @@ from envbuilder.documents.load import load_recipe
 from envbuilder.errors import DocumentError
 from envbuilder.model.condition import FACTS
 from envbuilder.model.knowledge import Knowledge
+from envbuilder.text import LONG, shown
 
 COMPONENTS = """\
 schema: 1
@@ -140,9 +141,10 @@ OWN = "a folder of your own can add it, in knowledge/components.yaml: see docs/r
 OWN_ID = "give the row an id of its own"
 TAKEN = "the id 'ALPHA-001' is taken: it stands at {folder}/knowledge/advisories.yaml:3:9"
 NO_RANGE = "not a version range: 'newest' (write '>=1.2,<2', '==1.14.*' or '*')"
-NO_FACT = (
-    "couplings[0].when: not a condition, at character 1: \"archh == 'x'\": "
-    f"no fact is called archh; there are {', '.join(FACTS)}"
+NO_FACT = "couplings[0].when: " + shown(
+    "not a condition, at character 1: \"archh == 'x'\": "
+    f"no fact is called archh; there are {', '.join(FACTS)}",
+    LONG,
 )
 
 
