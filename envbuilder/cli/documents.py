@@ -43,9 +43,10 @@ def _group(kind: Kind) -> Group:
     def check(session: Session, files: list[Path]) -> None:
         """Check files; every problem of all of them is shown with its line and column."""
         from ..commands.library import check as run
+        from ..views import documents as views
 
-        names = run(kind, files, session.context)
-        session.report.show({"good": names}, "\n".join(f"{name}: good" for name in names))
+        value = run(kind, files, session.context)
+        session.report.show(value, views.checked(value))
 
     @command(group, "schema", example=f"{prefix} schema >{kind}.json", json=False, recipes=False)
     def schema(session: Session) -> None:
@@ -151,7 +152,7 @@ def snapshot(
     """Record what a site's module trees hold, for planning on any machine.
 
     Run it on a login node of the site. It loads the site's preloads and shows every module;
-    nothing is changed there.
+    nothing is changed there. A site file without a snapshot is made to use the one of --output.
     """
     from ..commands import sites as run
     from ..commands.output import output_path
@@ -166,8 +167,19 @@ def snapshot(
         session.report.raw(run.snapshot_text(detected.snapshot))
         return
     write_atomically(path, run.snapshot_text(detected.snapshot))
-    plain = {"file": str(path), "notes": detected.notes, "snapshot": detected.snapshot.plain()}
-    session.report.show(plain, views.snapshot(str(path), detected.snapshot, len(detected.notes)))
+    use = run.attach_snapshot(site, path, session.context, trial=bool(tree))
+    if use.note:
+        session.report.warn(use.note)
+    site_file = str(use.site_file) if use.site_file else None
+    notes = (*detected.notes, *([use.note] if use.note else []))
+    plain = {
+        "file": str(path),
+        "site_file": site_file,
+        "notes": notes,
+        "snapshot": detected.snapshot.plain(),
+    }
+    text = views.snapshot(str(path), detected.snapshot, len(notes), site_file)
+    session.report.show(plain, text)
 
 
 @command(sites, example="sites detect --output our-site.yaml", recipes=False)
@@ -188,6 +200,8 @@ def detect(
     if path is not None:
         write_atomically(path, text)
         session.report.say(f"wrote {path}: a draft, read it and fill in what is missing")
+        for line in run.next_steps(path, text):
+            session.report.say(line)
     if session.report.as_json:
         site, found = run.detect_site(session.context)
         plain = {"site": site.plain(), "snapshot": found.plain(), "draft": text}

@@ -23,7 +23,7 @@ from ..launchers import api_launcher, own_launcher
 from ..model import matching
 from ..model.backend import PrefixParts
 from ..model.knowledge import Knowledge
-from ..model.plan import Input, Plan, RuntimePlan
+from ..model.plan import Input, Plan, RuntimePlan, SiteFinding
 from ..model.recipe import Arch, Beside, Profile, Recipe
 from ..model.resolution import Resolution
 from ..model.site import Site, Snapshot
@@ -37,7 +37,14 @@ from ..text import unknown
 from .context import Context
 from .entries import entries
 from .options import PlanOptions
-from .site_contents import base_site, held_by, site_search, snapshot_of
+from .site_contents import (
+    base_site,
+    held_by,
+    site_findings,
+    site_search,
+    snapshot_of,
+    with_visible_modules,
+)
 
 if TYPE_CHECKING:
     from ..model.base_image import BaseImage, BaseSource
@@ -51,6 +58,7 @@ class PlanInputs:
     """Everything read for a plan, before anything is decided.
 
     ``folders``: those that were searched. ``base``: what an image's base was unpacked from.
+    ``of_site``: what is not known about the site as a whole. ``warn``: prints a warning.
     """
 
     recipe: LoadedDocument[Recipe]
@@ -63,6 +71,8 @@ class PlanInputs:
     folders: tuple[Path, ...] = (data.RECIPES,)
     profile: Profile | None = None
     base: BaseSource | None = None
+    of_site: tuple[SiteFinding, ...] = ()
+    warn: Callable[[str], None] = lambda _: None
     read: Callable[[PlanInputs], Knowledge] = lambda inputs: inputs.knowledge.value
 
     @cached_property
@@ -93,8 +103,15 @@ class PlanInputs:
 
     @cached_property
     def planned(self) -> Plan:
-        """The plan. Raises NoSolutionError, or UsageError for what none can be made of."""
-        return plan(self)
+        """The plan; prints what it does not take from the site's modules.
+
+        Raises NoSolutionError, or UsageError for what none can be made of.
+        """
+        made = plan(self)
+        for each in made.site_findings:
+            if each.component:
+                self.warn(each.message())
+        return made
 
     def inputs(self) -> tuple[Input, ...]:
         """Return what a plan made now depends on, by which a stale lock is told."""
@@ -134,6 +151,11 @@ def load(
         chosen = with_partition(chosen, choice.partition)
     context.reporter.say(chosen.describe())
     arch = choose_arch(choice.arch, recipe, chosen)
+    chosen = chosen if base else with_visible_modules(chosen, context)
+    of_site = site_findings(chosen)
+    for each in of_site:
+        if chosen.described:  # else the line above says it
+            context.reporter.warn(each.message())
     recipe = for_arch(recipe, arch)
     if profile:
         recipe = variant(recipe, profile, backend(recipe.value.backend).TRAITS)
@@ -159,6 +181,8 @@ def load(
         folders=context.folders,
         profile=profile,
         base=base.source if base else None,
+        of_site=of_site,
+        warn=context.reporter.warn,
         read=lambda inputs: _with_channels(inputs, context, reading),
     )
 
@@ -197,7 +221,9 @@ def plan(
     verbose: bool = False,
 ) -> Plan:
     """Resolve and plan; pure from here on, *refused* holds the pins that the index lacks."""
-    return plan_of(loaded, resolve(request(loaded, refused), verbose), loaded.offered)
+    resolution = resolve(request(loaded, refused), verbose)
+    found = (*loaded.of_site, *resolution.site_findings)
+    return plan_of(loaded, resolution._replace(site_findings=found), loaded.offered)
 
 
 def plan_of(loaded: PlanInputs, resolution: Resolution, offered: Knowledge | None = None) -> Plan:

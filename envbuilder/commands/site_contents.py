@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from ..documents.site_choice import ChosenSite, SiteSearch
+from ..documents.site_choice import DESCRIBE, NOT_DESCRIBED, ChosenSite, SiteSearch
+from ..documents.snapshots import lacks_snapshot, snapshot_command
+from ..errors import EnvbuildError
 from ..model.base import canonical_json, sha256_text
 from ..model.base_image import BaseImage
+from ..model.plan import SiteFinding
 from ..model.site import Site, Snapshot
 from ..target_tools.files import sha256_of
+from ..text import counted
 from .context import Context
 from .entries import entries
 
@@ -37,20 +41,61 @@ def snapshot_of(
 
         detected = snapshot(site, context.environ, components=components)
         return detected.snapshot, sha256_text(canonical_json(detected.snapshot.plain())), ()
-    from ..documents.snapshots import load_snapshot
+    from ..documents.snapshots import snapshot_of_site
     from ..module_system.merge import merged
     from ..module_system.trees import age_note
 
-    file = chosen.path.parent / site.snapshot
-    recorded = load_snapshot(file)
+    recorded = snapshot_of_site(site, chosen.path)
     modules, notes = merged(site, recorded)
-    digest = sha256_of(file)
+    digest = sha256_of(chosen.path.parent / site.snapshot)
     age = age_note(recorded, context.clock().date())
     return (
         recorded.model_copy(update={"modules": modules}),
         digest,
         notes if age is None else (age, *notes),
     )
+
+
+def with_visible_modules(chosen: ChosenSite, context: Context) -> ChosenSite:
+    """Return this machine with the modules that the shell sees; any other site as it is."""
+    site = chosen.site
+    if chosen.path is not None:
+        return chosen
+    # lazy import: most sites have a file
+    from ..doctor.visible import has_visible_trees, visible_modules
+
+    reporter = context.reporter
+    if not has_visible_trees(site, context.environ):
+        return chosen
+    try:
+        visible = visible_modules(site, context.environ, context.cwd, reporter.working)
+    except EnvbuildError as error:
+        reporter.warn(f"the modules of MODULEPATH are not used: {error}")
+        return chosen
+    number, trees = counted(len(visible.modules), "module"), counted(len(visible.trees), "tree")
+    left_out = len(visible.notes)
+    more = "; envbuild sites snapshot local says what is odd about them" if left_out else ""
+    reporter.say(f"note: this shell sees {number} in {trees}{more}")
+    update = {"module_trees": visible.trees, "modules": visible.modules}
+    return chosen._replace(site=site.model_copy(update=update))
+
+
+def site_findings(chosen: ChosenSite) -> tuple[SiteFinding, ...]:
+    """Return what a plan does not know about the site as a whole.
+
+    A machine without modules has little more to describe than what is detected.
+    """
+    if not chosen.described and chosen.site.module_trees:
+        fix = f"{DESCRIBE} describes it"
+        return (SiteFinding(kind="not-described", reason=NOT_DESCRIBED, fix=fix),)
+    if chosen.path is not None and lacks_snapshot(chosen.site):
+        reason = (
+            f"site {chosen.site.name} has module trees and no snapshot: only the modules that its "
+            "file states are known"
+        )
+        fix = f"{snapshot_command(chosen.path)} records them"
+        return (SiteFinding(kind="no-snapshot", reason=reason, fix=fix),)
+    return ()
 
 
 def base_site(base: BaseImage) -> ChosenSite:

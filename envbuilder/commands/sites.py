@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import stat
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from .. import data
 from ..doctor.detection import DetectionResult, live_snapshot, snapshot, snapshot_text
 from ..doctor.draft import draft
 from ..doctor.local import local_site
+from ..doctor.visible import base_trees, has_visible_trees
 from ..documents.library import NAME, find
 from ..documents.load import load_site
-from ..documents.site_choice import LOCAL
+from ..documents.site_choice import DESCRIBE, LOCAL
+from ..documents.snapshots import snapshot_command, snapshot_file, text_with_snapshot
 from ..errors import UsageError
+from ..files import write_atomically
 from ..host import Host
 from ..model.launch import Words
 from ..model.site import Launcher, Site, Snapshot
@@ -22,7 +28,7 @@ from ..text import shown
 from .context import Context
 from .entries import entries
 
-__all__ = ["detect_site", "draft_site", "snapshot_text", "take_snapshot"]
+__all__ = ["attach_snapshot", "detect_site", "draft_site", "snapshot_text", "take_snapshot"]
 
 
 # What a draft is called that goes to the screen.
@@ -46,6 +52,8 @@ def take_snapshot(
         file = find("site", site, context.folders)
         document = load_site(file, context.knowledge, entries()).value
     places = [str(context.path(tree)) for tree in trees] if trees else None
+    if site == LOCAL and places is None and has_visible_trees(document, context.environ):
+        places = list(base_trees(document, context.environ)) or None
     with context.reporter.working(f"looking at the modules of site {document.name}"):
         site_modules = read_modules(document, context.environ, places)
     if probe:
@@ -53,6 +61,43 @@ def take_snapshot(
             site_modules = probe_modules(site_modules, context.knowledge.components)
     with context.reporter.working("looking at this machine"):
         return live_snapshot(document, context.environ, context.clock().date(), site_modules)
+
+
+class SnapshotUse(NamedTuple):
+    """The site's file that uses a snapshot. ``note``: why none does."""
+
+    site_file: Path | None = None
+    note: str | None = None
+
+
+def attach_snapshot(
+    site: str, snapshot_path: Path, context: Context, *, trial: bool
+) -> SnapshotUse:
+    """Have the site's file use a snapshot that was just written, unless it is a *trial*.
+
+    A file that names another snapshot, is shipped, or cannot be changed stays as it is.
+    """
+    if site == LOCAL:
+        return SnapshotUse(note=f"no site file uses this snapshot: {DESCRIBE} writes one")
+    path = find("site", site, context.folders)
+    loaded = load_site(path, context.knowledge, entries())
+    used = snapshot_file(loaded)
+    if used is not None:
+        if used.exists() and used.samefile(snapshot_path):
+            return SnapshotUse(path)
+        return SnapshotUse(note=f"{path} uses the snapshot {used} and not this one")
+    near = snapshot_path.is_relative_to(path.parent.absolute())
+    name = str(snapshot_path.relative_to(path.parent.absolute()) if near else snapshot_path)
+    note = f"{path} does not use this snapshot: add the line 'snapshot: {name}' to it"
+    shipped = path.is_relative_to(data.RECIPES)
+    text = text_with_snapshot(loaded, name, context.knowledge, entries())
+    if trial or shipped or text is None:
+        return SnapshotUse(note=note)
+    try:
+        write_atomically(path.resolve(), text, stat.S_IMODE(path.stat().st_mode))
+    except OSError as error:
+        return SnapshotUse(note=f"{note} ({error.strerror})")
+    return SnapshotUse(path)
 
 
 def detect_site(context: Context) -> tuple[Site, Snapshot]:
@@ -70,6 +115,13 @@ def draft_site(context: Context, output: str | None = None) -> str:
             "name it after the site, in lower case: our-cluster.yaml",
         )
     return draft(local_site(context.environ), context.environ, name, *_scheduler(context))
+
+
+def next_steps(site_file: Path, draft_text: str) -> Iterator[str]:
+    """Yield what to do with a draft until plans use it."""
+    if "\nsnapshot: " in draft_text:
+        yield f"record its modules: {snapshot_command(site_file)}"
+    yield f"plan for it: --site {site_file}, or ENVBUILD_SITE={site_file} for a whole shell"
 
 
 def _scheduler(context: Context) -> tuple[str | None, Launcher | None, Words]:

@@ -10,9 +10,9 @@ from ..errors import EnvbuildError
 from ..host import Host, glibc_version, is_folder
 from ..model.base import fits
 from ..model.site import Launcher, PlainVersion, Site, SitePath
-from ..module_system.shell import start
 from .machine import os_release
 from .tools import scheduler_name
+from .visible import base_trees
 
 _PEERS = "kernel modules of the compute nodes: nv_peer_mem, nvidia_peermem; [] for none"
 
@@ -63,14 +63,17 @@ def _modules(site: Site, environ: Mapping[str, str], name: str) -> Iterator[str]
     trees = [tree for tree in _trees(site, environ) if fits(SitePath, tree)]
     nothing = "# module-trees: [/path]  # MODULEPATH is empty here\n"
     yield _entry("module-trees", trees) if trees else nothing
-    file = f"{name}.snapshot.json"
-    yield f"# snapshot: {file}  # envbuild sites snapshot {name}.yaml --output {file}\n"
+    if trees:
+        # A plan refuses a snapshot that is not there: what is not recorded is not planned without.
+        file = f"{name}.snapshot.json"
+        yield f"# recorded by: envbuild sites snapshot {name}.yaml --output {file}\n"
+        yield _entry("snapshot", file)
 
 
 def _trees(site: Site, environ: Mapping[str, str]) -> Sequence[str]:
     """Return the trees in use before any module is loaded: compilers may open further ones."""
     try:
-        return start(site, environ).trees
+        return base_trees(site, environ)
     except EnvbuildError:
         return [tree for tree in environ.get("MODULEPATH", "").split(":") if is_folder(tree)]
 

@@ -20,9 +20,17 @@ from .load import LoadedDocument, load_site
 
 LOCAL = "local"
 
+DESCRIBE = "envbuild sites detect --output our-site.yaml"
+"""What describes this machine as a site."""
+
+NOT_DESCRIBED = "no site file describes this machine"
+
 
 class ChosenSite(NamedTuple):
-    """A site, why it is the one, and the file it was read from (None: detected)."""
+    """A site, why it is the one, and the file it was read from (None: detected).
+
+    ``described``: it was asked for, or a file describes it. Else it is this machine, by default.
+    """
 
     site: Site
     why: str
@@ -30,6 +38,7 @@ class ChosenSite(NamedTuple):
     path: Path | None = None
     partition: Partition | None = None
     partition_name: str | None = None
+    described: bool = True
 
     @property
     def preload(self) -> tuple[str, ...]:
@@ -87,7 +96,8 @@ def choose_site(
 ) -> ChosenSite:
     """Return the site: the one named, ENVBUILD_SITE's, found here, the recipe's, or this machine.
 
-    Raises UsageError where several sites' module trees are on this machine.
+    The recipe's is for another machine than this one: *arch* must ask for that. Raises UsageError
+    where several sites' module trees are on this machine.
     """
     if name:
         return search.named(name, "asked for")
@@ -110,10 +120,9 @@ def choose_site(
         )
     if here:
         return ChosenSite(here[0].value, "its modules are here", here[0].sha256, here[0].path)
-    if documented:
-        why = "the recipe is documented for it"
-        return search.named(documented, why)
-    return search.named(LOCAL, "this machine")
+    if documented and machine != platform.machine():
+        return search.named(documented, f"the recipe is documented for it on {machine}")
+    return search.named(LOCAL, f"{NOT_DESCRIBED}: {DESCRIBE} writes one")._replace(described=False)
 
 
 def with_partition(chosen: ChosenSite, name: str | None) -> ChosenSite:

@@ -110,6 +110,11 @@ class Component(Document):
     )
 
     gpu: bool = Field(default=False, description="Whoever has it in a stack wants GPUs.")
+    site_tuned: bool = Field(
+        default=False,
+        description="Sites build it for their network and GPUs: a plan that takes it from an index "
+        "or a channel although the site has a module of it prints a warning.",
+    )
     horovod: HorovodPart | None = None
     collectives: Collectives | None = None
 

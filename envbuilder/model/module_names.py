@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from .knowledge import Component
@@ -53,20 +53,87 @@ _BUILT_WITH = tuple(
 _VERSIONED, _VERSION = re.compile(r"-v?\d[\w.]*$"), re.compile(r"^v?\d")
 
 
+# The number of a release: 2.3.7 in 2.3.7-fosscuda-2018b.
+_RELEASE = re.compile(r"[0-9][A-Za-z0-9._]*")
+
+
 def stem(module: str) -> str:
     """Return the word that names the software in a module's name, in lower case.
 
     It is what is left of the words before the version without categories and versions; of several
     the one that is built with the others, else the last one.
     """
-    words = key(module).lower().split("/")
+    left = _software_words(module)
+    return max(reversed(left), key=_level) if left else key(module).lower().rpartition("/")[2]
+
+
+def _software_words(module: str) -> list[str]:
+    """Return the words before the version, in lower case, that are neither category nor version."""
     left: list[str] = []
-    for word in words:
+    for word in key(module).lower().split("/"):
         if _VERSION.match(word):
             del left[-1:]
         elif not _CATEGORY.match(word) and not _VERSIONED.search(word):
             left.append(word)
-    return max(reversed(left), key=_level) if left else words[-1]
+    return left
+
+
+def provided_by_name(module: str, known: Mapping[str, str]) -> dict[str, str]:
+    """Return the component and version that a name says; *known*: components by their stems."""
+    component = known.get(stem(module))
+    release = _RELEASE.match(version_part(module).split("-", 1)[0])
+    return {component: release[0]} if component and release else {}
+
+
+def unread_modules(
+    modules: Iterable[StatedModule], components: Mapping[str, Component]
+) -> list[tuple[str, str]]:
+    """Return the modules that are unread, sorted, each with the component that it may be.
+
+    Their names contain the name or an alias of that component, and they provide nothing: of
+    ``nccl/cuda-11.4_2.11.4`` no release can be read.
+    """
+    known = stems(components)
+    aliases = {
+        tuple(_WORD.findall(alias.lower())): component
+        for component, each in components.items()
+        for alias in (component, *each.modules)
+    }
+    names = {
+        module.name
+        for module in modules
+        if not module.provides and not provided_by_name(module.name, known)
+    }
+    found = {name: _resembled(name, aliases) for name in names}
+    return sorted((name, component) for name, component in found.items() if component)
+
+
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+def _resembled(module: str, aliases: Mapping[tuple[str, ...], str]) -> str | None:
+    """Return the component whose alias a name contains; of several that of the software's word.
+
+    Where only versions or categories stand before the last part (``cuda/10.1.243/gnu-4.9``,
+    ``libs/nccl-2.11``), every word of the name may be meant.
+    """
+    words = (stem(module), *reversed(_software_words(module)))
+    if len(words) == 1:
+        words = tuple(module.lower().split("/"))
+    return next(filter(None, (_alias_in(word, aliases) for word in words)), None)
+
+
+def _alias_in(text: str, aliases: Mapping[tuple[str, ...], str]) -> str | None:
+    """Return the component whose longest alias stands in a text as words; of ``cuda11`` cuda."""
+    words = _WORD.findall(text)
+    bare = [word.rstrip("0123456789") or word for word in words]
+    parts = (
+        tuple(those[start : start + length])
+        for length in range(len(words), 0, -1)
+        for start in range(len(words) - length + 1)
+        for those in (words, bare)
+    )
+    return next((aliases[part] for part in parts if part in aliases), None)
 
 
 def _level(word: str) -> int:
@@ -86,12 +153,20 @@ def stems(components: Mapping[str, Component]) -> dict[str, str]:
 def unknown_modules(
     modules: Iterable[StatedModule], components: Mapping[str, Component]
 ) -> list[tuple[str, str | None]]:
-    """Return the names of modules that provide nothing known, each with a component it may mean."""
+    """Return the names of modules that provide nothing known and that are not unread.
+
+    Each with a component that is spelt almost like it, or None.
+    """
     known = stems(components)
+    modules = tuple(modules)
+    unread = {name for name, _ in unread_modules(modules, components)}
     found = {
         key(module.name).lower()
         for module in modules
-        if not module.provides and "/" in module.name and stem(module.name) not in known
+        if not module.provides
+        and "/" in module.name
+        and module.name not in unread
+        and stem(module.name) not in known
     }
     suggested = {name: _suggestion(name, known) for name in found}
     # What no component resembles is told by the word that names it.
@@ -108,18 +183,36 @@ _MOST_NAMES = 20
 def unknown_module_notes(
     modules: Iterable[StatedModule], components: Mapping[str, Component]
 ) -> Iterator[str]:
-    """Yield which modules' names are not known, with what to state of those that look known."""
+    """Yield which modules are unread or not known, with what to state of those that look known."""
+    modules = tuple(modules)
+    by_component: dict[str, list[str]] = {}
+    for module, likely in unread_modules(modules, components):
+        by_component.setdefault(likely, []).append(module)
+    for likely, names in sorted(by_component.items()):
+        yield (
+            f"unread: {_first_names(names)}: the names say no release; if that is {likely}, "
+            f"state it, modules: {statement(names[0], likely)}"
+        )
     found = unknown_modules(modules, components)
     others = [name for name, component in found if component is None]
     for name, component in found:
         if component is not None:
             yield (
                 f"modules called {name} provide nothing that is known: if that is {component}, "
-                f"state it, modules: [{{name: {name}/VERSION, provides: {{{component}: VERSION}}}}]"
+                f"state it, modules: {statement(f'{name}/VERSION', component)}"
             )
     if others:
-        more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
-        yield f"modules of other names provide nothing: {', '.join(others[:_MOST_NAMES])}{more}"
+        yield f"modules of other names provide nothing: {_first_names(others)}"
+
+
+def _first_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{', '.join(names[:_MOST_NAMES])}{more}"
+
+
+def statement(module: str, component: str) -> str:
+    """Return what a site file states of a module that is unread."""
+    return f"[{{name: {module}, provides: {{{component}: VERSION}}}}]"
 
 
 def _suggestion(name: str, known: Mapping[str, str]) -> str | None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Document, Line, Name, Sha256
+from .base import Document, Line, ModuleName, Name, Sha256
 from .evidence import Evidence, Tier
 from .host_contract import ContractRow
 from .matching import Verdict
@@ -269,6 +269,23 @@ class DocumentEntry(Document):
     name: Name
     summary: str
     file: Line
+
+
+class UnreadModule(Document):
+    """A module whose name contains that of a component, and that provides nothing."""
+
+    module: ModuleName
+    component: Name
+
+
+class DocumentCheck(Document):
+    """Recipes or sites without an error. By their files: what should be known of them, and the
+    modules of sites that are unread.
+    """
+
+    good: tuple[Line, ...]
+    warnings: dict[Line, tuple[str, ...]] = Field(default_factory=dict)
+    unread: dict[Line, tuple[UnreadModule, ...]] = Field(default_factory=dict)
 
 
 class RecipeDraft(Document):

@@ -110,6 +110,33 @@ class Finding(Document):
     reason: Line | None = None
 
 
+# A message names so many modules; a plan as JSON names all of them.
+_NAMED_MODULES = 3
+
+
+class SiteFinding(Document):
+    """What a plan does not take from its site, or does not know about it.
+
+    ``unused-modules``: *component* comes from an index or a channel although the site has *modules*
+    of it. ``unread-modules``: the same, of modules whose names could not be read.
+    """
+
+    kind: Literal["not-described", "no-snapshot", "unused-modules", "unread-modules"]
+    reason: Line
+    component: Name | None = None
+    pin: Line | None = Field(default=None, description="component@version <- origin:locator")
+    modules: tuple[ModuleName, ...] = ()
+    fix: Line | None = None
+
+    def message(self) -> str:
+        """Return it in a sentence, with what to do."""
+        modules = ", ".join(self.modules[:_NAMED_MODULES])
+        more = len(self.modules) - _NAMED_MODULES
+        modules += f" and {more} more" if more > 0 else ""
+        about = f"{self.pin} although the site has {modules}: " if self.modules else ""
+        return f"{about}{self.reason}" + (f"; {self.fix}" if self.fix else "")
+
+
 class SourceBuild(Document):
     """A component that is built from its sources inside the environment, and with which flags."""
 
@@ -243,6 +270,7 @@ class Plan(Document):
         "those that the recipe states are known.",
     )
     findings: tuple[Finding, ...] = ()
+    site_findings: tuple[SiteFinding, ...] = ()
     environment: tuple[Edit, ...] = ()
     runtime: RuntimePlan
     patches: tuple[Patch, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .plan import Finding, Pin, Plan, Replacement, SourceBuild
+from .plan import Finding, Pin, Plan, Replacement, SiteFinding, SourceBuild
 
 
 class Resolution(NamedTuple):
@@ -24,6 +24,7 @@ class Resolution(NamedTuple):
     builds: tuple[SourceBuild, ...] = ()
     findings: tuple[Finding, ...] = ()
     stand_ins: tuple[str, ...] = ()
+    site_findings: tuple[SiteFinding, ...] = ()
 
 
 def decided(plan: Plan) -> Resolution:
@@ -39,4 +40,5 @@ def decided(plan: Plan) -> Resolution:
         builds=plan.builds,
         findings=plan.findings,
         stand_ins=plan.modules.stand_ins,
+        site_findings=plan.site_findings,
     )

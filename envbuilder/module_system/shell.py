@@ -135,9 +135,14 @@ def start(
             f"the module tree {gone[0]} of site {site.name} is not on this machine",
             "take the snapshot on a login node of the site, or name another folder with --tree",
         )
-    dropped = (*_STATE, "MODULEPATH") if site.module_trees else _STATE
-    kept = {name: value for name, value in environ.items() if not name.startswith(dropped)}
-    shell = ModuleShell(site, {**quiet_environment(kept), **_PLAIN})
+    plain = {**quiet_environment(environ), **_PLAIN}
+    clean = {name: value for name, value in plain.items() if not name.startswith(_STATE)}
+    # A site without trees has the caller's. `purge` closes the trees that loaded modules opened, if
+    # the module system knows what is loaded.
+    shell = ModuleShell(site, plain)
+    if site.module_trees:
+        clean.pop("MODULEPATH", None)
+        shell = replace(shell, environ=clean)
     done = shell.bash(_TELL)
     # An init file that ends the shell leaves no answer and may end with 0.
     if not done.ok or "\0" not in done.stdout:
@@ -158,6 +163,8 @@ def start(
         )
     version = f"Lmod {version}" if version else one_line(first_line(output), 60)
     loaded = tuple(name for name in names.split(":") if name)
+    if not site.module_trees:
+        shell = replace(shell, environ={**clean, "MODULEPATH": ":".join(module_path)})
     return replace(
         shell, version=version, command=lmod, folder=folder, trees=module_path, loaded=loaded
     )

@@ -30,6 +30,23 @@ def tree_sha256(tree: Path) -> str:
     return whole.hexdigest()
 
 
+def tree_state(tree: Path) -> str:
+    """Return one sha256 over the names, sizes and times of all files of a module tree.
+
+    It is another one where a file was added, removed or written, and no file is read for it. That
+    of a folder that is not there is that of an empty one.
+    """
+    whole = hashlib.sha256()
+    for name, path in sorted(_files(tree)):
+        try:
+            about = path.stat()
+            state = f"{about.st_size} {about.st_mtime_ns}"
+        except OSError as error:
+            state = f"unreadable ({type(error).__name__})"
+        whole.update(f"{state}  {name}\n".encode("utf-8", "surrogateescape"))
+    return whole.hexdigest()
+
+
 def _files(tree: Path) -> Iterator[tuple[str, Path]]:
     # Trees link to one another's folders (EasyBuild's classes do); a loop must end.
     seen: set[tuple[int, int]] = set()

@@ -73,6 +73,7 @@ def make_plan(request: PlanRequest) -> Plan:
         builds=tuple(_build(each, request) for each in decided.builds),
         verified=verified,
         findings=decided.findings,
+        site_findings=decided.site_findings,
         environment=_environment(request),
         runtime=request.runtime,
         patches=request.patches,

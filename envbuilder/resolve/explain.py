@@ -11,6 +11,7 @@ from ..model import matching
 from ..model.channels import channel_name, package_name
 from ..model.conda_order import conda_matches
 from ..model.knowledge import Advisory, Row
+from ..model.module_names import statement, unread_modules
 from ..model.module_variants import loaded_as
 from ..model.ranges import ANY_VERSION
 from ..model.recipe import names_module
@@ -173,6 +174,9 @@ def _hints(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator[str]:
             yield from _recorded_pythons(inputs)
         else:
             yield "envbuild doctor lists the interpreters and what each lacks"
+    site = inputs.request.site
+    if site.module_trees and site.snapshot is None and not site.modules:
+        yield f"no module of site {site.name} is recorded: envbuild sites snapshot records them"
     # What the table of flags says has no row of its own to show.
     known = {each.id for each in matching.rows(inputs.request.knowledge)}
     rows = [each.of.name for each in members if each.of.kind == "row" and each.of.name in known]
@@ -228,16 +232,26 @@ def _want_member(inputs: ProblemInputs, of: Assumption) -> Member:
 
 
 def _nothing_there(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator[str]:
-    """Say of each line that nothing fulfils what there is instead."""
+    """Say of each line which modules are unread; if nothing fulfils it, what there is instead."""
     wants = _without_candidates(inputs)
+    components = inputs.request.knowledge.components
+    all_unread = unread_modules(inputs.index.modules.values(), components)
     for member in members:
-        if not member.of.is_want or member.of not in wants:
+        if not member.of.is_want:
+            continue
+        required = inputs.requirements[member.of]
+        constraint = required.constraint
+        unread = [name for name, component in all_unread if component == required.component]
+        if unread and not names_module(constraint):
+            yield (
+                f"the site has {unread[0]}{_more(unread)}, whose name says no release: "
+                f"state it in the site file, modules: {statement(unread[0], required.component)}"
+            )
+        if member.of not in wants:
             continue
         want = wants[member.of]
-        constraint = inputs.requirements[member.of].constraint
         if names_module(constraint):
-            near = nearest(constraint, {loaded_as(name) for name in inputs.index.modules})
-            yield f"there is no module {constraint}" + (f": did you mean {near}?" if near else "")
+            yield _module_text(inputs, constraint, want.component)
         there = sorted(
             inputs.pool.of(want.component), key=lambda each: (not each.module, each.rank)
         )
@@ -252,6 +266,26 @@ def _nothing_there(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator
             if name == want.component:
                 who = "channels do" if inputs.request.backend.channels else "package index does"
                 yield f"the {who} not offer {name} {refused}"
+
+
+def _module_text(inputs: ProblemInputs, module: str, component: str) -> str:
+    """Return what is wrong with a module that a line names."""
+    names = {loaded_as(name): name for name in inputs.index.modules}
+    if module not in names:
+        near = nearest(module, names)
+        return f"there is no module {module}" + (f": did you mean {near}?" if near else "")
+    provided = inputs.index.provides(names[module])
+    words = ", ".join(f"{name} {version}" for name, version in sorted(provided.items()))
+    if words:
+        return f"module {module} provides {words}"
+    return (
+        f"module {module} is there, and nothing says which {component} it is: state it in the "
+        f"site file, modules: {statement(module, component)}"
+    )
+
+
+def _more(names: Sequence[str]) -> str:
+    return f" and {len(names) - 1} more" if len(names) > 1 else ""
 
 
 def _hidden(request: Request, component: str, constraint: str) -> Iterator[str]:

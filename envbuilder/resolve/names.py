@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..model.knowledge import Component, Generation
-from ..model.module_names import stem, stems, version_part
+from ..model.module_names import provided_by_name, stems
 from ..model.site import StatedModule
-
-_VERSION = re.compile(r"[0-9][A-Za-z0-9._]*")
 
 
 class Names(NamedTuple):
@@ -27,11 +25,7 @@ class Names(NamedTuple):
         """Return components and versions: what is stated, else what the name says."""
         if module.provides:
             return dict(module.provides)
-        component = self.of_module.get(stem(module.name))
-        found = _VERSION.match(version_part(module.name).split("-", 1)[0])
-        if component is None or found is None:
-            return {}
-        return {component: found[0]}
+        return provided_by_name(module.name, self.of_module)
 
     def generation(self, module: StatedModule) -> str | None:
         """Return the toolchain generation: what is stated, else what the name says; None: none."""

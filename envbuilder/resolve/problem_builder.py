@@ -198,7 +198,7 @@ def _narrowed(found: Pool, requirements: Requirements) -> Pool:
         for candidate in found.candidates
         if candidate.module is not None
         or all(
-            _admits(each.constraint, candidate)
+            admits(each.constraint, candidate)
             for each in requirements.values()
             if each.component == candidate.component
         )
@@ -206,7 +206,7 @@ def _narrowed(found: Pool, requirements: Requirements) -> Pool:
     return replace(found, candidates=kept)
 
 
-def _admits(constraint: str, candidate: Candidate) -> bool:
+def admits(constraint: str, candidate: Candidate) -> bool:
     """Whether a constraint of the stack admits a candidate."""
     if names_module(constraint):
         return constraint in (candidate.module, candidate.locator)
@@ -222,7 +222,7 @@ def _wants(
 ) -> Iterator[Want]:
     for ref, each in requirements.items():
         candidates = of_origin(request, index, each.component, found.of(each.component))
-        allowed = frozenset(c.id for c in candidates if _admits(each.constraint, c))
+        allowed = frozenset(c.id for c in candidates if admits(each.constraint, c))
         kind = _kind(ref, each, request)
         parts = _abi_parts(request, each.component)
         line = kind == "line" and not strict

@@ -29,6 +29,7 @@ from .problem_builder import ProblemInputs, problem_inputs
 from .providers import SITE_PACKAGES
 from .request import Request, Requirement
 from .tools import build_tools
+from .unused_modules import unused_modules
 
 _INTERPRETER = "bin/python3"
 # What a pin may say of itself.
@@ -85,6 +86,7 @@ def _resolution(inputs: ProblemInputs, stack: Stack) -> Resolution:
     )
     return Resolution(
         pins=chosen,
+        site_findings=tuple(unused_modules(inputs, stack, chosen)),
         build_pins=(*tools, *build_tools(inputs.request, builds, (*chosen, *tools))),
         brought=tuple(_brought(inputs, stack)),
         python=_python(inputs, pins),

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .. import data
-from ..model.outcome import DocumentEntry, RecipeDraft
+from ..model.outcome import DocumentCheck, DocumentEntry, RecipeDraft
 from ..model.site import Snapshot
 from ..text import counted, filled
 from .layout import joined
 
 
 @joined
-def snapshot(path: str, value: Snapshot, notes: int) -> Iterator[str]:
-    """Return what was recorded, and in which file."""
+def snapshot(path: str, value: Snapshot, notes: int, site_file: str | None) -> Iterator[str]:
+    """Return what was recorded, in which file, and which site's file uses it."""
     modules, trees = counted(len(value.modules), "module"), counted(len(value.trees), "tree")
     yield f"{value.module_system}: {modules} in {trees}"
     yield from (f"  {tree.path}" for tree in value.trees)
@@ -24,6 +24,8 @@ def snapshot(path: str, value: Snapshot, notes: int) -> Iterator[str]:
         yield f"with {', '.join(value.preload)} loaded"
     if notes:
         yield f"{counted(notes, 'warning')} about it above"
+    if site_file:
+        yield f"used by {site_file}"
     yield f"wrote {path}"
 
 
@@ -43,6 +45,14 @@ def documents(entries: Sequence[DocumentEntry]) -> Iterator[str]:
             yield f"  {'':{width}}  {entry.file}"
     if any(map(_shipped, entries)):
         yield from filled("", f"those without a file are shipped, in {data.RECIPES}")
+
+
+@joined
+def checked(value: DocumentCheck) -> Iterator[str]:
+    """Return a line for each file: good, or how many warnings are about it."""
+    for name in value.good:
+        number = len(value.warnings.get(name, ()))
+        yield f"{name}: {counted(number, 'warning') if number else 'good'}"
 
 
 def _shipped(entry: DocumentEntry) -> bool:

@@ -17,7 +17,7 @@ from ..model.outcome import (
 from ..model.signatures import signature_lines
 from ..text import counted, filled
 from .layout import columns, how, joined, moment, size
-from .plan import finding_lines
+from .plan import finding_lines, site_lines
 
 
 @joined
@@ -142,6 +142,8 @@ def info(value: Info) -> Iterator[str]:
     yield from (f"  ! {line}" for line in value.damaged)
     yield from ("", "components")
     yield columns((pin.component, pin.version, f"{pin.origin}:{pin.locator}") for pin in plan.pins)
+    if plan.site_findings:
+        yield from ("", "site", *site_lines(plan.site_findings))
     channels = signature_lines(value.lock)
     if channels:
         yield from ("", "conda channels")

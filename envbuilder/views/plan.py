@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..model.plan import Edit, Finding, Pin, Plan
+from ..model.plan import Edit, Finding, Pin, Plan, SiteFinding
 from ..text import WIDTH, filled
 from .layout import joined
 
@@ -23,6 +23,7 @@ def plan(value: Plan, verbose: bool = False) -> Iterator[str]:
     """Return a plan: components, what is known of them, modules, environment, steps."""
     yield f"{value.recipe}: {value.summary}"
     yield f"site {value.site}, {value.arch}, {value.backend}"
+    yield from site_lines(value.site_findings)
     yield from ("", "components")
     yield from _pins(value)
     if value.brought:
@@ -41,6 +42,12 @@ def plan(value: Plan, verbose: bool = False) -> Iterator[str]:
     yield from ("", "steps")
     yield from (f"  {n}. {step.title}" for n, step in enumerate(value.steps, start=1))
     yield from ("", *_costs(value))
+
+
+def site_lines(findings: Iterable[SiteFinding]) -> Iterator[str]:
+    """Yield what a plan does not take from its site, or does not know about it."""
+    for each in findings:
+        yield from filled("  warning  ", each.message(), 11)
 
 
 def _pins(value: Plan) -> Iterator[str]:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from envbuilder.model.module_names import stem, stems, unknown_module_notes, unknown_modules
+from envbuilder.model.module_names import (
+    stem,
+    stems,
+    unknown_module_notes,
+    unknown_modules,
+    unread_modules,
+)
 from envbuilder.model.site import StatedModule
 from tests.shipped import read_shipped
 
@@ -48,6 +54,34 @@ def test_names_are_read_without_regard_to_case_and_categories(
     assert stems(COMPONENTS).get(stem(module)) == component
 
 
+@pytest.mark.parametrize(
+    ("module", "component"),
+    [
+        ("nccl/cuda-11.4_2.11.4", "nccl"),
+        ("cudnn/cuda-11.4_8.2", "cudnn"),
+        ("mpi/openmpi/4.1.1/gnu-4.9.2", "openmpi"),
+        ("cuda/10.1.243/gnu-4.9.2", "cuda"),
+        ("openmpi-gpu/4.0.6", "openmpi"),
+        ("libs/nccl-2.11", "nccl"),
+        ("cray-mvapich2_gnu/2.3.3", "mvapich2"),
+        ("cudnn8-cuda11/8.1", "cudnn"),
+        ("spectrum-mpi", "spectrum-mpi"),
+        # Of these the name says all, or nothing.
+        ("nccl/2.11.4-cuda-11.4", None),
+        ("fftw/3.3.8-gcc-openmpi-4.1", None),
+        ("compilers/12.2.0", None),
+        ("gcc/12.2.0/hdf5/1.10", None),
+    ],
+)
+def test_a_name_with_that_of_a_component_and_no_release_is_unread(
+    module: str, component: str | None
+) -> None:
+    found = unread_modules([StatedModule(name=module)], COMPONENTS)
+    assert found == ([(module, component)] if component else [])
+    stated = StatedModule(name=module, provides={"nccl": "2.11.4"})
+    assert unread_modules([stated], COMPONENTS) == []
+
+
 def test_modules_that_provide_nothing_known_are_listed_with_what_they_may_be() -> None:
     names = ("python39/3.9.1", "tensorflw/2.4.0", "gromacs/2021", "OpenMPI/4.1.4", "modenv/ml")
     names = (*names, "ibm/openmpi/4.1.4", "bio/gromacs/2022")
@@ -55,17 +89,19 @@ def test_modules_that_provide_nothing_known_are_listed_with_what_they_may_be() -
     modules.append(StatedModule(name="stated/1", provides={"nccl": "2.8"}))
     assert unknown_modules(modules, COMPONENTS) == [
         ("gromacs", None),
-        ("ibm/openmpi", "openmpi"),
         ("modenv", None),
-        ("python39", "python"),
         ("tensorflw", "tensorflow"),
+    ]
+    assert unread_modules(modules, COMPONENTS) == [
+        ("ibm/openmpi/4.1.4", "openmpi"),
+        ("python39/3.9.1", "python"),
     ]
     notes = list(unknown_module_notes(modules, COMPONENTS))
     assert notes == [
-        "modules called ibm/openmpi provide nothing that is known: if that is openmpi, state it, "
-        "modules: [{name: ibm/openmpi/VERSION, provides: {openmpi: VERSION}}]",
-        "modules called python39 provide nothing that is known: if that is python, state it, "
-        "modules: [{name: python39/VERSION, provides: {python: VERSION}}]",
+        "unread: ibm/openmpi/4.1.4: the names say no release; if that is openmpi, state it, "
+        "modules: [{name: ibm/openmpi/4.1.4, provides: {openmpi: VERSION}}]",
+        "unread: python39/3.9.1: the names say no release; if that is python, state it, "
+        "modules: [{name: python39/3.9.1, provides: {python: VERSION}}]",
         "modules called tensorflw provide nothing that is known: if that is tensorflow, state it, "
         "modules: [{name: tensorflw/VERSION, provides: {tensorflow: VERSION}}]",
         "modules of other names provide nothing: gromacs, modenv",

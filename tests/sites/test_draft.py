@@ -135,7 +135,7 @@ def test_the_trees_before_any_module_is_loaded(tmp_path: Path, known: Knowledge)
     assert site.module_init == init
     assert site.module_trees == (str(base),)
     assert str(opened) not in text
-    assert "# snapshot: our-cluster.snapshot.json" in text
+    assert site.snapshot == "our-cluster.snapshot.json"
 
 
 @pytest.mark.integration

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from unittest import mock
 
-import pytest
 from typer.testing import CliRunner
 
 from envbuilder.cli import app
@@ -27,8 +26,8 @@ def create(tmp_path: Path, *words: str) -> tuple[int, str]:
     return answer.exit_code, " ".join(answer.stderr.split())
 
 
-@pytest.mark.parametrize("named", [(), ("--site", "taurus-alpha")], ids=["by-arch", "named"])
-def test_a_documented_site_is_not_this_machine(named: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_documented_site_is_not_this_machine(tmp_path: Path) -> None:
+    named = ("--site", "taurus-alpha")
     code, said = create(tmp_path, "horovod-module", "--arch", "x86_64", *named)
     assert code == 2
     assert "this machine is not site taurus-alpha: its module tree " in said

@@ -1,0 +1,100 @@
+"""What a stack takes from an index or a channel although the site has modules of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..model.channels import CHANNEL_ORIGINS
+from ..model.knowledge import Knowledge
+from ..model.module_names import statement, unread_modules
+from ..model.module_variants import loaded_as
+from ..model.plan import Pin, SiteFinding
+from .problem import Candidate, Stack
+from .problem_builder import ProblemInputs, admits
+
+_FETCHED = ("pip", *CHANNEL_ORIGINS)
+_LONGEST = 300
+
+
+def unused_modules(
+    inputs: ProblemInputs, stack: Stack, pins: Sequence[Pin]
+) -> Iterator[SiteFinding]:
+    """Yield the findings for what sites build for their network and GPUs: MPI, CUDA, frameworks."""
+    knowledge = inputs.request.knowledge
+    known = knowledge.components
+    fetched = [pin for pin in pins if pin.origin in _FETCHED and known[pin.component].site_tuned]
+    if not fetched:
+        return
+    unread = unread_modules(inputs.index.modules.values(), known)
+    for pin in fetched:
+        related = _related(pin.component, knowledge)
+        names = {name for each in related for name in inputs.index.providing(each)}
+        if names:
+            yield _of_read(inputs, stack, pin, related, names)
+        modules = [name for name, component in unread if component in related]
+        if modules:
+            yield SiteFinding(
+                kind="unread-modules",
+                component=pin.component,
+                pin=str(pin),
+                modules=tuple(dict.fromkeys(modules)),
+                reason=f"no release of {pin.component} can be read from the name",
+                fix=f"the site file states it, modules: {statement(modules[0], pin.component)}",
+            )
+
+
+def _related(component: str, knowledge: Knowledge) -> tuple[str, ...]:
+    """Return a component, those that fulfil the same virtuals, and those whose modules bear its
+    name: CUDA's of cudatoolkit.
+    """
+    virtuals = knowledge.components[component].fulfils
+    others = (name for each in virtuals for name in knowledge.fulfilling(each))
+    namesakes = (
+        name
+        for name, each in knowledge.components.items()
+        if component in map(str.lower, each.modules)
+    )
+    return tuple(dict.fromkeys((component, *others, *namesakes)))
+
+
+def _of_read(
+    inputs: ProblemInputs, stack: Stack, pin: Pin, related: Sequence[str], names: set[str]
+) -> SiteFinding:
+    candidates = sorted(
+        (each for role in related for each in inputs.pool.of(role) if each.module in names),
+        key=lambda each: (related.index(each.component), each.rank),
+    )
+    best = next((each for each in candidates if _is_admitted(inputs, each)), None)
+    chosen = best or next(iter(candidates), None)
+    first = [chosen.module] if chosen and chosen.module else []
+    ordered = (*first, *sorted(names, reverse=True))
+    return SiteFinding(
+        kind="unused-modules",
+        component=pin.component,
+        pin=str(pin),
+        modules=tuple(dict.fromkeys(map(loaded_as, ordered))),
+        reason=_reason(inputs, stack, pin, best)[:_LONGEST],
+    )
+
+
+def _is_admitted(inputs: ProblemInputs, candidate: Candidate) -> bool:
+    return all(
+        admits(each.constraint, candidate)
+        for each in inputs.requirements.values()
+        if each.component == candidate.component
+    )
+
+
+def _reason(inputs: ProblemInputs, stack: Stack, pin: Pin, candidate: Candidate | None) -> str:
+    """Return why a module is not used; *candidate*: what it provides, None: no line admits it."""
+    request = inputs.request
+    asking = [each for each in inputs.requirements.values() if each.component == pin.component]
+    if "module" not in request.site.origins:
+        return f"site {request.site.name} has no module among its origins"
+    if candidate is None or (candidate.component != pin.component and asking):
+        lines = (f"{each.why} asks for {each.component} {each.constraint}" for each in asking)
+        return "; ".join(lines) or f"the stack has no place for another {pin.component}"
+    # lazy import: few plans have such a module
+    from .why import held_by
+
+    return f"{candidate.component} {candidate.version} {held_by(inputs, stack, candidate)}"
