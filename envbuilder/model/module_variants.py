@@ -1,18 +1,25 @@
 """Modules of one name behind different ones: a hierarchy has an ``OpenMPI/4.1.5`` per compiler.
 
 To load it one says ``OpenMPI/4.1.5`` whichever it is; which one that is depends on what is loaded
-before. Whatever tells modules apart calls such a one ``OpenMPI/4.1.5 behind GCC 12.3.0``.
+before. Whatever tells modules apart calls such a one ``OpenMPI/4.1.5 behind GCC 12.3.0``: its id.
+The id of a module whose name no other one has is that name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, product
+from typing import NamedTuple
 
+from .module_names import key
 from .site import StatedModule
 
 _BEHIND = " behind "
 Parents = tuple[tuple[str, ...], ...]
+NO_PARENTS: Parents = ((),)
+
+# A name can mean so many modules, each beside modules of its own, that their combinations never
+# end. What is left out then cannot be planned with; no real tree comes near.
+_MAX_WAYS = 100
 
 
 def variant(name: str, parents: Parents) -> str:
@@ -28,79 +35,180 @@ def loaded_as(module: str) -> str:
 
 
 def told_apart(modules: Sequence[StatedModule]) -> dict[str, StatedModule]:
-    """Return the modules by names of their own, which they, loads, parents and conflicts use."""
-    of_name: dict[str, list[StatedModule]] = {}
+    """Return the modules by their ids, which their loads, parents and conflicts use as well.
+
+    A module whose name means another module behind each of its parents, or that loads such names,
+    becomes several: one for each set of modules that it loads.
+    """
+    by_name: dict[str, dict[str, StatedModule]] = {}
     for module in modules:
-        of_name.setdefault(module.name, []).append(module)
-    namesakes = {
-        name: {variant(name, each.parents): each for each in those}
-        for name, those in of_name.items()
-        if len(those) > 1
-    }
-    if not namesakes:
+        by_name.setdefault(module.name, {})[variant(module.name, module.parents)] = module
+    if len(by_name) == sum(map(len, by_name.values())):
         return {module.name: module for module in modules}
-    names = _Names(namesakes, of_name)
-    return {
-        own: names.renamed(own, module)
-        for name, those in of_name.items()
-        for own, module in namesakes.get(name, {name: those[-1]}).items()
-    }
+    return _Hierarchy(by_name).resolve()
 
 
-class _Names:
-    """The own names of modules that have namesakes, by the name that these share."""
+class _Way(NamedTuple):
+    """What some names mean, one after the other. ``beside``: what must be loaded before for that.
 
-    def __init__(
-        self,
-        namesakes: Mapping[str, Mapping[str, StatedModule]],
-        of_name: Mapping[str, Sequence[StatedModule]],
-    ) -> None:
-        self._namesakes = namesakes
-        self._of_name = of_name
+    ``opened``: the modules loaded by then, of those that open trees.
+    """
 
-    def renamed(self, own: str, module: StatedModule) -> StatedModule:
-        """Return a module under its own name, with the own names of all that it speaks of."""
-        changes = {
-            "name": own,
-            "parents": tuple(dict.fromkeys(self._parents(module.parents))),
-            "loads": tuple(self._loads(module)),
-            "conflicts": tuple(
-                each for name in module.conflicts for each in self._namesakes.get(name, (name,))
-            ),
+    ids: tuple[str, ...]
+    beside: tuple[str, ...]
+    opened: frozenset[str]
+
+
+class _Hierarchy:
+    """Finds the module that each name means in the place where a module names it.
+
+    Lmod searches the tree that was opened last first: of two modules of a name that are both in
+    open trees it loads the one behind more modules.
+    """
+
+    def __init__(self, by_name: Mapping[str, Mapping[str, StatedModule]]) -> None:
+        # As stated, and under their ids. Each name is replaced as it is resolved.
+        self._variants = {
+            name: [
+                module.model_copy(update={"name": full if len(variants) > 1 else name})
+                for full, module in variants.items()
+            ]
+            for name, variants in by_name.items()
         }
-        return module.model_copy(update=changes)
+        self._openers = {
+            name
+            for variants in by_name.values()
+            for module in variants.values()
+            for alternative in module.parents
+            for name in alternative
+        }
+        self._opened: dict[str, frozenset[str]] = {}
+        self._resolved: set[str] = set()
+        self._named_unresolved: set[str] = set()
 
-    def _parents(self, parents: Parents) -> Iterator[tuple[str, ...]]:
-        for alternative in parents:
-            there = self._brought(alternative)
-            yield from product(*(self._fitting(name, there) for name in alternative))
+    def resolve(self) -> dict[str, StatedModule]:
+        """Return all modules by their ids."""
+        for name in self._in_order():
+            self._variants[name] = list(self._resolve(name))
+            self._resolved.add(name)
+            for module in self._variants[name]:
+                self._opened[module.name] = self._opened_by((module.name, *module.loads))
+        return {
+            module.name: module.model_copy(update={"conflicts": tuple(self._conflicts(module))})
+            for variants in self._variants.values()
+            for module in variants
+        }
 
-    def _fitting(self, name: str, there: frozenset[str] | set[str]) -> tuple[str, ...]:
-        """Return those of a name that are found where these are loaded; all where none is."""
-        those = self._namesakes.get(name)
-        if those is None:
-            return (name,)
-        found = [
-            own
-            for own, module in those.items()
-            if not module.parents or any(there.issuperset(each) for each in module.parents)
+    def _in_order(self) -> Iterator[str]:
+        """Yield each name after all that its modules name; where these form a circle, after some.
+
+        Chains of loads are long: nothing is recursive.
+        """
+        entered: set[str] = set()
+        waiting = [(name, False) for name in reversed(self._variants)]
+        while waiting:
+            name, complete = waiting.pop()
+            if complete:
+                yield name
+            elif name not in entered:
+                entered.add(name)
+                waiting.append((name, True))
+                for module in self._variants[name]:
+                    named = (
+                        *module.loads,
+                        *(n for alternative in module.parents for n in alternative),
+                    )
+                    waiting += [
+                        (n, False) for n in named if n in self._variants and n not in entered
+                    ]
+
+    def _resolve(self, name: str) -> Iterator[StatedModule]:
+        for module in self._variants[name]:
+            parents_of: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+            for parents in self._parents(module):
+                # What it loads is also found in the tree that it opens itself.
+                opened = parents.opened | self._opened_by((module.name,))
+                for loads in self._ways(module.loads, opened):
+                    names = dict.fromkeys((*parents.beside, *parents.ids, *loads.beside))
+                    parents_of.setdefault(loads.ids, []).append(tuple(names))
+            if name in self._named_unresolved:
+                # Modules of its circle use the id: it stays the id of one module.
+                parents_of = dict([next(iter(parents_of.items()))])
+            for ids, alternatives in parents_of.items():
+                stated = len(parents_of) == 1
+                changes = {
+                    "name": module.name if stated else variant(name, tuple(alternatives)),
+                    "parents": () if () in alternatives else tuple(dict.fromkeys(alternatives)),
+                    "loads": ids,
+                }
+                yield module.model_copy(update=changes)
+
+    def _parents(self, module: StatedModule) -> Iterator[_Way]:
+        for alternative in module.parents or NO_PARENTS:
+            yield from self._ways(alternative, frozenset())
+
+    def _ways(self, names: Iterable[str], opened: frozenset[str]) -> list[_Way]:
+        """Return what these names mean, loaded in this order where these modules are loaded."""
+        ways = [_Way((), (), opened)]
+        for name in names:
+            ways = [
+                _Way((*way.ids, meant), (*way.beside, *beside), way.opened | more)
+                for way in ways
+                for meant, beside, more in self._meanings(name, way.opened)
+            ][:_MAX_WAYS]
+        return ways
+
+    def _meanings(
+        self, name: str, opened: frozenset[str]
+    ) -> list[tuple[str, tuple[str, ...], frozenset[str]]]:
+        """Return the ids that a name can have where these modules are loaded, with what each needs
+        loaded beside them, and what is loaded with it of those that open trees.
+
+        Where a tree is open that has the name there is one; else one for each tree that has it.
+        """
+        if name not in self._variants:
+            return [(name, (), self._opened_by((name,)))]
+        if name not in self._resolved:
+            # Its parents are names as yet.
+            self._named_unresolved.add(name)
+            opened = frozenset(map(loaded_as, opened))
+        choices = [
+            (module.name, alternative)
+            for module in self._variants[name]
+            for alternative in module.parents or NO_PARENTS
         ]
-        return tuple(found or those)
+        found = [choice for choice in choices if opened.issuperset(choice[1])]
+        if found:
+            meant, _ = max(found, key=lambda choice: len(self._opened_by(choice[1])))
+            return [(meant, (), self._opened_by((meant,)))]
+        possible = [one for one in choices if self._fits(opened, one[1])] or choices
+        needed = len(possible) > 1 and name in self._resolved
+        return [
+            (meant, beside if needed else (), self._opened_by((meant, *beside)))
+            for meant, beside in possible
+        ]
 
-    def _loads(self, module: StatedModule) -> Iterator[str]:
-        """Yield what a module loads: of namesakes the one that is found by then."""
-        there = set(self._brought(chain.from_iterable(module.parents)))
-        for name in module.loads:
-            yield self._fitting(name, there)[-1]
-            there |= self._brought([name])
-
-    def _brought(self, names: Iterable[str]) -> frozenset[str]:
-        """Return modules and what they load, directly or not, by the names that are loaded."""
+    def _opened_by(self, ids: Iterable[str]) -> frozenset[str]:
+        """Return what is loaded with modules, of those that open trees."""
         found: set[str] = set()
-        ahead = [*names]
-        while ahead:
-            each = ahead.pop()
-            if each not in found:
-                found.add(each)
-                ahead += [load for one in self._of_name.get(each, ()) for load in one.loads]
+        for module in ids:
+            if module in self._opened:
+                found |= self._opened[module]
+            elif loaded_as(module) in self._openers:
+                found.add(module)
         return frozenset(found)
+
+    def _fits(self, opened: frozenset[str], alternative: tuple[str, ...]) -> bool:
+        """Whether an alternative may be loaded beside modules: no two of it are of one key."""
+        return not clash(opened, self._opened_by(alternative))
+
+    def _conflicts(self, module: StatedModule) -> Iterator[str]:
+        for name in module.conflicts:
+            variants = self._variants.get(name)
+            yield from (other.name for other in variants) if variants else (name,)
+
+
+def clash(some: Iterable[str], others: Iterable[str]) -> bool:
+    """Whether these cannot be loaded together: two are different modules of one key."""
+    by_key = {key(module): module for module in some}
+    return any(by_key.get(key(module), module) != module for module in others)

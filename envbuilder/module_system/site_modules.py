@@ -73,10 +73,9 @@ def read_modules(
 
 
 def _sort_in(look: _Look, files: Sequence[Modulefile]) -> None:
-    """Keep the modulefiles that can be reached, one of each name, or of each name and parents.
+    """Keep the modulefiles that can be reached, one of each name and parents.
 
-    Behind different compilers there are different modules of one name. Where one of the name is
-    behind nothing, nobody says which one is loaded behind a compiler.
+    Behind different compilers there are different modules of one name.
     """
     several: dict[str, list[Modulefile]] = {}
     for each in files:
@@ -85,21 +84,15 @@ def _sort_in(look: _Look, files: Sequence[Modulefile]) -> None:
             several.setdefault(each.name, []).append(reached)
     unwritable = [name for name in several if not fits(ModuleName, name)]
     _note(look, "has a name that envbuild cannot write and is left out", unwritable)
-    ambiguous = []
     for name in sorted(set(several) - set(unwritable)):
         those = sorted(several[name], key=lambda each: padded(each.path))
         chosen = {each.parents: each for each in those}
-        first = next((each for each in those if not each.parents), None)
-        if first is not None and len(chosen) > 1:
-            ambiguous.append(name)
-        if first is not None:
-            chosen = {(): first}
+        if () in chosen:
+            chosen[()] = next(each for each in those if not each.parents)
         for parents, each in sorted(chosen.items()):
             own = variant(name, parents) if len(chosen) > 1 else name
             look.by_name[own] = each
             look.by_key.setdefault(key(name), []).append(each)
-    what = "is there without any other module and behind some: only the first one is known"
-    _note(look, what, ambiguous)
 
 
 def _reached(each: Modulefile, preload: Sequence[str], loaded: Sequence[str]) -> Modulefile | None:

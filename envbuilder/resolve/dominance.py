@@ -119,12 +119,12 @@ def _inert(problem: Problem) -> dict[str, Brought]:
     keys = Counter(module.key for module in problem.modules)
     matter = {each.module for each in problem.candidates}.union(problem.preload)
     for module in problem.modules:
-        matter.update(module.conflicts, *module.parents)
+        matter.update(module.conflicts, *module.parents, *module.hidden)
     found: dict[str, set[tuple[str | None, bool]]] = {
         module.name: {(module.generation, module.build_only)}
         for module in problem.modules
         if keys[module.key] == 1
-        and not (module.conflicts or module.families or module.parents)
+        and not (module.conflicts or module.families or module.parents or module.hidden)
         and matter.isdisjoint((module.name, module.key))
     }
     loaders: dict[str, list[str]] = {}
@@ -152,7 +152,7 @@ def _named(problem: Problem) -> Iterator[str]:
     for module in problem.modules:
         yield from module.loads
         yield from module.conflicts
-        for alternative in module.parents:
+        for alternative in (*module.parents, *module.hidden):
             yield from alternative
 
 
@@ -205,7 +205,7 @@ class _Traits:
     def of_module(self, module: Module) -> Hashable:
         nothing: Brought = frozenset()
         return (
-            *(module.key, module.parents, module.conflicts, module.families),
+            *(module.key, module.parents, module.hidden, module.conflicts, module.families),
             tuple(name for name in module.loads if name not in self.inert),
             nothing.union(*(self.inert.get(name, nothing) for name in module.loads)),
             *(module.generation, module.build_only),

@@ -154,6 +154,7 @@ def _module_facts(encoded: EncodedProblem) -> Iterator[str]:
         yield _all(f"conflict_key({m},", against, numbers["key"])
         yield _all(f"conflict({m},", against & set(encoded.modules), number)
         yield from _parents(module, encoded)
+        yield from _hidden(module, encoded)
     for name, brought in encoded.brings.items():
         yield f"loadable({number[name]})."
         yield _all(f"brings({number[name]},", brought, number)
@@ -173,6 +174,15 @@ def _parents(module: Module, encoded: EncodedProblem) -> Iterator[str]:
         yield _all(f"parent({m},{a},", alternative, number)
     if module.parents and not possible:
         yield f":- touched({m}), on(law(loading))."
+
+
+def _hidden(module: Module, encoded: EncodedProblem) -> Iterator[str]:
+    """Yield what a module may not be loaded beside, because its name means another one there."""
+    number, m = encoded.numbers["module"], encoded.numbers["module"][module.name]
+    for a, alternative in enumerate(module.hidden):
+        if encoded.modules.keys() >= set(alternative):
+            yield f"hidden({m},{a})."
+            yield _all(f"hidden_behind({m},{a},", alternative, number)
 
 
 def _candidate_facts(encoded: EncodedProblem) -> Iterator[str]:

@@ -25,7 +25,6 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal
 
-from ..model.module_variants import loaded_as
 from ..model.site import StatedModule
 from .problem import Module
 
@@ -70,9 +69,8 @@ def order(
 class Session:
     """What is loaded while actions are carried out. ``state``: key -> (module, is it loaded).
 
-    A module is not loaded yet while what it loads is; Lmod calls that pending. The alternatives of
-    a module's parents are taken to exclude each other, like the compilers of a hierarchy: of two
-    open trees that both offer a module, names do not tell which one it is loaded from.
+    A module is not loaded yet while what it loads is; Lmod calls that pending. What loads modules
+    of the tree that it opens itself opens that first.
     """
 
     modules: Mapping[str, Module]
@@ -116,12 +114,9 @@ class Session:
             if there != name and not self.autoswap:
                 raise LoadError(f"{there} is loaded, which {name} would take the place of")
             self._unload(there)
-        loaded = frozenset(self.loaded())
-        if not _is_found(module, loaded):
+        pending = frozenset(loaded for loaded, _ in self.state.values())
+        if not _is_found(module, pending):
             raise LoadError(f"{name} is not found before {', '.join(module.parents[0])}")
-        for other in _namesakes(self.modules, name):
-            if _is_found(other, loaded):
-                raise LoadError(f"{loaded_as(name)} may be {name} or {other.name}")
         _refuse_conflict(module, self.state)
         self.state[module.key] = (name, False)
         for below in module.loads:
@@ -135,6 +130,7 @@ class Session:
         if self.state[module.key] == (name, False):
             del self.state[module.key]
             self.state[module.key] = (name, True)
+            self._refuse_hidden()
         yield from self._replace_family(module, others)
 
     def _unload(self, name: str) -> None:
@@ -146,6 +142,17 @@ class Session:
             below = self.modules[other]
             if name in chain(*below.parents) and not _is_found(below, frozenset(self.loaded())):
                 raise LoadError(f"without {name}, {other} is no longer found")
+
+    def _refuse_hidden(self) -> None:
+        """Raise LoadError where the name of a loaded module means another one by now.
+
+        Lmod loads that one in its place.
+        """
+        loaded = frozenset(self.loaded())
+        for name in loaded:
+            for alternative in self.modules[name].hidden:
+                if loaded.issuperset(alternative):
+                    raise LoadError(f"beside {', '.join(alternative)}, {name} means another module")
 
     def _join_families(self, module: Module) -> list[str]:
         """Enter the module into its families; return the keys of those that held them."""
@@ -179,14 +186,6 @@ def _module(modules: Mapping[str, Module], name: str) -> Module:
 def _is_found(module: Module, loaded: frozenset[str]) -> bool:
     """Whether a tree that holds the module is open."""
     return not module.parents or any(loaded.issuperset(each) for each in module.parents)
-
-
-def _namesakes(modules: Mapping[str, Module], name: str) -> Iterator[Module]:
-    """Yield other modules that are loaded by the same name."""
-    if loaded_as(name) != name:
-        for other, module in modules.items():
-            if other != name and loaded_as(other) == loaded_as(name):
-                yield module
 
 
 def _refuse_conflict(module: Module, state: Mapping[str, tuple[str, bool]]) -> None:

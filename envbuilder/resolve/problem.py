@@ -9,7 +9,8 @@ itself and what it loads, directly or not; all that is brought is *touched*. Tou
 ``key`` are the same module to the module system: one of them stays *active*, and where there are
 several, that one is loaded explicitly and ``replaces`` holds the ABI of each other one. No two
 active modules share a family, none conflicts with another, and each touched module that has parents
-finds all of one alternative active. A module that is loaded explicitly is used, replaces something,
+finds all of one alternative active. Of no active module all of an alternative of ``hidden`` is
+active. A module that is loaded explicitly is used, replaces something,
 is a parent of an active one, or is a preload. There is an order in which the loads end like that
 (``loading``).
 
@@ -57,14 +58,16 @@ CandidateId = str
 class Module:
     """A module as the solver sees it. ``loads``: directly, in order, all of them known.
 
-    ``abi``: what it may be replaced as; None: by its own name. ``replaces``: the ABIs in whose
-    place it may be loaded.
+    ``hidden``: alternatives, each of which opens a tree where the name of this module is another
+    one's. ``abi``: what it may be replaced as; None: by its own name. ``replaces``: the ABIs in
+    whose place it may be loaded.
     """
 
     name: str
     key: str
     loads: tuple[str, ...] = ()
     parents: tuple[tuple[str, ...], ...] = ()
+    hidden: tuple[tuple[str, ...], ...] = ()
     conflicts: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
     generation: str | None = None

@@ -9,13 +9,12 @@ from difflib import SequenceMatcher
 from packaging.specifiers import SpecifierSet
 
 from ..model.module_names import version_part
-from ..model.module_variants import loaded_as, told_apart
+from ..model.module_variants import NO_PARENTS, loaded_as, told_apart
 from ..model.ranges import ANY_VERSION, matches, series, sort_key
 from ..model.recipe import names_module
 from ..model.site import StatedModule
 from .facts import Facts, request_facts
 from .flag_table import flag_table
-from .loading import closure
 from .names import names
 from .pool import Pool, fits
 from .problem import Assumption, Candidate, Problem, Want, WantKind
@@ -120,13 +119,16 @@ def _module_index(request: Request) -> ModuleIndex:
 
 def _preloaded(index: ModuleIndex, names: Sequence[str]) -> Iterator[str]:
     """Yield the preloads, of namesakes the one that is found behind those before it."""
-    there: set[str] = set()
+    loaded: frozenset[str] = frozenset()
     for name in names:
-        namesakes = (own for own in index.modules if loaded_as(own) == name != own)
-        parents = ((own, index.modules[own].parents) for own in namesakes)
-        found = [own for own, those in parents if any(there.issuperset(each) for each in those)]
-        chosen = found[-1] if found else name
-        there |= closure(index.modules, chosen)
+        found = [
+            (len(index.brought(alternative)), module)
+            for module in index.by_name[name]
+            for alternative in index.modules[module].parents or NO_PARENTS
+            if loaded.issuperset(alternative)
+        ]
+        chosen = max(found)[1] if found else index.by_name[name][-1]
+        loaded |= index.brought((chosen,))
         yield chosen
 
 

@@ -68,7 +68,7 @@ def pool(
         facts[each.id] = stated.facts
         homes[each.id] = str(stated.facts[_HOME]) if _HOME in stated.facts else None
     return Pool(
-        tuple(_ranked(offered, request)),
+        tuple(_ranked(offered, request, index)),
         facts,
         {name: home for name, home in homes.items() if home},
         dict(_inside(request, offered)),
@@ -239,9 +239,13 @@ def _newest_first(those: list[Candidate]) -> list[Candidate]:
     return sorted(those, key=lambda c: sort_key(c.version), reverse=True)
 
 
-def _ranked(candidates: list[Candidate], request: Request) -> Iterator[Candidate]:
+def _ranked(
+    candidates: list[Candidate], request: Request, index: ModuleIndex
+) -> Iterator[Candidate]:
     """Give each its rank in its component, and its origin's place in the site's order.
 
+    Of one version in several modules that of the newer generation comes first, however a site
+    names its modules.
     Components that fulfil the same virtual are ranked one after the other, so that no two
     providers of a role have the same rank.
     """
@@ -250,11 +254,13 @@ def _ranked(candidates: list[Candidate], request: Request) -> Iterator[Candidate
     by_component: dict[str, list[Candidate]] = {}
     for each in candidates:
         by_component.setdefault(each.component, []).append(each)
+    generations = {each.module: index.generation(each.module) for each in candidates if each.module}
     used_up: dict[str, int] = {}
     for component in sorted(by_component):
         those = sorted(
             by_component[component], key=lambda c: natural(c.module or c.locator), reverse=True
         )
+        those.sort(key=lambda c: natural(generations.get(c.module) or ""), reverse=True)
         those.sort(key=lambda c: order.get(c.origin, len(order)))
         those = _newest_first(those)
         virtuals = roles(request.knowledge, component) - {component}

@@ -8,14 +8,16 @@ take the place of a module that is among them, to the fixpoint.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 from ..model.knowledge import Component
 from ..model.module_names import key, stem
+from ..model.module_variants import NO_PARENTS, clash, loaded_as
 from ..model.ranges import series_text
 from ..model.site import StatedModule
+from .loading import closure
 from .names import Names
 from .problem import Module
 
@@ -84,6 +86,32 @@ class ModuleIndex:
         for name in self.modules:
             found.setdefault(key(name), []).append(name)
         return found
+
+    @cached_property
+    def by_name(self) -> dict[str, list[str]]:
+        """The modules by the name that each is loaded by."""
+        found: dict[str, list[str]] = {}
+        for name in self.modules:
+            found.setdefault(loaded_as(name), []).append(name)
+        return found
+
+    @cached_property
+    def brought(self) -> Callable[[tuple[str, ...]], frozenset[str]]:
+        """Return modules and all that they load, directly or not."""
+        return cache(lambda names: frozenset().union(*(closure(self.modules, n) for n in names)))
+
+    def hidden(self, module: str) -> Iterator[tuple[str, ...]]:
+        """Yield what may not be loaded beside a module: there its name means another one.
+
+        A tree that is behind all that another is behind, and behind more, is opened later and
+        searched first. Where neither is so it is unknown which one is loaded: neither may be.
+        """
+        mine = [self.brought(each) for each in self.modules[module].parents or NO_PARENTS]
+        for other in self.by_name[loaded_as(module)]:
+            for alternative in self.modules[other].parents if other != module else ():
+                behind = self.brought(alternative)
+                if any(not (behind < before or clash(behind, before)) for before in mine):
+                    yield alternative
 
     @cached_property
     def _by_stem(self) -> dict[str, list[str]]:
@@ -193,6 +221,8 @@ def _solver_module(index: ModuleIndex, name: str, there: frozenset[str]) -> Modu
         key=key(name),
         loads=tuple(each for each in module.loads if each in there),
         parents=module.parents,
+        # Which library of a name is loaded does not matter as long as nobody uses it by itself.
+        hidden=tuple(a for a in index.hidden(name) if provided and there.issuperset(a)),
         conflicts=tuple(each for each in module.conflicts if each != key(name)),
         families=module.families,
         generation=index.generation(name),

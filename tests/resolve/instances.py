@@ -125,6 +125,28 @@ def random_conflicts_problem(random: Random) -> Problem:
     return replace(problem, wants=tuple(wants), rules=tuple(rules))
 
 
+def random_hidden_problem(random: Random) -> Problem:
+    """Return a problem of a hierarchy, where modules hide others of their names."""
+    problem = random_problem(random)
+    return replace(
+        problem,
+        modules=tuple(
+            replace(module, hidden=random_hidden(random, problem.modules, module))
+            for module in problem.modules
+        ),
+    )
+
+
+def random_hidden(
+    random: Random, modules: Sequence[Module], module: Module
+) -> tuple[tuple[str, ...], ...]:
+    others = {each.key: each.name for each in modules if each.key != module.key}
+    if not others or random.random() < 0.5:
+        return ()
+    names = sorted(others.values())
+    return (tuple(random.sample(names, min(len(names), random.choice([1, 1, 2])))),)
+
+
 problems = st.randoms(use_true_random=False).map(random_problem)
 
 

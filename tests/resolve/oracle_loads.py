@@ -83,7 +83,10 @@ class World:
             module.parents and not any(set(each) <= loaded.final for each in module.parents)
             for module in (self.modules[name] for name in touched)
         )
-        if apart or orphan or not self.ordered(loaded):
+        hidden = any(
+            set(alternative) <= loaded.final for module in active for alternative in module.hidden
+        )
+        if apart or orphan or hidden or not self.ordered(loaded):
             broken.add(Assumption("law", "loading"))
         if len(self.run_time_generations(loaded)) > 1:
             broken.add(Assumption("law", "generations"))

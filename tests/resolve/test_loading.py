@@ -305,13 +305,23 @@ def test_a_chain_of_loads_is_no_matter_of_recursion() -> None:
     assert found == (("load", "lib0/1"),)
 
 
-def test_of_namesakes_that_are_both_found_nobody_knows_which_is_loaded() -> None:
-    behind = {name: variant("FFTW/3", ((name,),)) for name in ("GCC/12", "NVHPC/23")}
-    modules = tree(*map(module, behind))
-    modules |= tree(*(module(own, parents=((name,),)) for name, own in behind.items()))
-    assert simulate(modules, [("load", "GCC/12"), ("load", behind["GCC/12"])]) == (
-        "GCC/12",
-        behind["GCC/12"],
+def test_a_module_is_not_loaded_where_its_name_means_another_one() -> None:
+    plain, cuda = (variant("OpenMPI/4", (each,)) for each in (("GCC/12",), ("GCC/12", "CUDA/12")))
+    modules = tree(
+        module("GCC/12"),
+        module("CUDA/12", parents=(("GCC/12",),)),
+        module(plain, parents=(("GCC/12",),), hidden=(("GCC/12", "CUDA/12"),)),
+        module(cuda, parents=(("GCC/12", "CUDA/12"),)),
     )
-    with pytest.raises(LoadError, match="FFTW/3 may be"):
-        simulate(modules, [*(("load", name) for name in behind), ("load", behind["GCC/12"])])
+    assert simulate(modules, actions("GCC/12", plain)) == ("GCC/12", plain)
+    assert simulate(modules, actions("GCC/12", "CUDA/12", cuda)) == ("GCC/12", "CUDA/12", cuda)
+    # Lmod would load the other one; the second time it would put it in the place of the first.
+    for words in (("GCC/12", "CUDA/12", plain), ("GCC/12", plain, "CUDA/12")):
+        with pytest.raises(LoadError, match="means another"):
+            simulate(modules, actions(*words))
+    assert ordered(modules, ["GCC/12", "CUDA/12", plain]) is None
+
+
+def test_a_module_may_load_from_the_tree_that_it_opens() -> None:
+    modules = tree(module("GCC/12", "settings/1"), module("settings/1", parents=(("GCC/12",),)))
+    assert simulate(modules, actions("GCC/12")) == ("settings/1", "GCC/12")

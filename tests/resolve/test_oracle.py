@@ -19,7 +19,13 @@ from time import monotonic
 import oracle
 import pytest
 from hypothesis import HealthCheck, given, settings
-from instances import problems, random_conflicts_problem, random_dense_problem, random_problem
+from instances import (
+    problems,
+    random_conflicts_problem,
+    random_dense_problem,
+    random_hidden_problem,
+    random_problem,
+)
 
 from envbuilder.resolve import engine
 from envbuilder.resolve.dominance import keep
@@ -141,9 +147,11 @@ def test_the_engine_agrees_on_known_problems(
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("lot", FEWER_LOTS)
 @pytest.mark.parametrize(
-    "draw", [random_dense_problem, random_conflicts_problem], ids=["dense", "conflicts"]
+    "draw",
+    [random_dense_problem, random_conflicts_problem, random_hidden_problem],
+    ids=["dense", "conflicts", "hidden"],
 )
-def test_the_engine_agrees_on_dense_and_on_unsatisfiable_problems(
+def test_the_engine_agrees_on_problems_of_one_kind(
     check: Callable[[Problem], None], draw: Callable[[Random], Problem], lot: Sequence[int]
 ) -> None:
     wrong = {}
@@ -164,6 +172,18 @@ def test_the_dense_problems_are_folded_and_the_others_have_several_conflicts() -
         len(list(engine.conflicts(random_conflicts_problem(Random(seed))))) for seed in FEWER
     )
     assert sum(counts[n] for n in counts if n > 1) > 16, counts
+
+
+def test_what_is_hidden_changes_the_best_stack_of_some_problems() -> None:
+    hidden = [random_hidden_problem(Random(seed)) for seed in FEWER]
+    plain = [
+        replace(each, modules=tuple(replace(module, hidden=()) for module in each.modules))
+        for each in hidden
+    ]
+    changed = [
+        known_best(one) != known_best(other) for one, other in zip(hidden, plain, strict=True)
+    ]
+    assert sum(changed) > 5
 
 
 @drawn
