@@ -21,17 +21,18 @@ from ..model.site import Launcher
 from ..record import read_all
 from ..root.environment_lock import read_lock
 from ..root.environments import find
-from ..schedulers import SCHEDULERS
+from ..schedulers import SCHEDULERS, current_scheduler
 from ..target_tools.root.layout import Home, Version
 from ..text import LONG, counted, shown
 from .context import Context
-from .hosts import HostList, find_hosts
+from .hosts import HostList, find_hosts, with_room
 from .image_contents import is_image
 from .launch_requests import (
     LaunchFacts,
     base_request,
     facts_at,
     facts_of,
+    missing_launcher,
     partition_of_job,
     programs_launcher,
 )
@@ -67,8 +68,11 @@ def launch(environment: str, options: LaunchOptions, context: Context) -> Launch
     Raises UsageError for what could not start, or would start every rank as rank 0 of 1.
     """
     found = _environment(environment, options, context)
-    hosts = _find_hosts(found.facts, options, context)
-    request = _request(found, options, hosts)
+    facts = found.facts
+    scheduler = facts.scheduler if options.nodes else current_scheduler(context.environ)
+    launcher, gloo = _launcher(facts.plan, options, scheduler)
+    hosts = _find_hosts(facts, launcher, options, context)
+    request = _request(found, options, hosts, launcher, gloo=gloo)
     # Outside of a job such a launcher asks for one itself.
     own_job = LAUNCHERS[request.kind].TRAITS.scheduler is not None and hosts.scheduler is None
     line = LaunchLine(
@@ -76,7 +80,7 @@ def launch(environment: str, options: LaunchOptions, context: Context) -> Launch
         number=found.published[1].number if found.published else None,
         contract=found.image.rows if found.image else (),
         launcher=request.kind,
-        ranks=request.ranks,
+        ranks=request.ranks if _is_counted(request, options) else None,
         hosts=tuple(map(str, hosts.hosts)) if isinstance(hosts.hosts, tuple) else (),
         hosts_from=f"a job that {request.kind} asks for" if own_job else hosts.source,
         words=launch_line(request),
@@ -135,11 +139,17 @@ def _planned(recipe: str, options: LaunchOptions, context: Context) -> _Environm
     return _Environment(planned.recipe, facts_of(planned, plan_inputs))
 
 
-def _find_hosts(facts: LaunchFacts, options: LaunchOptions, context: Context) -> HostList:
+def _find_hosts(
+    facts: LaunchFacts, launcher: Launcher, options: LaunchOptions, context: Context
+) -> HostList:
     """Return the hosts; those of a job that is still to be asked for have no names."""
     nodes, scheduler = options.nodes, facts.scheduler
     if nodes is None:
-        return find_hosts(options.hosts, options.hostfile, facts.launch_node, context)
+        gpus = facts.shape.gpus_per_node
+        # A host's name alone is the whole node for one that takes no number (document 003).
+        whole = gpus if gpus and LAUNCHERS[launcher.kind].TRAITS.on_every_gpu else 1
+        hosts = find_hosts(options.hosts, options.hostfile, facts.launch_node, context, whole)
+        return with_room(hosts, launcher.kind, gpus, options.ranks, gpus=facts.gpus)
     if options.hosts is not None or options.hostfile is not None:
         raise UsageError("--nodes is for a job, which has hosts of its own", "leave -H out")
     if nodes < 1:
@@ -154,23 +164,48 @@ def _find_hosts(facts: LaunchFacts, options: LaunchOptions, context: Context) ->
     return HostList(JobHosts(nodes, slots), source, scheduler)
 
 
-def _request(found: _Environment, options: LaunchOptions, hosts: HostList) -> LaunchRequest:
+def _is_counted(request: LaunchRequest, options: LaunchOptions) -> bool:
+    """Whether the number of ranks is known: ddlrun starts one on every GPU that it finds."""
+    if not LAUNCHERS[request.kind].TRAITS.on_every_gpu or options.ranks:
+        return True
+    stated = request.shape.gpus_per_node is not None or options.nodes is not None
+    return stated or slots_of(request.hosts) > request.nodes
+
+
+def _request(
+    found: _Environment,
+    options: LaunchOptions,
+    hosts: HostList,
+    launcher: Launcher,
+    *,
+    gloo: bool,
+) -> LaunchRequest:
     facts, image = found.facts, found.image
     plan = facts.plan
-    launcher, gloo = _launcher(plan, options, hosts.scheduler)
     ranks = options.ranks
     if ranks is None:
         ranks = slots_of(hosts.hosts) or plan.smoke.ranks
     request = base_request(facts, launcher, ranks, hosts.scheduler, gloo=gloo)
     exports = options.exports or ()
     program = tuple(options.program or ())
+    command = request.command
+    # Of none, the request is refused.
+    if image and program:
+        if LAUNCHERS[launcher.kind].TRAITS.one_per_node:
+            # It is the image's, and starts the ranks in its own container.
+            command = image.program(command or LAUNCHERS[launcher.kind].COMMAND, gpus=facts.gpus)
+        else:
+            program = image.program(program, gpus=facts.gpus)
     return replace(
         request,
-        # Of none, the request is refused.
-        program=image.program(program, gpus=facts.gpus) if image and program else program,
+        command=command,
+        program=program,
         hosts=hosts.hosts,
         allocated=hosts.allocated,
         step=hosts.step,
+        task=hosts.task,
+        port=hosts.port,
+        cores_per_rank=options.cpus_per_rank,
         transport=request.transport._replace(rdma=options.rdma, cuda_aware=options.cuda_aware),
         # An image sets its own variables.
         exports=(*(() if image else _handed_on(plan, launcher, hosts, exports)), *exports),
@@ -243,7 +278,13 @@ def _report(line: LaunchLine, environment: _Environment, context: Context) -> No
     plan, say = environment.facts.plan, context.reporter.say
     hosts = shown(", ".join(line.hosts), LONG)
     where = f"{hosts} ({line.hosts_from})" if hosts else line.hosts_from
-    say(f"{counted(line.ranks, 'rank')} on {where}")
+    ranks = "a rank for every GPU" if line.ranks is None else counted(line.ranks, "rank")
+    say(f"{ranks} on {where}")
+    if (kind := missing_launcher(plan)) and line.launcher not in (kind, None):
+        context.reporter.warn(
+            f"this PyTorch has no {kind}, and {line.launcher} sets neither RANK nor MASTER_ADDR: "
+            "the program must set both"
+        )
     if environment.image:
         for row in environment.image.rows:
             say(

@@ -20,10 +20,10 @@ from ..launchers import (
     runtime_launcher,
     site_shape,
 )
-from ..launchers.torchrun import RENDEZVOUS_PORT
 from ..model.evidence import LaunchRecord
 from ..model.knowledge import Component
 from ..model.launch import (
+    RENDEZVOUS_PORT,
     Host,
     Hosts,
     JobHosts,
@@ -172,10 +172,27 @@ def _has_ucx(mpi: Pin | None, chosen: ChosenSite, snapshot: Callable[[str], Snap
 def programs_launcher(plan: Plan, scheduler: str | None) -> Launcher:
     """Return what starts the plan's programs in a job of *scheduler*; None: outside of one.
 
-    Where the plan's launcher is of another scheduler it is the one of the plan's MPI.
+    It is the one that the recipe's runtime needs, else the plan's; where that is of another
+    scheduler it is the one of the plan's MPI.
     """
-    only = runtime_launcher(plan.runtime.beside)
+    only, _ = _of_runtime(plan)
     return only or _of_scheduler(plan, plan.launcher, scheduler)
+
+
+def missing_launcher(plan: Plan) -> str | None:
+    """Return the kind of the launcher that the recipe's runtime needs and its release lacks."""
+    only, kind = _of_runtime(plan)
+    return None if only else kind
+
+
+def _of_runtime(plan: Plan) -> tuple[Launcher | None, str | None]:
+    """Return the launcher of the recipe's runtime, if this release has it; and its kind."""
+    only = runtime_launcher(plan.runtime.beside)
+    if only and LAUNCHERS[only.kind].TRAITS.apis:
+        # One that is proved itself.
+        proved = (each.launcher for each in plan.proofs if each.launcher.kind == only.kind)
+        return next(proved, None), only.kind
+    return only, only.kind if only else None
 
 
 def _of_scheduler(plan: Plan, launcher: Launcher, scheduler: str | None) -> Launcher:
@@ -208,6 +225,9 @@ def base_request(
         transport=TransportOptions(ucx=traits.ucx and not gloo and facts.ucx(), gloo=gloo),
         gpus=facts.gpus,
         shape=facts.shape,
+        by_mpi=bool(LAUNCHERS[facts.plan.launcher.kind].TRAITS.own_of),
+        # The workers of TF_CONFIG are listed so.
+        in_order=facts.plan.runtime.beside == "tf-distribute",
     )
 
 
@@ -258,11 +278,12 @@ def _placed(request: LaunchRequest, where: HostList | None) -> LaunchRequest:
     traits, ranks = LAUNCHERS[request.kind].TRAITS, request.ranks
     hosts = where.hosts if where and (traits.asks_scheduler or traits.scheduler) else None
     hosts = hosts if isinstance(hosts, tuple) else None
+    if where:
+        request = replace(request, step=where.step, task=where.task, port=where.port)
     return replace(
         request,
         hosts=_spread(hosts, ranks) if hosts else None,
         allocated=bool(hosts),
-        step=where.step if where else None,
         oversubscribe=True,
     )
 

@@ -346,6 +346,9 @@ class LaunchOptions:
     rdma: Annotated[
         bool, typer.Option("--rdma", help="Open MPI below 4: its own RDMA, without threads.")
     ] = False
+    cpus_per_rank: Annotated[
+        int | None, typer.Option(metavar="N", help="Cores. Else as the job has it.")
+    ] = None
     gloo: Annotated[
         bool, typer.Option("--gloo", help="Without MPI, by a launcher that knows Gloo.")
     ] = False

@@ -77,12 +77,12 @@ def subject_of(
     plan_inputs: PlanInputs,
     size: JobSize | None = None,
 ) -> Subject:
-    """Return what a form is rendered of; *tree*: the folder for ``module use``.
-
-    Raises UsageError for a job that no scheduler takes.
-    """
+    """Return what a form is rendered of; *tree*: the folder for ``module use``."""
     facts = facts_of(source.plan, plan_inputs)
-    job = _job(facts, plan_inputs, size or JobSize())
+
+    def parts(scheduler: str) -> JobParts:
+        job = _job(facts, plan_inputs, size or JobSize(), scheduler)
+        return job_parts(scheduler, job, job_words(facts, job, scheduler))
 
     return Subject(
         source=source,
@@ -90,7 +90,7 @@ def subject_of(
         knowledge=plan_inputs.knowledge.value,
         prefix_of=plan_inputs.prefix_of,
         tree=tree,
-        job=lambda name: job_parts(name, job, job_words(facts, job, name)),
+        job=parts,
         example=lambda: example(facts),
         in_image=plan_in_image,
         start=lambda inside: image_start(inside, facts.components),
@@ -103,11 +103,14 @@ def job_parts(scheduler: str, job: Job, words: Sequence[str]) -> JobParts:
     return JobParts(job, entry.job_script(job), words, scheduler, entry.TITLE, entry.SUBMIT)
 
 
-def _job(facts: LaunchFacts, plan_inputs: PlanInputs, asked: JobSize) -> Job:
-    """Return the job; where nothing is asked for, of the smoke test's size, on one node."""
+def _job(facts: LaunchFacts, plan_inputs: PlanInputs, asked: JobSize, scheduler: str) -> Job:
+    """Return the job; where nothing is asked for, of the smoke test's size, on one node.
+
+    Raises UsageError for a job that no scheduler takes.
+    """
     plan, chosen = facts.plan, plan_inputs.chosen
     ranks = plan.smoke.ranks if asked.ranks_per_node is None else asked.ranks_per_node
-    traits = LAUNCHERS[plan.launcher.kind].TRAITS
+    traits = LAUNCHERS[programs_launcher(plan, scheduler).kind].TRAITS
     # Where only one partition is of this architecture a job must go to it.
     fitting = [name for name, each in chosen.site.partitions.items() if each.arch == plan.arch]
     return Job(
@@ -120,7 +123,7 @@ def _job(facts: LaunchFacts, plan_inputs: PlanInputs, asked: JobSize) -> Job:
         account=asked.account,
         partition=chosen.partition_name or (fitting[0] if len(fitting) == 1 else None),
         one_task_per_node=traits.one_per_node,
-        launch_node=traits.launch_node,
+        launch_node=LAUNCHERS[plan.launcher.kind].TRAITS.launch_node,
         tf_config=plan.runtime.beside == "tf-distribute",
     )
 

@@ -6,6 +6,7 @@ Sources of the options stand in each launcher's module.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 
 from ..errors import UsageError
 from ..model.launch import LaunchRequest, Shape, Words
@@ -96,6 +97,8 @@ def _variables(request: LaunchRequest, traits: Traits) -> Words:
     values = () if traits.exports else tuple(each for each in request.exports if "=" in each)
     if request.step and traits.asks_scheduler and request.nodes > 1:
         values = (*values, request.step.variable)
+    if traits.variables:
+        values = (*values, *traits.variables(request))
     return ("env", *values) if values else ()
 
 
@@ -103,14 +106,23 @@ def _on_every_node(request: LaunchRequest, traits: Traits) -> Words:
     """Return what starts the launcher itself on every node, where it must be."""
     if not traits.one_per_node or request.nodes == 1:
         return ()
-    for each in LAUNCHERS.values():
-        if each.TRAITS.once_a_node and each.TRAITS.scheduler == request.scheduler:
-            return each.TRAITS.once_a_node(request)
-    raise UsageError(
-        f"{request.kind} must be started on every node, and outside a job nothing does that",
-        "run it in a job of Slurm or LSF",
-        "or start a program that knows MPI by mpirun",
+    mpi = request.mpi.component if request.mpi else None
+    able = [each.TRAITS for each in LAUNCHERS.values() if each.TRAITS.once_a_node]
+    # jsrun belongs to CSM: where LSF is without it, a stack has the launcher of its MPI.
+    schedulers = (
+        each
+        for each in able
+        if each.scheduler == request.scheduler and not (each.launch_node and request.by_mpi)
     )
+    mpis = (each for each in able if mpi in each.own_of)
+    starter = next(chain(schedulers, mpis), None) if request.scheduler else None
+    if starter is None or starter.once_a_node is None:
+        raise UsageError(
+            f"{request.kind} must be started on every node, and outside a job nothing does that",
+            "run it in a job of Slurm, LSF or PBS",
+            "or start a program that knows MPI by mpirun",
+        )
+    return starter.once_a_node(request)
 
 
 def site_shape(site: Site, partition: Partition | None = None) -> Shape:

@@ -7,7 +7,15 @@ from ..model.launch import LaunchRequest, Words
 from .protocol import Traits
 
 COMMAND: Words = ()
-TRAITS = Traits(outside_image=True)
+
+
+def _variables(request: LaunchRequest) -> Words:
+    """Return what tells an srun in the command the CPUs of each task: see srun's own module."""
+    cpus = (request.cores_per_rank or request.task.cpus) if request.scheduler == "slurm" else None
+    return (f"SRUN_CPUS_PER_TASK={cpus}",) if cpus else ()
+
+
+TRAITS = Traits(outside_image=True, variables=_variables)
 
 
 def options(request: LaunchRequest) -> Words:

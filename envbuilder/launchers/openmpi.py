@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..errors import UsageError
-from ..model.launch import LaunchRequest, Mpi, Words
+from ..model.launch import JobHosts, LaunchRequest, Mpi, Words, text_of
 from .options import exports_by, hosts_option
 from .protocol import Traits
 
@@ -11,9 +13,37 @@ from .protocol import Traits
 ROOT_VARIABLES = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
 
 COMMAND: Words = ("mpirun",)
+
+# Which jobs it knows the hosts of only if it is built with the library of their scheduler, which
+# no wheel and no package of a distribution is.
+_TOLD = "pbs"
+
+
+def hosts_of_job(request: LaunchRequest) -> Words:
+    """Return the hosts, those of a job too where they must be told."""
+    hosts = request.hosts
+    if request.named or request.scheduler != _TOLD or hosts is None:
+        return hosts_option(request, "--host")
+    names = hosts.names if isinstance(hosts, JobHosts) else text_of(hosts)
+    return ("--host", names) if names else ()
+
+
+def once_a_node(request: LaunchRequest) -> Words:
+    """Return what starts one process on every node, which may use all of it."""
+    command = MPI_COMMANDS[request.mpi.component] if request.mpi else COMMAND
+    return (
+        *(*command, "-n", str(request.nodes), *hosts_of_job(request)),
+        *("--bind-to", "none", "--map-by", "ppr:1:node"),
+    )
+
+
+# The MPIs that these options are of, and what each brings.
+MPI_COMMANDS: Mapping[str, Words] = {"openmpi": ("mpiexec",), "spectrum-mpi": ("mpirun",)}
+
 TRAITS = Traits(
-    own_of={"openmpi": ("mpiexec",)},
+    own_of={"openmpi": MPI_COMMANDS["openmpi"]},
     mpi_only=True,
+    once_a_node=once_a_node,
     asks_scheduler=True,
     rdma=True,
     ucx=True,
@@ -38,7 +68,7 @@ def options(request: LaunchRequest) -> Words:
     return (
         "-n",
         str(request.ranks),
-        *hosts_option(request, "--host"),
+        *hosts_of_job(request),
         *("--bind-to", "none", "--map-by"),
         "slot:OVERSUBSCRIBE" if request.oversubscribe else "slot",
         *exports_by(request, "-x", rdma),

@@ -6,13 +6,14 @@ Its binding is what horovodrun gives it (horovod/runner/mpi_run.py).
 from __future__ import annotations
 
 from ..model.launch import LaunchRequest, Words
-from .openmpi import ROOT_VARIABLES
+from .openmpi import MPI_COMMANDS, ROOT_VARIABLES, once_a_node
 from .options import exports_by, hosts_option
 from .protocol import Traits
 
 COMMAND: Words = ("mpirun",)
 TRAITS = Traits(
-    own_of={"spectrum-mpi": ("mpirun",)},
+    own_of={"spectrum-mpi": MPI_COMMANDS["spectrum-mpi"]},
+    once_a_node=once_a_node,
     not_of=frozenset({"openmpi", "mpich"}),
     mpi_only=True,
     outside_image=True,

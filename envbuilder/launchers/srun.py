@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..errors import UsageError
-from ..model.launch import LaunchRequest, Words, slots_of
+from ..model.launch import JobHosts, LaunchRequest, Words, slots_of, used_hosts
 from .options import host_names
 from .protocol import Traits
 
@@ -29,13 +29,33 @@ def options(request: LaunchRequest) -> Words:
         )
     slots = slots_of(request.hosts)
     more = request.oversubscribe and request.hosts and request.ranks > slots
-    overcommit = ("--overcommit",) if more else ()
-    return (*_protocol(request), *_step(request, request.ranks, per_node), *overcommit)
+    return (
+        *_protocol(request),
+        *_step(request, request.ranks, per_node),
+        # Ranks that share CPUs cannot have as many each.
+        *_cpus(None if more else request.cores_per_rank or request.task.cpus),
+        *(("--distribution=block",) if request.in_order else ()),
+        *(("--overcommit",) if more else ()),
+    )
 
 
 def _once_a_node(request: LaunchRequest) -> Words:
-    """Return ``srun`` with one task on every node."""
-    return (*COMMAND, *_step(request, request.nodes, 1))
+    """Return ``srun`` with one task on every node, which has all that the job has of it."""
+    hosts = request.hosts if isinstance(request.hosts, tuple) else ()
+    used = used_hosts(hosts, request.ranks)
+    # A job without GPUs that is still to be asked for has a CPU for each rank: see job_script.
+    one = 1 if isinstance(request.hosts, JobHosts) and not request.gpus else 0
+    cpus = (request.cores_per_rank or one) * (request.per_node() or 0)
+    if request.task.cpus and not cpus:
+        cpus = min((host.cpus for host in used if host.cpus), default=0)
+    gpus = min((host.gpus for host in used if host.gpus), default=0) if request.task.gpus else 0
+    all_gpus = (f"--gpus-per-node={gpus}",) if gpus else ()
+    return (*COMMAND, *_step(request, request.nodes, 1), *_cpus(cpus), *all_gpus)
+
+
+def _cpus(number: int | None) -> Words:
+    """Return the CPUs of each task: from 22.05 on a step does not take them from its job."""
+    return (f"--cpus-per-task={number}",) if number else ()
 
 
 def _protocol(request: LaunchRequest) -> Words:

@@ -8,10 +8,9 @@ from .options import needs_hosts
 from .protocol import Traits
 
 COMMAND: Words = ("torchrun",)
-TRAITS = Traits(one_per_node=True, apis=frozenset({"torch.distributed"}))
-
-# Ports below are taken by services, those above are handed out to whoever asks.
-RENDEZVOUS_PORT = 29400
+TRAITS = Traits(
+    one_per_node=True, apis=frozenset({"torch.distributed"}), only_for="torch-distributed"
+)
 
 
 def options(request: LaunchRequest) -> Words:
@@ -37,5 +36,5 @@ def _endpoint(request: LaunchRequest) -> str:
     if isinstance(hosts, JobHosts) and hosts.endpoint is not None:
         return hosts.endpoint
     if isinstance(hosts, tuple) and hosts:
-        return f"{hosts[0].name}:{RENDEZVOUS_PORT}"
+        return f"{hosts[0].name}:{request.port}"
     raise needs_hosts(request)

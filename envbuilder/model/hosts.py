@@ -7,8 +7,9 @@ read by its scheduler's module, with the helpers below.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from ..errors import Place, UsageError
 from ..text import shown
@@ -28,8 +29,18 @@ class HostEntry:
     place: Place
 
 
-def hosts_argument(text: str, source: str = "-H") -> Hosts:
-    """Return the hosts of ``host:4,host2:4``; without a number it is one slot.
+def visible_gpus(environ: Mapping[str, str]) -> int | None:
+    """Return how many GPUs of this host CUDA_VISIBLE_DEVICES names; None where it is not set."""
+    text = environ.get("CUDA_VISIBLE_DEVICES")
+    if text is None:
+        return None
+    # CUDA ignores what follows the first entry that names no GPU; schedulers write -1 for none.
+    devices = (entry.strip() for entry in text.split(","))
+    return len([*takewhile(lambda device: device not in ("", "-1", "NoDevFiles"), devices)])
+
+
+def hosts_argument(text: str, source: str = "-H", whole: int = 1) -> Hosts:
+    """Return the hosts of ``host:4,host2:4``; without a number a host has *whole* slots.
 
     Raises UsageError that names entry and column.
     """
@@ -42,15 +53,15 @@ def hosts_argument(text: str, source: str = "-H") -> Hosts:
             raise UsageError("an entry is empty: there is a comma too many", place=place)
         entries.append(_host_and_slots(word, place))
         column += len(part) + 1
-    return join_hosts(entries)
+    return join_hosts(entries, whole=whole)
 
 
-def hostfile(text: str, source: str = "hostfile") -> Hosts:
+def hostfile(text: str, source: str = "hostfile", whole: int = 1) -> Hosts:
     """Return the hosts of a hostfile's text, in the forms of Open MPI and of MPICH.
 
     A line is ``host``, ``host slots=4 max_slots=8`` or ``host:4``; ``#`` begins a comment. A bare
-    host is one slot, and one more for each further line of it, as schedulers write such files
-    (Open MPI itself would take a bare host's cores). Raises UsageError with line and column.
+    host has *whole* slots, or one for each of its lines if it has several, as schedulers write such
+    files (Open MPI itself would take a bare host's cores). Raises UsageError with line and column.
     """
     entries = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -61,7 +72,7 @@ def hostfile(text: str, source: str = "hostfile") -> Hosts:
         raise UsageError(
             "it names no host", "write 'host slots=4', one a line", place=Place(source)
         )
-    return join_hosts(entries)
+    return join_hosts(entries, whole=whole)
 
 
 def _host_and_slots(word: str, place: Place) -> HostEntry:
@@ -108,8 +119,8 @@ def slot_count(text: str, place: Place) -> int:
     return int(text)
 
 
-def join_hosts(entries: Sequence[HostEntry], *, add: bool = False) -> Hosts:
-    """Return each host once. A bare one counts as often as it stands there.
+def join_hosts(entries: Sequence[HostEntry], *, add: bool = False, whole: int = 1) -> Hosts:
+    """Return each host once. A bare one has *whole* slots, or one for each time if it is repeated.
 
     ``add``: numbers add up as well; else a host with a number that stands there twice is a slip.
     """
@@ -127,4 +138,7 @@ def join_hosts(entries: Sequence[HostEntry], *, add: bool = False) -> Hosts:
             numbered.add(entry.name)
         slots = (before.slots if before else 0) + (1 if entry.slots is None else entry.slots)
         by_name[entry.name] = Host(entry.name, slots)
-    return tuple(by_name.values())
+    return tuple(
+        Host(host.name, whole) if host.slots == 1 and host.name not in numbered else host
+        for host in by_name.values()
+    )

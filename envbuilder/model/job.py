@@ -17,10 +17,10 @@ class Job:
     """What the scheduler is asked for.
 
     ``minutes``: the limit of its run time. ``cpus_per_rank``: None leaves it to the scheduler.
-    ``partition``: Slurm's, or the queue of LSF. ``one_task_per_node``: the launcher is started
-    once a node and starts the ranks there itself (torchrun). ``launch_node``: LSF with IBM's CSM,
-    as on Summit: whole nodes, and the script runs on a node besides them. ``tf_config``: give
-    every rank TF_CONFIG.
+    ``partition``: Slurm's, or the queue of LSF and PBS. ``one_task_per_node``: the launcher is
+    started once a node and starts the ranks there itself (torchrun). ``launch_node``: LSF with
+    IBM's CSM, as on Summit: whole nodes, and the script runs on a node besides them.
+    ``tf_config``: give every rank TF_CONFIG.
     """
 
     name: str
@@ -63,8 +63,7 @@ class JobScript(NamedTuple):
 
     ``directives``: whole lines. ``usage``: comment lines, how to submit it. ``absent``: a condition
     of bash that holds outside a job. ``nodes``: bash that sets the array ``nodes`` to the hosts
-    with ranks. ``job_id``: the job's number, as an expression of bash's arithmetic. ``settings``:
-    bash before the launch line.
+    with ranks. ``job_id``: the job's number, as an expression of bash's arithmetic.
     """
 
     directives: tuple[str, ...]
@@ -72,4 +71,3 @@ class JobScript(NamedTuple):
     absent: str
     nodes: str
     job_id: str
-    settings: tuple[str, ...] = ()

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 Words = tuple[str, ...]
 
+# Ports below are taken by services, those above are handed out to whoever asks.
+RENDEZVOUS_PORT = 29400
+
+
+def job_port(job: int) -> int:
+    """Return a port of the job's own: two jobs on one node must not meet at one."""
+    return 20000 + job % 10000
+
 
 @dataclass(frozen=True)
 class Host:
-    """One host and how many ranks there is room for."""
+    """One host and how many ranks there is room for.
+
+    ``gpus``, ``cpus``: those of it that a job has; None: unknown, or it is no job's.
+    """
 
     name: str
     slots: int
+    gpus: int | None = None
+    cpus: int | None = None
 
     def __str__(self) -> str:
         return f"{self.name}:{self.slots}"
@@ -91,6 +104,17 @@ class JobStep(NamedTuple):
     variable: str
 
 
+class TaskRequest(NamedTuple):
+    """CPUs and GPUs that a job asks for by the task; None: it does not.
+
+    The steps of a job do not take the CPUs from it, and take the GPUs also where they have another
+    number of tasks: a line states both for its own step.
+    """
+
+    cpus: int | None = None
+    gpus: int | None = None
+
+
 class StartCommand(NamedTuple):
     """How a script starts a smoke test's ranks: the launch line but for the program.
 
@@ -114,10 +138,12 @@ class LaunchRequest:
     shell is in. ``allocated``: the hosts are all that the job has, so launchers that ask the
     scheduler are not told them. ``command``: the site's own words before the options
     (``srun --mpi=pmix``); () for the launcher's name. ``gpus``: every rank uses one GPU of its own.
-    ``cores_per_rank``: None leaves it to the launcher. ``exports``: ``NAME``, or ``NAME=VALUE``,
-    for every rank's environment. ``in_image``: inside an image, where no scheduler of the host is
-    reached. ``oversubscribe``: more ranks than slots, GPUs or cores are fine; a smoke test asks for
-    it.
+    ``cores_per_rank``: None leaves it to the launcher. ``task``: what the job asks for by the task.
+    ``port``: where ranks without MPI meet on the first host. ``by_mpi``: the stack's launcher is
+    its MPI's own, not the site's. ``in_order``: ranks must fill one host after another.
+    ``exports``: ``NAME``, or ``NAME=VALUE``, for every rank's environment. ``in_image``: inside an
+    image, where no scheduler of the host is reached. ``oversubscribe``: more ranks than slots, GPUs
+    or cores are fine; a smoke test asks for it.
     """
 
     kind: str
@@ -131,6 +157,10 @@ class LaunchRequest:
     transport: TransportOptions = field(default_factory=TransportOptions)
     gpus: bool = False
     cores_per_rank: int | None = None
+    task: TaskRequest = field(default_factory=TaskRequest)
+    port: int = RENDEZVOUS_PORT
+    by_mpi: bool = False
+    in_order: bool = False
     exports: Words = ()
     shape: Shape = field(default_factory=Shape)
     step: JobStep | None = None
@@ -178,7 +208,7 @@ def used_hosts(hosts: Hosts, ranks: int) -> Hosts:
     for host in hosts:
         here = min(host.slots, left)
         if here:
-            used.append(Host(host.name, here))
+            used.append(replace(host, slots=here))
         left -= here
     return tuple(used)
 

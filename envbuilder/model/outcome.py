@@ -250,7 +250,9 @@ class LaunchLine(Document):
         default=(), description="Of an image: what it and the site agree on."
     )
     launcher: Line = Field(description="Its kind: openmpi, srun, ...")
-    ranks: int
+    ranks: int | None = Field(
+        description="None: one for every GPU, and how many a node has is not known."
+    )
     hosts: tuple[Line, ...] = Field(description="host:slots; none: this machine alone.")
     hosts_from: Line = Field(description="Who named them.")
     words: tuple[str, ...] = Field(description="The line, the program and its words last.")

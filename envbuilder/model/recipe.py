@@ -115,7 +115,7 @@ RuntimePackage = Literal[
 Alias = Literal["horovod"]
 
 # Of these, those whose programs are started in a way of their own, beside the bundled runtime.
-Beside = Literal["ddl", "tf-distribute"]
+Beside = Literal["ddl", "tf-distribute", "torch-distributed"]
 """A name that the bundled runtime answers to, where a recipe asks for it."""
 
 # Runtimes that are part of something else, and the component that holds them.

@@ -85,8 +85,7 @@ def make_plan(request: PlanRequest) -> Plan:
                 decided.pins,
                 decided.builds,
                 launcher,
-                # A site's own launcher starts everything.
-                (lambda _: None) if site.launcher else request.api_launcher,
+                _api_launcher(request),
             )
         ),
         smoke=recipe.smoke,
@@ -98,6 +97,19 @@ def make_plan(request: PlanRequest) -> Plan:
         inputs=request.inputs,
     )
     return plan.model_copy(update={"steps": steps_of(plan, request.backend.steps)})
+
+
+def _api_launcher(request: PlanRequest) -> ApiLauncher:
+    """Return what says which launcher the programs of an API bring.
+
+    A site's own launcher starts everything but the programs of a runtime that need their own.
+    """
+    if request.site.launcher is None:
+        return request.api_launcher
+    components = request.knowledge.components.values()
+    frameworks = (each.collectives for each in components if each.collectives)
+    own = {each.proof for each in frameworks if each.package == request.runtime.beside}
+    return lambda api: request.api_launcher(api) if api in own else None
 
 
 def _build(build: SourceBuild, request: PlanRequest) -> SourceBuild:

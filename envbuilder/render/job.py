@@ -59,7 +59,7 @@ def render_job(
         asked=recipe_arguments(lock.plan),
         environment=environment,
         words=tuple(parts.words),
-        parts=[*map(Quoted, script.settings), *_needed(parts)],
+        parts=[*_needed(parts)],
     )
 
 

@@ -5,25 +5,29 @@ environment of jobs, OLCF's user guide for Summit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from ..errors import Place, UsageError
-from ..model.hosts import HostEntry, host_name, join_hosts, slot_count
+from ..model.hosts import HostEntry, host_name, join_hosts, slot_count, visible_gpus
 from ..model.job import Job, JobScript
 from ..model.launch import Host, Hosts, LaunchNode, Words
 from ..model.site import Launcher
 from ..text import LONG, shown
-from .protocol import Ask, Which, no_job_step, no_pmi
+from .protocol import Ask, Which, no_job_step, no_job_task, no_pmi
 
 TITLE = "LSF"
 SUBMIT = "bsub"
 SUBMIT_LINE = "bsub <"
+VERSION = ""
 JOB_ID = "LSB_JOBID"
 PARTITION = "LSB_QUEUE"
 SETTINGS: Words = ()
 _LAUNCHER = "jsrun"
+_CSM = "CSM_ALLOCATION_ID"
 
 # jsrun starts what it is told to beside whatever runs in the job.
 job_step = no_job_step
+job_task = no_job_task
 draft_pmi = no_pmi
 
 _ONCE = "awk '!seen[$1]++ { print $1 }'"
@@ -84,23 +88,27 @@ def _nodes(job: Job) -> str:
 def job_hosts(
     environ: Mapping[str, str],
     read: Callable[[str, str], str],
+    _ask: Ask,
     launch_node: LaunchNode | None,
 ) -> Hosts:
     """Return the hosts of a job; the file of its hosts is whole where the variable may be cut."""
     file, variable = environ.get("LSB_DJOB_HOSTFILE"), environ.get("LSB_MCPU_HOSTS")
+    csm = launch_node is not None or _CSM in environ
     if file:
         text = read(file, f"LSB_DJOB_HOSTFILE={shown(file, LONG)}")
-        hosts = lsf_hostfile(text, launch_node=launch_node is not None)
+        hosts = lsf_hostfile(text, launch_node=csm)
     elif variable:
-        hosts = lsf_hosts(variable, launch_node=launch_node is not None)
+        hosts = lsf_hosts(variable, launch_node=csm)
     else:
         raise UsageError(
             "this is a job of LSF, and neither LSB_DJOB_HOSTFILE nor LSB_MCPU_HOSTS is set",
             "name the hosts: -H host:4,host2:4",
         )
-    if launch_node is None or launch_node.room is None:
-        return hosts
-    return tuple(Host(host.name, launch_node.room) for host in hosts)
+    if launch_node is not None and launch_node.room is not None:
+        return tuple(Host(host.name, launch_node.room, gpus=launch_node.room) for host in hosts)
+    # `bsub -gpu num=N` is for every host of the job. A launch node has other ones, or none.
+    gpus = None if csm else visible_gpus(environ)
+    return tuple(replace(host, gpus=gpus, cpus=host.slots) for host in hosts)
 
 
 def draft_launcher(which: Which, _ask: Ask) -> Launcher | None:

@@ -6,11 +6,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from ..errors import Place, UsageError
-from ..model.hosts import host_name
+from ..model.hosts import host_name, visible_gpus
 from ..model.job import Job, JobScript
-from ..model.launch import Host, Hosts, JobStep, LaunchNode, Words
+from ..model.launch import Host, Hosts, JobStep, LaunchNode, TaskRequest, Words
 from ..model.site import Launcher
 from ..text import shown
 from .protocol import Ask, Which
@@ -18,6 +19,7 @@ from .protocol import Ask, Which
 TITLE = "Slurm"
 SUBMIT = "sbatch"
 SUBMIT_LINE = "sbatch"
+VERSION = ""
 JOB_ID = "SLURM_JOB_ID"
 PARTITION = "SLURM_JOB_PARTITION"
 # The variable is the option --overlap; a release that does not know it needs none.
@@ -28,6 +30,7 @@ SETTINGS: Words = (
 _LAUNCHER = "srun"
 
 _NODELIST, _TASKS_PER_NODE = "SLURM_JOB_NODELIST", "SLURM_TASKS_PER_NODE"
+_CPUS_PER_NODE = "SLURM_JOB_CPUS_PER_NODE"
 
 # `4(x2),3`: four tasks on each of two nodes, then three (srun(1), SLURM_TASKS_PER_NODE).
 _TASKS = re.compile(r"(?P<tasks>[1-9][0-9]{0,5})(?:\(x(?P<nodes>[1-9][0-9]{0,5})\))?")
@@ -35,6 +38,11 @@ _TASKS = re.compile(r"(?P<tasks>[1-9][0-9]{0,5})(?:\(x(?P<nodes>[1-9][0-9]{0,5})
 _GROUP = re.compile(r"(?:[A-Za-z0-9._-]|\[[0-9,-]+\])+")
 _BRACKETS = re.compile(r"\[([^\]]*)\]")
 _RANGE = re.compile(r"([0-9]+)-([0-9]+)")
+# `8`, `a100:8` or `a100:4,v100:4` (sbatch(1), --gpus), and the GPUs in `GRES=gpu:a100:8(IDX:0-7)`
+# behind `Nodes=n[1-2]` (scontrol(1), --details).
+_GPUS = re.compile(r"(?:[^:,\s]+:)?([0-9]+)")
+_DETAIL = re.compile(r"^\s*Nodes=(\S+) .*\bGRES=(\S*)", re.MULTILINE)
+_GRES = re.compile(r"\bgpu(?::[^:,()\s]+)?:([0-9]+)")
 # More than any machine has; a slip such as n[1-99999999] would fill the memory.
 _MOST_HOSTS = 100_000
 
@@ -53,8 +61,8 @@ _SHARING_STEPS = frozenset(str(0xFFFFFFFF - number) for number in range(16))
 _USAGE = """\
 #   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
 #
-# Options of sbatch go before the file and win over the lines above; the numbers of nodes and of
-# tasks stand in the launch line too, so for others make this script anew:
+# Options of sbatch go before the file and win over the lines above; the numbers of nodes, of tasks
+# and of their CPUs stand in the launch line too, so for others make this script anew:
 """
 
 
@@ -66,18 +74,21 @@ def job_script(job: Job) -> JobScript:
         absent="-z ${SLURM_JOB_ID:-}",
         nodes='mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")',
         job_id=JOB_ID,
-        settings=tuple(_settings(job)),
     )
 
 
 def _directives(job: Job) -> Iterator[str]:
     hours, minutes = divmod(job.minutes, 60)
     tasks = 1 if job.one_task_per_node else job.ranks_per_node
+    cores = job.cpus_per_rank
+    if cores is None and job.one_task_per_node and not job.gpus_per_node:
+        # Slurm gives one to a task. To one with GPUs a site may give some for each.
+        cores = 1
     options: tuple[tuple[str, object], ...] = (
         ("job-name", job.name),
         ("nodes", job.nodes),
         ("ntasks-per-node", tasks),
-        ("cpus-per-task", job.cpus_per_rank and job.cpus_per_rank * (job.ranks_per_node // tasks)),
+        ("cpus-per-task", cores and cores * (job.ranks_per_node // tasks)),
         ("gres", f"gpu:{job.gpus_per_node}" if job.gpus_per_node else None),
         ("time", f"{hours:02}:{minutes:02}:00"),
         ("account", job.account),
@@ -89,21 +100,13 @@ def _directives(job: Job) -> Iterator[str]:
             yield f"{name}={value}"
 
 
-def _settings(job: Job) -> Iterator[str]:
-    if job.cpus_per_rank is not None:
-        text = "# From Slurm 22.05 on srun does not take it from the job.\n"
-        yield text + 'export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"'
-    if job.tf_config:
-        text = "# Ranks fill one node after another: the workers are listed so.\n"
-        yield text + "export SLURM_DISTRIBUTION=block"
-
-
 def job_hosts(
     environ: Mapping[str, str],
     _read: Callable[[str, str], str],
+    ask: Ask,
     _launch_node: LaunchNode | None,
 ) -> Hosts:
-    """Return the hosts of an allocation, in Slurm's order, which its counts of tasks go by.
+    """Return the hosts of an allocation, in Slurm's order, which its counts go by.
 
     Raises UsageError for what is no node list, and where the variables do not fit together.
     """
@@ -114,7 +117,54 @@ def job_hosts(
             "Slurm sets both: in a script for sbatch, or in the shell of salloc",
             "or name the hosts: -H host:4,host2:4",
         )
-    return slurm_hosts(environ[_NODELIST], environ[_TASKS_PER_NODE])
+    hosts = slurm_hosts(environ[_NODELIST], environ[_TASKS_PER_NODE])
+    gpus = _gpus(environ, hosts, ask)
+    text = environ.get(_CPUS_PER_NODE)
+    cpus = dict(zip(hosts, _counts(text, _CPUS_PER_NODE), strict=False)) if text else {}
+    if task_cpus := job_task(environ).cpus:
+        cpus = {host: task_cpus * host.slots for host in hosts}
+    return tuple(replace(host, gpus=gpus.get(host.name), cpus=cpus.get(host)) for host in hosts)
+
+
+def _gpus(environ: Mapping[str, str], hosts: Hosts, ask: Ask) -> dict[str, int]:
+    """Return the GPUs of the job on each host, as far as Slurm says so."""
+    if per_node := _gpu_count(environ.get("SLURM_GPUS_PER_NODE")):
+        return {host.name: per_node for host in hosts}
+    if per_task := _gpu_count(environ.get("SLURM_GPUS_PER_TASK")):
+        return {host.name: per_task * host.slots for host in hosts}
+    here = _gpu_count(environ.get("SLURM_GPUS_ON_NODE"))
+    here = visible_gpus(environ) if here is None else here
+    if here is None:
+        return {}
+    if len(hosts) == 1:
+        return {hosts[0].name: here}
+    # --gpus may give nodes different numbers, and so may --exclusive.
+    details = ask("scontrol", "--details", "show", "job", environ[JOB_ID])
+    gpus = {
+        name: sum(map(int, _GRES.findall(gres)))
+        for nodes, gres in _DETAIL.findall(details)
+        for name in node_names(nodes)
+    }
+    total = _gpu_count(environ.get("SLURM_GPUS"))
+    if gpus or total not in (None, here * len(hosts)):
+        return gpus
+    return {host.name: here for host in hosts}
+
+
+def _gpu_count(text: str | None) -> int | None:
+    """Return the sum of ``8``, ``a100:8`` or ``a100:4,v100:4``; None for any other text."""
+    numbers = [_GPUS.fullmatch(part) for part in (text or "").split(",")]
+    return sum(int(number[1]) for number in numbers if number) if all(numbers) else None
+
+
+def job_task(environ: Mapping[str, str]) -> TaskRequest:
+    """Return the CPUs and GPUs of each task.
+
+    From 22.05 on srun takes the CPUs from SRUN_CPUS_PER_TASK alone (its RELEASE_NOTES).
+    """
+    names = ("SRUN_CPUS_PER_TASK", "SLURM_CPUS_PER_TASK")
+    cpus = next((int(text) for name in names if (text := environ.get(name, "")).isdecimal()), None)
+    return TaskRequest(cpus, _gpu_count(environ.get("SLURM_GPUS_PER_TASK")))
 
 
 def job_step(environ: Mapping[str, str], ask: Ask) -> JobStep | None:
@@ -148,7 +198,7 @@ def draft_pmi(ask: Ask) -> Words:
 def slurm_hosts(nodelist: str, tasks_per_node: str) -> Hosts:
     """Return the hosts of SLURM_JOB_NODELIST with the slots of SLURM_TASKS_PER_NODE."""
     names = node_names(nodelist)
-    tasks = tuple(_tasks_per_node(tasks_per_node))
+    tasks = tuple(_counts(tasks_per_node, _TASKS_PER_NODE))
     if len(names) != len(tasks):
         raise UsageError(
             f"it counts {len(tasks)} nodes, {_NODELIST} names {len(names)}",
@@ -171,8 +221,9 @@ def node_names(nodelist: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _tasks_per_node(text: str) -> Iterator[int]:
-    place = Place(_TASKS_PER_NODE)
+def _counts(text: str, variable: str) -> Iterator[int]:
+    """Yield the number of each node: ``4(x2),3`` is 4, 4 and 3."""
+    place = Place(variable)
     for part in text.strip().split(","):
         found = _TASKS.fullmatch(part)
         if not found or int(found["nodes"] or 1) > _MOST_HOSTS:

@@ -12,7 +12,10 @@ from envbuilder.cli import app
 from tests.cli.published import planned, publish_plan
 
 # Variables of a scheduler that runs these tests must not be taken for a test's own.
-SCHEDULERS = ("SLURM_JOB_ID", "SLURM_JOB_PARTITION", "LSB_JOBID", "LSB_QUEUE")
+SCHEDULERS = (
+    *("SLURM_JOB_ID", "SLURM_JOB_PARTITION", "LSB_JOBID", "LSB_QUEUE", "PBS_JOBID", "PBS_QUEUE"),
+    "CUDA_VISIBLE_DEVICES",
+)
 PROGRAM = ("--", "python", "train.py")
 
 

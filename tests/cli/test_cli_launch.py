@@ -54,7 +54,7 @@ LINES: dict[str, tuple[str, str, dict[str, str], str]] = {
         "collective-torch-cpu --launcher torchrun",
         SLURM,
         "srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --kill-on-bad-exit=1 torchrun --nnodes=2 "
-        "--nproc_per_node=4 --no_python --rdzv_backend=c10d --rdzv_endpoint ml1:29400",
+        "--nproc_per_node=4 --no_python --rdzv_backend=c10d --rdzv_endpoint ml1:20017",
     ),
     "LSF": ("summit", "ddl", LSF, "ddlrun"),
     # Summit's slots are cores: with GPUs there is room for a rank on each.

@@ -102,7 +102,7 @@ def placed(printed: str) -> list[str]:
 
 
 def test_srun_starts_the_ranks_in_the_environment(submit: Submit) -> None:
-    program = shell('echo "$SLURM_PROCID $(hostname) $PROBE $1 ${SRUN_CPUS_PER_TASK}"')
+    program = shell('echo "$SLURM_PROCID $(hostname) $PROBE $1 ${SLURM_CPUS_PER_TASK}"')
     done = submit(launch_line(request("srun", program)))
     assert done.code == 0, done.text
     assert placed(done.out) == [

@@ -48,6 +48,16 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def torch_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a root with an environment whose programs talk through torch.distributed."""
+    plan = planned("collective-torch-cpu", "--site", "local")
+    plan["runtime"]["beside"] = "torch-distributed"
+    folder = tmp_path_factory.mktemp("torch-root")
+    publish_plan(folder, plan)
+    return folder
+
+
 @pytest.fixture
 def allocated(cluster: Slurm, root: Path, tmp_path: Path) -> In:
     """Return what runs the line for a program on every rank, in an allocation of its own."""
@@ -99,6 +109,56 @@ def test_named_hosts_of_the_allocation_take_the_ranks(allocated: In, kind: str) 
 def test_an_allocation_may_have_more_slots_on_one_node(allocated: In, kind: str) -> None:
     done = allocated(kind, "--nodes=2", "--ntasks=3")
     assert placed(done) == ["0 node1", "1 node1", "2 node2"]
+
+
+# What stands in for torchrun, which is started once a node: where it is, and what it has there.
+TORCHRUN = """\
+#!/bin/sh
+echo "torchrun $(hostname) $1 $2 gpus=$SLURM_GPUS_ON_NODE cpus=$(nproc)"
+"""
+STEPS = "--nnodes=2 --nproc_per_node=2 gpus=2"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        # The usual allocation: one task and all GPUs a node.
+        ("--ntasks-per-node=1", "--gres=gpu:2"),
+        ("--ntasks-per-node=1", "--gpus-per-node=2", "--cpus-per-task=3"),
+        ("--ntasks-per-node=2", "--gpus-per-task=1", "--cpus-per-task=2"),
+        ("--ntasks-per-node=1", "--gpus=4"),
+    ],
+    ids=" ".join,
+)
+def test_torchrun_has_every_gpu_of_the_job(
+    cluster: Slurm, torch_root: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    tool, script = tmp_path / "torchrun", tmp_path / "job.sh"
+    tool.write_text(TORCHRUN)
+    tool.chmod(0o755)
+    launch = f"{sys.executable} -m envbuilder launch collective-torch-cpu --root '{torch_root}'"
+    script.write_text(
+        f"#!/usr/bin/env bash\nset -euo pipefail\nexport PATH='{tmp_path}':$PATH\n"
+        f"line=$({launch} --ranks 4 -- python train.py)\n"
+        f'[[ $line == "$({launch} -- python train.py)" ]]\necho "$line"\neval "$line"\n'
+    )
+    asked = ("--partition=test", "--nodes=2", f"--output={tmp_path}/out", *options)
+    done = cluster("sbatch", "--parsable", *asked, script, env=ENV)
+    assert done.code == 0, done.text
+    code, text = cluster.ended(done.out.strip()), (tmp_path / "out").read_text()
+    assert code == 0, text
+    started = sorted(row for row in text.splitlines() if row.startswith("torchrun "))
+    assert [row.partition(" cpus=")[0] for row in started] == [
+        f"torchrun node1 {STEPS}",
+        f"torchrun node2 {STEPS}",
+    ]
+
+
+def test_the_ranks_of_srun_have_the_cpus_that_the_job_asked_for(allocated: In) -> None:
+    """Without the option each would have one."""
+    done = allocated("srun", "--nodes=2", "--ntasks-per-node=2", "--cpus-per-task=2")
+    assert placed(done) == ["0 node1", "1 node1", "2 node2", "3 node2"]
+    assert " --cpus-per-task=2 " in done.out
 
 
 def test_mpirun_starts_its_own_step_inside_a_step(cluster: Slurm, root: Path) -> None:

@@ -24,7 +24,7 @@ from envbuilder.errors import UsageError
 from envbuilder.launchers import LAUNCHERS, launch_line, site_shape
 from envbuilder.model.job import Job
 from envbuilder.model.knowledge import Knowledge
-from envbuilder.model.launch import Host, Hosts, LaunchRequest, Shape, Words
+from envbuilder.model.launch import Host, Hosts, LaunchRequest, Shape, TaskRequest, Words
 from envbuilder.model.plan import Pin, Plan, Proof, RuntimePlan
 from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher, Site
@@ -133,6 +133,10 @@ def users_request(facts: LaunchFacts, hosts: Hosts | None) -> LaunchRequest:
     ranks = sum(host.slots for host in hosts or ()) or ranks_a_node(facts.shape)
     launcher = programs_launcher(facts.plan, facts.scheduler)
     request = base_request(facts, launcher, ranks, facts.scheduler)
+    if hosts and LAUNCHERS[launcher.kind].TRAITS.one_per_node and not facts.gpus:
+        # The job script asks for a CPU for each rank that the one task of a node starts.
+        hosts = tuple(replace(host, cpus=host.slots) for host in hosts)
+        request = replace(request, task=TaskRequest(cpus=hosts[0].slots))
     return replace(request, program=PROGRAM, hosts=hosts, allocated=hosts is not None)
 
 

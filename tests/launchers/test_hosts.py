@@ -81,12 +81,16 @@ def test_slurm(nodelist: str, tasks: str, hosts: Hosts) -> None:
 def test_lsf_on_summit_leaves_the_launch_node_out() -> None:
     assert mcpu(SUMMIT) == of(("a01n02", 42), ("a01n03", 42))
     assert djob("batch2\n" + "a01n02\n" * 42 + "a01n03\n" * 42) == mcpu(SUMMIT)
-    hosts = lsf.job_hosts({"LSB_MCPU_HOSTS": SUMMIT}, no_file, LaunchNode(room=6))
+    hosts = lsf.job_hosts({"LSB_MCPU_HOSTS": SUMMIT}, no_file, no_answer, LaunchNode(room=6))
     assert text_of(hosts) == "a01n02:6,a01n03:6"
 
 
 def no_file(path: str, _called: str) -> str:
     raise AssertionError(f"nothing names the file {path}")
+
+
+def no_answer(*words: str) -> str:
+    raise AssertionError(f"nothing asks {words}")
 
 
 def test_lsf_elsewhere_has_none() -> None:

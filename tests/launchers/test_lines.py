@@ -146,7 +146,7 @@ LINES = {
     ),
     "torchrun-slurm": (
         asked("torchrun", hosts=NAMED, scheduler="slurm"),
-        "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 --kill-on-bad-exit=1 "
+        "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 --kill-on-bad-exit=1 --cpus-per-task=4 "
         "torchrun --nnodes=4 --nproc_per_node=4 --no_python "
         "--rdzv_backend=c10d --rdzv_endpoint FIRST:PORT",
     ),

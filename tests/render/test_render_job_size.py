@@ -38,7 +38,7 @@ def test_a_job_of_slurm_has_the_size_that_was_asked_for(form: str) -> None:
     assert "\nexpected=4 found=" in done.stdout
     assert done.stdout.endswith(
         "\nsrun --mpi=pmix --nodes=4 --ntasks=24 --ntasks-per-node=6 --kill-on-bad-exit=1 "
-        'python my_program.py "$@"\n'
+        '--cpus-per-task=7 python my_program.py "$@"\n'
     )
 
 

@@ -24,7 +24,8 @@ def last(text: str) -> str:
     [
         (
             "taurus-ml",
-            "srun --mpi=pmix --nodes=1 --ntasks=2 --ntasks-per-node=2 --kill-on-bad-exit=1",
+            "srun --mpi=pmix --nodes=1 --ntasks=2 --ntasks-per-node=2 --kill-on-bad-exit=1 "
+            "--distribution=block",
             "#SBATCH --gres=gpu:2",
         ),
         ("summit", "jsrun -n1 -r1 -g6 -a2 -c42 -bpacked:21", "#BSUB -nnodes 1"),

@@ -13,8 +13,8 @@
 #
 #   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
 #
-# Options of sbatch go before the file and win over the lines above; the numbers of nodes and of
-# tasks stand in the launch line too, so for others make this script anew:
+# Options of sbatch go before the file and win over the lines above; the numbers of nodes, of tasks
+# and of their CPUs stand in the launch line too, so for others make this script anew:
 #   envbuild render allreduce-modules --as slurm --nodes N --ranks-per-node N
 set -euo pipefail
 
@@ -55,9 +55,6 @@ if [[ ":${LOADEDMODULES:-}:" != *":$MODULE:"* ]]; then
   say "error: the module $MODULE could not be loaded (what the module system said stands above)"
   exit 1
 fi
-
-# From Slurm 22.05 on srun does not take it from the job.
-export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
 
 # For launchers that ask no scheduler: host:slots,host:slots
 hosts=

@@ -13,8 +13,8 @@
 #
 #   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
 #
-# Options of sbatch go before the file and win over the lines above; the numbers of nodes and of
-# tasks stand in the launch line too, so for others make this script anew:
+# Options of sbatch go before the file and win over the lines above; the numbers of nodes, of tasks
+# and of their CPUs stand in the launch line too, so for others make this script anew:
 #   envbuild render hostile --as slurm --nodes N --ranks-per-node N
 set -euo pipefail
 
@@ -42,7 +42,4 @@ export HOSTILE='$(touch CANARY) `touch CANARY` ${HOME} "double" '"'"'single'"'"'
 export EMPTY=''
 export SPACE='  '
 
-# From Slurm 22.05 on srun does not take it from the job.
-export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
-
-srun --nodes=2 --ntasks=12 --ntasks-per-node=6 --kill-on-bad-exit=1 python '$(touch CANARY) `touch CANARY` ${HOME} "double" '"'"'single'"'"' ]] ]==] -- [exec touch CANARY] {open close} } { \ \n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \' "$@"
+srun --nodes=2 --ntasks=12 --ntasks-per-node=6 --kill-on-bad-exit=1 --cpus-per-task=7 python '$(touch CANARY) `touch CANARY` ${HOME} "double" '"'"'single'"'"' ]] ]==] -- [exec touch CANARY] {open close} } { \ \n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \' "$@"

@@ -13,8 +13,8 @@
 #
 #   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
 #
-# Options of sbatch go before the file and win over the lines above; the numbers of nodes and of
-# tasks stand in the launch line too, so for others make this script anew:
+# Options of sbatch go before the file and win over the lines above; the numbers of nodes, of tasks
+# and of their CPUs stand in the launch line too, so for others make this script anew:
 #   envbuild render allreduce-modules --as slurm --nodes N --ranks-per-node N
 set -euo pipefail
 
@@ -56,7 +56,4 @@ if [[ ":${LOADEDMODULES:-}:" != *":$MODULE:"* ]]; then
   exit 1
 fi
 
-# From Slurm 22.05 on srun does not take it from the job.
-export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
-
-srun --mpi=pmix --nodes=2 --ntasks=12 --ntasks-per-node=6 --kill-on-bad-exit=1 python train.py "$@"
+srun --mpi=pmix --nodes=2 --ntasks=12 --ntasks-per-node=6 --kill-on-bad-exit=1 --cpus-per-task=7 python train.py "$@"

@@ -12,8 +12,8 @@
 #
 #   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
 #
-# Options of sbatch go before the file and win over the lines above; the numbers of nodes and of
-# tasks stand in the launch line too, so for others make this script anew:
+# Options of sbatch go before the file and win over the lines above; the numbers of nodes, of tasks
+# and of their CPUs stand in the launch line too, so for others make this script anew:
 #   envbuild render allreduce-modules --as slurm --nodes N --ranks-per-node N
 set -euo pipefail
 
@@ -55,9 +55,6 @@ if [[ ":${LOADEDMODULES:-}:" != *":$MODULE:"* ]]; then
   exit 1
 fi
 
-# Ranks fill one node after another: the workers are listed so.
-export SLURM_DISTRIBUTION=block
-
 # Two jobs on one node must not meet at one port.
 port=$((20000 + SLURM_JOB_ID % 10000))
 
@@ -82,4 +79,4 @@ fi
 export TF_CONFIG="{\"cluster\": {\"worker\": [$ENVBUILD_TF_WORKERS]}, \"task\": {\"type\": \"worker\", \"index\": $rank}}"
 exec "$@"'
 
-srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --kill-on-bad-exit=1 bash -c "$task" tf-config python train.py "$@"
+srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --kill-on-bad-exit=1 --distribution=block bash -c "$task" tf-config python train.py "$@"

@@ -13,8 +13,8 @@
 #
 #   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
 #
-# Options of sbatch go before the file and win over the lines above; the numbers of nodes and of
-# tasks stand in the launch line too, so for others make this script anew:
+# Options of sbatch go before the file and win over the lines above; the numbers of nodes, of tasks
+# and of their CPUs stand in the launch line too, so for others make this script anew:
 #   envbuild render allreduce --as slurm --nodes N --ranks-per-node N
 set -euo pipefail
 
@@ -39,12 +39,9 @@ export VIRTUAL_ENV=/software/local/allreduce/abc
 export PYTHONNOUSERSITE=1
 export PATH=/software/local/allreduce/abc/bin"${PATH:+:$PATH}"
 
-# From Slurm 22.05 on srun does not take it from the job.
-export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
-
 # Two jobs on one node must not meet at one port.
 port=$((20000 + SLURM_JOB_ID % 10000))
 
 endpoint=${nodes[0]}:$port
 
-srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --kill-on-bad-exit=1 torchrun --nnodes=2 --nproc_per_node=6 --no_python --rdzv_backend=c10d --rdzv_endpoint "$endpoint" python train.py "$@"
+srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --kill-on-bad-exit=1 --cpus-per-task=42 torchrun --nnodes=2 --nproc_per_node=6 --no_python --rdzv_backend=c10d --rdzv_endpoint "$endpoint" python train.py "$@"
