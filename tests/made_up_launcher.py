@@ -21,7 +21,7 @@ def once_a_node(request: LaunchRequest) -> Words:
     return (*COMMAND, "-n", str(request.nodes), "--ppn", "1")
 
 
-TRAITS = Traits(scheduler="pbs", once_a_node=once_a_node, outside_image=True)
+TRAITS = Traits(scheduler="pjm", once_a_node=once_a_node, outside_image=True)
 
 
 def add_launcher(monkeypatch: pytest.MonkeyPatch) -> str:

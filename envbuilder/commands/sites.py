@@ -135,6 +135,9 @@ def _scheduler(context: Context) -> tuple[str | None, Launcher | None, Words]:
         return host.ask(path, *words).text if path else ""
 
     for name, scheduler in SCHEDULERS.items():
-        if host.which(scheduler.SUBMIT):
+        # Others may have a program of that name.
+        if host.which(scheduler.SUBMIT) and scheduler.VERSION in (
+            ask(scheduler.SUBMIT, "--version") if scheduler.VERSION else ""
+        ):
             return name, scheduler.draft_launcher(host.which, ask), scheduler.draft_pmi(ask)
     return None, None, ()

@@ -100,7 +100,7 @@ def _scheduler(host: Host, scheduler: str | None, launcher: Launcher | None) -> 
         if launcher is not None:
             yield _entry("launcher", launcher.plain())
     elif other := scheduler_name(host):
-        yield f"# scheduler: {other} is here, which envbuild cannot use\n"
+        yield f"# scheduler: a submit program as of {other} is here, which envbuild cannot use\n"
 
 
 def _entry(key: str, value: Any) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import lsf, slurm
+from . import lsf, pbs, slurm
 from .protocol import Scheduler
 
-SCHEDULERS: dict[str, Scheduler] = {"slurm": slurm, "lsf": lsf}
+SCHEDULERS: dict[str, Scheduler] = {"slurm": slurm, "lsf": lsf, "pbs": pbs}
 """Every scheduler by the name that site documents and ``envbuild render --as`` use."""
 
 

@@ -50,6 +50,8 @@ def line(
         JobHosts(job.nodes, job.ranks_per_node, HOSTS, ENDPOINT),
         "slurm",
         gpus=True,
+        cores_per_rank=job.cpus_per_rank,
+        in_order=job.tf_config,
     )
     return launch_line(replace(base, kind=kind, **more))  # type: ignore[arg-type]
 
@@ -61,6 +63,12 @@ def on_summit(kind: str, job: Job, **more: object) -> tuple[str, ...]:
 def slurm(name: str, job: Job, words: tuple[str, ...]) -> str:
     case = CASE[name]
     return render_job(case.lock, case.places, TREE, job_parts("slurm", job, words), 3)
+
+
+def pbs(name: str, job: Job, kind: str, mpi: Mpi) -> str:
+    case = CASE[name]
+    words = line(kind, job, scheduler="pbs", mpi=mpi)
+    return render_job(case.lock, case.places, TREE, job_parts("pbs", job, words), 3)
 
 
 def lsf(name: str, job: Job, words: tuple[str, ...]) -> str:
@@ -78,6 +86,8 @@ SCRIPTS: Mapping[str, str] = {
     "slurm-torchrun.sh": slurm("plain", TORCH, line("torchrun", TORCH)),
     "slurm-tf-config.sh": slurm("modules", STRATEGY, line("srun", STRATEGY)),
     "slurm-hostile.sh": slurm("hostile", ML, line("srun", ML, ("python", HOSTILE))),
+    "pbs-hydra.sh": pbs("modules", ML, "hydra", Mpi("mpich", "4.2.0")),
+    "pbs-torchrun.sh": pbs("plain", TORCH, "torchrun", Mpi("openmpi", "5.0.11")),
     "lsf-ddlrun.sh": lsf("modules", BATCH, on_summit("ddlrun", BATCH)),
     "lsf-jsrun.sh": lsf("modules", SMALL, on_summit("jsrun", SMALL)),
     "lsf-plain.sh": lsf(
@@ -107,7 +117,7 @@ def directives(text: str, mark: str) -> list[str]:
 def test_the_scheduler_reads_all_its_lines() -> None:
     """Both stop looking at the first line that is a command."""
     for name, text in SCRIPTS.items():
-        mark = "#SBATCH" if name.startswith("slurm") else "#BSUB"
+        mark = {"slurm": "#SBATCH", "lsf": "#BSUB", "pbs": "#PBS"}[name.partition("-")[0]]
         rows = text.splitlines()
         last = max(number for number, row in enumerate(rows) if row.startswith(mark))
         assert rows[0] == "#!/usr/bin/env bash"

@@ -74,7 +74,7 @@ def check_environment(name: str) -> None:
         raise AssertionError(f"nothing names the file {path} ({called})")
 
     with pytest.raises(UsageError) as caught:
-        entry.job_hosts({entry.JOB_ID: "17"}, unread, None)
+        entry.job_hosts({entry.JOB_ID: "17"}, unread, lambda *_: "", None)
     assert entry.TITLE in caught.value.problems[0].message
     assert caught.value.problems[0].hints
     assert entry.job_step({entry.JOB_ID: "17"}, lambda *_: "") is None
@@ -175,29 +175,29 @@ def test_bsub_takes_every_line_of_the_script(launcher: str, tmp_path: Path) -> N
 
 
 @pytest.fixture
-def pbs(monkeypatch: pytest.MonkeyPatch) -> str:
+def pjm(monkeypatch: pytest.MonkeyPatch) -> str:
     return add_scheduler(monkeypatch)
 
 
 @pytest.mark.integration
-def test_a_further_scheduler_is_a_module_and_a_line(pbs: str, tmp_path: Path) -> None:
-    check_values(pbs)
-    check_environment(pbs)
-    check_script(pbs, tmp_path)
-    check_documents(pbs, tmp_path)
+def test_a_further_scheduler_is_a_module_and_a_line(pjm: str, tmp_path: Path) -> None:
+    check_values(pjm)
+    check_environment(pjm)
+    check_script(pjm, tmp_path)
+    check_documents(pjm, tmp_path)
 
 
-JOB = {"PBS_JOBID": "17.server", "PBS_QUEUE": "gpu"}
+JOB = {"PJM_JOBID": "17", "PJM_RSCGRP": "gpu"}
 
 
-def test_a_further_scheduler_is_planned_and_launched(pbs: str, tmp_path: Path) -> None:
-    site = site_of(pbs, tmp_path)
+def test_a_further_scheduler_is_planned_and_launched(pjm: str, tmp_path: Path) -> None:
+    site = site_of(pjm, tmp_path)
     nodes = tmp_path / "nodes"
     nodes.write_text("n1\nn1\nn2\nn2\n")
     assert '"launcher"' in envbuild("plan", "allreduce", "--site", site, "--json")
     words = ["launch", "allreduce", "--site", site, "--root", tmp_path / "none"]
     line = ("--", "python", "train.py")
-    job = {**JOB, "PBS_NODEFILE": str(nodes), "XDG_DATA_HOME": str(tmp_path)}
+    job = {**JOB, "PJM_O_NODEINF": str(nodes), "XDG_DATA_HOME": str(tmp_path)}
     assert envbuild(*words[:-2], *line, **job) == "mpiexec -n 4 python train.py\n"
     without = envbuild(*words[:-2], "--launcher", "distributed-dl-trainingrun", *line, **job)
     assert without.split()[:5] == ["distributed-dl-trainingrun", "-np", "4", "-H", "n1:2,n2:2"]
@@ -206,33 +206,33 @@ def test_a_further_scheduler_is_planned_and_launched(pbs: str, tmp_path: Path) -
 
 
 @pytest.mark.integration
-def test_the_job_of_a_further_scheduler_runs(pbs: str, tmp_path: Path) -> None:
-    """As ``qsub`` would run it, with the words of the launch line shown."""
+def test_the_job_of_a_further_scheduler_runs(pjm: str, tmp_path: Path) -> None:
+    """As ``pjsub`` would run it, with the words of the launch line shown."""
     if shutil.which("bash") is None:
         pytest.skip("needs bash")
-    site = site_of(pbs, tmp_path)
+    site = site_of(pjm, tmp_path)
     words = ["render", "allreduce", "--site", site, "--root", tmp_path, "--as", "job"]
     file = tmp_path / "job.sh"
     file.write_text(envbuild(*words, "--nodes", "2", "--ranks-per-node", "2"), encoding="utf-8")
-    assert "#PBS -l select=2:ncpus=2:mpiprocs=2\n" in file.read_text()
+    assert '#PJM --mpi "max-proc-per-node=2"\n' in file.read_text()
     (tmp_path / "nodes").write_text("n1\nn1\nn2\nn2\n")
     (tmp_path / "bin").mkdir()
     show = tmp_path / "bin" / "mpiexec"
     show.write_text('#!/bin/sh\necho "$0" "$@"\n')
     show.chmod(0o755)
-    env = {**JOB, "PBS_NODEFILE": str(tmp_path / "nodes")}
+    env = {**JOB, "PJM_O_NODEINF": str(tmp_path / "nodes")}
     env["PATH"] = f"{show.parent}:{os.environ['PATH']}"
     done = outside(["bash", str(file), "more"], env)
     assert done.stdout == f"{show} -n 4 python my_program.py more\n", done.stderr
 
 
 def test_a_further_launcher_is_a_module_and_a_line(
-    pbs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pjm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A launcher of the further scheduler, which starts torchrun on every node, too."""
     pals = add_launcher(monkeypatch)
     more = f"launcher: {{kind: {pals}, command: [palsrun, --cpu-bind=depth]}}\n"
-    site = site_of(pbs, tmp_path, more)
+    site = site_of(pjm, tmp_path, more)
     assert ": good" in envbuild("sites", "check", site)
     plan = envbuild("plan", "allreduce", "--site", site, "--json")
     assert '"kind": "pals"' in plan
@@ -252,5 +252,5 @@ def test_a_further_launcher_is_a_module_and_a_line(
     slurm = envbuild("render", *words, "--root", "/apps", "--as", "slurm")
     assert slurm.splitlines()[-1] == 'mpiexec -n 2 python my_program.py "$@"'
     several = ("--launcher", "torchrun", "-H", "n1:2,n2:2", "--", "python", "x.py")
-    torch = envbuild("launch", *words, *several, **data, PBS_JOBID="17")
+    torch = envbuild("launch", *words, *several, **data, PJM_JOBID="17")
     assert torch.startswith("palsrun -n 2 --ppn 1 torchrun --nnodes=2 --nproc_per_node=2 ")

@@ -103,12 +103,17 @@ def test_lsf_with_jsrun(tmp_path: Path, known: Knowledge) -> None:
     assert site.launcher == Launcher(kind="jsrun", command=("jsrun",))
 
 
-def test_a_scheduler_that_cannot_be_used(tmp_path: Path, known: Knowledge) -> None:
-    tool(tmp_path / "bin", "qsub", "exit 0")
+@pytest.mark.parametrize(
+    ("version", "scheduler"), [("pbs_version = 2022.1.1", "pbs"), ("Version: 6.1.2", None)]
+)
+def test_the_qsub_of_pbs_and_of_others(
+    version: str, scheduler: str | None, tmp_path: Path, known: Knowledge
+) -> None:
+    tool(tmp_path / "bin", "qsub", f"echo {version}")
     variables = environ(PATH=f"{tmp_path}/bin:{without_schedulers(tmp_path)}")
     text, site = drafted(tmp_path, known, variables)
-    assert site.scheduler is None
-    assert "# scheduler: PBS is here" in text
+    assert site.scheduler == scheduler
+    assert ("\n# scheduler: " in text) == (scheduler is None)
 
 
 def test_the_gpu_of_this_node(tmp_path: Path, known: Knowledge) -> None:

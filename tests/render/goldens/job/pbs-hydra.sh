@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+#PBS -S /bin/bash
+#PBS -N train
+#PBS -l select=2:ncpus=42:ngpus=6:mpiprocs=6:ompthreads=7
+#PBS -l place=scatter
+#PBS -l walltime=08:00:00
+#PBS -A p_dl
+#PBS -q ml
+#PBS -j oe
+#
+# Environment allreduce-modules/3, id c4acc4ae3d54, lock sha256 c4acc4ae3d5498e431752f9bf62f87fe60c727bade3c47859b6ed2047eb86b1a
+#
+#   qsub FILE   run the program below
+#
+# Options of qsub go before the file and win over the lines above; the numbers of nodes and of ranks
+# stand in the launch line too, so for others make this script anew:
+#   envbuild render allreduce-modules --as pbs --nodes N --ranks-per-node N
+set -euo pipefail
+
+say() {
+  printf '%s\n' "$*" >&2
+}
+
+if [[ -z ${PBS_JOBID:-} || ! -r ${PBS_NODEFILE:-} ]]; then
+  say "error: this is a job of PBS: submit it by qsub"
+  exit 2
+fi
+# PBS starts a script in the home folder.
+cd -- "${PBS_O_WORKDIR:-.}"
+mapfile -t nodes < <(awk '!seen[$1]++ { print $1 }' "$PBS_NODEFILE")
+expected=2 found=${#nodes[@]}
+if [[ $found -ne $expected ]]; then
+  say "error: this script is for $expected nodes, the job has $found: make it anew"
+  exit 2
+fi
+
+# Load the environment's module, and nothing else.
+MODULES_INIT=/apps/lmod/init/bash
+MODULE=allreduce-modules/3
+if [[ ! -r $MODULES_INIT ]]; then
+  say "error: the module system cannot be reached: there is no $MODULES_INIT"
+  exit 1
+fi
+# The module system's own shell code is not written for these options.
+set +eu
+# shellcheck source=/dev/null
+source "$MODULES_INIT"
+module --force purge
+module use /apps/modules/extra
+module use /apps/modules/all
+module use /software/local/modulefiles
+module load "$MODULE"
+set -eu
+# Old module systems return 0 whatever happens.
+if [[ ":${LOADEDMODULES:-}:" != *":$MODULE:"* ]]; then
+  say "error: the module $MODULE could not be loaded (what the module system said stands above)"
+  exit 1
+fi
+
+mpiexec -n 12 python train.py "$@"

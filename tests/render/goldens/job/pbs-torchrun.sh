@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+#PBS -S /bin/bash
+#PBS -N torch
+#PBS -l select=2:ncpus=42:ngpus=6:mpiprocs=1:ompthreads=7
+#PBS -l place=scatter
+#PBS -l walltime=08:00:00
+#PBS -A p_dl
+#PBS -q ml
+#PBS -j oe
+#
+# Environment allreduce/3, id 724adb282ad3, lock sha256 724adb282ad3d80abe543886fd9d9586fc27ece3f688d6e270a9e2c17c4bfaeb
+#
+#   qsub FILE   run the program below
+#
+# Options of qsub go before the file and win over the lines above; the numbers of nodes and of ranks
+# stand in the launch line too, so for others make this script anew:
+#   envbuild render allreduce --as pbs --nodes N --ranks-per-node N
+set -euo pipefail
+
+say() {
+  printf '%s\n' "$*" >&2
+}
+
+if [[ -z ${PBS_JOBID:-} || ! -r ${PBS_NODEFILE:-} ]]; then
+  say "error: this is a job of PBS: submit it by qsub"
+  exit 2
+fi
+# PBS starts a script in the home folder.
+cd -- "${PBS_O_WORKDIR:-.}"
+mapfile -t nodes < <(awk '!seen[$1]++ { print $1 }' "$PBS_NODEFILE")
+expected=2 found=${#nodes[@]}
+if [[ $found -ne $expected ]]; then
+  say "error: this script is for $expected nodes, the job has $found: make it anew"
+  exit 2
+fi
+
+# The environment has no module to load here: this is what its module would do.
+unset PYTHONPATH PYTHONHOME
+export VIRTUAL_ENV=/software/local/allreduce/abc
+export PYTHONNOUSERSITE=1
+export PATH=/software/local/allreduce/abc/bin"${PATH:+:$PATH}"
+
+# For launchers that ask no scheduler: host:slots,host:slots
+hosts=
+for node in "${nodes[@]}"; do
+  hosts+=${hosts:+,}$node:6
+done
+
+# Two jobs on one node must not meet at one port.
+port=$((20000 + ${PBS_JOBID%%[!0-9]*} % 10000))
+
+endpoint=${nodes[0]}:$port
+
+mpiexec -n 2 --host "$hosts" --bind-to none --map-by ppr:1:node torchrun --nnodes=2 --nproc_per_node=6 --no_python --rdzv_backend=c10d --rdzv_endpoint "$endpoint" python train.py "$@"
