@@ -226,16 +226,8 @@ def plan(
     return plan_of(loaded, resolution._replace(site_findings=found), loaded.offered)
 
 
-def plan_of(
-    loaded: PlanInputs,
-    resolution: Resolution,
-    offered: Knowledge | None = None,
-    runtime: RuntimePlan | None = None,
-) -> Plan:
-    """Return the plan of components that are decided. *offered*: with the channels as read.
-
-    *runtime*: None for that of the recipe.
-    """
+def plan_of(loaded: PlanInputs, resolution: Resolution, offered: Knowledge | None = None) -> Plan:
+    """Return the plan of components that are decided. *offered*: with the channels as read."""
     return make_plan(
         PlanRequest(
             recipe=loaded.recipe.value,
@@ -244,7 +236,7 @@ def plan_of(
             site=loaded.site,
             arch=loaded.arch,
             resolution=resolution,
-            runtime=runtime or loaded.runtime,
+            runtime=loaded.runtime,
             inputs=loaded.inputs(),
             own_launcher=own_launcher,
             api_launcher=api_launcher,

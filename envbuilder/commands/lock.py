@@ -120,9 +120,7 @@ def check_derived(lock: Lock, file: Path, plan_inputs: PlanInputs) -> None:
 
     The components are taken as they were decided: nothing is solved again.
     """
-    # Earlier locks say nothing of torch-distributed, whose ranks any launcher started.
-    runtime = plan_inputs.runtime.model_copy(update={"beside": lock.plan.runtime.beside})
-    follows = plan_of(plan_inputs, decided(lock.plan), runtime=runtime)
+    follows = plan_of(plan_inputs, decided(lock.plan))
     wrong = []
     for key in ("proofs", "smoke"):
         said, now = (plan_decisions(each)[key] for each in (lock.plan, follows))

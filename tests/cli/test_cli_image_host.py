@@ -88,6 +88,19 @@ def test_the_launcher_of_a_scheduler(sandbox: Path, tmp_path: Path) -> None:
     assert "does not understand what the launcher says" in refused.stderr
 
 
+def test_torchrun_of_the_image_starts_the_ranks_in_one_container(
+    sandbox: Path, tmp_path: Path
+) -> None:
+    there = site(tmp_path)
+    words = ("launch", sandbox, "--site", there, "--launcher", "torchrun", "--ranks", 2)
+    line = run(*words, "--", "python", "x.py")
+    assert line.exit_code == 0, line.stderr
+    assert line.stdout == (
+        f"apptainer exec {sandbox} torchrun --standalone --nnodes=1 --nproc_per_node=2 "
+        "--no_python python x.py\n"
+    )
+
+
 def test_another_architecture(sandbox: Path, tmp_path: Path) -> None:
     there = site(tmp_path, arch=["ppc64le"])
     assert run("info", sandbox, "--site", there).exit_code == 4
