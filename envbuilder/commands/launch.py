@@ -69,7 +69,8 @@ def launch(environment: str, options: LaunchOptions, context: Context) -> Launch
     """
     found = _environment(environment, options, context)
     facts = found.facts
-    scheduler = facts.scheduler if options.nodes else current_scheduler(context.environ)
+    in_job = options.nodes is None
+    scheduler = current_scheduler(context.environ) if in_job else facts.scheduler
     launcher, gloo = _launcher(facts.plan, options, scheduler)
     hosts = _find_hosts(facts, launcher, options, context)
     request = _request(found, options, hosts, launcher, gloo=gloo)
@@ -181,7 +182,12 @@ def _request(
     gloo: bool,
 ) -> LaunchRequest:
     facts, image = found.facts, found.image
-    plan = facts.plan
+    plan, traits = facts.plan, LAUNCHERS[launcher.kind].TRAITS
+    if options.cpus_per_rank is not None and not traits.cores:
+        raise UsageError(
+            f"{launcher.kind} has no option for the cores of a rank",
+            "ask the scheduler for them when you submit the job, and leave --cpus-per-rank out",
+        )
     ranks = options.ranks
     if ranks is None:
         ranks = slots_of(hosts.hosts) or plan.smoke.ranks
@@ -191,7 +197,7 @@ def _request(
     command = request.command
     # Of none, the request is refused.
     if image and program:
-        if LAUNCHERS[launcher.kind].TRAITS.one_per_node:
+        if traits.one_per_node:
             # It is the image's, and starts the ranks in its own container.
             command = image.program(command or LAUNCHERS[launcher.kind].COMMAND, gpus=facts.gpus)
         else:

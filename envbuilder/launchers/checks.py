@@ -41,6 +41,8 @@ def _check_ranks(request: LaunchRequest) -> None:
     ranks, hosts = request.ranks, request.hosts
     if ranks < 1:
         raise UsageError(f"{ranks} ranks cannot be started", "ask for one or more")
+    if request.cores_per_rank is not None and request.cores_per_rank < 1:
+        raise UsageError(f"a rank cannot have {request.cores_per_rank} cores", "ask for 1 or more")
     if hosts is not None and ranks > slots_of(hosts) and not request.oversubscribe:
         nodes = hosts.nodes if isinstance(hosts, JobHosts) else len(hosts)
         raise UsageError(

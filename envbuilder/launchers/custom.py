@@ -15,7 +15,7 @@ def _variables(request: LaunchRequest) -> Words:
     return (f"SRUN_CPUS_PER_TASK={cpus}",) if cpus else ()
 
 
-TRAITS = Traits(outside_image=True, variables=_variables)
+TRAITS = Traits(outside_image=True, variables=_variables, cores=True)
 
 
 def options(request: LaunchRequest) -> Words:

@@ -73,6 +73,7 @@ TRAITS = Traits(
     scheduler="lsf",
     once_a_node=_once_a_node,
     job_only=True,
+    cores=True,
     outside_image=True,
     launch_node=True,
     cuda_aware=True,

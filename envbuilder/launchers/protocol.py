@@ -28,9 +28,10 @@ class Traits(NamedTuple):
     has an option for UCX. ``exports``: it hands on variables that an option names; ``inherits``:
     else every variable. ``root_variables``: what root must set to 1 to start ranks. ``apis``: those
     whose own launcher it is: where no scheduler stands between, a smoke test of them starts by it.
-    ``variables``: returns those that it is started with, as NAME=VALUE.
-    ``gloo_of``: components whose programs it starts by Gloo. ``only_for``: the runtime (``beside``
-    of a plan) whose programs nothing else starts.
+    ``variables``: returns those that it is started with, as NAME=VALUE. ``cores``: it has an option
+    for the cores of a rank, or what starts it on every node has. ``gloo_of``: components whose
+    programs it starts by Gloo. ``only_for``: the runtime (``beside`` of a plan) whose programs
+    nothing else starts.
     """
 
     own_of: Mapping[str, Words] = MappingProxyType({})
@@ -51,6 +52,7 @@ class Traits(NamedTuple):
     inherits: bool = True
     root_variables: Words = ()
     variables: Callable[[LaunchRequest], Words] | None = None
+    cores: bool = False
     apis: frozenset[str] = frozenset()
     gloo_of: frozenset[str] = frozenset()
     only_for: str | None = None

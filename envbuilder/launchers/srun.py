@@ -80,4 +80,4 @@ def _step(request: LaunchRequest, tasks: int, per_node: int | None) -> Words:
     )
 
 
-TRAITS = Traits(scheduler="slurm", once_a_node=_once_a_node, outside_image=True)
+TRAITS = Traits(scheduler="slurm", once_a_node=_once_a_node, outside_image=True, cores=True)

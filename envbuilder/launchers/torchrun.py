@@ -9,7 +9,10 @@ from .protocol import Traits
 
 COMMAND: Words = ("torchrun",)
 TRAITS = Traits(
-    one_per_node=True, apis=frozenset({"torch.distributed"}), only_for="torch-distributed"
+    one_per_node=True,
+    cores=True,
+    apis=frozenset({"torch.distributed"}),
+    only_for="torch-distributed",
 )
 
 

@@ -25,6 +25,18 @@ REFUSED: dict[str, tuple[str, str, dict[str, str], str]] = {
         SLURM,
         "error: 9 ranks are more than the 8 slots of 2 hosts",
     ),
+    "cores that the launcher takes no number of": (
+        "local",
+        "allreduce --cpus-per-rank 2",
+        {},
+        "error: hydra has no option for the cores of a rank",
+    ),
+    "no cores": (
+        "taurus-ml",
+        "horovod-nccl --nodes 2 --cpus-per-rank 0",
+        {},
+        "error: a rank cannot have 0 cores",
+    ),
     "no ranks": ("local", "allreduce --ranks 0", {}, "error: 0 ranks cannot be started"),
     "more ranks than GPUs": (
         "taurus-ml",
