@@ -16,7 +16,7 @@ import zoo
 from ways import BROKEN, Way, published
 from zoo import Made
 
-from envbuilder.commands import mending
+from envbuilder.commands import mending, secret_links
 from envbuilder.commands.context import Context
 from envbuilder.commands.validate import list_checks
 from envbuilder.commands.validate_options import ComparisonOptions, MendOptions, ValidateOptions
@@ -64,7 +64,7 @@ def fix(context: Context, wheels: Path, monkeypatch: pytest.MonkeyPatch) -> Fix:
     """Return what mends an environment, from the wheels alone."""
     # As pip says it; that it is asked so is seen to by a test of its own.
     said = f":env:.find-links='{wheels}'\n:env:.no-index='1'\n"
-    monkeypatch.setattr(mending, "_pip_configuration", lambda _: said)
+    monkeypatch.setattr(secret_links, "_pip_configuration", lambda _: said)
 
     def mended(
         made: Made,
