@@ -38,7 +38,7 @@ def pack_prefix(build: Path, environ: Mapping[str, str], say: Callable[[str], No
 
     if not run("conda-engine", "here").ok:
         say(
-            "py-rattler is not here, so the bundle holds conda packages as they are: where it is "
+            "envbuild[conda] is not installed, so the bundle holds conda packages as they are: where it is "
             "installed it needs conda, mamba or micromamba"
         )
         return

@@ -154,6 +154,6 @@ class _Packages:
             timeout=_UNPACK_SECONDS,
         )
         if not done.ok:
-            why = first_line(done.stderr) or "py-rattler is not here: pip install envbuild[conda]"
+            why = first_line(done.stderr) or "it needs pip install envbuild[conda]"
             raise BuildError(f"{archive.name} cannot be unpacked: {why}")
         return folder

@@ -137,19 +137,21 @@ def add_folders(folder, tree, name):
 
 def write_file(source, member, path):
     """Write a file of an archive, which of its mode keeps whether it runs; return its Node."""
-    digest, size = hashlib.sha256(), 0
-    with path.open("xb") as stream, source.extractfile(member) as packed:
-        for data in iter(lambda: packed.read(CHUNK), b""):
+    digest, missing = hashlib.sha256(), member.size
+    packed = source.extractfile(member)
+    with path.open("xb", buffering=0) as stream:
+        while missing > 0:
+            data = packed.read(min(missing, CHUNK))
+            if not data:
+                raise PackageError("{} is incomplete".format(member.name))
             digest.update(data)
             stream.write(data)
-            size += len(data)
-    if size != member.size:
-        raise PackageError("{} is incomplete".format(member.name))
+            missing -= len(data)
+        time = max(OLDEST, int(member.mtime))
+        os.utime(stream.fileno(), (time, time))
     if member.mode & 0o111:
         path.chmod(path.stat().st_mode | 0o111)
-    time = max(OLDEST, int(member.mtime))
-    os.utime(str(path), (time, time))
-    return Node(FILE, digest.hexdigest(), size, None)
+    return Node(FILE, digest.hexdigest(), member.size, None)
 
 
 def same_file(folder, tree, name, target):

@@ -24,20 +24,15 @@ from tests.hostile_packages import (
     write_package,
 )
 
-# One of each table that the engine alone would carry out or publish, and what must stay possible.
+# What the engine alone would carry out or publish, and what must stay possible.
 QUICK = {
     "a second list, and a link",
-    "a link, then a folder",
     "a link as a file with a placeholder",
     "a link that is copied",
-    f"modules in {'@OUT@'}",
-    "an entry point '@OUT@/new = m:f'",
+    "modules in @OUT@",
     "a link inside, and a file below",
     "a link out, and a file below",
-    "a link in place of the records",
     "a file that is not listed",
-    "a file of 200 MB in 20 kB",
-    "an old list, and a placeholder",
     "a hard link to a file of its package",
 }
 assert CASES.keys() >= QUICK
