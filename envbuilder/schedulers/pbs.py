@@ -54,7 +54,9 @@ def job_script(job: Job) -> JobScript:
         nodes=(
             "# PBS starts a script in the home folder.\n"
             'cd -- "${PBS_O_WORKDIR:-.}"\n'
-            "mapfile -t nodes < <(awk '!seen[$1]++ { print $1 }' \"$PBS_NODEFILE\")"
+            "mapfile -t nodes < <(awk '"
+            '{ sub(/\\[[0-9]+\\]$/, "", $1) } !seen[$1]++ { print $1 }'
+            '\' "$PBS_NODEFILE")'
         ),
         # 17.server, 17[3].server
         job_id="${PBS_JOBID%%[!0-9]*}",

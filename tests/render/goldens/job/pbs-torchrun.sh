@@ -27,7 +27,7 @@ if [[ -z ${PBS_JOBID:-} || ! -r ${PBS_NODEFILE:-} ]]; then
 fi
 # PBS starts a script in the home folder.
 cd -- "${PBS_O_WORKDIR:-.}"
-mapfile -t nodes < <(awk '!seen[$1]++ { print $1 }' "$PBS_NODEFILE")
+mapfile -t nodes < <(awk '{ sub(/\[[0-9]+\]$/, "", $1) } !seen[$1]++ { print $1 }' "$PBS_NODEFILE")
 expected=2 found=${#nodes[@]}
 if [[ $found -ne $expected ]]; then
   say "error: this script is for $expected nodes, the job has $found: make it anew"
