@@ -12,7 +12,6 @@ import typer
 from ..commands.options import (
     LaunchOptions,
     LiveOptions,
-    RootOption,
     RootOptions,
     SignatureOptions,
 )
@@ -200,7 +199,8 @@ def diff(
         str,
         typer.Argument(
             metavar="LOCK",
-            help="A lock's file, an environment NAME[/N] or an image; or a bill of materials.",
+            help="A lock's file, an environment NAME[/N] or its recipe's file, an image; or a bill "
+            "of materials.",
         ),
     ],
     after: Annotated[
@@ -209,7 +209,6 @@ def diff(
             metavar="LOCK|live", help="Another one; live: what a plan made now would be."
         ),
     ],
-    root: RootOption = None,
     *,
     choice: LiveOptions,
 ) -> int:
@@ -222,7 +221,7 @@ def diff(
     from ..errors import ExitCode
     from ..views import diff as views
 
-    value = compare(before, after, root, choice, session.context)
+    value = compare(before, after, choice, session.context)
     session.report.show(value, views.diff(value))
     return ExitCode.OK if value.same else ExitCode.DRIFT
 

@@ -216,10 +216,11 @@ def lock(
 
 @command(verbs, example="render allreduce --as environment.yml")
 def render(session: Session, options: RenderOptions) -> None:
-    """Render a plan to another form, or write the build folder, without building.
+    """Render an environment or a plan to another form, or write the build folder.
 
-    One form, and all, are made from the plan and need no network. The build folder and image need
-    a lock: of --locked, else a new one (uses the network).
+    A published environment is rendered from its lock. One form, and all, of a recipe that is not
+    built are made from the plan and need no network. The build folder and image need a lock: of
+    --locked, else a new one (uses the network).
     """
     from ..commands.render import render as run
 
@@ -262,7 +263,7 @@ def why(
     component: Annotated[str, typer.Argument(help="A component of the stack, such as openmpi.")],
     choice: WhyOptions,
 ) -> None:
-    """Say why a component of the plan is what it is, and not something newer."""
+    """Say why a component of an environment or plan is what it is, and not something newer."""
     from ..commands.why import why as run
     from ..views import plan as views
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from ..documents.library import find as find_document
+from ..documents.load import load_recipe
 from ..documents.source import read
 from ..errors import UsageError
 from ..model.diff import Diff, diff, diff_leaves
@@ -12,28 +15,30 @@ from ..record.bills import Bill, as_bill, read_bill
 from ..root.environment_lock import read_lock
 from ..root.environments import find
 from .context import Context
+from .entries import entries
 from .image_contents import opened
 from .load import load
 from .lock import LOCKS
-from .options import PlanOptions, RootOptions
+from .options import LiveOptions, RootOptions
 from .places import existing_root
+from .published import is_recipe_file
 from .texts import bill_of
 
 LIVE = "live"
 _IMAGES = (".sif", ".oci")
 
 
-def compare(
-    before: str, after: str, root: str | None, choice: PlanOptions, context: Context
-) -> Diff:
+def compare(before: str, after: str, choice: LiveOptions, context: Context) -> Diff:
     """Return what differs between two of: lock files, bills of materials, environments; ``live``.
 
-    *choice*: how a plan made now is made; what is not said, as locked. Raises UsageError for what
-    is none of these; what a plan raises where a plan made now has no answer.
+    *choice*: the root, and how a plan made now is made; what is not said, as locked. Raises
+    UsageError for what is none of these; what a plan raises where a plan made now has no answer.
     """
     if before == LIVE:
         raise UsageError("'live' comes second: envbuild diff LOCK live")
-    where = RootOptions(root, choice.site, choice.arch)
+    where = RootOptions(choice.root, choice.site, choice.arch)
+    if is_recipe_file(before) and not choice.recipe:
+        choice = replace(choice, recipe=before)
     one, name = _read(before, where, context)
     if after == LIVE:
         if not isinstance(one, Lock):
@@ -50,7 +55,15 @@ def compare(
 
 
 def _read(word: str, where: RootOptions, context: Context) -> tuple[Lock | Bill, str]:
-    """Return what a word means, and what to call it: a file, an image, or an environment."""
+    """Return what a word means, and what to call it: a file, an image, or an environment.
+
+    A recipe's file means the environment of the recipe's name.
+    """
+    if is_recipe_file(word):
+        recipe = load_recipe(
+            find_document("recipe", word, context.folders), context.knowledge, entries()
+        )
+        word = recipe.value.name
     path = context.path(word)
     image = path.suffix in _IMAGES or path.is_dir()
     if not image and (word.startswith(("/", ".")) or word.endswith(".json") or path.is_file()):

@@ -80,7 +80,9 @@ def opened(
 
 
 def is_image(name: str, path: Path) -> bool:
-    """Whether a name is meant as a path."""
+    """Whether a name is meant as the path of an image; a recipe's file is none."""
+    if name.endswith(".yaml"):
+        return False
     written_as_path = name.startswith(("/", "./", "../")) and path.exists()
     held = is_layout(path) or (path / FOLDER.relative_to("/")).is_dir()
     return name.endswith((".sif", ".oci")) or written_as_path or held

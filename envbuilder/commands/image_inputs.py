@@ -27,6 +27,11 @@ class ImageInputs(NamedTuple):
     base: BaseImage | None = None
     binds: tuple[Bind, ...] = ()
 
+    @property
+    def begins_with_folder(self) -> bool:
+        """Whether ``envbuild image`` builds it: else an image begins with one of a registry."""
+        return self.base is not None or self.plan_inputs.site.debian is not None
+
 
 class _Stated(NamedTuple):
     """What an image begins with and binds. *folder*: what a path of the base is relative to."""

@@ -13,16 +13,15 @@ from ..errors import UsageError
 from ..launchers import LAUNCHERS, launch_line
 from ..model.entries import check_choice
 from ..model.horovod import HOROVOD, has_part, horovod_of
-from ..model.launch import JobHosts, LaunchRequest, slots_of
+from ..model.launch import JobHosts, LaunchRequest, Words, slots_of
 from ..model.outcome import LaunchLine
 from ..model.plan import Plan
 from ..model.profiles import recipe_arguments
 from ..model.site import Launcher
 from ..record import read_all
-from ..root.environment_lock import read_lock
+from ..render.job import PYTHON, guarded
 from ..root.environments import find
 from ..schedulers import SCHEDULERS, current_scheduler
-from ..target_tools.root.layout import Home, Version
 from ..text import LONG, counted, shown
 from .context import Context
 from .hosts import HostList, find_hosts, with_room
@@ -30,15 +29,25 @@ from .image_contents import is_image
 from .launch_requests import (
     LaunchFacts,
     base_request,
+    environment_program,
     facts_at,
     facts_of,
     missing_launcher,
     partition_of_job,
     programs_launcher,
 )
-from .load import load
+from .load import PlanInputs, load
 from .options import LaunchOptions, PlanOptions
-from .places import existing_root, find_root
+from .places import existing_root
+from .published import (
+    Published,
+    check_programs,
+    environments_of,
+    find_published,
+    is_recipe_file,
+    read_published,
+    select,
+)
 
 if TYPE_CHECKING:
     from .image_contract import HostedImage
@@ -56,16 +65,17 @@ class _Environment:
 
     name: str
     facts: LaunchFacts
-    published: tuple[Home, Version] | None = None
+    published: Published | None = None
     image: HostedImage | None = None
 
 
 def launch(environment: str, options: LaunchOptions, context: Context) -> LaunchLine:
     """Return the line for a published environment, an image or what a recipe would be.
 
-    Starts nothing.
+    Starts nothing. The line of an environment ends with an error where that is not loaded.
 
-    Raises UsageError for what could not start, or would start every rank as rank 0 of 1.
+    Raises UsageError for what could not start, or would start every rank as rank 0 of 1; DriftError
+    for an environment without its prefix, Python or launcher.
     """
     found = _environment(environment, options, context)
     facts = found.facts
@@ -78,13 +88,13 @@ def launch(environment: str, options: LaunchOptions, context: Context) -> Launch
     own_job = LAUNCHERS[request.kind].TRAITS.scheduler is not None and hosts.scheduler is None
     line = LaunchLine(
         environment=found.name,
-        number=found.published[1].number if found.published else None,
+        number=found.published.version.number if found.published else None,
         contract=found.image.rows if found.image else (),
         launcher=request.kind,
         ranks=request.ranks if _is_counted(request, options) else None,
         hosts=tuple(map(str, hosts.hosts)) if isinstance(hosts.hosts, tuple) else (),
         hosts_from=f"a job that {request.kind} asks for" if own_job else hosts.source,
-        words=launch_line(request),
+        words=_guarded(found, request),
     )
     _report(line, found, context)
     return line
@@ -96,16 +106,34 @@ def _environment(environment: str, options: LaunchOptions, context: Context) -> 
         return _in_image(environment, options, context)
     if options.host_mpi or options.binds:
         raise UsageError("--host-mpi and --bind are for an image: NAME.sif, or a sandbox")
-    root = find_root(options.where, context)
-    name, slash, _ = environment.partition("/")
-    held = root is not None and name in (home.name for home in root.homes())
-    if not (held or options.where.root or slash):
-        return _planned(environment, options, context)
-    # Raises where there is none: a number is of an environment.
-    home, version = find(root or existing_root(options.where, context), environment)
-    plan = read_lock(home, version).plan
-    facts = facts_at(plan, options.where.site, options.partition, context)
-    return _Environment(home.name, facts, (home, version))
+    where = options.where
+    choice = PlanOptions(environment, where.site, where.arch, options.partition)
+    published = find_published(choice, where.root, context)
+    if published is None and where.root and not is_recipe_file(environment):
+        # Raises UsageError: nothing of that name is in the root that was named.
+        published = read_published(*find(existing_root(where, context), environment))
+    if published is None:
+        plan_inputs = load(choice, context)
+        environments = environments_of(plan_inputs, where.root, context)
+        published = select(environments, plan_inputs, choice)
+        if environments and published is None:
+            context.reporter.warn(f"{environment} has changed since {environments[0]} was built")
+        if published is None:
+            return _planned(plan_inputs, options, context)
+    facts = facts_at(published.plan, where.site, options.partition, context)
+    return _Environment(published.home.name, facts, published)
+
+
+def _guarded(found: _Environment, request: LaunchRequest) -> Words:
+    """Return the line; of a published environment it checks Python and launcher before."""
+    words, environment = launch_line(request), found.published
+    if environment is None:
+        return words
+    launcher = Launcher.model_construct(kind=request.kind, command=request.command)
+    program = environment_program(environment.plan, launcher)
+    in_prefix = [program.name] if program and program.module is None else []
+    check_programs(environment, PYTHON, *in_prefix)
+    return guarded(words, environment.prefix, environment.name, program)
 
 
 def _in_image(name: str, options: LaunchOptions, context: Context) -> _Environment:
@@ -128,10 +156,8 @@ def _in_image(name: str, options: LaunchOptions, context: Context) -> _Environme
     return _Environment(image.plan.recipe, image.facts(context), image=image)
 
 
-def _planned(recipe: str, options: LaunchOptions, context: Context) -> _Environment:
+def _planned(plan_inputs: PlanInputs, options: LaunchOptions, context: Context) -> _Environment:
     """Return what the recipe would be at the site: nothing of it is built."""
-    asked = PlanOptions(recipe, options.where.site, options.where.arch, options.partition)
-    plan_inputs = load(asked, context)
     planned = plan_inputs.planned
     if options.partition is None:
         chosen = plan_inputs.chosen
@@ -301,8 +327,9 @@ def _report(line: LaunchLine, environment: _Environment, context: Context) -> No
         recipe = f"{recipe_arguments(plan)} --site {plan.site}"
         say(f"nothing of it is published here: envbuild create {recipe} builds it")
     else:
-        home, version = environment.published
-        prefix = str(home.prefix(version.id))
+        published = environment.published
+        home, version = published.home, published.version
+        prefix = str(published.prefix)
         if prefix not in (context.environ.get(name) for name in ("VIRTUAL_ENV", "CONDA_PREFIX")):
             load = (
                 f"module use '{home.modulefiles.parent}'; module load {home.name}/{version.number}"

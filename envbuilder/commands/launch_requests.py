@@ -24,6 +24,7 @@ from ..model.evidence import LaunchRecord
 from ..model.knowledge import Component
 from ..model.launch import (
     RENDEZVOUS_PORT,
+    EnvironmentProgram,
     Host,
     Hosts,
     JobHosts,
@@ -208,6 +209,22 @@ def _of_scheduler(plan: Plan, launcher: Launcher, scheduler: str | None) -> Laun
             f"it is for {plan.site} and the scheduler there",
         )
     return own
+
+
+def environment_program(plan: Plan, launcher: Launcher) -> EnvironmentProgram | None:
+    """Return the launcher's program if the environment brings it; None: site or system has it."""
+    entry = LAUNCHERS[launcher.kind]
+    command = launcher.command or entry.COMMAND
+    if not command or "/" in command[0]:
+        return None
+    owners = entry.TRAITS.part_of | entry.TRAITS.own_of.keys()
+    pin = next((each for each in (*plan.pins, *plan.brought) if each.component in owners), None)
+    if pin is None:
+        own = plan.runtime.package in owners
+        return EnvironmentProgram(command[0]) if own else None
+    if pin.origin == "system":
+        return None
+    return EnvironmentProgram(command[0], pin.locator if pin.origin == "module" else None)
 
 
 def base_request(

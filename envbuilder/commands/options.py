@@ -39,6 +39,14 @@ RecipeName = Annotated[
         autocompletion=recipe_names,
     ),
 ]
+EnvironmentOrRecipe = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME[/N]|RECIPE",
+        help="A published environment; otherwise a recipe's name, or the path of its file.",
+        autocompletion=recipe_names,
+    ),
+]
 SiteOption = Annotated[
     str | None, typer.Option(help="Where: a site's name or file. Else ENVBUILD_SITE.")
 ]
@@ -118,10 +126,18 @@ class LockOptions(PlanOptions):
 
 
 @dataclass(frozen=True)
-class WhyOptions(PlanOptions):
-    """Of what a plan without a profile is made."""
+class EnvironmentOptions(PlanOptions):
+    """Of a published environment, or of what a plan is made."""
+
+    recipe: EnvironmentOrRecipe
+
+
+@dataclass(frozen=True)
+class WhyOptions(EnvironmentOptions):
+    """Of a published environment, or of what a plan without a profile is made."""
 
     profile: str | None = None
+    root: RootOption = None
 
 
 @dataclass(frozen=True)
@@ -317,7 +333,7 @@ class RenderOptions:
         bool, typer.Option("--candidate", help="Of image and def: as for image.")
     ] = False
     size: JobSize = field(default_factory=JobSize)
-    choice: PlanOptions
+    choice: EnvironmentOptions
     root: RootOption = None
 
 

@@ -48,6 +48,12 @@ def find_root(where: RootOptions, context: Context) -> Root | None:
     return read_root(path) if chosen is None or is_root(path) else None
 
 
+def local_root(where: RootOptions, context: Context) -> Root | None:
+    """Return the root that is named, or the site's; None: there is none."""
+    path, _ = _place(where, context)
+    return read_root(path) if is_root(path) else None
+
+
 def existing_root(where: RootOptions, context: Context) -> Root:
     """Return a root that is there. Raises UsageError if none is."""
     path, chosen = _place(where, context)

@@ -8,35 +8,36 @@ from pathlib import Path
 
 from pydantic import Field
 
+from ..backends import prefix_parts
 from ..build import prepare
 from ..documents.patches import patch_files
 from ..errors import UsageError
 from ..files import write_atomically
+from ..locking.checks import check_runtime
 from ..model.base import Document
 from ..model.base_image import BUNDLE_FOLDER
 from ..model.entries import check_choice
 from ..model.places import Places
-from ..model.plan import Lock, Plan
+from ..model.plan import Lock
+from ..model.site import Site
 from ..render.bundle_image import BASE, render_bundle_definition
 from ..render.container import render_image
 from ..render.image import make_image
-from ..render.subject import Renderable, Subject, UnlockedPlan
-from ..root.environment_lock import published_id
-from ..root.environments import places_of
 from ..schedulers import SCHEDULERS
-from ..target_tools.root.layout import Home
+from ..sources import tree_sha256
 from .channels import Reading
 from .context import Context
 from .image import write_definition
 from .image_base import base_name
 from .image_inputs import ImageInputs, image_inputs
-from .launch_requests import facts_of, script_start
-from .load import PlanInputs, load
-from .lock import named_lock, new_lock
+from .launch_requests import facts_at, facts_of, script_start
+from .load import load
+from .lock import new_lock
 from .options import CreateOptions, ImageOptions, RenderOptions
 from .output import output_folder, output_path
-from .places import root_path
-from .texts import build_texts, forms, subject_of
+from .published import Published, environments_of
+from .render_source import given_lock, home_of, named, of_lock, render_source, selected
+from .texts import build_texts, forms
 
 # The script for the scheduler that the site states.
 JOB = "job"
@@ -54,10 +55,12 @@ def known_forms() -> tuple[str, ...]:
 class RenderResult(Document):
     """What was rendered: the *text* of one form, or the names of the files that were written.
 
-    ``left_out``: forms that the plan cannot have, and why.
+    ``environment``: the published one that was rendered, NAME/N; None: a plan, or a lock that is
+    not built. ``left_out``: forms that the plan cannot have, and why.
     """
 
     form: str
+    environment: str | None = None
     text: str | None = None
     written: tuple[str, ...] = ()
     left_out: dict[str, str] = Field(default_factory=dict)
@@ -108,63 +111,75 @@ def render(options: RenderOptions, context: Context) -> RenderResult:
 
 def _one(name: str, options: RenderOptions, context: Context) -> RenderResult:
     file = output_path(options.output, context)
-    of_image = _inputs(options, context) if name == DEFINITION else None
-    plan_inputs, subject = _subject(options, context, of_image)
-    form = _scheduler(plan_inputs) if name == JOB else name
-    if of_image and _begins_with_folder(of_image):
-        lock = subject.source
+    of_image = None
+    # Of an environment, whose recipe its root does not keep, only a base is asked for.
+    if name == DEFINITION and (options.base or options.binds or not named(options, context)):
+        of_image = _inputs(options, context)
+    source = render_source(options, context, of_image)
+    form = _scheduler(source.site) if name == JOB else name
+    if of_image and of_image.begins_with_folder:
+        lock = source.subject.source
         if not isinstance(lock, Lock):
             raise UsageError(
                 "the definition file of an image on a base names the hashes of its lock",
                 f"--locked FILE has them; --as {IMAGE} makes a lock",
             )
-        on = base_name(of_image.base, plan_inputs)
+        on = base_name(of_image.base, of_image.plan_inputs)
         candidate = options.candidate
         text = render_bundle_definition(lock, on, of_image.binds, candidate=candidate)
     else:
-        text = forms()[form].render(subject)
+        text = source.text(forms()[form])
+    result = RenderResult(form=form, environment=source.environment)
     if file is None:
-        return RenderResult(form=form, text=text)
+        return result.model_copy(update={"text": text})
     write_atomically(file, text)
-    return RenderResult(form=form, written=(str(file),))
+    return result.model_copy(update={"written": (str(file),)})
 
 
-def _scheduler(plan_inputs: PlanInputs) -> str:
+def _scheduler(site: Site) -> str:
     """Return the form for the site's scheduler. Raises UsageError where it states none."""
-    scheduler = plan_inputs.site.scheduler
-    if scheduler not in SCHEDULERS:
+    if site.scheduler not in SCHEDULERS:
         which = " or ".join(f"--as {each}" for each in SCHEDULERS)
         raise UsageError(
-            f"site {plan_inputs.site.name} states no scheduler to render a job for",
+            f"site {site.name} states no scheduler to render a job for",
             f"say which: {which}; or state scheduler: {next(iter(SCHEDULERS))} in the site file",
         )
-    return scheduler
+    return site.scheduler
 
 
 def _all(options: RenderOptions, folder: Path, context: Context) -> RenderResult:
     """Write every form that the plan can have; say which it cannot, and why."""
-    _, subject = _subject(options, context)
+    source = render_source(options, context)
     texts, left_out = {}, {}
     for name, form in forms().items():
         try:
-            texts[form.file_of(subject.plan)] = form.render(subject)
+            texts[form.file_of(source.subject.plan)] = source.text(form)
         except UsageError as error:
             left_out[name] = str(error)
             context.reporter.warn(f"{name} is left out: {error}")
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in texts.items():
         write_atomically(folder / file, text)
-    return RenderResult(form=ALL, written=tuple(sorted(texts)), left_out=left_out)
+    return RenderResult(
+        form=ALL,
+        environment=source.environment,
+        written=tuple(sorted(texts)),
+        left_out=left_out,
+    )
 
 
 def _inputs(options: RenderOptions, context: Context, reading: Reading = "to plan") -> ImageInputs:
     asked = ImageOptions(options.base, tuple(options.binds or ()))
-    return image_inputs(asked, options.choice, context, reading)
-
-
-def _begins_with_folder(asked: ImageInputs) -> bool:
-    """Whether ``envbuild image`` builds it: else an image begins with one of a registry."""
-    return asked.base is not None or asked.plan_inputs.site.debian is not None
+    try:
+        return image_inputs(asked, options.choice, context, reading)
+    except UsageError as error:
+        environment = named(options, context)
+        if environment is None:
+            raise
+        raise UsageError(
+            f"an image of {environment.name} begins with what its recipe says: {error}",
+            f"name the recipe's file, with --locked {environment.lock_file}",
+        ) from error
 
 
 def _image_on_base(
@@ -176,7 +191,7 @@ def _image_on_base(
     from ..targets import bundle
     from .stages import CreateStages
 
-    given = _given(options, plan_inputs, context, with_runtime=True)
+    given = given_lock(options, plan_inputs, context, with_runtime=True)
     of = CreateOptions(choice=options.choice, output=folder)
     stages = CreateStages(of, plan_inputs, context, given, base, binds)
     stages.check_binds()
@@ -196,15 +211,15 @@ def _image_on_base(
 
 def _image(options: RenderOptions, folder: Path, context: Context) -> RenderResult:
     asked = _inputs(options, context, "to lock")
-    if _begins_with_folder(asked):
+    if asked.begins_with_folder:
         return _image_on_base(asked, options, folder, context)
     plan_inputs = asked.plan_inputs
     # Before any index is asked: is there an image of this at all?
-    given = _given(options, plan_inputs, context, with_runtime=True)
+    given = given_lock(options, plan_inputs, context, with_runtime=True)
     planned = given.plan if given else plan_inputs.planned
     make_image(planned, plan_inputs.knowledge.value, plan_inputs.prefix_of(planned))
     lock = given or new_lock(plan_inputs, context)
-    texts = render_image(_about(lock, options, plan_inputs, context))
+    texts = render_image(of_lock(lock, options, plan_inputs, context).subject)
     inside = "build/"
     build = {name[len(inside) :]: text for name, text in texts.items() if name.startswith(inside)}
     build |= patch_files(lock.plan, plan_inputs.folders)
@@ -217,45 +232,40 @@ def _image(options: RenderOptions, folder: Path, context: Context) -> RenderResu
 
 
 def _folder(options: RenderOptions, folder: Path, context: Context) -> RenderResult:
+    environment = named(options, context)
+    if environment:
+        return _folder_again(environment, options, folder, context)
     plan_inputs = load(options.choice, context, "to lock")
-    given = _given(options, plan_inputs, context, with_runtime=True)
+    published = () if options.locked else environments_of(plan_inputs, options.root, context)
+    environment = selected(published, plan_inputs, options, context)
+    if environment:
+        return _folder_again(environment, options, folder, context)
+    given = given_lock(options, plan_inputs, context, with_runtime=True)
     lock = given or new_lock(plan_inputs, context)
-    places = Places(_home(lock.plan, options, plan_inputs, context).prefix(lock.id()), folder)
-    facts = facts_of(lock.plan, plan_inputs)
-    texts = build_texts(lock, places, plan_inputs, script_start(facts))
+    places = Places(home_of(lock.plan, options, plan_inputs, context).prefix(lock.id()), folder)
+    start = script_start(facts_of(lock.plan, plan_inputs))
+    texts = build_texts(lock, places, plan_inputs.prefix_of(lock.plan), plan_inputs.folders, start)
     prepare(folder, texts, plan_inputs.runtime_source)
     return RenderResult(form=FOLDER, written=tuple(sorted([*texts, *_BESIDE])))
 
 
+def _folder_again(
+    environment: Published, options: RenderOptions, folder: Path, context: Context
+) -> RenderResult:
+    """Write the build folder of a published environment; runtime and patches are those it keeps."""
+    lock, build = environment.lock, environment.home.build(environment.version.id)
+    runtime = lock.plan.runtime
+    found = runtime.model_copy(update={"source_sha256": tree_sha256(build / "runtime")})
+    check_runtime(lock, environment.lock_file, found, build / "runtime")
+    facts = facts_at(lock.plan, options.choice.site, options.choice.partition, context)
+    prefix = prefix_parts(lock.plan, context.knowledge.components)
+    places = Places(environment.prefix, folder)
+    texts = build_texts(lock, places, prefix, (build,), script_start(facts))
+    prepare(folder, texts, build / "runtime")
+    context.reporter.say(f"rendered: {environment}")
+    written = tuple(sorted([*texts, *_BESIDE]))
+    return RenderResult(form=FOLDER, environment=environment.name, written=written)
+
+
 # The forms of more than one file.
 _FOLDERS = {ALL: _all, IMAGE: _image, FOLDER: _folder}
-
-
-def _subject(
-    options: RenderOptions, context: Context, of_image: ImageInputs | None = None
-) -> tuple[PlanInputs, Subject]:
-    plan_inputs = of_image.plan_inputs if of_image else load(options.choice, context)
-    lock = _given(options, plan_inputs, context, with_runtime=False)
-    source = lock or UnlockedPlan(plan_inputs.planned)
-    return plan_inputs, _about(source, options, plan_inputs, context)
-
-
-def _about(
-    source: Renderable, options: RenderOptions, plan_inputs: PlanInputs, context: Context
-) -> Subject:
-    home = _home(source.plan, options, plan_inputs, context)
-    identity = published_id(home, source) if isinstance(source, Lock) else source.id()
-    places = places_of(home, identity)
-    return subject_of(source, places, home.modulefiles.parent, plan_inputs, options.size)
-
-
-def _home(planned: Plan, options: RenderOptions, plan_inputs: PlanInputs, context: Context) -> Home:
-    root = root_path(options.root, plan_inputs.site, plan_inputs.arch, context)
-    return Home(root, planned.recipe)
-
-
-def _given(
-    options: RenderOptions, plan_inputs: PlanInputs, context: Context, *, with_runtime: bool
-) -> Lock | None:
-    file = options.locked and context.path(options.locked)
-    return named_lock(file, options.signed, plan_inputs, context, with_runtime=with_runtime)

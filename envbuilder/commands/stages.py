@@ -18,6 +18,7 @@ from ..errors import BuildError, SmokeError, UsageError
 from ..model.backend import Script
 from ..model.base_image import BaseImage, Bind
 from ..model.evidence import TIERS, Evidence, newest_passed, telling
+from ..model.launch import StartCommand
 from ..model.outcome import CreateResult, ImageResult
 from ..model.places import Dialect, Places
 from ..model.plan import Lock, Plan
@@ -103,11 +104,17 @@ class CreateStages:
     def _facts(self, lock: Lock) -> LaunchFacts:
         return facts_of(lock.plan, self.plan_inputs)
 
+    def _build_texts(
+        self, lock: Lock, places: Places, start: StartCommand | None = None
+    ) -> dict[str, str]:
+        inputs = self.plan_inputs
+        return build_texts(lock, places, inputs.prefix_of(lock.plan), inputs.folders, start)
+
     @contextlib.contextmanager
     def hold(self, *, here: bool = True) -> Iterator[CreateStages]:
         plan_inputs, home = self.plan_inputs, self.home
         if self.given:
-            build_texts(self.given, places_of(home, self.given.id()), plan_inputs)
+            self._build_texts(self.given, places_of(home, self.given.id()))
         if here:
             _check_machine(self.options, plan_inputs)
         shared = self.options.shared
@@ -219,7 +226,7 @@ class CreateStages:
         kept = places.build / "wheelhouse" if self.options.resume else None
         obtain_secret_links(lock, downloads, self.context, kept)
         self.begin(lock)
-        texts = build_texts(lock, places, self.plan_inputs, script_start(facts))
+        texts = self._build_texts(lock, places, script_start(facts))
         texts |= attestations(lock)
         prepare(places.build, texts, self.plan_inputs.runtime_source)
         hand_over(lock, downloads, places.build)
@@ -284,7 +291,7 @@ class CreateStages:
         )
 
     def scripts(self, lock: Lock, places: Places) -> dict[str, str]:
-        texts = {**build_texts(lock, places, self.plan_inputs), **attestations(lock)}
+        texts = {**self._build_texts(lock, places), **attestations(lock)}
         prefix, facts = self.plan_inputs.prefix_of(lock.plan), self._facts(lock)
         for number, proof in enumerate(proofs_of(lock.plan), start=1):
             smoke = render_smoke(lock, places, prefix, script_start(facts, proof), proof)
@@ -296,7 +303,8 @@ class CreateStages:
         if scheduler not in SCHEDULERS:
             return None
         form = forms()[scheduler]
-        subject = subject_of(lock, places, tree, self.plan_inputs)
+        inputs, facts = self.plan_inputs, self._facts(lock)
+        subject = subject_of(lock, places, tree, facts, inputs.chosen, inputs.knowledge.value)
         try:
             text = form.render(subject)
         except UsageError as error:

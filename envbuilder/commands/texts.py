@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..backends import prefix_parts
 from ..documents.patches import patch_files
+from ..documents.site_choice import ChosenSite
 from ..launchers import LAUNCHERS, launch_line
+from ..model.backend import PrefixParts
 from ..model.job import Job
-from ..model.launch import JobHosts, StartCommand, Words
+from ..model.knowledge import Knowledge
+from ..model.launch import EnvironmentProgram, JobHosts, StartCommand, Words
 from ..model.places import Dialect, Places
 from ..model.plan import Lock
 from ..model.profiles import program
@@ -22,8 +26,8 @@ from ..target_tools.root.attestations import PREDICATE, SBOM
 from .launch_requests import (
     LaunchFacts,
     base_request,
+    environment_program,
     example,
-    facts_of,
     image_start,
     plan_in_image,
     programs_launcher,
@@ -47,11 +51,18 @@ def dialect_of(plan_inputs: PlanInputs) -> Dialect:
 
 
 def build_texts(
-    lock: Lock, places: Places, plan_inputs: PlanInputs, start: StartCommand | None = None
+    lock: Lock,
+    places: Places,
+    prefix: PrefixParts,
+    folders: Sequence[Path],
+    start: StartCommand | None = None,
 ) -> dict[str, str]:
-    """Return the texts of the build folder; *start*: what starts its smoke test, if it has one."""
-    rendered = render_build(lock, places, plan_inputs.prefix_of(lock.plan), start)
-    patches = patch_files(lock.plan, plan_inputs.folders)
+    """Return the texts of the build folder; *start*: what starts its smoke test, if it has one.
+
+    *folders*: those that have ``patches/``.
+    """
+    rendered = render_build(lock, places, prefix, start)
+    patches = patch_files(lock.plan, folders)
     return {**rendered, **patches, "lock.json": lock.text()}
 
 
@@ -74,21 +85,26 @@ def subject_of(
     source: Renderable,
     places: Places,
     tree: Path,
-    plan_inputs: PlanInputs,
+    facts: LaunchFacts,
+    chosen: ChosenSite,
+    knowledge: Knowledge,
     size: JobSize | None = None,
 ) -> Subject:
-    """Return what a form is rendered of; *tree*: the folder for ``module use``."""
-    facts = facts_of(source.plan, plan_inputs)
+    """Return what a form is rendered of; *tree*: the folder for ``module use``.
 
-    def parts(scheduler: str) -> JobParts:
-        job = _job(facts, plan_inputs, size or JobSize(), scheduler)
-        return job_parts(scheduler, job, job_words(facts, job, scheduler))
+    *facts*: of the plan of *source* at its site, *chosen*.
+    """
+
+    def parts(name: str) -> JobParts:
+        job = _job(facts, chosen, size or JobSize(), name)
+        launcher = environment_program(facts.plan, programs_launcher(facts.plan, name))
+        return job_parts(name, job, job_words(facts, job, name), launcher)
 
     return Subject(
         source=source,
         places=places,
-        knowledge=plan_inputs.knowledge.value,
-        prefix_of=plan_inputs.prefix_of,
+        knowledge=knowledge,
+        prefix_of=lambda plan: prefix_parts(plan, knowledge.components),
         tree=tree,
         job=parts,
         example=lambda: example(facts),
@@ -97,18 +113,24 @@ def subject_of(
     )
 
 
-def job_parts(scheduler: str, job: Job, words: Sequence[str]) -> JobParts:
-    """Return what a job script is made of; *words*: the launch line in the job."""
+def job_parts(
+    scheduler: str, job: Job, words: Sequence[str], launcher: EnvironmentProgram | None = None
+) -> JobParts:
+    """Return what a job script is made of; *words*: the launch line in the job.
+
+    *launcher*: the program of the environment that starts the ranks.
+    """
     entry = SCHEDULERS[scheduler]
-    return JobParts(job, entry.job_script(job), words, scheduler, entry.TITLE, entry.SUBMIT)
+    script = entry.job_script(job)
+    return JobParts(job, script, words, scheduler, entry.TITLE, entry.SUBMIT, launcher)
 
 
-def _job(facts: LaunchFacts, plan_inputs: PlanInputs, asked: JobSize, scheduler: str) -> Job:
+def _job(facts: LaunchFacts, chosen: ChosenSite, asked: JobSize, scheduler: str) -> Job:
     """Return the job; where nothing is asked for, of the smoke test's size, on one node.
 
     Raises UsageError for a job that no scheduler takes.
     """
-    plan, chosen = facts.plan, plan_inputs.chosen
+    plan = facts.plan
     ranks = plan.smoke.ranks if asked.ranks_per_node is None else asked.ranks_per_node
     traits = LAUNCHERS[programs_launcher(plan, scheduler).kind].TRAITS
     # Where only one partition is of this architecture a job must go to it.

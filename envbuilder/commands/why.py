@@ -1,28 +1,93 @@
-"""``envbuild why`` and ``why-not``: one component of the stack that a plan would choose."""
+"""``envbuild why`` and ``why-not``: one component of a published environment, or of a plan."""
 
 from __future__ import annotations
 
-from ..errors import UsageError
+from ..errors import DriftError, UsageError
 from ..model.why import Why, WhyNot
 from ..resolve.stated_facts import stated_versions
 from ..resolve.why import why as resolve_why
 from ..resolve.why import why_not as resolve_why_not
 from ..text import unknown
 from .context import Context
-from .load import load, request
-from .options import PlanOptions
+from .load import PlanInputs, load, request
+from .options import WhyOptions
+from .published import Published, decides_same, environments_of, find_published, inputs_of
 
 
-def why(choice: PlanOptions, component: str, context: Context) -> Why:
-    """Say why a component of the plan is what it is."""
-    plan_inputs = load(choice, context)
-    components = plan_inputs.knowledge.value.components
+def why(choice: WhyOptions, component: str, context: Context) -> Why:
+    """Return why a component is what it is, in a published environment or in a plan made now.
+
+    The lock of an environment says less than a plan: nothing of what else could be chosen. So an
+    environment is answered by a plan if that decides the same.
+    """
+    components = context.knowledge.components
     if component not in components:
         raise UsageError(unknown("component", component, components))
-    return resolve_why(request(plan_inputs), component)
+    environment = _published(choice, context)
+    if environment is None:
+        plan_inputs = load(choice, context)
+        answer = resolve_why(request(plan_inputs), component)
+        name = _name(plan_inputs, choice, context)
+    else:
+        answer, name = _why_published(environment, component, choice, context), environment.name
+    return answer.model_copy(update={"environment": name})
 
 
-def why_not(choice: PlanOptions, requirement: str, context: Context) -> WhyNot:
-    """Say what stands against ``COMPONENT==VERSION``."""
+def why_not(choice: WhyOptions, requirement: str, context: Context) -> WhyNot:
+    """Return what stands against ``COMPONENT==VERSION``, in an environment or in a plan made now.
+
+    Raises DriftError for an environment that cannot be planned again as it is.
+    """
     [(component, version)] = stated_versions([requirement], context.knowledge).items()
-    return resolve_why_not(request(load(choice, context)), component, version)
+    environment = _published(choice, context)
+    if environment is None:
+        plan_inputs = load(choice, context)
+        name = _name(plan_inputs, choice, context)
+    else:
+        plan_inputs, name = inputs_of(environment, choice, context), environment.name
+    answer = resolve_why_not(request(plan_inputs), component, version)
+    return answer.model_copy(update={"environment": name})
+
+
+def _published(choice: WhyOptions, context: Context) -> Published | None:
+    environment = find_published(choice, choice.root, context)
+    if environment:
+        context.reporter.say(f"of {environment}")
+    return environment
+
+
+def _name(plan_inputs: PlanInputs, choice: WhyOptions, context: Context) -> str | None:
+    """Return the environment that decides what the plan does; None, and say so: there is none."""
+    environments = environments_of(plan_inputs, choice.root, context)
+    name = next((each.name for each in environments if decides_same(each, plan_inputs)), None)
+    if environments and name is None:
+        context.reporter.say(f"of a plan made now, which differs from {environments[0]}")
+    return name
+
+
+def _why_published(
+    environment: Published, component: str, choice: WhyOptions, context: Context
+) -> Why:
+    try:
+        return resolve_why(request(inputs_of(environment, choice, context)), component)
+    except DriftError as error:
+        context.reporter.say(f"of its lock alone: {error}")
+    plan = environment.plan
+    pins = {pin.component: pin for pin in (*plan.build_pins, *plan.brought, *plan.pins)}
+    if component not in pins:
+        raise UsageError(
+            unknown(f"component of {environment.name}", component, pins),
+            f"it has: {', '.join(sorted(pins))}",
+        )
+    pin = pins[component]
+    return Why(
+        component=component,
+        version=pin.version,
+        provider=f"{pin.origin}:{pin.locator}",
+        asked=(pin.why,),
+        findings=tuple(
+            each
+            for each in plan.findings
+            if any(name.startswith(f"{component}@") for name in each.components)
+        ),
+    )

@@ -12,6 +12,7 @@ from .protocol import Traits
 
 COMMAND: Words = ("ddlrun",)
 TRAITS = Traits(
+    part_of=frozenset({"ddl"}),
     mpi_only=True,
     outside_image=True,
     asks_scheduler=True,

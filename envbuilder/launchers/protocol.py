@@ -15,7 +15,8 @@ from ..model.launch import LaunchRequest, Words
 class Traits(NamedTuple):
     """What is particular about a launcher.
 
-    ``own_of``: the MPIs that bring it, each with the command that they call it by. ``not_of``: MPIs
+    ``own_of``: the MPIs that bring it, each with the command that they call it by. ``part_of``: the
+    other components or runtimes that bring it. ``not_of``: MPIs
     whose ranks it does not start: each would be rank 0 of 1. ``mpi_only``: it starts MPI programs
     alone. ``scheduler``: the one that it belongs to, and ``once_a_node``: returns the words by
     which it starts one process on every node of a job, the command among them. ``job_only``: it
@@ -35,6 +36,7 @@ class Traits(NamedTuple):
     """
 
     own_of: Mapping[str, Words] = MappingProxyType({})
+    part_of: frozenset[str] = frozenset()
     not_of: frozenset[str] = frozenset()
     mpi_only: bool = False
     scheduler: str | None = None

@@ -129,6 +129,16 @@ class StartCommand(NamedTuple):
     settings: Words = ()
 
 
+class EnvironmentProgram(NamedTuple):
+    """A program that comes with an environment: in the prefix, or in a module of the site.
+
+    ``module``: None for one in the prefix.
+    """
+
+    name: str
+    module: str | None = None
+
+
 @dataclass(frozen=True)
 class LaunchRequest:
     """Which program to start on how many ranks, and by what.

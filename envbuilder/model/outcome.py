@@ -255,7 +255,10 @@ class LaunchLine(Document):
     )
     hosts: tuple[Line, ...] = Field(description="host:slots; none: this machine alone.")
     hosts_from: Line = Field(description="Who named them.")
-    words: tuple[str, ...] = Field(description="The line, the program and its words last.")
+    words: tuple[str, ...] = Field(
+        description="The line, the program and its words last. It begins with a check that ends it "
+        "where the environment is not loaded."
+    )
 
 
 class RemoveResult(Document):

@@ -6,8 +6,12 @@ from .site import PlainVersion
 
 
 class WhyNot(Document):
-    """What stands against a version: what cannot hold with it, or what makes it worse."""
+    """What stands against a version: what cannot hold with it, or what makes it worse.
 
+    ``environment``: the published one that it is about, NAME/N; None: a plan made now.
+    """
+
+    environment: Line | None = None
     what: Line
     possible: bool
     because: tuple[Line, ...]
@@ -15,8 +19,12 @@ class WhyNot(Document):
 
 
 class Why(Document):
-    """What a component is in the best stack. ``instead_of``: what ranks better and is not there."""
+    """What a component is in the best stack. ``instead_of``: what ranks better and is not there.
 
+    ``environment``: the published one that it is about, NAME/N; None: a plan made now.
+    """
+
+    environment: Line | None = None
     component: Name
     version: PlainVersion
     provider: Line

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from ..model.job import Job
+from ..model.launch import EnvironmentProgram
 from ..model.places import Places
+from ..model.plan import Lock, Plan
 from ..model.profiles import recipe_arguments
 from .dialects import edit_line
 from .quoting import Quoted
@@ -14,6 +18,9 @@ from .templates import render
 
 HOSTS = Quoted('"$hosts"')
 """Stands in a launch line for ``host:4,host2:4``, which only the job knows."""
+
+PYTHON = "python"
+"""Every prefix has it, and every program of a recipe is started by it."""
 
 ENDPOINT = Quoted('"$endpoint"')
 """Stands in a launch line for ``host:port`` of the job's first node."""
@@ -32,17 +39,11 @@ def render_job(
     """Return the text of a job script.
 
     *tree*: the folder for ``module use``. *number*: of the modulefile. Without a module command in
-    the plan the script does itself what the module would do.
+    the plan the script does itself what the module would do. The script ends before the first rank
+    unless prefix, Python and launcher are those of the environment.
     """
-    job, script, modules = parts.job, parts.script, lock.plan.modules
+    job, script = parts.job, parts.script
     module = f"{lock.plan.recipe}/{number}"
-    if modules.init is None:
-        edits = [edit_line("bash", edit, places.prefix) for edit in lock.plan.environment]
-        environment = _part("edits", edits=edits)
-    else:
-        # `module use` puts a tree first, so the last one goes in first.
-        trees = (*reversed(modules.trees), tree)
-        environment = _part("module", init=modules.init, trees=trees, module=module)
     return render(
         "job/script.sh.j2",
         directives=[Quoted(line) for line in script.directives],
@@ -57,10 +58,70 @@ def render_job(
         lock_sha256=lock.sha256(),
         nodes=str(job.nodes),
         asked=recipe_arguments(lock.plan),
-        environment=environment,
+        present=_part("prefix", prefix=str(places.prefix), messages=_absent(lock, module)),
+        environment=_environment(lock.plan, places, tree, module, parts.launcher),
         words=tuple(parts.words),
-        parts=[*_needed(parts)],
+        parts=[*_checks(parts.launcher), *_needed(parts)],
     )
+
+
+def _absent(lock: Renderable, module: str) -> tuple[str, str]:
+    """Return what the script says where the prefix is not there."""
+    if isinstance(lock, Lock):
+        return (
+            f"error: {module} is not here: it is not built, or it was moved or removed",
+            "hint: envbuild list shows what is built; render this script again of that",
+        )
+    return (
+        f"error: {lock.plan.recipe} is not built",
+        f"hint: envbuild create {recipe_arguments(lock.plan)}, then render this script again",
+    )
+
+
+def _environment(
+    plan: Plan, places: Places, tree: str, module: str, launcher: EnvironmentProgram | None
+) -> Quoted:
+    """Return the part that loads the environment."""
+    modules = plan.modules
+    if modules.init is None:
+        edits = [edit_line("bash", edit, places.prefix) for edit in plan.environment]
+        return _part("edits", edits=edits)
+    # `module use` puts a tree first, so the last one goes in first.
+    trees = (*reversed(modules.trees), tree)
+    purged = [Quoted("outside=$PATH")] if launcher and launcher.module else []
+    return _part("module", init=modules.init, trees=trees, module=module, purged=purged)
+
+
+def _checks(launcher: EnvironmentProgram | None) -> Iterator[Quoted]:
+    """Yield what ends the script if Python or launcher are not the environment's."""
+    own = [launcher.name] if launcher and launcher.module is None else []
+    yield _part("check", names=[PYTHON, *own])
+    if launcher and launcher.module:
+        yield _part("check-module", name=launcher.name, module=launcher.module)
+
+
+def guarded(
+    words: Sequence[str], prefix: Path, name: str, launcher: EnvironmentProgram | None
+) -> tuple[str, ...]:
+    """Return a launch line that ends with an error in a shell without the environment *name*.
+
+    The text has no exclamation mark and no line break, which csh does not leave in quotes.
+    """
+    own = [launcher.name] if launcher and launcher.module is None else []
+    names = " ".join(shlex.quote(each) for each in (PYTHON, *own))
+    message = f"error: $each is ${{found:-not on PATH}}, not %s: load {name} first"
+    refuse = f'{{ echo "{message}" >&2; exit 1; }}'
+    text = (
+        f'for each in {names}; do found=$(type -P "$each"); '
+        f"[[ ${{found%/*}} -ef $0/bin ]] || {refuse % '$0/bin/$each'}; done; "
+    )
+    if launcher and launcher.module:
+        text += (
+            f'each={shlex.quote(launcher.name)}; found=$(type -P "$each"); '
+            f"[[ :$LOADEDMODULES: == *:{shlex.quote(launcher.module)}:* && "
+            f'$found != $(command -pv "$each") ]] || {refuse % f"of {launcher.module}"}; '
+        )
+    return ("bash", "-c", f'{text}exec "$@"', str(prefix), *words)
 
 
 def _needed(parts: JobParts) -> Iterator[Quoted]:

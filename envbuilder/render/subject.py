@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..model.backend import PrefixParts
+from ..model.evidence import Evidence
 from ..model.job import Job, JobScript
 from ..model.knowledge import Knowledge
-from ..model.launch import StartCommand
+from ..model.launch import EnvironmentProgram, StartCommand
 from ..model.places import Places
 from ..model.plan import Lock, Plan
 from ..model.profiles import recipe_arguments
@@ -39,6 +40,7 @@ class JobParts:
     """What a scheduler is asked for, its parts of the script, and the launch line in the job.
 
     ``scheduler``: its name, and ``title`` its name for people; ``submit``: what takes the script.
+    ``launcher``: the program that starts the ranks; None: the environment does not bring it.
     """
 
     job: Job
@@ -47,6 +49,7 @@ class JobParts:
     scheduler: str
     title: str
     submit: str
+    launcher: EnvironmentProgram | None = None
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,9 @@ class Subject:
     """What is rendered: a lock or a plan, where it would lie, what is known.
 
     ``prefix_of``: what the backend makes of a plan, be it this one or what it is in an image.
-    ``tree``: the folder of its modulefile. ``job``: says what is rendered of a job, given its
-    scheduler. ``example``: makes the launch line of the modulefile's help.
+    ``tree``: the folder of its modulefile. ``number``: the one that it is published by; None: it is
+    not published. ``evidence``: what was proved of it. ``job``: says what is rendered of a job,
+    given its scheduler. ``example``: makes the launch line of the modulefile's help.
     ``in_image``: returns a plan with the launchers that an image has, and ``start`` what starts the
     smoke test of such a plan.
     """
@@ -65,6 +69,8 @@ class Subject:
     knowledge: Knowledge
     prefix_of: Callable[[Plan], PrefixParts]
     tree: Path = Path("modulefiles")
+    number: int | None = None
+    evidence: Evidence | None = None
     job: Callable[[str], JobParts] | None = None
     example: Callable[[], StartCommand] | None = None
     in_image: Callable[[Plan], Plan] = lambda plan: plan

@@ -27,9 +27,8 @@ An answer holds ``records``, or ``error``: its ``kind``, ``text`` and, where it 
 of its ``channel``.
 
 link: make PREFIX of the packages of LIST (conda.json), which lie in FOLDER; its files name PATH as
-their prefix, where that is given. No package runs anything. unpack: extract a package
-into the new FOLDER and compare it with its own list of files. here: exit code 0 if py-rattler can be
-imported.
+their prefix, where that is given. No package runs anything. unpack: extract a package into the new
+FOLDER and compare it with its own list of files. here: exit code 0 if py-rattler can be imported.
 
 rattler's interpreter may crash while it ends, so the process ends without Python's clean-up; and
 nothing else imports rattler, whose interface changes with every release.

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
-from tests.cli.published import planned, publish_plan
+from tests.cli.published import PROGRAMS, planned, publish_plan
 
 # Variables of a scheduler that runs these tests must not be taken for a test's own.
 SCHEDULERS = (
@@ -31,7 +31,7 @@ def roots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     for site, names in recipes.items():
         for name in names:
-            publish_plan(folder / site, planned(name, "--site", site))
+            publish_plan(folder / site, planned(name, "--site", site), PROGRAMS)
     return folder
 
 

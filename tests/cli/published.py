@@ -17,6 +17,20 @@ from envbuilder.model.plan import Plan
 from envbuilder.target_tools.root import layout, publish, store
 from tests.made_up_files import locked
 
+# Where the programs lie that a launch line starts; nothing runs them.
+PROGRAMS = {
+    f"bin/{name}": ""
+    for name in (
+        "python",
+        "ddlrun",
+        "distributed-dl-trainingrun",
+        "horovodrun",
+        "mpiexec",
+        "mpirun",
+        "torchrun",
+    )
+}
+
 # What Slurm sets in a job of two nodes, and LSF in one of Summit's: the first host takes no rank.
 SLURM = {"SLURM_JOB_ID": "17", "SLURM_JOB_NODELIST": "ml[1-2]", "SLURM_TASKS_PER_NODE": "4(x2)"}
 LSF = {"LSB_JOBID": "17", "LSB_MCPU_HOSTS": "batch2 1 a01n02 42 a01n03 42"}

@@ -18,10 +18,16 @@ from tests.cli.published import LSF, SLURM
 pytestmark = pytest.mark.thorough
 
 
+# The words before the line itself: the check that it begins with, see test_named_environments.py.
+CHECK = 4
+
+
 def words(answer: Result) -> str:
     assert answer.exit_code == 0, answer.stderr
-    assert answer.stdout.endswith(" python train.py\n")
-    return answer.stdout.removesuffix(" python train.py\n")
+    check, line = shlex.split(answer.stdout)[:CHECK], shlex.split(answer.stdout)[CHECK:]
+    assert check[:2] == ["bash", "-c"]
+    assert line[-2:] == ["python", "train.py"]
+    return shlex.join(line[:-2])
 
 
 # Site, words, variables; the line.
@@ -186,7 +192,9 @@ def test_strategies_are_told_of_tf_config(launch: Any) -> None:
 def test_json_gives_the_words_as_a_list(launch: Any) -> None:
     program = ("--", "python", "a b.py", "--note=it's $HOME", "")
     answer = launch("local", "allreduce", "-H", "a:2", "--json", program=program)
-    assert json.loads(answer.stdout) == {
+    told = json.loads(answer.stdout)
+    check, told["words"] = told["words"][:CHECK], told["words"][CHECK:]
+    assert told == {
         "environment": "allreduce",
         "number": 1,
         "contract": [],
@@ -197,7 +205,7 @@ def test_json_gives_the_words_as_a_list(launch: Any) -> None:
         "words": ["mpiexec", "-n", "2", "-hosts", "a:2", *program[1:]],
     }
     text = launch("local", "allreduce", "-H", "a:2", program=program).stdout
-    assert shlex.split(text) == json.loads(answer.stdout)["words"]
+    assert shlex.split(text) == [*check, *told["words"]]
 
 
 def test_nothing_is_written(launch: Any, roots: Path) -> None:

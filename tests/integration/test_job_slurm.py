@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from integration_tools import Done, run
@@ -17,7 +18,7 @@ from slurm_tools import Slurm, need_slurm, slurm
 from envbuilder.commands.texts import job_parts
 from envbuilder.launchers import launch_line
 from envbuilder.model.job import Job
-from envbuilder.model.launch import JobHosts, LaunchRequest, Mpi
+from envbuilder.model.launch import EnvironmentProgram, JobHosts, LaunchRequest, Mpi
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Edit, Lock, Plan, RuntimePlan
 from envbuilder.model.recipe import Smoke
@@ -42,7 +43,10 @@ LOCK = Lock(
         system_site_packages=False,
         python="/usr/bin/python3",
         pins=(),
-        environment=(Edit(kind="set", name="PROBE", value="it's $HOME in here"),),
+        environment=(
+            Edit(kind="set", name="PROBE", value="it's $HOME in here"),
+            Edit(kind="prepend", name="PATH", value="bin", in_prefix=True),
+        ),
         runtime=RuntimePlan(
             package="distributed-dl-training", version="0.1.0", source_sha256="a" * 64
         ),
@@ -66,19 +70,35 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
 @pytest.fixture
 def submit(cluster: Slurm, tmp_path: Path) -> Submit:
     """Return a function that renders a script, submits it, and waits for what it printed."""
-    modules = LOCK.plan.modules.model_copy(update={"init": lmod_init("bash")})
-    plan = LOCK.plan.model_copy(update={"modules": modules})
-    lock = LOCK.model_copy(update={"plan": plan})
+    init = lmod_init("bash")
     places = Places(prefix=tmp_path / "prefix", build=tmp_path / "build")
+    python = places.prefix / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\n")
+    python.chmod(0o755)
     tree = tmp_path / "my modules"
     (tree / "probe").mkdir(parents=True)
-    (tree / "probe" / "1.lua").write_text(render_modulefile(lock, places, 1, None, "lua"))
 
-    def run_job(words: Sequence[str], job: Job = JOB, options: Sequence[str] = ()) -> Done:
+    def run_job(
+        words: Sequence[str],
+        job: Job = JOB,
+        options: Sequence[str] = (),
+        modules: Mapping[str, object] = MappingProxyType({}),
+        launcher: EnvironmentProgram | None = None,
+        env: Mapping[str, str] = MappingProxyType({}),
+        module: bool = True,
+    ) -> Done:
+        loaded = LOCK.plan.modules.model_copy(update={"init": init, **modules})
+        plan = LOCK.plan.model_copy(update={"modules": loaded})
+        lock = LOCK.model_copy(update={"plan": plan})
+        if module:
+            text = render_modulefile(lock, places, 1, None, "lua")
+            (tree / "probe" / "1.lua").write_text(text)
         script = tmp_path / "job.sh"
-        parts = job_parts("slurm", job, words)
+        parts = job_parts("slurm", job, words, launcher)
         script.write_text(render_job(lock, places, str(tree), parts))
-        done = cluster("sbatch", "--parsable", *options, script, "an argument", env=ENV)
+        environ = {**ENV, **env}
+        done = cluster("sbatch", "--parsable", *options, script, "an argument", env=environ)
         assert done.code == 0, done.text
         number = done.out.strip()
         code = cluster.ended(number)
@@ -172,6 +192,29 @@ def test_tf_config_names_each_ranks_own_worker(submit: Submit, kind: str) -> Non
         assert workers[number].startswith(f"{host}:2")
 
 
+def test_a_launcher_of_a_module_must_come_from_it(
+    cluster: Slurm, submit: Submit, tmp_path: Path
+) -> None:
+    """The module is loaded with the environment's; without its program the system's would run."""
+    own, other = (tmp_path / folder / "myrun" for folder in ("own", "other"))
+    for program in (own, other):
+        program.parent.mkdir()
+        program.write_text(f"#!/bin/sh\necho '0 {program.parent.name}'\n")
+        program.chmod(0o755)
+    site = tmp_path / "site" / "MyMPI"
+    site.mkdir(parents=True)
+    (site / "1.lua").write_text(f'prepend_path("PATH", "{own.parent}")\n')
+    modules = {"trees": (str(site.parent),), "loads": ("MyMPI/1",), "final": ("MyMPI/1",)}
+    launcher = EnvironmentProgram("myrun", "MyMPI/1")
+    path = {"PATH": f"{other.parent}:/usr/local/bin:/usr/bin:/bin"}
+    done = submit(["myrun"], modules=modules, launcher=launcher, env=path)
+    assert (done.code, placed(done.out)) == (0, ["0 own"]), done.text
+    own.unlink()
+    done = submit(["myrun"], modules=modules, launcher=launcher, env=path)
+    assert (done.code, placed(done.out)) == (1, [])
+    assert f"error: myrun is {other}" in done.out
+
+
 def test_a_job_of_another_size_is_refused(submit: Submit) -> None:
     done = submit(launch_line(request("srun", ["true"])), options=["--nodes=1"])
     assert done.code == 2
@@ -182,9 +225,8 @@ def test_a_program_that_fails_fails_the_job(submit: Submit) -> None:
     assert submit(launch_line(request("srun", shell("exit 3")))).code == 3
 
 
-def test_a_missing_module_is_told(submit: Submit, tmp_path: Path) -> None:
-    (tmp_path / "my modules" / "probe" / "1.lua").unlink()
-    done = submit(launch_line(request("srun", ["true"])))
+def test_a_missing_module_is_told(submit: Submit) -> None:
+    done = submit(launch_line(request("srun", ["true"])), module=False)
     assert done.code == 1
     assert "error: the module probe/1 could not be loaded" in done.out
 

@@ -44,7 +44,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for proof in plan["proofs"]:
         proof["launcher"] = plan["launcher"]
     folder = tmp_path_factory.mktemp("root")
-    publish_plan(folder, plan)
+    publish_plan(folder, plan, {"bin/python": "#!/bin/sh\n"})
+    python(folder).chmod(0o755)
     return folder
 
 
@@ -58,6 +59,11 @@ def torch_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def python(root: Path) -> Path:
+    (path,) = root.glob("allreduce/*/bin/python")
+    return path
+
+
 @pytest.fixture
 def allocated(cluster: Slurm, root: Path, tmp_path: Path) -> In:
     """Return what runs the line for a program on every rank, in an allocation of its own."""
@@ -69,6 +75,7 @@ def allocated(cluster: Slurm, root: Path, tmp_path: Path) -> In:
         script.write_text(
             "#!/usr/bin/env bash\nset -euo pipefail\n"
             f"line=$({launch} --launcher {kind} {words} -- {program})\n"
+            f"PATH='{python(root).parent}':$PATH\n"
             'echo "$line"\neval "$line"\n'
         )
         asked = ("--partition=test", f"--output={tmp_path}/out", *options)
@@ -165,7 +172,8 @@ def test_mpirun_starts_its_own_step_inside_a_step(cluster: Slurm, root: Path) ->
     """On other nodes it starts daemons by srun, which would wait for the shell's CPUs for ever."""
     program = f"""bash -c 'echo "{RANK["openmpi"]} $(hostname)"'"""
     launch = f"{sys.executable} -m envbuilder launch allreduce --root '{root}' --launcher openmpi"
-    script = f'line=$({launch} -- {program})\necho "$line"\neval "$line"'
+    load = f"PATH='{python(root).parent}':$PATH"
+    script = f'line=$({launch} -- {program})\n{load}\necho "$line"\neval "$line"'
     done = cluster.in_step(script, "--nodes=2", "--ntasks-per-node=2", env=ENV)
     assert placed(done) == ["0 node1", "1 node1", "2 node2", "3 node2"]
     assert "env SLURM_OVERLAP=1 mpirun -n 4 --bind-to none --map-by slot" in done.out

@@ -19,7 +19,15 @@ from envbuilder.commands.texts import job_parts
 from envbuilder.errors import UsageError
 from envbuilder.launchers import launch_line
 from envbuilder.model.job import Job
-from envbuilder.model.launch import JobHosts, LaunchRequest, Mpi, Shape, TransportOptions
+from envbuilder.model.launch import (
+    EnvironmentProgram,
+    JobHosts,
+    LaunchRequest,
+    Mpi,
+    Shape,
+    TransportOptions,
+)
+from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock
 from envbuilder.render.job import (
     ENDPOINT,
@@ -60,9 +68,12 @@ def on_summit(kind: str, job: Job, **more: object) -> tuple[str, ...]:
     return line(kind, job, scheduler="lsf", shape=SUMMIT, **more)
 
 
-def slurm(name: str, job: Job, words: tuple[str, ...]) -> str:
+def slurm(
+    name: str, job: Job, words: tuple[str, ...], launcher: EnvironmentProgram | None = None
+) -> str:
     case = CASE[name]
-    return render_job(case.lock, case.places, TREE, job_parts("slurm", job, words), 3)
+    parts = job_parts("slurm", job, words, launcher)
+    return render_job(case.lock, case.places, TREE, parts, 3)
 
 
 def pbs(name: str, job: Job, kind: str, mpi: Mpi) -> str:
@@ -71,9 +82,11 @@ def pbs(name: str, job: Job, kind: str, mpi: Mpi) -> str:
     return render_job(case.lock, case.places, TREE, job_parts("pbs", job, words), 3)
 
 
-def lsf(name: str, job: Job, words: tuple[str, ...]) -> str:
+def lsf(
+    name: str, job: Job, words: tuple[str, ...], launcher: EnvironmentProgram | None = None
+) -> str:
     case = CASE[name]
-    return render_job(case.lock, case.places, TREE, job_parts("lsf", job, words), 3)
+    return render_job(case.lock, case.places, TREE, job_parts("lsf", job, words, launcher), 3)
 
 
 TORCH = replace(ML, name="torch", one_task_per_node=True)
@@ -81,9 +94,14 @@ STRATEGY = replace(ML, name="strategy", ranks_per_node=1, cpus_per_rank=None, tf
 SCRIPTS: Mapping[str, str] = {
     "slurm-srun.sh": slurm("modules", ML, line("srun", ML, mpi=Mpi("openmpi", "3.1.4"))),
     "slurm-horovodrun.sh": slurm(
-        "modules", ML, line("horovodrun", ML, transport=TransportOptions(gloo=True))
+        "modules",
+        ML,
+        line("horovodrun", ML, transport=TransportOptions(gloo=True)),
+        EnvironmentProgram("horovodrun", "Horovod/0.28.1-foss"),
     ),
-    "slurm-torchrun.sh": slurm("plain", TORCH, line("torchrun", TORCH)),
+    "slurm-torchrun.sh": slurm(
+        "plain", TORCH, line("torchrun", TORCH), EnvironmentProgram("torchrun")
+    ),
     "slurm-tf-config.sh": slurm("modules", STRATEGY, line("srun", STRATEGY)),
     "slurm-hostile.sh": slurm("hostile", ML, line("srun", ML, ("python", HOSTILE))),
     "pbs-hydra.sh": pbs("modules", ML, "hydra", Mpi("mpich", "4.2.0")),
@@ -245,20 +263,23 @@ def run_script(text: str, environment: Mapping[str, str]) -> subprocess.Complete
     )
 
 
-def plain_lsf(job: Job, words: tuple[str, ...]) -> str:
-    """Return a script whose environment needs no module system."""
-    case = CASE["plain"]
+def plain_lsf(folder: Path, job: Job, words: tuple[str, ...]) -> str:
+    """Return a script whose environment needs no module system; its prefix is in *folder*."""
+    python = folder / "prefix" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.touch(0o755)
     lock = Lock(plan=make_plan(), artifacts=())
-    return render_job(lock, case.places, TREE, job_parts("lsf", job, words), 3)
+    places = Places(folder / "prefix", folder / "build")
+    return render_job(lock, places, TREE, job_parts("lsf", job, words), 3)
 
 
 @pytest.mark.integration
-def test_an_lsf_job_starts_one_set_a_node(job_on_summit: dict[str, str]) -> None:
-    done = run_script(plain_lsf(SMALL, on_summit("jsrun", SMALL)), job_on_summit)
+def test_an_lsf_job_starts_one_set_a_node(job_on_summit: dict[str, str], tmp_path: Path) -> None:
+    done = run_script(plain_lsf(tmp_path, SMALL, on_summit("jsrun", SMALL)), job_on_summit)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert " ".join(said["started"]) == "-n2 -r1 -g6 -a6 -c42 -bpacked:7 python train.py"
-    prefix = str(CASE["plain"].places.prefix)
+    prefix = str(tmp_path / "prefix")
     assert said["environment"]["VIRTUAL_ENV"] == prefix
     assert said["environment"]["PATH"].startswith(f"{prefix}/bin:")
     assert "PYTHONPATH" not in said["environment"]
@@ -270,17 +291,19 @@ def test_a_programs_words_reach_it_as_they_are(
 ) -> None:
     program = ("python", HOSTILE, "--note=", "")
     words = on_summit("jsrun", SMALL, program=program)
-    done = run_script(plain_lsf(SMALL, words), job_on_summit)
+    done = run_script(plain_lsf(tmp_path, SMALL, words), job_on_summit)
     assert json.loads(done.stdout)["started"][-4:] == list(program)
     assert not list(tmp_path.rglob("CANARY"))
     assert not Path("CANARY").exists()
 
 
 @pytest.mark.integration
-def test_an_lsf_job_leaves_the_launch_node_out(job_on_summit: dict[str, str]) -> None:
+def test_an_lsf_job_leaves_the_launch_node_out(
+    job_on_summit: dict[str, str], tmp_path: Path
+) -> None:
     job = replace(SMALL, tf_config=True)
     words = on_summit("horovodrun", job, command=("ddlrun", "horovodrun"))
-    done = run_script(plain_lsf(job, words), job_on_summit)
+    done = run_script(plain_lsf(tmp_path, job, words), job_on_summit)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["started"][:5] == ["horovodrun", "--mpi", "-np", "12", "-H"]
@@ -293,8 +316,10 @@ def test_an_lsf_job_leaves_the_launch_node_out(job_on_summit: dict[str, str]) ->
 
 
 @pytest.mark.integration
-def test_an_lsf_job_of_another_size_is_refused(job_on_summit: dict[str, str]) -> None:
-    done = run_script(plain_lsf(BATCH, on_summit("ddlrun", BATCH)), job_on_summit)
+def test_an_lsf_job_of_another_size_is_refused(
+    job_on_summit: dict[str, str], tmp_path: Path
+) -> None:
+    done = run_script(plain_lsf(tmp_path, BATCH, on_summit("ddlrun", BATCH)), job_on_summit)
     assert done.returncode == 2
     assert "this script is for 18 nodes, the job has 2: make it anew" in done.stderr
 
@@ -308,11 +333,13 @@ def test_a_script_outside_a_job_says_how_to_submit_it(name: str) -> None:
 
 
 @pytest.mark.integration
-def test_tf_config_without_a_rank_is_an_error(job_on_summit: dict[str, str]) -> None:
+def test_tf_config_without_a_rank_is_an_error(
+    job_on_summit: dict[str, str], tmp_path: Path
+) -> None:
     """A launcher that tells no rank must not make every worker the first one."""
     job = replace(SMALL, tf_config=True)
     words = ("env", *program_words(job, PROGRAM))
-    text = plain_lsf(job, words)
+    text = plain_lsf(tmp_path, job, words)
     done = run_script(text, {**job_on_summit, "SLURM_PROCID": "0", "PMI_RANK": "0"})
     assert done.returncode == 1
     assert "the launcher tells no rank" in done.stderr

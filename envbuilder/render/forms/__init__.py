@@ -16,6 +16,7 @@ from ...model.plan import Plan
 from ..container import render_definition, render_dockerfile
 from ..job import render_job
 from ..modulefile import render_modulefile
+from ..quoting import line
 from ..subject import Subject
 from . import environment_yml, image, package_list, requirements, script
 
@@ -25,11 +26,21 @@ class Form:
     """One file that a plan can be rendered to.
 
     ``file``: its name, ``{name}`` being the recipe's. ``render``: returns its text; it raises
-    UsageError for a plan that cannot have it.
+    UsageError for a plan that cannot have it. ``comment``: what begins a line of comment.
     """
 
     file: str
     render: Callable[[Subject], str]
+    comment: str = "#"
+
+    def headed(self, text: str, statement: str) -> str:
+        """Return *text* with a statement for its reader in the first line.
+
+        It is the second line if the first says in which language the text is: ``#!``, ``#%Module``.
+        """
+        head = f"{self.comment} {line(statement)}\n"
+        first, rest = text.split("\n", 1)
+        return f"{first}\n{head}{rest}" if first.startswith(("#!", "#%")) else head + text
 
     def file_of(self, plan: Plan) -> str:
         """Return the name of the file that the form of *plan* is written to."""
@@ -37,15 +48,17 @@ class Form:
 
 
 def _modulefile(dialect: Dialect, subject: Subject) -> str:
-    """Return the modulefile; nothing is proved of it yet."""
+    """Return the modulefile, with what was proved of a published environment."""
     example = subject.example() if subject.example else None
-    return render_modulefile(subject.source, subject.places, 1, None, dialect, example)
+    number, evidence = subject.number or 1, subject.evidence
+    return render_modulefile(subject.source, subject.places, number, evidence, dialect, example)
 
 
 def _job(scheduler: str, subject: Subject) -> str:
     if subject.job is None:
         raise UsageError(f"nothing says which job to render for {scheduler}")
-    return render_job(subject.source, subject.places, str(subject.tree), subject.job(scheduler))
+    job = subject.job(scheduler)
+    return render_job(subject.source, subject.places, str(subject.tree), job, subject.number or 1)
 
 
 def job_form(scheduler: str) -> Form:
@@ -60,7 +73,7 @@ FORMS: dict[str, Form] = {
     "conda-lock": Form("conda-lock.yml", package_list.render_conda_lock),
     "pixi": Form("pixi.lock", package_list.render_pixi),
     "requirements": Form("requirements.txt", requirements.render),
-    "lua": Form("{name}.lua", partial(_modulefile, "lua")),
+    "lua": Form("{name}.lua", partial(_modulefile, "lua"), comment="--"),
     "tcl": Form("{name}.tcl", partial(_modulefile, "tcl")),
     "def": Form("{name}.def", partial(image.render, render_definition)),
     "dockerfile": Form("Dockerfile", partial(image.render, render_dockerfile)),

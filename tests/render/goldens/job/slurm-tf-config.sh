@@ -32,6 +32,13 @@ if [[ $found -ne $expected ]]; then
   exit 2
 fi
 
+PREFIX=/software/cluster/env/abc
+if [[ ! -d $PREFIX ]]; then
+  say 'error: allreduce-modules/3 is not here: it is not built, or it was moved or removed'
+  say 'hint: envbuild list shows what is built; render this script again of that'
+  exit 1
+fi
+
 # Load the environment's module, and nothing else.
 MODULES_INIT=/apps/lmod/init/bash
 MODULE=allreduce-modules/3

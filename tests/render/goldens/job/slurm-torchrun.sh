@@ -33,6 +33,13 @@ if [[ $found -ne $expected ]]; then
   exit 2
 fi
 
+PREFIX=/software/local/allreduce/abc
+if [[ ! -d $PREFIX ]]; then
+  say 'error: allreduce/3 is not here: it is not built, or it was moved or removed'
+  say 'hint: envbuild list shows what is built; render this script again of that'
+  exit 1
+fi
+
 # The environment has no module to load here: this is what its module would do.
 unset PYTHONPATH PYTHONHOME
 export VIRTUAL_ENV=/software/local/allreduce/abc

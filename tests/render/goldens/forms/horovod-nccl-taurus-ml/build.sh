@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# horovod-nccl is not built: nothing of it is published in /projects/envbuild/taurus-ml/ppc64le; envbuild create horovod-nccl --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le builds it
 # Rendered from a plan, without a lock: no file's hash is decided. With one:
 #   envbuild lock horovod-nccl --output FILE; envbuild render --locked FILE ...
 # The other files of its folder: envbuild render --output FOLDER.

@@ -1,0 +1,97 @@
+"""Jobs of a published environment in a real Slurm: its own Python and MPI run, or nothing does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from integration_tools import COMMAND, Done, run
+from slurm_tools import Slurm, need_slurm, slurm
+
+PROGRAM = """\
+import sys
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+name = MPI.Get_library_version().split()[0]
+lines = comm.gather(f"{comm.rank} of {comm.size} {sys.prefix} {name}")
+if lines:
+    print(*lines, sep="\\n", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    need_slurm()
+    with slurm(tmp_path_factory.mktemp("slurm")) as running:
+        (running.folder / "my_program.py").write_text(PROGRAM, encoding="utf-8")
+        yield running
+
+
+def render(word: object, root: Path) -> str:
+    words = ["render", word, "--as", "slurm", "--minutes", 5, "--site", "local", "--root", root]
+    done = run([*COMMAND, *map(str, words)])
+    assert done.code == 0, done.text
+    return done.out
+
+
+def submit(cluster: Slurm, text: str) -> Done:
+    """Run a script to its end, in an environment where only the system's programs are on PATH."""
+    script = cluster.folder / "job.sh"
+    script.write_text(text, encoding="utf-8")
+    path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    # The names of the nodes have no address.
+    env = {"PATH": path, "HYDRA_IFACE": "lo"}
+    done = cluster("sbatch", "--parsable", "--output=job.out", script, env=env)
+    assert done.code == 0, done.text
+    code = cluster.ended(done.out.strip())
+    return Done(code, (cluster.folder / "job.out").read_text(), "")
+
+
+@pytest.mark.parametrize("word", ["allreduce", "allreduce/1", "FILE"])
+def test_the_job_runs_the_environment_s_python_and_mpi(
+    word: str, cluster: Slurm, built_root: Path, tmp_path: Path
+) -> None:
+    """The machine's own are /usr/bin/python3, and another MPI."""
+    file = tmp_path / "allreduce.yaml"
+    file.write_text(run([*COMMAND, "recipes", "show", "allreduce"]).out, encoding="utf-8")
+    done = submit(cluster, render(file if word == "FILE" else word, built_root))
+    (prefix,) = (each.parent for each in built_root.glob("allreduce/*/bin"))
+    assert (done.code, done.out.splitlines()) == (
+        0,
+        [f"{rank} of 2 {prefix} MPICH" for rank in range(2)],
+    )
+
+
+def test_the_job_of_what_is_not_built_ends_before_the_first_rank(
+    cluster: Slurm, tmp_path: Path
+) -> None:
+    text = render("allreduce", tmp_path / "root")
+    assert "allreduce is not built" in text.splitlines()[1]
+    done = submit(cluster, text)
+    assert done.code == 1
+    assert done.out.startswith("error: allreduce is not built\nhint: ")
+
+
+def test_the_job_of_a_prefix_that_moved_ends_before_the_first_rank(
+    cluster: Slurm, built_root: Path, tmp_path: Path
+) -> None:
+    text = render("allreduce", built_root).replace(str(built_root), str(tmp_path / "moved"))
+    done = submit(cluster, text)
+    assert done.code == 1
+    assert done.out.startswith("error: allreduce/1 is not here")
+
+
+def test_the_launch_line_runs_the_environment_s_python_and_mpi_or_nothing(
+    cluster: Slurm, built_root: Path
+) -> None:
+    launch = ["launch", "allreduce", "--root", str(built_root), "--ranks", "2"]
+    line = run([*COMMAND, *launch, "--", "python", "my_program.py"]).out
+    (prefix,) = (each.parent for each in built_root.glob("allreduce/*/bin"))
+    head = "#!/usr/bin/env bash\n#SBATCH --ntasks=2 --time=5\n"
+    done = submit(cluster, f"{head}source '{prefix}/bin/activate'\n{line}")
+    assert (done.code, done.out.count(f"{prefix} MPICH\n")) == (0, 2), done.out
+    done = submit(cluster, f"{head}{line}")
+    assert done.code == 1
+    assert done.out.startswith("error: python is ")
+    assert len(done.out.splitlines()) == 1
