@@ -40,11 +40,12 @@ def told_apart(modules: Sequence[StatedModule]) -> dict[str, StatedModule]:
     A module whose name means another module behind each of its parents, or that loads such names,
     becomes several: one for each set of modules that it loads.
     """
+    by_own_name = {module.name: module for module in modules}
+    if len(by_own_name) == len(modules):
+        return by_own_name
     by_name: dict[str, dict[str, StatedModule]] = {}
     for module in modules:
         by_name.setdefault(module.name, {})[variant(module.name, module.parents)] = module
-    if len(by_name) == sum(map(len, by_name.values())):
-        return {module.name: module for module in modules}
     return _Hierarchy(by_name).resolve()
 
 

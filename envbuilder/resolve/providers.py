@@ -245,22 +245,23 @@ def _ranked(
     """Give each its rank in its component, and its origin's place in the site's order.
 
     Of one version in several modules that of the newer generation comes first, however a site
-    names its modules.
-    Components that fulfil the same virtual are ranked one after the other, so that no two
-    providers of a role have the same rank.
+    names its modules. Components that fulfil the same virtual are ranked one after the other, so
+    that no two providers of a role have the same rank.
     """
     origins = dict.fromkeys((*request.backend.first_origins, *request.site.origins))
     order = {origin: n for n, origin in enumerate(origins)}
     by_component: dict[str, list[Candidate]] = {}
     for each in candidates:
         by_component.setdefault(each.component, []).append(each)
-    generations = {each.module: index.generation(each.module) for each in candidates if each.module}
+    generation = {each.id: index.generation(each.module) for each in candidates if each.module}
+    ordered = sorted({name for name in generation.values() if name}, key=natural)
+    age = {name: n for n, name in enumerate(ordered)}
     used_up: dict[str, int] = {}
     for component in sorted(by_component):
         those = sorted(
             by_component[component], key=lambda c: natural(c.module or c.locator), reverse=True
         )
-        those.sort(key=lambda c: natural(generations.get(c.module) or ""), reverse=True)
+        those.sort(key=lambda c: age.get(generation.get(c.id) or "", -1), reverse=True)
         those.sort(key=lambda c: order.get(c.origin, len(order)))
         those = _newest_first(those)
         virtuals = roles(request.knowledge, component) - {component}

@@ -106,9 +106,11 @@ class ModuleIndex:
         A tree that is behind all that another is behind, and behind more, is opened later and
         searched first. Where neither is so it is unknown which one is loaded: neither may be.
         """
-        mine = [self.brought(each) for each in self.modules[module].parents or NO_PARENTS]
-        for other in self.by_name[loaded_as(module)]:
-            for alternative in self.modules[other].parents if other != module else ():
+        namesakes = [other for other in self.by_name[loaded_as(module)] if other != module]
+        parents = self.modules[module].parents if namesakes else ()
+        mine = [self.brought(each) for each in parents or NO_PARENTS]
+        for other in namesakes:
+            for alternative in self.modules[other].parents:
                 behind = self.brought(alternative)
                 if any(not (behind < before or clash(behind, before)) for before in mine):
                     yield alternative

@@ -12,6 +12,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
+from envbuilder.resolve.engine import solve
 from envbuilder.resolve.problem import (
     Assumption,
     Candidate,
@@ -126,24 +127,25 @@ def random_conflicts_problem(random: Random) -> Problem:
 
 
 def random_hidden_problem(random: Random) -> Problem:
-    """Return a problem of a hierarchy, where modules hide others of their names."""
+    """Return a problem of a hierarchy: what its best stack has hides others of their names."""
     problem = random_problem(random)
+    best = solve(problem)
+    final = best.final if best else ()
     return replace(
         problem,
         modules=tuple(
-            replace(module, hidden=random_hidden(random, problem.modules, module))
+            replace(module, hidden=random_hidden(random, module, final))
             for module in problem.modules
         ),
     )
 
 
 def random_hidden(
-    random: Random, modules: Sequence[Module], module: Module
+    random: Random, module: Module, final: Sequence[str]
 ) -> tuple[tuple[str, ...], ...]:
-    others = {each.key: each.name for each in modules if each.key != module.key}
-    if not others or random.random() < 0.5:
+    names = [name for name in final if name.partition("/")[0] != module.key]
+    if not names or random.random() < 0.5:
         return ()
-    names = sorted(others.values())
     return (tuple(random.sample(names, min(len(names), random.choice([1, 1, 2])))),)
 
 

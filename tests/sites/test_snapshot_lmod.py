@@ -221,6 +221,22 @@ def test_one_name_behind_two_compilers(tmp_path: Path) -> None:
     assert (named(older)["FFTW/3"].home, older.notes) == ("/sw/8", ())
 
 
+def test_one_name_behind_nothing_and_behind_a_compiler(tmp_path: Path) -> None:
+    files = {
+        "core/GCC/8.lua": f'prepend_path("MODULEPATH", "{tmp_path}/gcc8")\n',
+        "core/zlib/1.lua": 'setenv("EBROOTZLIB", "/sw/core")\n',
+        "gcc8/zlib/1.lua": 'setenv("EBROOTZLIB", "/sw/8")\n',
+    }
+    modulefiles(tmp_path, files)
+    taken = take_tree(tmp_path / "core")
+    both = [each for each in taken.snapshot.modules if each.name == "zlib/1"]
+    assert [(each.parents, each.home) for each in both] == [
+        ((("GCC/8",),), "/sw/8"),
+        ((), "/sw/core"),
+    ]
+    assert taken.notes == ()
+
+
 def test_a_python_that_a_module_brings(tmp_path: Path) -> None:
     program = tmp_path / "sw" / "bin" / "python3"
     program.parent.mkdir(parents=True)
