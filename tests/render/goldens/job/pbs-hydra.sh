@@ -34,6 +34,13 @@ if [[ $found -ne $expected ]]; then
   exit 2
 fi
 
+PREFIX=/software/cluster/env/abc
+if [[ ! -d $PREFIX ]]; then
+  say 'error: allreduce-modules/3 is not here: it is not built, or it was moved or removed'
+  say 'hint: envbuild list shows what is built; render this script again of that'
+  exit 1
+fi
+
 # Load the environment's module, and nothing else.
 MODULES_INIT=/apps/lmod/init/bash
 MODULE=allreduce-modules/3
@@ -56,5 +63,17 @@ if [[ ":${LOADEDMODULES:-}:" != *":$MODULE:"* ]]; then
   say "error: the module $MODULE could not be loaded (what the module system said stands above)"
   exit 1
 fi
+
+# No rank may run under another Python or launcher than the environment's own.
+check_program() {
+  local found
+  found=$(type -P "$1") || true
+  if [[ ! ${found%/*} -ef $PREFIX/bin ]]; then
+    say "error: $1 is ${found:-not on PATH}, and not $PREFIX/bin/$1, which is the environment's"
+    say "hint: it is missing there, or start-up files put another one first on PATH"
+    exit 1
+  fi
+}
+check_program python
 
 mpiexec -n 12 python train.py "$@"

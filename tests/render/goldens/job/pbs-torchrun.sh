@@ -34,11 +34,30 @@ if [[ $found -ne $expected ]]; then
   exit 2
 fi
 
+PREFIX=/software/local/allreduce/abc
+if [[ ! -d $PREFIX ]]; then
+  say 'error: allreduce/3 is not here: it is not built, or it was moved or removed'
+  say 'hint: envbuild list shows what is built; render this script again of that'
+  exit 1
+fi
+
 # The environment has no module to load here: this is what its module would do.
 unset PYTHONPATH PYTHONHOME
 export VIRTUAL_ENV=/software/local/allreduce/abc
 export PYTHONNOUSERSITE=1
 export PATH=/software/local/allreduce/abc/bin"${PATH:+:$PATH}"
+
+# No rank may run under another Python or launcher than the environment's own.
+check_program() {
+  local found
+  found=$(type -P "$1") || true
+  if [[ ! ${found%/*} -ef $PREFIX/bin ]]; then
+    say "error: $1 is ${found:-not on PATH}, and not $PREFIX/bin/$1, which is the environment's"
+    say "hint: it is missing there, or start-up files put another one first on PATH"
+    exit 1
+  fi
+}
+check_program python
 
 # For launchers that ask no scheduler: host:slots,host:slots
 hosts=

@@ -64,6 +64,27 @@ if [[ ":${LOADEDMODULES:-}:" != *":$MODULE:"* ]]; then
   exit 1
 fi
 
+# No rank may run under another Python or launcher than the environment's own.
+check_program() {
+  local found
+  found=$(type -P "$1") || true
+  if [[ ! ${found%/*} -ef $PREFIX/bin ]]; then
+    say "error: $1 is ${found:-not on PATH}, and not $PREFIX/bin/$1, which is the environment's"
+    say "hint: it is missing there, or start-up files put another one first on PATH"
+    exit 1
+  fi
+}
+check_program python
+
+# The launcher must be the one of this module of the site.
+launcher=horovodrun owner=Horovod/0.28.1-foss
+found=$(type -P "$launcher") || true
+if [[ ":${LOADEDMODULES:-}:" != *":$owner:"* || -z $found || $found == $(PATH=$outside type -P "$launcher") ]]; then
+  say "error: $launcher is ${found:-not on PATH}, and not that of the module $owner"
+  say "hint: the module is not loaded, or it has no $launcher"
+  exit 1
+fi
+
 # For launchers that ask no scheduler: host:slots,host:slots
 hosts=
 for node in "${nodes[@]}"; do

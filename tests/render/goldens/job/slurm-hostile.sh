@@ -49,4 +49,16 @@ export HOSTILE='$(touch CANARY) `touch CANARY` ${HOME} "double" '"'"'single'"'"'
 export EMPTY=''
 export SPACE='  '
 
+# No rank may run under another Python or launcher than the environment's own.
+check_program() {
+  local found
+  found=$(type -P "$1") || true
+  if [[ ! ${found%/*} -ef $PREFIX/bin ]]; then
+    say "error: $1 is ${found:-not on PATH}, and not $PREFIX/bin/$1, which is the environment's"
+    say "hint: it is missing there, or start-up files put another one first on PATH"
+    exit 1
+  fi
+}
+check_program python
+
 srun --nodes=2 --ntasks=12 --ntasks-per-node=6 --kill-on-bad-exit=1 --cpus-per-task=7 python '$(touch CANARY) `touch CANARY` ${HOME} "double" '"'"'single'"'"' ]] ]==] -- [exec touch CANARY] {open close} } { \ \n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \' "$@"

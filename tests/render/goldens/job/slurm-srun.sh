@@ -63,4 +63,16 @@ if [[ ":${LOADEDMODULES:-}:" != *":$MODULE:"* ]]; then
   exit 1
 fi
 
+# No rank may run under another Python or launcher than the environment's own.
+check_program() {
+  local found
+  found=$(type -P "$1") || true
+  if [[ ! ${found%/*} -ef $PREFIX/bin ]]; then
+    say "error: $1 is ${found:-not on PATH}, and not $PREFIX/bin/$1, which is the environment's"
+    say "hint: it is missing there, or start-up files put another one first on PATH"
+    exit 1
+  fi
+}
+check_program python
+
 srun --mpi=pmix --nodes=2 --ntasks=12 --ntasks-per-node=6 --kill-on-bad-exit=1 --cpus-per-task=7 python train.py "$@"

@@ -62,6 +62,18 @@ if [[ ":${LOADEDMODULES:-}:" != *":$MODULE:"* ]]; then
   exit 1
 fi
 
+# No rank may run under another Python or launcher than the environment's own.
+check_program() {
+  local found
+  found=$(type -P "$1") || true
+  if [[ ! ${found%/*} -ef $PREFIX/bin ]]; then
+    say "error: $1 is ${found:-not on PATH}, and not $PREFIX/bin/$1, which is the environment's"
+    say "hint: it is missing there, or start-up files put another one first on PATH"
+    exit 1
+  fi
+}
+check_program python
+
 # Two jobs on one node must not meet at one port.
 port=$((20000 + SLURM_JOB_ID % 10000))
 
