@@ -40,7 +40,6 @@ from .options import PlanOptions
 from .site_contents import (
     base_site,
     held_by,
-    site_findings,
     site_search,
     snapshot_of,
     with_visible_modules,
@@ -151,10 +150,9 @@ def load(
         chosen = with_partition(chosen, choice.partition)
     context.reporter.say(chosen.describe())
     arch = choose_arch(choice.arch, recipe, chosen)
-    chosen = chosen if base else with_visible_modules(chosen, context)
-    of_site = site_findings(chosen)
+    chosen, of_site = (chosen, ()) if base else with_visible_modules(chosen, context)
     for each in of_site:
-        if chosen.described:  # else the line above says it
+        if each.kind != "not-described":  # the line above says that
             context.reporter.warn(each.message())
     recipe = for_arch(recipe, arch)
     if profile:

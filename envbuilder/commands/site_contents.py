@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ..documents.site_choice import DESCRIBE, NOT_DESCRIBED, ChosenSite, SiteSearch
 from ..documents.snapshots import lacks_snapshot, snapshot_command
 from ..errors import EnvbuildError
@@ -10,7 +12,7 @@ from ..model.base_image import BaseImage
 from ..model.plan import SiteFinding
 from ..model.site import Site, Snapshot
 from ..target_tools.files import sha256_of
-from ..text import counted
+from ..text import LONG, counted, shown
 from .context import Context
 from .entries import entries
 
@@ -56,46 +58,45 @@ def snapshot_of(
     )
 
 
-def with_visible_modules(chosen: ChosenSite, context: Context) -> ChosenSite:
-    """Return this machine with the modules that the shell sees; any other site as it is."""
+def with_visible_modules(
+    chosen: ChosenSite, context: Context
+) -> tuple[ChosenSite, tuple[SiteFinding, ...]]:
+    """Return this machine with the modules that the shell sees, any other site as it is; and what
+    a plan does not know about the site as a whole.
+    """
     site = chosen.site
     if chosen.path is not None:
-        return chosen
+        return chosen, _unrecorded(chosen.path, site)
     # lazy import: most sites have a file
     from ..doctor.visible import has_visible_trees, visible_modules
 
-    reporter = context.reporter
     if not has_visible_trees(site, context.environ):
-        return chosen
+        # A machine without modules has little more to describe than what is detected.
+        return chosen, ()
+    fix = f"{DESCRIBE} describes it"
+    undescribed = SiteFinding(kind="not-described", reason=NOT_DESCRIBED, fix=fix)
+    findings = () if chosen.described else (undescribed,)
     try:
-        visible = visible_modules(site, context.environ, context.cwd, reporter.working)
+        visible = visible_modules(site, context.environ, context.cwd, context.reporter.working)
     except EnvbuildError as error:
-        reporter.warn(f"the modules of MODULEPATH are not used: {error}")
-        return chosen
+        reason = f"the modules of MODULEPATH are not used: {error}"
+        return chosen, (*findings, SiteFinding(kind="modules-out-of-reach", reason=reason))
     number, trees = counted(len(visible.modules), "module"), counted(len(visible.trees), "tree")
-    left_out = len(visible.notes)
-    more = "; envbuild sites snapshot local says what is odd about them" if left_out else ""
-    reporter.say(f"note: this shell sees {number} in {trees}{more}")
+    odd = "; envbuild sites snapshot local says what is odd about them" if visible.notes else ""
+    context.reporter.say(f"note: this shell sees {number} in {trees}{odd}")
     update = {"module_trees": visible.trees, "modules": visible.modules}
-    return chosen._replace(site=site.model_copy(update=update))
+    return chosen._replace(site=site.model_copy(update=update)), findings
 
 
-def site_findings(chosen: ChosenSite) -> tuple[SiteFinding, ...]:
-    """Return what a plan does not know about the site as a whole.
-
-    A machine without modules has little more to describe than what is detected.
-    """
-    if not chosen.described and chosen.site.module_trees:
-        fix = f"{DESCRIBE} describes it"
-        return (SiteFinding(kind="not-described", reason=NOT_DESCRIBED, fix=fix),)
-    if chosen.path is not None and lacks_snapshot(chosen.site):
-        reason = (
-            f"site {chosen.site.name} has module trees and no snapshot: only the modules that its "
-            "file states are known"
-        )
-        fix = f"{snapshot_command(chosen.path)} records them"
-        return (SiteFinding(kind="no-snapshot", reason=reason, fix=fix),)
-    return ()
+def _unrecorded(file: Path, site: Site) -> tuple[SiteFinding, ...]:
+    if not lacks_snapshot(site):
+        return ()
+    reason = (
+        f"site {site.name} has module trees and no snapshot: only the modules that its file states "
+        "are known"
+    )
+    fix = f"{shown(snapshot_command(file), 10 * LONG)} records them"
+    return (SiteFinding(kind="no-snapshot", reason=reason, fix=fix),)
 
 
 def base_site(base: BaseImage) -> ChosenSite:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -121,7 +122,8 @@ def next_steps(site_file: Path, draft_text: str) -> Iterator[str]:
     """Yield what to do with a draft until plans use it."""
     if "\nsnapshot: " in draft_text:
         yield f"record its modules: {snapshot_command(site_file)}"
-    yield f"plan for it: --site {site_file}, or ENVBUILD_SITE={site_file} for a whole shell"
+    name = shlex.quote(str(site_file))
+    yield f"plan for it: --site {name}, or ENVBUILD_SITE={name} for a whole shell"
 
 
 def _scheduler(context: Context) -> tuple[str | None, Launcher | None, Words]:

@@ -16,7 +16,7 @@ from .load import LoadedDocument, checked
 from .source import read, source_of
 
 # A key that the author, or an earlier draft, left as a comment.
-_COMMENT = re.compile(r"^#[ \t]*snapshot:.*$", re.MULTILINE)
+_COMMENT = re.compile(r"^#[ \t]*snapshot:[ \t]*\S+\.json\b.*$", re.MULTILINE)
 
 load_snapshot = JsonFile(
     model=Snapshot,
@@ -59,10 +59,14 @@ def snapshot_file(loaded: LoadedDocument[Site]) -> Path | None:
 
 
 def other_snapshots(loaded: LoadedDocument[Site]) -> Iterator[Path]:
-    """Yield the snapshots of the site's module trees beside its file that it does not use."""
-    trees, used = set(loaded.value.module_trees), snapshot_file(loaded)
-    for path in sorted(loaded.path.parent.glob("*.snapshot.json")):
-        if used and used.exists() and path.samefile(used):
+    """Yield the snapshots of the site's module trees beside its file that it does not use.
+
+    Sites may share trees: what is named after another site's file is that site's.
+    """
+    trees, used, folder = set(loaded.value.module_trees), snapshot_file(loaded), loaded.path.parent
+    others = {snapshot_name(each) for each in folder.glob("*.yaml")} - {snapshot_name(loaded.path)}
+    for path in sorted(folder.glob("*.snapshot.json")):
+        if path.name in others or (used and used.exists() and path.samefile(used)):
             continue
         try:
             recorded = load_snapshot(path)

@@ -119,14 +119,17 @@ class SiteFinding(Document):
 
     ``unused-modules``: *component* comes from an index or a channel although the site has *modules*
     of it. ``unread-modules``: the same, of modules whose names could not be read.
+    ``modules-out-of-reach``: those of MODULEPATH, as its module system does not work.
     """
 
-    kind: Literal["not-described", "no-snapshot", "unused-modules", "unread-modules"]
-    reason: Line
+    kind: Literal[
+        "not-described", "no-snapshot", "modules-out-of-reach", "unused-modules", "unread-modules"
+    ]
+    reason: str
     component: Name | None = None
-    pin: Line | None = Field(default=None, description="component@version <- origin:locator")
+    pin: str | None = Field(default=None, description="component@version <- origin:locator")
     modules: tuple[ModuleName, ...] = ()
-    fix: Line | None = None
+    fix: str | None = None
 
     def message(self) -> str:
         """Return it in a sentence, with what to do."""

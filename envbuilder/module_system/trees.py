@@ -37,7 +37,11 @@ def tree_state(tree: Path) -> str:
     of a folder that is not there is that of an empty one.
     """
     whole = hashlib.sha256()
-    for name, path in sorted(_files(tree)):
+    try:
+        found = sorted(_files(tree))
+    except OSError as error:  # a folder that went away in between
+        return f"unreadable ({type(error).__name__})"
+    for name, path in found:
         try:
             about = path.stat()
             state = f"{about.st_size} {about.st_mtime_ns}"

@@ -22,7 +22,8 @@ def unused_modules(
     """Yield the findings for what sites build for their network and GPUs: MPI, CUDA, frameworks."""
     knowledge = inputs.request.knowledge
     known = knowledge.components
-    fetched = [pin for pin in pins if pin.origin in _FETCHED and known[pin.component].site_tuned]
+    tuned = {name for name, each in known.items() if each.site_tuned}
+    fetched = [pin for pin in pins if pin.origin in _FETCHED and pin.component in tuned]
     if not fetched:
         return
     unread = unread_modules(inputs.index.modules.values(), known)

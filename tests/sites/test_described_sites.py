@@ -284,3 +284,12 @@ def test_trees_that_loaded_modules_opened_are_none_of_the_sites(
     assert origins(plan).items() >= BY_MODULES.items()
     draft = json.loads(run("sites", "detect", "--json", **environ).stdout)["draft"]
     assert str(tmp_path / "behind") not in draft
+
+
+def test_a_module_system_that_does_not_work_is_reported(run: Any, tmp_path: Path) -> None:
+    home = tmp_path / "lmod"
+    for name, text in {"libexec/lmod": "", "init/bash": "exit 0\n"}.items():
+        (home / name).parent.mkdir(parents=True)
+        (home / name).write_text(text)
+    plan = planned(run("plan", "allreduce", "--json", MODULESHOME=str(home)))
+    assert kinds(plan) == ["not-described", "modules-out-of-reach"]
