@@ -45,6 +45,7 @@ from envbuilder.target_tools.root.layout import Home
 from envbuilder.target_tools.trust import distrust
 home = Home(Path(sys.argv[1]), "demo")
 print(distrust(home.last_lock, home.group))
+print(distrust(home.root.parent / "locks" / "lock.json"))
 """
 
 
@@ -127,10 +128,11 @@ def test_a_stamp_or_fifo_above_changes_no_mode(users: Users, lines: list[list[st
     assert found["fifo"] == found["nothing"]
 
 
-def distrusted(users: Users, name: str, root: Path) -> str | None:
+def distrusted(users: Users, name: str, root: Path) -> list[str]:
+    """Return why the last lock of a root, and a lock in a cache beside it, do not count."""
     done = users.run(name, sys.executable, "-c", DISTRUST, root)
     assert done.returncode == 0, done.stderr
-    return None if done.stdout == "None\n" else done.stdout.strip()
+    return done.stdout.splitlines()
 
 
 @pytest.mark.parametrize("kind", ["nothing", "stamp", "fifo"])
@@ -140,16 +142,21 @@ def test_a_lock_that_another_replaced_is_not_trusted(
     """Bob lets the group write his root, which declares nothing; ann declares it above."""
     plant(users, scratch, kind)
     root = scratch / "root"
+    caches = scratch / "locks"
     assert users.run("bob", sys.executable, "-c", MAKE, root).returncode == 0
-    assert distrusted(users, "bob", root) is None
-    for path in (root, root / "demo"):
+    assert (
+        users.run("bob", "sh", "-c", f"mkdir '{caches}'; echo > '{caches}/lock.json'").returncode
+        == 0
+    )
+    assert distrusted(users, "bob", root) == ["None", "None"]
+    for path in (root, root / "demo", caches):
         os.chown(path, -1, TEAM)
         path.chmod(0o2775)
-    lock = root / "demo" / "lock.json"
-    swap = f"rm -f '{lock}' && echo '{{}}' > '{lock}'"
-    assert users.run("ann", "sh", "-c", swap).returncode == 0
-    reason = distrusted(users, "bob", root)
-    assert reason == f"group {TEAM} may write {root}"
+    for lock in (root / "demo" / "lock.json", caches / "lock.json"):
+        swap = f"rm -f '{lock}' && echo '{{}}' > '{lock}'"
+        assert users.run("ann", "sh", "-c", swap).returncode == 0
+    reasons = distrusted(users, "bob", root)
+    assert reasons == [f"group {TEAM} may write {each}" for each in (root, caches)]
 
 
 # Of a folder of root: mode, group, and whether a member may share it.
