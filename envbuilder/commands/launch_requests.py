@@ -215,7 +215,9 @@ def environment_program(plan: Plan, launcher: Launcher) -> EnvironmentProgram | 
     """Return the launcher's program if the environment brings it; None: site or system has it."""
     entry = LAUNCHERS[launcher.kind]
     command = launcher.command or entry.COMMAND
-    if not command or "/" in command[0]:
+    own_commands = (entry.COMMAND, *entry.TRAITS.own_of.values())
+    # Another program is the site's own, which starts the launcher.
+    if command[:1] not in {words[:1] for words in own_commands if words}:
         return None
     owners = entry.TRAITS.part_of | entry.TRAITS.own_of.keys()
     pin = next((each for each in (*plan.pins, *plan.brought) if each.component in owners), None)

@@ -94,8 +94,7 @@ def find_published(choice: PlanOptions, root: str | None, context: Context) -> P
     if match["number"]:
         requested = " ".join(filter(None, place))
         raise UsageError(
-            f"{environment.name} was made for site {plan.site} and {plan.arch}, "
-            f"not for {requested}",
+            f"{environment.name} is for site {plan.site} and {plan.arch}, not for {requested}",
             "leave --site and --arch out, or name another --root",
         )
     return None

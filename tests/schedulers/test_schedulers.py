@@ -17,6 +17,7 @@ from envbuilder.errors import UsageError
 from envbuilder.launchers import LAUNCHERS
 from envbuilder.model.job import Job
 from envbuilder.schedulers import SCHEDULERS, current_scheduler
+from tests.cli.published import planned, publish_plan
 from tests.made_up_launcher import add_launcher
 from tests.made_up_scheduler import add_scheduler
 from tests.strict_tools import write_tool
@@ -49,6 +50,21 @@ def site_of(name: str, folder: Path, more: str = "") -> Path:
     file = folder / "cluster.yaml"
     file.write_text(SITE.format(scheduler=name) + more, encoding="utf-8")
     return file
+
+
+def publish(recipe: str, site: Path, root: Path, launcher: str = "") -> Path:
+    """Publish an environment whose programs do nothing; return the folder of them.
+
+    *launcher*: one that shows its words.
+    """
+    files = {"bin/python": "#!/bin/sh\n"}
+    if launcher:
+        files[f"bin/{launcher}"] = '#!/bin/sh\necho "$0" "$@"\n'
+    version = publish_plan(root, planned(recipe, "--site", str(site)), files)
+    folder = root / recipe / version.id / "bin"
+    for program in folder.iterdir():
+        program.chmod(0o755)
+    return folder
 
 
 def check_values(name: str) -> None:
@@ -156,7 +172,9 @@ def test_bsub_takes_every_line_of_the_script(launcher: str, tmp_path: Path) -> N
     if shutil.which("bash") is None:
         pytest.skip("needs bash")
     site = site_of("lsf", tmp_path, f"launcher: {{kind: {launcher}, command: [show]}}\n")
-    words = ["render", "horovod-torch-cpu", "--site", site, "--root", tmp_path, "--as", "job"]
+    root = tmp_path / "root"
+    publish("horovod-torch-cpu", site, root)
+    words = ["render", "horovod-torch-cpu", "--site", site, "--root", root, "--as", "job"]
     size = ["--nodes", "2", "--ranks-per-node", "2", "--cpus-per-rank", "3", "--account", "ABC"]
     text = envbuild(*words, *size)
     tools = tmp_path / "bin"
@@ -211,17 +229,14 @@ def test_the_job_of_a_further_scheduler_runs(pjm: str, tmp_path: Path) -> None:
     if shutil.which("bash") is None:
         pytest.skip("needs bash")
     site = site_of(pjm, tmp_path)
-    words = ["render", "allreduce", "--site", site, "--root", tmp_path, "--as", "job"]
+    root = tmp_path / "root"
+    show = publish("allreduce", site, root, "mpiexec") / "mpiexec"
+    words = ["render", "allreduce", "--site", site, "--root", root, "--as", "job"]
     file = tmp_path / "job.sh"
     file.write_text(envbuild(*words, "--nodes", "2", "--ranks-per-node", "2"), encoding="utf-8")
     assert '#PJM --mpi "max-proc-per-node=2"\n' in file.read_text()
     (tmp_path / "nodes").write_text("n1\nn1\nn2\nn2\n")
-    (tmp_path / "bin").mkdir()
-    show = tmp_path / "bin" / "mpiexec"
-    show.write_text('#!/bin/sh\necho "$0" "$@"\n')
-    show.chmod(0o755)
     env = {**JOB, "PJM_O_NODEINF": str(tmp_path / "nodes")}
-    env["PATH"] = f"{show.parent}:{os.environ['PATH']}"
     done = outside(["bash", str(file), "more"], env)
     assert done.stdout == f"{show} -n 4 python my_program.py more\n", done.stderr
 
