@@ -21,7 +21,7 @@ _GROUND: Mapping[str, frozenset[str]] = {
     "errors": frozenset({"target_tools"}),
     "files": frozenset({"errors", "target_tools"}),
     "redaction": frozenset({"target_tools"}),
-    "secret_queries": frozenset({"target_tools"}),
+    "secret_queries": frozenset({"redaction", "target_tools"}),
     "text": frozenset(),
     "model": frozenset({"errors", "secret_queries", "target_tools", "text"}),
     "process": frozenset({"errors", "target_tools"}),
