@@ -372,6 +372,14 @@ SIZES = {
     ),
     "a file that is cut": bad(file("share/x", os.urandom(5000)), cut=2000),
     "half a file": bad(file("share/x", os.urandom(5000)), cut=-60),
+    "2,000 hard links to a file of 40 MB": Case(
+        bad(
+            file("share/x", size=40_000_000),
+            *(hard(f"share/l{number}", "share/x") for number in range(2000)),
+            paths=paths_of(),
+        ),
+        only=".conda",
+    ),
     "nothing": bad(X, cut=0),
 }
 PLACEHOLDERS = {

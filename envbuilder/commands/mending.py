@@ -146,7 +146,7 @@ class _Packages:
 
     def unpack(self, archive: Path) -> Path:
         """Return the folder that a conda package was unpacked into. Raises BuildError."""
-        folder = Path(tempfile.mkdtemp(dir=self.scratch))
+        folder = Path(tempfile.mkdtemp(dir=self.scratch), archive.name)
         words = [sys.executable, "-I", str(data.TARGET_TOOLS), "conda-engine"]
         done = process.run(
             [*words, "unpack", str(archive), str(folder)],

@@ -28,7 +28,8 @@ of its ``channel``.
 
 link: make PREFIX of the packages of LIST (conda.json), which lie in FOLDER; its files name PATH as
 their prefix, where that is given. No package runs anything. unpack: extract a package into the new
-FOLDER and compare it with its own list of files. here: exit code 0 if py-rattler can be imported.
+FOLDER and compare it with its own list of files. here: exit code 0 if py-rattler and
+conda-package-streaming can be imported.
 
 rattler's interpreter may crash while it ends, so the process ends without Python's clean-up; and
 nothing else imports rattler, whose interface changes with every release.
@@ -356,7 +357,7 @@ def unpack(options):
 
 
 def here(_options):
-    """Return 0 if py-rattler is here."""
+    """Return 0 if what links packages is here."""
     try:
         import conda_package_streaming  # noqa: F401
         import rattler  # noqa: F401

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 from collections import namedtuple
 
 from .conda_packages import ENTRY_POINT, above_of, clashes, identity, is_outside, misplaced, scripts
@@ -63,12 +64,13 @@ def extract(archive, folder):
     tree = {}
     budget = FREE_BYTES + RATIO * archive.stat().st_size
     for source, member in members(archive):
-        budget -= member.size + BLOCK
-        if budget < 0:
+        if member.size > budget:
             raise PackageError("more than {} times its size when extracted".format(RATIO))
+        budget -= BLOCK
         name = plain_name(member.name)
         if name is not None:
             add_member(folder, tree, name, source, member)
+            budget -= tree[name].size or 0
     # Last, when all folders are known to be folders: nothing is written through a link.
     for name, node in tree.items():
         if node.kind == LINK:
@@ -155,11 +157,11 @@ def write_file(source, member, path):
 
 
 def same_file(folder, tree, name, target):
-    """Make a hard link to a file of the same package; return its Node."""
+    """Make a hard link to a file of the same package, as a copy; return its Node."""
     node = tree.get(target)
     if node is None or node.kind != FILE:
         raise PackageError("{} is a hard link to {}, which is no earlier file".format(name, target))
-    os.link(str(folder / target), str(folder / name))
+    shutil.copy2(str(folder / target), str(folder / name))
     return node
 
 

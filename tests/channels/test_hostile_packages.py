@@ -86,7 +86,7 @@ class Build:
             cwd=self.list.parent,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
             umask=0o002,
         )
 
