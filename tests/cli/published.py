@@ -31,6 +31,9 @@ PROGRAMS = {
     )
 }
 
+# The words of the check that the line of a published environment begins with.
+CHECK = 4
+
 # What Slurm sets in a job of two nodes, and LSF in one of Summit's: the first host takes no rank.
 SLURM = {"SLURM_JOB_ID": "17", "SLURM_JOB_NODELIST": "ml[1-2]", "SLURM_TASKS_PER_NODE": "4(x2)"}
 LSF = {"LSB_JOBID": "17", "LSB_MCPU_HOSTS": "batch2 1 a01n02 42 a01n03 42"}

@@ -13,13 +13,9 @@ from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
 from envbuilder.launchers import LAUNCHERS
-from tests.cli.published import LSF, SLURM
+from tests.cli.published import CHECK, LSF, SLURM
 
 pytestmark = pytest.mark.thorough
-
-
-# The words before the line itself: the check that it begins with, see test_named_environments.py.
-CHECK = 4
 
 
 def words(answer: Result) -> str:

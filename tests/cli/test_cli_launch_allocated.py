@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
 from tests.cli.conftest import SCHEDULERS
-from tests.cli.published import planned, publish_plan
+from tests.cli.published import CHECK, PROGRAMS, planned, publish_plan
 
 pytestmark = pytest.mark.thorough
 
@@ -117,7 +117,7 @@ def root_of(recipe: str, site: str, folder: Path) -> Path:
         patch.setenv("ENVBUILD_PATH", str(folder))
         plan = planned(recipe, "--site", site)
     root = folder / "roots" / site / recipe
-    publish_plan(root, plan)
+    publish_plan(root, plan, PROGRAMS)
     return root
 
 
@@ -127,17 +127,18 @@ def start(run: Run, recipe: str, site: str, *words: str, **env: str) -> Result:
 
 
 def launch(run: Run, recipe: str, site: str, *words: str, **env: str) -> list[str]:
-    """Return the words of the line."""
+    """Return the words of the line, without its check."""
     done = start(run, recipe, site, *words, **env)
     assert done.exit_code == 0, done.stderr
-    return shlex.split(done.stdout)
+    return shlex.split(done.stdout)[CHECK:]
 
 
 def told(run: Run, recipe: str, site: str, *words: str, **env: str) -> dict[str, Any]:
-    """Return what ``--json`` says of the line."""
+    """Return what ``--json`` says of the line, without its check."""
     done = start(run, recipe, site, "--json", *words, **env)
     assert done.exit_code == 0, done.stderr
     value: dict[str, Any] = json.loads(done.stdout)
+    value["words"] = value["words"][CHECK:]
     return value
 
 
@@ -421,7 +422,7 @@ def test_torchrun_starts_torch_distributed_everywhere(run: Run) -> None:
 def test_a_release_without_torchrun_is_told(run: Run) -> None:
     done = start(run, "torch-old", "slurm")
     assert done.exit_code == 0, done.stderr
-    assert shlex.split(done.stdout)[0] == "mpiexec"
+    assert shlex.split(done.stdout)[CHECK] == "mpiexec"
     assert "MASTER_ADDR" in done.stderr
 
 
@@ -429,9 +430,9 @@ def test_a_release_without_torchrun_is_told(run: Run) -> None:
 def test_an_environment_of_before_is_started_as_ever(run: Run, tmp_path: Path) -> None:
     plan = planned("collective-torch-cpu", "--site", "local")
     assert plan["runtime"].get("beside") is None
-    publish_plan(tmp_path / "root", plan)
+    publish_plan(tmp_path / "root", plan, PROGRAMS)
     words = ("launch", "collective-torch-cpu", "--root", str(tmp_path / "root"), "--", *PROGRAM)
-    assert run(*words).stdout.split()[0] == "mpiexec"
+    assert shlex.split(run(*words).stdout)[CHECK] == "mpiexec"
 
 
 # --- PBS

@@ -55,12 +55,14 @@ def torch_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plan = planned("collective-torch-cpu", "--site", "local")
     plan["runtime"]["beside"] = "torch-distributed"
     folder = tmp_path_factory.mktemp("torch-root")
-    publish_plan(folder, plan)
+    publish_plan(folder, plan, {"bin/python": "#!/bin/sh\n", "bin/torchrun": TORCHRUN})
+    for program in python(folder).parent.iterdir():
+        program.chmod(0o755)
     return folder
 
 
 def python(root: Path) -> Path:
-    (path,) = root.glob("allreduce/*/bin/python")
+    (path,) = root.glob("*/*/bin/python")
     return path
 
 
@@ -140,12 +142,11 @@ STEPS = "--nnodes=2 --nproc_per_node=2 gpus=2"
 def test_torchrun_has_every_gpu_of_the_job(
     cluster: Slurm, torch_root: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    tool, script = tmp_path / "torchrun", tmp_path / "job.sh"
-    tool.write_text(TORCHRUN)
-    tool.chmod(0o755)
+    script = tmp_path / "job.sh"
     launch = f"{sys.executable} -m envbuilder launch collective-torch-cpu --root '{torch_root}'"
     script.write_text(
-        f"#!/usr/bin/env bash\nset -euo pipefail\nexport PATH='{tmp_path}':$PATH\n"
+        "#!/usr/bin/env bash\nset -euo pipefail\n"
+        f"export PATH='{python(torch_root).parent}':$PATH\n"
         f"line=$({launch} --ranks 4 -- python train.py)\n"
         f'[[ $line == "$({launch} -- python train.py)" ]]\necho "$line"\neval "$line"\n'
     )
