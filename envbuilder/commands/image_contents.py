@@ -24,6 +24,7 @@ from ..images import (
 from ..model.outcome import ImageFacts
 from ..render.container import FOLDER, binds_of
 from ..root.environments import names
+from ..target_tools.files import text_or_none
 from ..target_tools.root.registry import default_number
 from ..target_tools.root.stamp import Root
 from ..target_tools.root.store import read_root
@@ -70,7 +71,7 @@ def opened(
     elif path.is_dir():
         check_no_key(path, signed)
         found = read_root(sandbox_root(path, FOLDER))
-        labels = labels_of(Host(context.environ).read(str(path / LABELS)))
+        labels = labels_of(text_or_none(path / LABELS))
         facts = ImageFacts(file=name, format="sandbox", arch=found.arch, binds=binds_of(labels))
         yield OpenedRoot(found, _only(found, path), facts)
     else:

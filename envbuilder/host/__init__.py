@@ -5,7 +5,6 @@ Nothing is written, and no answer is waited for without end.
 
 from __future__ import annotations
 
-import io
 import os
 import threading
 import time
@@ -18,7 +17,6 @@ from typing import NamedTuple, TypeVar
 
 from ..errors import EnvbuildError
 from ..process import GRACE, run
-from ..target_tools.files import open_regular
 from ..target_tools.messages import one_line
 
 T = TypeVar("T")
@@ -163,7 +161,7 @@ def runs(path: str) -> bool:
 def text_of(path: Path) -> str | None:
     """Return the beginning of a file's text, None when it cannot be read."""
     try:
-        with io.TextIOWrapper(open_regular(path), encoding="utf-8", errors="replace") as file:
+        with path.open(encoding="utf-8", errors="replace") as file:
             return file.read(FILE_LIMIT)
     except OSError:
         return None
