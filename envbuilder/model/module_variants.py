@@ -40,9 +40,9 @@ def told_apart(modules: Sequence[StatedModule]) -> dict[str, StatedModule]:
     A module whose name means another module behind each of its parents, or that loads such names,
     becomes several: one for each set of modules that it loads.
     """
-    by_own_name = {module.name: module for module in modules}
-    if len(by_own_name) == len(modules):
-        return by_own_name
+    unique = {module.name: module for module in modules}
+    if len(unique) == len(modules):
+        return unique
     by_name: dict[str, dict[str, StatedModule]] = {}
     for module in modules:
         by_name.setdefault(module.name, {})[variant(module.name, module.parents)] = module
@@ -52,12 +52,12 @@ def told_apart(modules: Sequence[StatedModule]) -> dict[str, StatedModule]:
 class _Way(NamedTuple):
     """What some names mean, one after the other. ``beside``: what must be loaded before for that.
 
-    ``opened``: the modules loaded by then, of those that open trees.
+    ``openers``: the loaded modules that open trees, by then.
     """
 
     ids: tuple[str, ...]
     beside: tuple[str, ...]
-    opened: frozenset[str]
+    openers: frozenset[str]
 
 
 class _Hierarchy:
@@ -83,9 +83,9 @@ class _Hierarchy:
             for alternative in module.parents
             for name in alternative
         }
-        self._opened: dict[str, frozenset[str]] = {}
+        self._openers_by_id: dict[str, frozenset[str]] = {}
         self._resolved: set[str] = set()
-        self._named_unresolved: set[str] = set()
+        self._circular: set[str] = set()
 
     def resolve(self) -> dict[str, StatedModule]:
         """Return all modules by their ids."""
@@ -93,7 +93,7 @@ class _Hierarchy:
             self._variants[name] = list(self._resolve(name))
             self._resolved.add(name)
             for module in self._variants[name]:
-                self._opened[module.name] = self._opened_by((module.name, *module.loads))
+                self._openers_by_id[module.name] = self._openers_of((module.name, *module.loads))
         return {
             module.name: module.model_copy(update={"conflicts": tuple(self._conflicts(module))})
             for variants in self._variants.values()
@@ -128,17 +128,17 @@ class _Hierarchy:
             parents_of: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
             for parents in self._parents(module):
                 # What it loads is also found in the tree that it opens itself.
-                opened = parents.opened | self._opened_by((module.name,))
-                for loads in self._ways(module.loads, opened):
+                openers = parents.openers | self._openers_of((module.name,))
+                for loads in self._ways(module.loads, openers):
                     names = dict.fromkeys((*parents.beside, *parents.ids, *loads.beside))
                     parents_of.setdefault(loads.ids, []).append(tuple(names))
-            if name in self._named_unresolved:
+            if name in self._circular:
                 # Modules of its circle use the id: it stays the id of one module.
                 parents_of = dict([next(iter(parents_of.items()))])
             for ids, alternatives in parents_of.items():
-                stated = len(parents_of) == 1
+                whole = len(parents_of) == 1
                 changes = {
-                    "name": module.name if stated else variant(name, tuple(alternatives)),
+                    "name": module.name if whole else variant(name, tuple(alternatives)),
                     "parents": () if () in alternatives else tuple(dict.fromkeys(alternatives)),
                     "loads": ids,
                 }
@@ -148,19 +148,19 @@ class _Hierarchy:
         for alternative in module.parents or NO_PARENTS:
             yield from self._ways(alternative, frozenset())
 
-    def _ways(self, names: Iterable[str], opened: frozenset[str]) -> list[_Way]:
+    def _ways(self, names: Iterable[str], openers: frozenset[str]) -> list[_Way]:
         """Return what these names mean, loaded in this order where these modules are loaded."""
-        ways = [_Way((), (), opened)]
+        ways = [_Way((), (), openers)]
         for name in names:
             ways = [
-                _Way((*way.ids, meant), (*way.beside, *beside), way.opened | more)
+                _Way((*way.ids, meant), (*way.beside, *beside), way.openers | more)
                 for way in ways
-                for meant, beside, more in self._meanings(name, way.opened)
+                for meant, beside, more in self._meanings(name, way.openers)
             ][:_MAX_WAYS]
         return ways
 
     def _meanings(
-        self, name: str, opened: frozenset[str]
+        self, name: str, openers: frozenset[str]
     ) -> list[tuple[str, tuple[str, ...], frozenset[str]]]:
         """Return the ids that a name can have where these modules are loaded, with what each needs
         loaded beside them, and what is loaded with it of those that open trees.
@@ -168,48 +168,48 @@ class _Hierarchy:
         Where a tree is open that has the name there is one; else one for each tree that has it.
         """
         if name not in self._variants:
-            return [(name, (), self._opened_by((name,)))]
+            return [(name, (), self._openers_of((name,)))]
         if name not in self._resolved:
             # Its parents are names as yet.
-            self._named_unresolved.add(name)
-            opened = frozenset(map(loaded_as, opened))
+            self._circular.add(name)
+            openers = frozenset(map(loaded_as, openers))
         choices = [
             (module.name, alternative)
             for module in self._variants[name]
             for alternative in module.parents or NO_PARENTS
         ]
-        found = [choice for choice in choices if opened.issuperset(choice[1])]
+        found = [choice for choice in choices if openers.issuperset(choice[1])]
         if found:
-            meant, _ = max(found, key=lambda choice: len(self._opened_by(choice[1])))
-            return [(meant, (), self._opened_by((meant,)))]
-        possible = [one for one in choices if self._fits(opened, one[1])] or choices
-        needed = len(possible) > 1 and name in self._resolved
+            meant, _ = max(found, key=lambda choice: len(self._openers_of(choice[1])))
+            return [(meant, (), self._openers_of((meant,)))]
+        possible = [one for one in choices if self._fits(openers, one[1])] or choices
+        ambiguous = len(possible) > 1 and name in self._resolved
         return [
-            (meant, beside if needed else (), self._opened_by((meant, *beside)))
+            (meant, beside if ambiguous else (), self._openers_of((meant, *beside)))
             for meant, beside in possible
         ]
 
-    def _opened_by(self, ids: Iterable[str]) -> frozenset[str]:
+    def _openers_of(self, ids: Iterable[str]) -> frozenset[str]:
         """Return what is loaded with modules, of those that open trees."""
         found: set[str] = set()
         for module in ids:
-            if module in self._opened:
-                found |= self._opened[module]
+            if module in self._openers_by_id:
+                found |= self._openers_by_id[module]
             elif loaded_as(module) in self._openers:
                 found.add(module)
         return frozenset(found)
 
-    def _fits(self, opened: frozenset[str], alternative: tuple[str, ...]) -> bool:
+    def _fits(self, openers: frozenset[str], alternative: tuple[str, ...]) -> bool:
         """Whether an alternative may be loaded beside modules: no two of it are of one key."""
-        return not clash(opened, self._opened_by(alternative))
+        return not clash(openers, self._openers_of(alternative))
 
     def _conflicts(self, module: StatedModule) -> Iterator[str]:
         for name in module.conflicts:
             variants = self._variants.get(name)
-            yield from (other.name for other in variants) if variants else (name,)
+            yield from (namesake.name for namesake in variants) if variants else (name,)
 
 
-def clash(some: Iterable[str], others: Iterable[str]) -> bool:
+def clash(modules: Iterable[str], beside: Iterable[str]) -> bool:
     """Whether these cannot be loaded together: two are different modules of one key."""
-    by_key = {key(module): module for module in some}
-    return any(by_key.get(key(module), module) != module for module in others)
+    by_key = {key(module): module for module in modules}
+    return any(by_key.get(key(module), module) != module for module in beside)

@@ -122,13 +122,13 @@ def _preloaded(index: ModuleIndex, names: Sequence[str]) -> Iterator[str]:
     loaded: frozenset[str] = frozenset()
     for name in names:
         found = [
-            (len(index.brought(alternative)), module)
+            (len(index.with_loads(alternative)), module)
             for module in index.by_name[name]
             for alternative in index.modules[module].parents or NO_PARENTS
             if loaded.issuperset(alternative)
         ]
         chosen = max(found)[1] if found else index.by_name[name][-1]
-        loaded |= index.brought((chosen,))
+        loaded |= index.with_loads((chosen,))
         yield chosen
 
 

@@ -254,8 +254,8 @@ def _ranked(
     for each in candidates:
         by_component.setdefault(each.component, []).append(each)
     generation = {each.id: index.generation(each.module) for each in candidates if each.module}
-    ordered = sorted({name for name in generation.values() if name}, key=natural)
-    age = {name: n for n, name in enumerate(ordered)}
+    by_age = sorted({name for name in generation.values() if name}, key=natural)
+    age = {name: n for n, name in enumerate(by_age)}
     used_up: dict[str, int] = {}
     for component in sorted(by_component):
         those = sorted(

@@ -96,23 +96,23 @@ class ModuleIndex:
         return found
 
     @cached_property
-    def brought(self) -> Callable[[tuple[str, ...]], frozenset[str]]:
+    def with_loads(self) -> Callable[[tuple[str, ...]], frozenset[str]]:
         """Return modules and all that they load, directly or not."""
         return cache(lambda names: frozenset().union(*(closure(self.modules, n) for n in names)))
 
     def hidden(self, module: str) -> Iterator[tuple[str, ...]]:
-        """Yield what may not be loaded beside a module: there its name means another one.
+        """Yield what may not be loaded beside a module, because its name means another one there.
 
         A tree that is behind all that another is behind, and behind more, is opened later and
         searched first. Where neither is so it is unknown which one is loaded: neither may be.
         """
-        namesakes = [other for other in self.by_name[loaded_as(module)] if other != module]
+        namesakes = [name for name in self.by_name[loaded_as(module)] if name != module]
         parents = self.modules[module].parents if namesakes else ()
-        mine = [self.brought(each) for each in parents or NO_PARENTS]
-        for other in namesakes:
-            for alternative in self.modules[other].parents:
-                behind = self.brought(alternative)
-                if any(not (behind < before or clash(behind, before)) for before in mine):
+        paths = [self.with_loads(alternative) for alternative in parents or NO_PARENTS]
+        for namesake in namesakes:
+            for alternative in self.modules[namesake].parents:
+                opening = self.with_loads(alternative)
+                if any(not (opening < path or clash(opening, path)) for path in paths):
                     yield alternative
 
     @cached_property
