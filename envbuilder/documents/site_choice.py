@@ -121,7 +121,7 @@ def choose_site(
     if here:
         return ChosenSite(here[0].value, "its modules are here", here[0].sha256, here[0].path)
     if documented and machine != platform.machine():
-        return search.named(documented, f"the recipe is documented for it on {machine}")
+        return search.named(documented, "the recipe is documented for it")
     return search.named(LOCAL, f"{NOT_DESCRIBED}: {DESCRIBE} writes one")._replace(described=False)
 
 
