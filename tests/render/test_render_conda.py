@@ -26,7 +26,9 @@ def envbuild(*words: str) -> tuple[int, str, str]:
 
 
 def rendered(form: str) -> str:
-    code, text, said = envbuild("render", "horovod-nccl-wmlce", "--as", form, "--root", "/apps")
+    code, text, said = envbuild(
+        "render", "horovod-nccl-wmlce", "--arch", "ppc64le", "--as", form, "--root", "/apps"
+    )
     assert code == 0, said
     return text
 
