@@ -6,8 +6,10 @@ import string
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,6 +66,69 @@ def test_what_a_support_desk_needs_stays(text: str) -> None:
     assert redact(text, {}) == (text, {})
 
 
+def listed(name: str) -> list[dict[str, Any]]:
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    entries: list[dict[str, Any]] = yaml.load(
+        text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    )
+    assert entries
+    return entries
+
+
+def test_forms_of_public_rules_leave_no_secret() -> None:
+    left = {
+        form["id"]
+        for form in listed("secret_forms.yaml")
+        if any(secret in redact(form["text"], {}).text for secret in form["secrets"])
+    }
+    known = {form["id"] for form in listed("secret_forms.yaml") if form.get("known-miss")}
+    assert left == known
+
+
+def test_harmless_texts_stay() -> None:
+    texts = listed("harmless_texts.yaml")
+    changed = {each["id"] for each in texts if redact(each["text"], {}).text != each["text"]}
+    assert changed == {each["id"] for each in texts if each.get("known-change")}
+
+
+# What the lists do not hold, of the same families.
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("the password is Kr4nich#7.", "the password is (left out)."),
+        ("Password for 'https://me@host.example': Kr4nich7\n", None),
+        ('{"user": "x", "key": "0123456789abcdef0123456789abcdef"}', None),
+        ("api_secret = '''Kr4nich7'''", None),
+        ('smtp.login(user="me", password="Kr4nich7")', None),
+        ("poetry config pypi-token.lab Kr4nich7", "poetry config pypi-token.lab (left out)"),
+        ("PASSWORD=Kr4nich#7\nsh: Kr4nich#7: not found", None),
+    ],
+)
+def test_what_is_taken_out_of_forms_like_them(text: str, left: str | None) -> None:
+    found = redact(text, {}).text
+    assert found == left or left is None
+    assert not any(secret in found for secret in ("Kr4nich", "0123456789abcdef"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password is required",
+        "the password was changed for u1032",
+        "password is 8 characters or more",
+        "password is case-sensitive",
+        "Host key fingerprint is SHA256:abcdefgh",
+        'input("Password: ", stream)',
+        '{"sha": 1, "key": "0123456789abcdef0123456789abcdef"}',
+        "passwd: all authentication tokens updated successfully.",
+        "first_pass = fuse_convolutions",
+        "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQC7vbqajDhA9Zx8qWmR1tYp5Lk2",
+    ],
+)
+def test_what_resembles_them_stays(text: str) -> None:
+    assert redact(text, {}) == (text, {})
+
+
 def test_logs_of_others_stay_as_they_are() -> None:
     logs = sorted((Path(__file__).parent / "diagnosis" / "logs").glob("*.log"))
     assert len(logs) > 50
@@ -92,6 +157,13 @@ LINES = (
     "bearer ",
     "=",
     "a.",
+    "ssh-rsa AAAA ",
+    'x.login("',
+    'password="\\"',
+    '"key":"',
+    "password for ",
+    "api key=",
+    "PASSWORD=aB3#aB3#",
 )
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import html
 import json
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -41,7 +42,9 @@ _KEY_LINE = re.compile(r"[ \t]*[A-Za-z0-9+/=]{0,80}\r?|[ \t]*[\w-]{1,20}: .{0,80
 # What is public in such a block looks as its secret does.
 _PUBLIC_BLOCK = re.compile(
     r"-----BEGIN (?:CERTIFICATE|[A-Z ]{0,20}PUBLIC KEY|PGP (?:SIGNATURE|MESSAGE|PUBLIC KEY BLOCK))"
-    r"-----.*?(?:-----END [A-Z ]{0,40}-----|\Z)",
+    r"-----.*?(?:-----END [A-Z ]{0,40}-----|\Z)"
+    r"|(?:ssh-(?:rsa|dss|ed25519)|(?:sk-)?(?:ssh|ecdsa)-[\w-]{1,24}(?:@openssh\.com)?)"
+    r"[ \t]{1,8}AAAA[\w+/=]{1,8192}",
     re.DOTALL,
 )
 # Characters around the kind of a document of Kubernetes that are looked at.
@@ -62,10 +65,20 @@ _PGPASS = re.compile(
     r"^[\w.*-]{1,128}:(?:\d{2,5}|\*):[\w.*-]{1,64}:[\w.*-]{1,64}:(?P<secret>\S{3,256})$",
     re.MULTILINE,
 )
-# Of SQL; of a shell, for sudo -S.
+# Of SQL; of a shell, for sudo -S; of PowerShell; of expect.
 _IDENTIFIED = re.compile(
-    r"(?:identified by\s{1,8}(?=[\"'])|sudo -s <<<\s{0,8})"
+    r"(?:identified by\s{1,8}(?=[\"'])|sudo -s <<<\s{0,8}"
+    r"|convertto-securestring\s{1,8}(?:-string\s{1,8})?(?=[\"'])"
+    r"|ass(?:word|phrase)[:*?)\]\"'{};\s]{1,24}send\s{1,8}(?:--\s{1,8})?(?=[\"']))"
     r"(?P<secret>\"[^\"\n]{1,256}|'[^'\n]{1,256}|[^\s;]{1,256})"
+)
+# Calls that take a user and a password: HTTPBasicAuth("u", "x"), smtp.login("u", "x"); what a
+# client takes is a secret if it is of hexadecimal digits.
+_STRING = r"(?:\"(?:[^\"\\\n]|\\.){0,256}\"|'(?:[^'\\\n]|\\.){0,256}')"
+_LOGIN_CALL = re.compile(
+    rf"(?:auth|\.login|client(?=\({_STRING},\s{{0,8}}[\"'][0-9a-f]{{32,128}}[\"']\))"
+    rf"|\bdatabase\({_STRING},(?=\s{{0,8}}{_STRING},\s{{0,8}}{_STRING}))"
+    rf"\(?\s{{0,40}}{_STRING},\s{{0,40}}(?P<secret>{_STRING})"
 )
 _SCHEMES = re.compile(r"bearer\s|basic\s|digest\s|negotiate\s|api-?key\s|token\s")
 _SCHEME = re.compile(
@@ -80,6 +93,9 @@ _MAIL_HOST = re.compile(r"(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}\b")
 _MAIL_USER = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-"
 # Characters on either side of the @ in an address.
 _LONGEST_ADDRESS = 256
+# A password that can stand for nothing else, wherever it stands; so many of them are looked for.
+_TYPED = re.compile(r"(?=\S*[A-Za-z])(?=\S*[0-9])(?=\S*[#!$%&*+?^~])\S{8,64}")
+_MOST_TYPED = 32
 # What was taken out before.
 _MARK = re.compile(r"\((?:(?:token |private key )?left out|e-mail|user)\)")
 # The kinds of findings that may stay in part, beside a secret.
@@ -111,14 +127,15 @@ def redact(text: str, environ: Mapping[str, str]) -> Redacted:
     """
     counts: Counter[str] = Counter()
     parts, at = [], 0
-    for each in _apart(text, _findings(text, environ)):
+    findings = [*_findings(text, environ)]
+    for each in _apart(text, [*findings, *_again(text, findings)]):
         parts += [text[at : each.start], each.put]
         counts[each.what] += 1
         at = each.end
     return Redacted("".join([*parts, text[at:]]), dict(counts))
 
 
-def _apart(text: str, findings: Iterator[_Finding]) -> Iterator[_Finding]:
+def _apart(text: str, findings: Iterable[_Finding]) -> Iterator[_Finding]:
     """Yield findings one behind the other: those that overlap as one."""
     last: _Finding | None = None
     for each in sorted(findings, key=lambda each: (each.start, -each.end)):
@@ -149,12 +166,24 @@ def _findings(text: str, environ: Mapping[str, str]) -> Iterator[_Finding]:
     for start, end in _private_keys(text):
         yield _Finding(start, end, "private keys", "(private key left out)")
     public = _public_blocks(text)
+    begins = [begin for begin, _ in public]
     for start, end in tokens(text):
-        if not any(begin <= start < stop for begin, stop in public):
+        before = bisect_right(begins, start) - 1
+        if before < 0 or start >= public[before][1]:
             yield _Finding(start, end, "tokens", "(token left out)")
     for what, spans in secrets:
         yield from (_Finding(start, end, what) for start, end in spans)
     yield from _person(text, environ)
+
+
+def _again(text: str, findings: Iterable[_Finding]) -> Iterator[_Finding]:
+    """Yield the other places of passwords that were found by what stands before them."""
+    named = (each for each in findings if each.what == "values of secret names")
+    short = (text[each.start : each.end] for each in named if each.end - each.start <= 64)
+    typed = dict.fromkeys(value for value in short if _TYPED.fullmatch(value))
+    for value in [*typed][:_MOST_TYPED]:
+        for start in _places(text, value):
+            yield _Finding(start, start + len(value), "values of secret names")
 
 
 def _values(text: str, environ: Mapping[str, str]) -> Iterator[tuple[int, int]]:
@@ -163,7 +192,8 @@ def _values(text: str, environ: Mapping[str, str]) -> Iterator[tuple[int, int]]:
 
 
 def _public_blocks(text: str) -> list[tuple[int, int]]:
-    found = _PUBLIC_BLOCK.finditer(text) if "-----BEGIN " in text else ()
+    some = "-----BEGIN " in text or "AAAA" in text
+    found = _PUBLIC_BLOCK.finditer(text) if some else ()
     return [each.span() for each in found]
 
 
@@ -226,8 +256,10 @@ def _credentials(text: str) -> Iterator[tuple[int, int]]:
     """Yield users and passwords of URLs and of other addresses, without the @ behind them."""
     for at in _places(text, "://"):
         found = USER.match(text, at + 3)
-        # docker://NAME@sha256:DIGEST names no user.
-        if found and not text.startswith("sha256:", found.end()):
+        # docker://NAME@sha256:DIGEST names no user; git@ is everybody's.
+        if found and (found.group() == "git@" or text.startswith("sha256:", found.end())):
+            continue
+        if found:
             yield found.start(), found.end() - 1
         elif not found and text.find("@", at, at + 2 * _LONGEST_ADDRESS) >= 0:
             yield from _spans(_USER_WITH_SLASH.match(text, at + 3))
@@ -252,8 +284,8 @@ def _called_secret(text: str, small: str) -> Iterator[tuple[int, int]]:
     for word in _SCHEMES.finditer(small):
         if found := _SCHEME.match(text, word.start()):
             yield found.span(found.lastgroup or 0)
-    for found in _IDENTIFIED.finditer(small):
-        yield found.span("secret")
+    for pattern in (_IDENTIFIED, _LOGIN_CALL):
+        yield from (found.span("secret") for found in pattern.finditer(small))
     for at in _places(text, " is "):
         if _IS_THE_PASSWORD.match(text, at):
             word_start = max(map(text.rfind, " \t\n", [max(0, at - 128)] * 3, [at] * 3)) + 1

@@ -24,7 +24,7 @@ _NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 _FOUND_BY = re.compile(one_of([*KEYWORDS, *SERVICES]))
 _NAME_END = re.compile(rf"[\w.-]{{0,{_NAME}}}")
 # Quotes as they are, in a text of JSON, in HTML, in a URL.
-_QUOTE = r"\\{0,3}[\"'`]|&quot;|&apos;|&#0?3[49];|%2[27]"
+_QUOTE = r"\"{3}|'{3}|\\{0,3}[\"'`]|&quot;|&apos;|&#0?3[49];|%2[27]"
 _SIGN = (
     # := ::= ?= ??= ||= += .= == => -> and the signs themselves, as a URL or JSON may spell them.
     r"(?:[:?|+.!-]{0,3}(?:=|%3[Dd]|&#61;|\\u003[dD])={0,2}>?|:{1,2}|%3[Aa]|->|\|{1,2})"
@@ -42,9 +42,15 @@ _OPERATOR = re.compile(
     # <password>x</password>
     r"|(?P<element>\s{0,8}>\s{0,40})"
     # --password x, setenv DB_PASS x, password is x
-    r"|(?P<space>(?:[ \t]{1,40}(?:is|was|of)\b:?)?[ \t]{1,40}))"
+    r"|[ \t]{1,8}(?P<is>(?:is|was|ist|war|lautet|est)\b:?|for[ \t](?:(?:key|user)[ \t])?"
+    r"(?:'[^'\n]{1,200}'|\"[^\"\n]{1,200}\"|[^\s:'\"]{1,120})[ \t]?:)[ \t]{1,8}(?=\S)"
+    r"|(?P<space>(?:[ \t]{1,40}of\b:?)?[ \t]{1,40}))"
 )
-_OPENED = re.compile(rf"(?:[bru@$]{{1,2}}(?=[\"']))?(?P<quote>{_QUOTE})|(?P<list>\[|\((?=[\"']))")
+# What makes bytes, or a secret, of a string.
+_MADE_OF = r"[\w.]{0,40}(?:fromhex|unhexlify|decode|SecretStr|bytes|quote)\((?=[bru]?[\"'])"
+_OPENED = re.compile(
+    rf"(?:{_MADE_OF})?(?:[bru@$]{{1,2}}(?=[\"']))?(?P<quote>{_QUOTE})|(?P<list>\[|\((?=[\"']))"
+)
 _UNQUOTED = re.compile(rf"\S{{1,{_SHORT_VALUE}}}")
 _REST = re.compile(rf"[\w+/=.~%-]{{0,{_VALUE}}}")
 # Where a value ends before a space: another assignment or the end of a list follows.
@@ -79,6 +85,22 @@ _CODE = re.compile(
     r"|process|request|this|parsed|ctx|context)\.[A-Za-z_.]+|lambda\b.*"
 )
 _PLAIN_WORD = re.compile(r"[A-Za-z]+[,.;:!?)]*")
+# What is no word of prose.
+_NOT_PROSE = re.compile(r"(?=\S*[A-Za-z])\S*(?:[0-9]|[#!$%&*+=?@^~]\w)\S*")
+# In nsswitch.conf; what the program passwd says.
+_OF_PASSWD = re.compile(
+    r"(?:(?:files|ldap|sss|nis|nisplus|compat|systemd|db|winbind|\[[\w!=]+\])\s*)+"
+    r"|(?i:(?:all )?authentication \w.*|password (?:updated|unchanged|expiry|changed|for)(?: .*)?"
+    r"|permission denied\.?|(?:unknown user|you may|you must|only root|have exhausted) .*"
+    r"|user '.*' does not exist)"
+)
+# Of a connection of ODBC, where PWD is no folder.
+_CONNECTION = re.compile(r"\b(?:uid|user id|user|driver|server|dsn)=")
+# Beside a key of an account, in the same object.
+_ACCOUNT = re.compile(r"[\"'](?:user(?:_?name)?|e?mail|url)[\"']\s{0,8}:")
+_NEAR = 256
+# A word before "key" that says whose it is.
+_KIND_OF_KEY = re.compile(r"(?:secret|private|api|access|licen[cs]e|recovery|encryption)[ \t]\Z")
 _VERSION = re.compile(r"v?[0-9]+(?:[._-][0-9A-Za-z]+){1,5}")
 _FILE = re.compile(
     r"[\w./+-]*\.(?:so|py|pub|pem|key|json|ya?ml|toml|conf|cfg|txt|log|c|h|lua)(?:\.\d+)*"
@@ -99,15 +121,43 @@ def assigned(text: str, small: str) -> Iterator[tuple[int, int]]:
         end = _span(_NAME_END, text, found.end())[1]
         begin = max(end, found.end())
         name = text[start:end].rstrip(".-")
-        sure = strength(name.lstrip(".-"))
-        if sure is Strength.WEAK and text[start - 1 : start] in ("?", "&"):
-            # In a query nobody passes a digest under such a name.
-            sure = Strength.TOKEN
+        sure = _strength(text, small, start, name)
         if sure is not Strength.NONE:
             value = _value(text, start, start + len(name), sure) or _compared(text, start, sure)
             if value:
                 begin = max(begin, value[1])
                 yield value
+
+
+def _strength(text: str, small: str, start: int, name: str) -> Strength:
+    """Return how sure a name at *start* is, by itself and by what stands around it."""
+    sure = strength(name.lstrip(".-"))
+    before = text[start - 1 : start]
+    if sure is Strength.WEAK:
+        if before in ("@", "/") and "." in name:
+            # A host, behind which its port stands.
+            return Strength.NONE
+        if before in ("?", "&"):
+            # In a query nobody passes a digest under such a name.
+            return Strength.TOKEN
+        if name.lower() == "key" and _is_of_account(small, start, start + len(name)):
+            return Strength.TOKEN
+    elif (
+        name == "PWD" and before == ";" and _CONNECTION.search(small, max(0, start - _NEAR), start)
+    ):
+        return Strength.PASSWORD
+    return sure
+
+
+def _is_of_account(small: str, start: int, end: int) -> bool:
+    """Whether a key is a secret one, or stands in an object that also names a user or a place."""
+    if _KIND_OF_KEY.search(small, max(0, start - 16), start):
+        return True
+    if small[start - 1 : start] not in ('"', "'") or small[end : end + 1] != small[start - 1]:
+        return False
+    opening = max(small.rfind("{", 0, start), start - _NEAR, 0)
+    closing = small.find("}", end, end + _NEAR)
+    return bool(_ACCOUNT.search(small, opening, closing if closing >= 0 else end + _NEAR))
 
 
 def _value(text: str, start: int, end: int, sure: Strength) -> tuple[int, int] | None:
@@ -119,40 +169,82 @@ def _value(text: str, start: int, end: int, sure: Strength) -> tuple[int, int] |
     if operator is None or (operator["element"] and text[start - 1 : start] != "<"):
         return None
     at = operator.end()
-    spaced = operator["space"] is not None
     opened = _OPENED.match(text, at)
-    if spaced and not (opened and opened["quote"] and sure is Strength.PASSWORD):
+    quoted = bool(opened and opened["quote"])
+    if operator["is"] and not quoted and sure is Strength.PASSWORD:
+        return _told(text, at, operator["is"])
+    spaced = operator["space"] is not None or (operator["is"] is not None and not quoted)
+    if spaced and not (quoted and sure is Strength.PASSWORD):
         sure = _behind_space(text, start, name, sure)
-    if sure is Strength.NONE:
+    if sure is Strength.NONE or (opened and _closes(text, start, operator, opened)):
         return None
-    if opened and opened["quote"]:
-        span = _quoted(text, opened)
-    elif opened and not spaced and (sure >= Strength.TOKEN or "auth" in name.lower()):
+    if opened and not quoted and not spaced and (sure >= Strength.TOKEN or "auth" in name.lower()):
         # auth=("user", "password")
         sure = Strength.TOKEN
         span = _span(_TO_BRACKET, text, opened.end())
-    elif operator["element"]:
-        span = _span(_TO_TAG, text, at)
-    elif _is_whole_line(text, start, operator, sure):
-        span = _span(_TO_LINE_END, text, at)
-        if _PLACEHOLDER.fullmatch(text[at : span[1]].partition(" ")[0]):
-            return None
     else:
-        span = _unquoted(text, at)
+        span = _extent(text, start, operator, opened if quoted else None, sure)
     value = text[span[0] : span[1]].strip()
-    quoted = bool(opened and opened["quote"])
+    if not value or (name.lower() == "passwd" and _OF_PASSWD.fullmatch(value)):
+        return None
     plain = not quoted and operator["sign"] is not None and operator["sign"].strip() == ":"
-    return span if value and _is_secret(value, name, sure, quoted=quoted, plain=plain) else None
+    return span if _is_secret(value, name, sure, quoted=quoted, plain=plain) else None
+
+
+def _extent(
+    text: str, start: int, operator: re.Match[str], opened: re.Match[str] | None, sure: Strength
+) -> tuple[int, int]:
+    """Return how far a value goes: to its quotes, its tag, the end of its line or a space."""
+    at = operator.end()
+    if opened:
+        return _quoted(text, opened)
+    if operator["element"]:
+        return _span(_TO_TAG, text, at)
+    if not _is_whole_line(text, start, operator, sure):
+        return _unquoted(text, at)
+    begin, end = _span(_TO_LINE_END, text, at)
+    hidden = _PLACEHOLDER.fullmatch(text[begin:end].partition(" ")[0])
+    return (begin, begin) if hidden else (begin, end)
+
+
+def _told(text: str, at: int, word: str) -> tuple[int, int] | None:
+    """Return where a password lies that prose tells: ``the password is X``."""
+    begin, end = _unquoted(text, at)
+    value = text[begin:end].rstrip(".,;)")
+    prompted = word.startswith("for") and text[end : end + 1] in ("", "\r", "\n")
+    wanted = not _PLAIN_WORD.fullmatch(value) if prompted else _NOT_PROSE.fullmatch(value)
+    secret = wanted and not (_PLACEHOLDER.fullmatch(value) or _PLACE.fullmatch(value))
+    return (begin, begin + len(value)) if secret else None
+
+
+def _closes(text: str, start: int, operator: re.Match[str], opened: re.Match[str]) -> bool:
+    """Whether a quote behind a name ends a string that holds the name: ``f("Password: ")``."""
+    quote = opened["quote"]
+    if not quote or operator["closed"] or (operator["sign"] or "").strip() != ":":
+        return False
+    line = text[text.rfind("\n", max(0, start - _NEAR), start) + 1 : start]
+    return line.count(quote) % 2 == 1 and text[opened.end() : opened.end() + 1] in ("", *"\n),;]}")
 
 
 def _quoted(text: str, opened: re.Match[str]) -> tuple[int, int]:
     """Return where a value lies in quotes; without their end it goes to the end of its line."""
     at = opened.end()
-    closing = text.find(opened["quote"], at, at + _VALUE)
+    quote = opened["quote"]
+    closing = text.find(quote, at, at + _VALUE)
+    while len(quote) == 1 and closing >= 0 and _is_escaped(text, max(at, closing - 8), closing):
+        closing = text.find(quote, closing + 1, at + _VALUE)
+    if closing >= 0 and len(quote) == 3 and quote == quote[0] * 3:
+        # It may go over several lines.
+        return at, closing
     line = text.find("\n", at, at + _VALUE)
     if closing < 0 or (0 <= line < closing and text[line - 1] != "\\"):
         closing = line if line >= 0 else min(len(text), at + _VALUE)
     return at, closing
+
+
+def _is_escaped(text: str, begin: int, at: int) -> bool:
+    before = text[begin:at]
+    return (len(before) - len(before.rstrip("\\"))) % 2 == 1
 
 
 def _compared(text: str, start: int, sure: Strength) -> tuple[int, int] | None:

@@ -138,6 +138,7 @@ FORMATS = (
     Format("wandb_v1_", 24, r"\w", "https://docs.wandb.ai/support/find_wandb_api_key"),
     Format("dckr_[a-z]{3}_", 16, _WORD, "https://docs.docker.com/security/access-tokens"),
     Format("dG9rOg==|tskey-[a-z]+-", 12, r"[\w-]", "https://tailscale.com/kb/1085/auth-keys"),
+    Format("(?i:appid)=", 32, "[0-9a-f]", "https://openweathermap.org/appid"),
     # Hashes of passwords.
     Format("[$](?:1|2[abxy]?|5|6|7|y|gy|apr1)[$]", 16, "[A-Za-z0-9./$=,+]", "crypt(5)"),
     Format("[$](?:argon2|scrypt|pbkdf2)[a-z0-9-]*[$]", 16, "[A-Za-z0-9./$=,+]", "crypt(5)"),
@@ -156,6 +157,7 @@ _HOOKS = {
     "maker.ifttt.com/": r"trigger/",
     ".logic.azure.com": r"(?::[0-9]+)?/workflows/",
     "chat.googleapis.com/": r"v1/spaces/",
+    "api.softlayer.com/": r"(?:soap|xmlrpc|rest)/v[0-9.]+/(?=[a-z0-9]{64})",
     # Of Mattermost, wherever it runs.
     "/hooks/": r"(?=[a-z0-9]{26})",
 }

@@ -46,7 +46,9 @@ _OWNERS = _words(
     "postgres private priv project proxy pulsar rails rds redis registry require root rsa sa "
     "secret security server service session shared sign signing smtp sql ssh ssl store storage "
     "subscription sudo svn system tls truststore user username vault vpn wandb webhook wifi wlan "
-    "write"
+    "write ansible become bmc bot broker chap cluster connection dba default guest idrac ilo "
+    "ipmi irods jdbc kafka kerberos krb manager mqtt network nexus node odbc owner portal "
+    "rabbitmq radius remote replication samba sasl site slurm slurmdbd sync upload vnc web zabbix"
 )
 # What is called a key is public, or one of a table.
 _NO_KEYS = _words(
@@ -133,7 +135,9 @@ def _of_service(words: list[str]) -> Strength:
 
 def _is_password(word: str) -> bool:
     owner = word.removesuffix("pw")
-    short = word in ("pwd", "pw", "psw", "mdp") or (owner != word and owner in _OWNERS)
+    short = word in ("pwd", "pw", "psw", "mdp", "passe", "authtok") or (
+        owner != word and owner in _OWNERS
+    )
     return short or any(each in word for each in _PASSWORDS)
 
 

@@ -21,6 +21,11 @@ class _Option(NamedTuple):
 
 
 _ECHO = r"(?:(?<=echo )|(?<=printf ))(?:-[neE]+[ \t]+)?"
+# Programs that read a password where a person would type it.
+_ASKS = (
+    r"(?:sudo[ \t]+(?:-S|\w*passwd)|\w*passwd|kinit|iinit|klog|cryptsetup|myproxy-logon"
+    r"|\w{1,16}-proxy-init)\b"
+)
 # As the manual page of each program has it.
 _OPTIONS = (
     _Option("curl", r"-[a-zA-Z]*[uUb][ \t]*"),
@@ -49,7 +54,10 @@ _OPTIONS = (
     _Option("snmpget snmpwalk snmpset", r"-[cAX][ \t]*"),
     _Option("xfreerdp rdesktop", r"(?:/p:|-p[ \t]+)"),
     _Option("sqlplus expdp impdp", r"(?=[\w$#]+/\S+@)"),
-    _Option("echo printf", rf"{_ECHO}(?=[^|\n]{{1,512}}\|[ \t]*(?:sudo[ \t]+-S|passwd|chpasswd))"),
+    _Option("anaconda binstar", r"(?:-t|--token)(?:[ \t]*|=)"),
+    _Option("poetry", r"(?:http-basic\.\S+[ \t]+\S+|pypi-token\.\S+)[ \t]+"),
+    _Option("rabbitmqctl", r"(?:add_user|change_password|authenticate_user)[ \t]+\S+[ \t]+"),
+    _Option("echo printf", rf"{_ECHO}(?=[^|\n]{{1,512}}\|[ \t]*{_ASKS})"),
     _Option("echo printf", rf"{_ECHO}(?=[^|\n]{{1,512}}\|[^|\n]{{1,512}}--(?:password-)?stdin)"),
 )
 _NAMES = sorted({name for each in _OPTIONS for name in each.programs.split()})
