@@ -73,7 +73,10 @@ def test_jobs_start_through_score_p_and_hints_ask_for_the_variant(site: str) -> 
         (("horovod-mpi", "--site", "taurus-ml"), 3, "site taurus-ml has no module Score-P"),
         (("allreduce", "--site", "taurus-alpha"), 2, "recipe allreduce builds none"),
         (("horovod-module", "--site", "taurus-ml"), 2, "recipe horovod-module builds none"),
-        (("horovod-pytorch-conda", "--arch", "ppc64le"), 2, "cannot be used in a conda environment"),
+        (
+            ("horovod-pytorch-conda", "--arch", "ppc64le"),
+            *(2, "cannot be used in a conda environment"),
+        ),
     ],
 )
 def test_where_there_is_nothing_to_measure_with_it_says_so(
