@@ -20,6 +20,8 @@ from tests.made_up_files import locked
 
 COMMIT = "57bffc3a8e4fee0cce31e1ff1f662ccf7b16db57"
 URL = "https://github.com/pytorch/pytorch"
+# The recipe is for this architecture alone.
+POWER = ("--arch", "ppc64le")
 
 
 def envbuild(*words: str) -> tuple[int, str, str]:
@@ -29,11 +31,13 @@ def envbuild(*words: str) -> tuple[int, str, str]:
 
 @pytest.fixture(scope="module")
 def lock() -> Lock:
-    return locked(Plan.model_validate_json(json.dumps(planned("pytorch-source"))))
+    return locked(Plan.model_validate_json(json.dumps(planned("pytorch-source", *POWER))))
 
 
 def test_build_sh_unpacks_what_git_fetched() -> None:
-    code, text, said = envbuild("render", "pytorch-source", "--as", "script", "--root", "/apps")
+    code, text, said = envbuild(
+        "render", "pytorch-source", *POWER, "--as", "script", "--root", "/apps"
+    )
     assert code == 0, said
     step = text.partition("step_build-pytorch() {")[2].partition("\n}\n")[0]
     assert "unpack_source pytorch pytorch-1.7.1.tar\n" in step
@@ -52,7 +56,7 @@ def test_no_other_build_asks_for_trees() -> None:
 
 
 def test_environment_yml_names_the_commit() -> None:
-    code, text, _ = envbuild("render", "pytorch-source", "--as", "environment.yml")
+    code, text, _ = envbuild("render", "pytorch-source", *POWER, "--as", "environment.yml")
     assert code == 0
     assert f"git+{URL}@{COMMIT}" in text
 
@@ -138,7 +142,7 @@ def test_a_url_that_knowledge_may_not_have(url: str, tmp_path: Path) -> None:
         f"    url: {json.dumps(url)}\n    source: the test\n    trees:\n"
         f"      - {{version: 1.7.1, tag: v1, commit: {COMMIT}}}\n"
     )
-    code, _, said = envbuild("plan", "pytorch-source", "--recipes", str(tmp_path))
+    code, _, said = envbuild("plan", "pytorch-source", *POWER, "--recipes", str(tmp_path))
     assert code == 2
     assert "versions.yaml:6:10" in said
     assert "secret" not in said
@@ -153,6 +157,8 @@ def test_sshs_user_is_no_secret(tmp_path: Path) -> None:
         f"    url: {url}\n    source: the test\n    trees:\n"
         f"      - {{version: 1.7.1, tag: v1, commit: {COMMIT}}}\n"
     )
-    code, out, said = envbuild("plan", "pytorch-source", "--recipes", str(tmp_path), "--json")
+    code, out, said = envbuild(
+        "plan", "pytorch-source", *POWER, "--recipes", str(tmp_path), "--json"
+    )
     assert code == 0, said
     assert url in out
