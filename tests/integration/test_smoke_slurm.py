@@ -105,11 +105,12 @@ def test_it_passes_inside_a_step_that_holds_the_cpus(
 def test_the_line_starts_ranks_inside_a_step(cluster: Slurm, root: Path, site: Path) -> None:
     python = next(root.glob("allreduce/*/bin/python"))
     program = shlex.join(["--", str(python), "-c", SIZE])
-    script = f'line=$({command(root, site, "launch", program)})\necho "$line"\neval "$line"'
+    load = f"source {shlex.quote(str(python.parent / 'activate'))}"
+    script = f'line=$({command(root, site, "launch", program)})\n{load}\necho "$line"\neval "$line"'
     done = cluster.in_step(script, "--nodes=2", "--ntasks-per-node=2")
     assert done.code == 0, done.text
     lines = done.out.split("\n")
-    assert any(line.startswith("srun --mpi=pmi2 --overlap --nodes=2 --ntasks=4") for line in lines)
+    assert any(" srun --mpi=pmi2 --overlap --nodes=2 --ntasks=4" in line for line in lines)
     assert sorted(line for line in lines if " of " in line and line[0].isdigit()) == [
         f"{rank} of 4" for rank in range(4)
     ]

@@ -50,7 +50,9 @@ def package(name: str, version: str, subdir: str, *depends: str) -> CondaArchive
 
 @pytest.fixture(scope="module")
 def lock() -> Lock:
-    plan = Plan.model_validate_json(json.dumps(planned("horovod-pytorch-conda")))
+    plan = Plan.model_validate_json(
+        json.dumps(planned("horovod-pytorch-conda", "--arch", "ppc64le"))
+    )
     assert "wheel" in {each.locator for each in plan.build_pins}
     wheels = [
         Wheel(
