@@ -47,7 +47,6 @@ STAGES: Mapping[str, frozenset[str]] = {
     "hang": frozenset(),
     "doctor": frozenset({"interpreters", "module_system"}),
     "inspect": frozenset(),
-    "mending": frozenset(),
     "resolve": frozenset(),
     "planning": frozenset(),
     "locking": frozenset(),

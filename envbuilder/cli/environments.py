@@ -97,7 +97,7 @@ def import_(
 ) -> None:
     """List an environment that others built, with what validate finds of it.
 
-    It is never changed, mended or removed. Again: what is found now takes the place of before.
+    It is never changed or removed. Again: what is found now takes the place of before.
     """
     from ..commands import external as run
     from ..errors import UsageError

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..commands.options import RootOption
-from ..commands.validate_options import MendOptions, ReportOptions, ValidateOptions, WatchOptions
+from ..commands.validate_options import RemovedOptions, ReportOptions, ValidateOptions
 from .command import Group, command
 from .environments import environment_or_active
 from .session import Session
@@ -33,20 +33,19 @@ def validate(
     *,
     options: ValidateOptions,
     told: ReportOptions,
-    mending: MendOptions,
-    watching: WatchOptions,
+    removed: RemovedOptions,
 ) -> int:
     """Find what is wrong with an environment that anybody built; without --run nothing of it runs.
 
-    A virtualenv, conda prefix or Python, as a program started in this shell would use it. Without
-    --fix it only reads. Exit code 4 if a finding is an error that no --baseline accepts; with
-    warnings alone 0.
+    A virtualenv, conda prefix or Python, as a program started in this shell would use it. Writes
+    nothing. Exit code 4 if a finding is an error that no --baseline accepts; with warnings alone 0.
     """
     from ..commands import validate as run
     from ..errors import ExitCode, UsageError
     from ..views import validation as views
     from ..views import validation_reports as reports
 
+    run.check_removed(removed)
     run.check_proving(options.proving)
     if list_:
         if told.form:
@@ -55,32 +54,11 @@ def validate(
         session.report.show(table, views.checks(table))
         return int(ExitCode.OK)
     reports.check_form(told.form, as_json=session.report.as_json)
-    if watching.watch_list is not None:
-        if name is not None or told.form or mending.fix or mending.dry_run:
-            raise UsageError("--watch-list names the environments, and --as and --fix are of one")
-        return _watch(session, watching.watch_list, root, options)
-    if mending.fix or mending.dry_run:
-        from ..commands.mending import fix
-
-        value = fix(name, root, options, mending, session.context)
-    else:
-        value = run.validate(name, root, session.context, options)
+    value = run.validate(name, root, session.context, options)
     if told.form:
         session.report.raw(reports.REPORTS[told.form](value, run.looked_for(options)))
     else:
         session.report.show(value, views.validation(value, everything=told.everything))
-    return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
-
-
-def _watch(session: Session, file: Path, root: str | None, options: ValidateOptions) -> int:
-    """Say what changed; nothing where nothing did."""
-    from ..commands.watching import watch
-    from ..errors import ExitCode
-    from ..views.watching import watching
-
-    value = watch(file, root, options, session.context)
-    if value.changed or session.report.as_json:
-        session.report.show(value, watching(value))
     return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
 
 

@@ -18,14 +18,14 @@ from .context import Context
 _PIP_SECONDS = 60.0
 
 
-def index_of(plan: Plan | None, context: Context) -> Index:
+def _index_of(plan: Plan, context: Context) -> Index:
     """Return the places that a plan names, else those of pip's configuration, to be asked."""
-    indexes, folders = (plan.pip_indexes, plan.find_links) if plan else ((), ())
-    settings = configured(_pip_configuration(context.environ), indexes, folders)
+    configuration = _pip_configuration(context.environ)
+    settings = configured(configuration, plan.pip_indexes, plan.find_links)
     return Index(settings, context.environ)
 
 
-def file_cache(context: Context) -> Path | None:
+def _file_cache(context: Context) -> Path | None:
     """Return the folder for files that can be had in no other way twice, by their hashes."""
     caches = cache_folder(Host(context.environ))
     return caches and caches / "files"
@@ -47,7 +47,7 @@ def obtain_secret_links(
     if files:
         folder.mkdir(exist_ok=True)
         with context.reporter.working("look up files whose links hold secrets"):
-            obtain(files, folder, index_of(lock.plan, context), file_cache(context))
+            obtain(files, folder, _index_of(lock.plan, context), _file_cache(context))
 
 
 def _pip_configuration(environ: Mapping[str, str]) -> str:

@@ -17,7 +17,6 @@ from ..inspect import checks, imports
 from ..inspect import recipe as as_asked
 from ..inspect.checks.protocol import seen
 from ..inspect.facts import Environment, Target, arch_of
-from ..inspect.mending import MENDS
 from ..inspect.stack import Stack
 from ..model.condition import Value
 from ..model.matching import Verdict
@@ -31,7 +30,12 @@ from .entries import entries
 from .image_environment import environment_or_image
 from .inspected import backend_of, components_of, rows_of
 from .site_contents import site_search
-from .validate_options import ComparisonOptions, ProvingOptions, ValidateOptions
+from .validate_options import (
+    ComparisonOptions,
+    ProvingOptions,
+    RemovedOptions,
+    ValidateOptions,
+)
 
 if TYPE_CHECKING:
     from .foreign_proofs import ForeignRun
@@ -46,8 +50,7 @@ _WHY_ROW = "it is recorded among the advisories: envbuild advisories show {}"
 
 def list_checks() -> tuple[CheckInfo, ...]:
     """Return every kind of finding."""
-    every = (*checks.table(), *as_asked.table(), imports.IMPORT_FAILED, imports.RANKS_FAILED)
-    return tuple(each.model_copy(update={"mends": MENDS.get(each.id)}) for each in every)
+    return (*checks.table(), *as_asked.table(), imports.IMPORT_FAILED, imports.RANKS_FAILED)
 
 
 def looked_for(options: ValidateOptions) -> tuple[CheckInfo, ...]:
@@ -59,6 +62,23 @@ def looked_for(options: ValidateOptions) -> tuple[CheckInfo, ...]:
         "run": options.proving.run,
     }
     return tuple(each for each in list_checks() if given.get(each.id.partition(".")[0], True))
+
+
+def check_removed(options: RemovedOptions) -> None:
+    """Raise UsageError for an option that no longer exists, with what replaces it."""
+    if options.fix:
+        raise UsageError(
+            "--fix was removed: validate writes nothing",
+            "install the damaged package again: pip install --force-reinstall --no-deps "
+            "NAME==VERSION, or conda install --force-reinstall NAME=VERSION; the findings of "
+            "envbuild validate give the command for each package",
+        )
+    if options.watch_list is not None:
+        raise UsageError(
+            "--watch-list was removed",
+            "envbuild validate PATH --as baseline writes a baseline of each environment; envbuild "
+            "validate PATH --baseline FILE then reports only new findings",
+        )
 
 
 def check_proving(options: ProvingOptions) -> None:

@@ -100,31 +100,8 @@ class ValidateOptions:
 
 
 @dataclass(frozen=True)
-class WatchOptions:
-    """Many environments, compared with what was found last time."""
+class RemovedOptions:
+    """Options that no longer exist; ``validate`` names what replaces them."""
 
-    watch_list: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Look at the environments of its lines, and say what changed since last time: "
-            "nothing if nothing did. For cron.",
-        ),
-    ] = None
-
-
-@dataclass(frozen=True)
-class MendOptions:
-    """Whether files are put back."""
-
-    fix: Annotated[
-        bool,
-        typer.Option(
-            "--fix",
-            help="Put files back whose hash was recorded and whose package is to be had again, "
-            "and look again. May use the network.",
-        ),
-    ] = False
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="With --fix: say what would be put back.")
-    ] = False
+    fix: Annotated[bool, typer.Option("--fix", hidden=True)] = False
+    watch_list: Annotated[str | None, typer.Option(metavar="FILE", hidden=True)] = None

@@ -94,12 +94,12 @@ def _files(record: Mapping[str, Any], prefix: str) -> Iterator[RecordedFile]:
         size = None if changed or kind == "softlink" else each.get("size_in_bytes")
         yield RecordedFile(
             normal(prefix, where.get(name, name)),
-            recorded_digest(sha256) if kind != "softlink" else "",
+            _recorded_digest(sha256) if kind != "softlink" else "",
             str(size) if isinstance(size, int) else "",
         )
 
 
-def recorded_digest(sha256: object) -> str:
+def _recorded_digest(sha256: object) -> str:
     """Return a hash as RECORD writes it."""
     if not isinstance(sha256, str) or not _SHA256.fullmatch(sha256):
         return ""

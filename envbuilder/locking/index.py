@@ -156,23 +156,6 @@ class Index:
         """All places that are asked, without credentials."""
         return tuple(without_credentials(each) for each in self._places)
 
-    def wheels(self, name: str) -> Iterator[tuple[str, str | None]]:
-        """Yield URL and sha256 of each wheel that the places have of a distribution, in order.
-
-        Folders of wheels come first, as pip's find-links do; they give no sha256. Raises BuildError
-        for a place that cannot be asked.
-        """
-        try:
-            for place in self._settings.find_links:
-                yield from _wheels(self._offers(place, name))
-            for place in self._settings.indexes:
-                found = [*_wheels(_offers_on(self._page(place, name)))]
-                yield from found
-                if found and self._settings.ordered:
-                    return
-        except Unreachable as problem:
-            raise index_unreachable(problem.place, problem.reason) from problem
-
     def links(
         self, name: str, first: str, silent: list[Unreachable]
     ) -> Iterator[tuple[str, str | None]]:
@@ -346,10 +329,6 @@ def _on_page(
 def _offers_on(page: ProjectPage | None) -> Iterator[tuple[str, str | None]]:
     for each in page.packages if page else ():
         yield each.url, each.digests.get("sha256")
-
-
-def _wheels(offers: Iterable[tuple[str, str | None]]) -> Iterator[tuple[str, str | None]]:
-    return (each for each in offers if file_name(each[0]).endswith(".whl"))
 
 
 def _html_page(file: Path, name: str) -> ProjectPage | None:

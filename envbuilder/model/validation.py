@@ -8,7 +8,6 @@ from pydantic import Field
 
 from .base import Document, Line
 from .evidence import LaunchRecord, Moment, SmokeResult
-from .mending import Mending
 from .outcome import RowMatch
 from .recipe import Severity
 from .symptom import Confidence
@@ -33,7 +32,6 @@ class CheckInfo(Document):
     why: Line = Field(description="Why it matters.")
     fix: Line = Field(description="What to do about it.")
     source: Line
-    mends: Line | None = Field(default=None, description="What --fix puts back; None: nothing.")
 
 
 class Finding(Document):
@@ -135,7 +133,6 @@ class Validation(Document):
     unused: tuple[Acceptance, ...] = Field(
         default=(), description="Rows of the baseline that no finding here fits."
     )
-    mending: Mending | None = Field(default=None, description="What --fix did before.")
 
     @property
     def open(self) -> tuple[Finding, ...]:

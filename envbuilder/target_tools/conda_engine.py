@@ -2,7 +2,6 @@
 
     python -I target_tools conda-engine answer
     python -I target_tools conda-engine link [--as PATH] PREFIX CACHE LIST FOLDER
-    python -I target_tools conda-engine unpack ARCHIVE FOLDER
     python -I target_tools conda-engine here
 
 answer: each line of standard input is a request and gets a line of standard output, both a JSON
@@ -27,8 +26,7 @@ An answer holds ``records``, or ``error``: its ``kind``, ``text`` and, where it 
 of its ``channel``.
 
 link: make PREFIX of the packages of LIST (conda.json), which lie in FOLDER; its files name PATH as
-their prefix, where that is given. No package runs anything. unpack: extract a package into the new
-FOLDER and compare it with its own list of files. here: exit code 0 if py-rattler and
+their prefix, where that is given. No package runs anything. here: exit code 0 if py-rattler and
 conda-package-streaming can be imported.
 
 rattler's interpreter may crash while it ends, so the process ends without Python's clean-up; and
@@ -344,18 +342,6 @@ def link_list(options):
     return 0
 
 
-def unpack(options):
-    """Unpack a package; return the exit code."""
-    from . import conda_link
-
-    try:
-        conda_link.check_package(options.archive, options.folder)
-    except Exception as error:  # of rattler, tarfile and others
-        sys.stderr.write("error: the package cannot be unpacked: {}\n".format(whole(error)))
-        return 1
-    return 0
-
-
 def here(_options):
     """Return 0 if what links packages is here."""
     try:
@@ -374,7 +360,7 @@ def end(code):
 
 
 def main(arguments):
-    """Do one of four things, and end."""
+    """Do one of three things, and end."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     # required= is of 3.7.
     what = parser.add_subparsers(dest="what")
@@ -384,10 +370,6 @@ def main(arguments):
     one.add_argument("--as", dest="named", help="the prefix that its files name")
     for name in ("prefix", "cache", "list", "folder"):
         one.add_argument(name, type=Path)
-    one = what.add_parser("unpack")
-    one.set_defaults(act=unpack)
-    one.add_argument("archive", type=Path)
-    one.add_argument("folder", type=Path)
     what.add_parser("here").set_defaults(act=here)
     options = parser.parse_args(arguments)
     if options.what is None:

@@ -18,7 +18,7 @@ METADATA = ("METADATA", "PKG-INFO", "")
 INSIDE = "envbuild_build.json"
 # What is read at most. RECORD has a line for every file: some 100 bytes.
 LARGEST_METADATA = 4 * 1024 * 1024
-LARGEST_RECORD = 64 * 1024 * 1024
+_LARGEST_RECORD = 64 * 1024 * 1024
 
 
 class Distribution(NamedTuple):
@@ -113,7 +113,7 @@ def records(metadata):
 def read_record(path):
     """Return the rows of a RECORD: path -> (hash, size). Raises OSError, ValueError."""
     with open_regular(path) as stream:
-        return parse_record(stream.read(LARGEST_RECORD).decode("utf-8", "surrogateescape"))
+        return parse_record(stream.read(_LARGEST_RECORD).decode("utf-8", "surrogateescape"))
 
 
 def parse_record(text):

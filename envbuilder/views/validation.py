@@ -16,7 +16,6 @@ from ..model.validation import (
 )
 from ..text import counted, filled
 from .layout import joined
-from .mending import mending
 
 # Of each kind of finding so many are shown, each with so much evidence; --all shows the rest.
 MOST_OF_A_KIND = 3
@@ -53,7 +52,6 @@ def validation(value: Validation, *, everything: bool = False) -> Iterator[str]:
     yield ""
     yield from _change(value.change) if value.change else ()
     yield from _baseline(value)
-    yield from mending(value.mending, everything=everything)
     yield from _ending(value)
 
 
@@ -166,5 +164,4 @@ def checks(table: Sequence[CheckInfo]) -> Iterator[str]:
         yield from filled("", f"{each.id} ({each.severity}): {each.title}", 2)
         yield from filled("  why: ", each.why, 7)
         yield from filled("  fix: ", each.fix, 7)
-        yield from filled("  --fix: ", f"puts back {each.mends}" if each.mends else "nothing", 9)
         yield from filled("  source: ", each.source, 7)

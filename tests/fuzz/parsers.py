@@ -12,7 +12,6 @@ import io
 import json
 import os
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -28,7 +27,6 @@ from envbuilder.images import read_header
 from envbuilder.inspect import checks
 from envbuilder.inspect.conda import conda_packages
 from envbuilder.inspect.reading import read_environment
-from envbuilder.mending.contents import UnfitError, Wheel
 from envbuilder.model.conda_order import spec_admits
 from envbuilder.module_system.modulefile_effects import of_lmod, of_tcl
 from envbuilder.target_tools import manifest
@@ -131,14 +129,6 @@ def read_sif(data: bytes) -> object:
     return None
 
 
-def read_wheel(data: bytes) -> object:
-    with file_of(data) as path, contextlib.suppress(UnfitError):
-        member = Wheel(path).find("one/a.py", "sha256=AAAA")
-        with member.open() as stream:
-            return stream.read(1 << 20)
-    return None
-
-
 def read_lmod(data: bytes) -> object:
     return of_lmod(data.decode("utf-8", "replace"))
 
@@ -163,14 +153,6 @@ def read_log(data: bytes) -> object:
 def _sif() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         return sif(Path(folder, "a.sif"), bytes(64)).read_bytes()
-
-
-def _wheel() -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("one/a.py", "VALUE = 1\n")
-        archive.writestr("one-1.dist-info/RECORD", "one/a.py,sha256=AAAA,10\n")
-    return stream.getvalue()
 
 
 def _small_elf() -> bytes:
@@ -238,7 +220,6 @@ PARSERS: dict[str, Parser] = {
         (b'"times"', b'"link"', b'"kind": "other"', b"1e999", b"[[["),
     ),
     "sif": Parser(read_sif, (_sif(),), (b"SIF_MAGIC\0", b"\xff" * 8, b"\1" + bytes(7))),
-    "wheel": Parser(read_wheel, (_wheel(),), (b"PK\1\2", b"PK\3\4", b"PK\5\6")),
     "lmod": Parser(
         read_lmod,
         (

@@ -81,7 +81,7 @@ def test_the_first_of_a_root(other: Made, tmp_path: Path) -> None:
 def test_nothing_of_it_is_changed_or_removed(run: Run, root: Path, other: Made) -> None:
     run("import", other.prefix, "--name", "old")
     before = look(other.prefix)
-    for words in (("validate", "--fix", "old"), ("remove", "old"), ("remove", "old", "--all")):
+    for words in (("remove", "old"), ("remove", "old", "--all")):
         done = run(*words)
         assert (done.exit_code, "built by others" in done.stderr) == (2, True), done.output
     gone = run("import", "--forget", "old")

@@ -13,9 +13,8 @@ import zoo
 from zoo import Made
 
 from envbuilder.commands.context import Context
-from envbuilder.commands.mending import fix
 from envbuilder.commands.validate import validate
-from envbuilder.commands.validate_options import MendOptions, ProvingOptions, ValidateOptions
+from envbuilder.commands.validate_options import ProvingOptions, ValidateOptions
 from envbuilder.errors import DriftError, UsageError
 from envbuilder.images.system import Entry, check_listing, entries
 from envbuilder.inspect.libraries import glibc_of
@@ -147,8 +146,6 @@ def test_what_an_image_is_not_asked(system: Made, outside: Context, tmp_path: Pa
     folder = folder_of(system)
     with pytest.raises(UsageError, match="--run"):
         validate(str(folder), None, outside, ValidateOptions(proving=ProvingOptions(run=True)))
-    with pytest.raises(UsageError, match="is not mended"):
-        fix(str(folder), None, ValidateOptions(inside="/opt/venv"), MendOptions(fix=True), outside)
     text = tmp_path / "text"
     text.write_text("no image\n")
     with pytest.raises(UsageError, match="no environment of Python"):

@@ -19,6 +19,7 @@ from envbuilder.cli import app
 from envbuilder.commands.validate import list_checks
 from envbuilder.model.validation import Validation
 from envbuilder.target_tools.distributions import INSIDE
+from envbuilder.target_tools.manifest import look
 from tests.cli.published import planned, publish_plan
 from tests.layers import CHECKOUT
 
@@ -326,6 +327,24 @@ def test_what_would_be_ignored_is_refused(words: tuple[str, ...], said: str, mad
     done = run(str(made.prefix), *words)
     assert done.exit_code == 2, done.stdout
     assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (("--fix",), "pip install --force-reinstall --no-deps NAME==VERSION"),
+        (("--watch-list", "list.txt"), "envbuild validate PATH --as baseline"),
+    ],
+)
+def test_a_removed_option_names_what_replaces_it(
+    words: tuple[str, ...], command: str, made: Made
+) -> None:
+    before = look(made.prefix)
+    done = run(str(made.prefix), *words)
+    assert (done.exit_code, done.stderr.count("hint:")) == (2, 1)
+    assert command in " ".join(done.stderr.split())
+    assert look(made.prefix) == before
+    assert words[0] not in run("--help").stdout
 
 
 def test_in_the_root_itself_a_name_is_that_of_the_root_that_is_given(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from ...host import is_file
 from ...model.validation import CheckInfo
@@ -17,10 +17,15 @@ from ...target_tools import manifest
 from ...target_tools.files import CHUNK, open_regular
 from ...text import counted
 from ..facts import OWN, Distribution, Environment, Installed, RecordedFile
+from ..origins import direct_origin
 from .conda import replaced
 from .protocol import Check, Violation, check, seen
 
 _RECORD = "https://packaging.python.org/en/latest/specifications/recording-installed-packages/"
+_REINSTALL = (
+    "install it again: pip install --force-reinstall --no-deps NAME==VERSION, or conda install "
+    "--force-reinstall NAME=VERSION"
+)
 # What a file system, or the order of writing, puts between a file and the RECORD written after it.
 _SLACK = 2_000_000_000  # ns
 
@@ -62,62 +67,43 @@ def _overwritten(environment: Environment) -> Iterator[Violation]:
         )
 
 
-class Damage(NamedTuple):
-    """A file that is not as its package recorded it, and what tells so: a field and its value."""
-
-    file: RecordedFile
-    field: str
-    value: str
-
-
-def damaged(
-    environment: Environment, each: Installed, *, hashes: bool
-) -> tuple[list[Damage], list[Damage]]:
-    """Return the files of a package that are gone, and those that are others than it installed.
-
-    What two packages recorded with other content is not among the latter.
-    """
-    gone, changed = [], []
-    elsewhere, written = disputed(environment), _written(each)
-    for file in each.files:
-        state = environment.states[file.path]
-        if state is None:
-            gone.append(Damage(file, "RECORD", "missing"))
-        elif file.path not in elsewhere:
-            why = _difference(file, state, written, hashes)
-            if why is not None:
-                changed.append(Damage(file, *why))
-    return gone, changed
-
-
-def gone_summary(each: Installed, files: Sequence[Damage]) -> str:
-    """Return what is told of missing files."""
-    return f"{each} lacks {counted(len(files), 'file')} that it installed"
-
-
-def changed_summary(each: Installed, files: Sequence[Damage]) -> str:
-    """Return what is told of files that are others."""
-    return f"{each} has {counted(len(files), 'file')} not as installed"
+def _reinstallation(package: Installed) -> str:
+    """Return the command that installs a package again, or the origin that pip cannot look up."""
+    if not isinstance(package, Distribution):
+        spec = shlex.quote(f"{package.name}={package.version}")
+        return f"conda install --force-reinstall {spec}"
+    origin = direct_origin(package)
+    if origin:
+        return f"install it again from {origin}"
+    spec = shlex.quote(f"{package.name}=={package.version}")
+    return f"pip install --force-reinstall --no-deps {spec}"
 
 
 def _gone(environment: Environment) -> Iterator[Violation]:
-    for each in owners(environment):
-        gone = [file for file in each.files if environment.states[file.path] is None]
-        if gone:
-            those = [Damage(file, "RECORD", "missing") for file in gone]
-            yield _told(environment, gone_summary(each, those), those)
+    for package in owners(environment):
+        places = tuple(
+            seen(environment.short(file.path), "RECORD", "missing")
+            for file in package.files
+            if environment.states[file.path] is None
+        )
+        if places:
+            summary = f"{package} lacks {counted(len(places), 'file')} that it installed"
+            yield Violation(summary, places, fix=_reinstallation(package))
 
 
 def _changed(environment: Environment, hashes: bool) -> Iterator[Violation]:
-    for each in owners(environment):
-        _, changed = damaged(environment, each, hashes=hashes)
-        if changed:
-            yield _told(environment, changed_summary(each, changed), changed)
-
-
-def _told(environment: Environment, summary: str, those: Sequence[Damage]) -> Violation:
-    places = (seen(environment.short(file.path), field, value) for file, field, value in those)
-    return Violation(summary, tuple(places))
+    elsewhere = disputed(environment)
+    for package in owners(environment):
+        places, written = [], _written(package)
+        for file in package.files:
+            state = environment.states[file.path]
+            if state is not None and file.path not in elsewhere:
+                difference = _difference(file, state, written, hashes)
+                if difference is not None:
+                    places.append(seen(environment.short(file.path), *difference))
+        if places:
+            summary = f"{package} has {counted(len(places), 'file')} not as installed"
+            yield Violation(summary, tuple(places), fix=_reinstallation(package))
 
 
 def _written(each: Installed) -> int:
@@ -159,19 +145,9 @@ def _hash(path: str, algorithm: str) -> str | None:
     return base64.urlsafe_b64encode(whole.digest()).decode().rstrip("=")
 
 
-def manifest_file(prefix: Path) -> Path:
-    """Return where the manifest of a prefix lies, if it is one that was published."""
-    return Path(f"{prefix}.evidence", "manifest.json")
-
-
-def published_summary(number: int) -> str:
-    """Return what is told of files that are not as they were published."""
-    return f"{counted(number, 'file')} not as published"
-
-
 def _published(environment: Environment, hashes: bool) -> Iterator[Violation]:
     """Compare a prefix of a root with the manifest that was recorded when it was published."""
-    path = manifest_file(environment.prefix)
+    path = Path(f"{environment.prefix}.evidence", "manifest.json")
     if not is_file(path):
         return
     try:
@@ -185,7 +161,7 @@ def _published(environment: Environment, hashes: bool) -> Iterator[Violation]:
     if lines:
         parts = (line.rpartition(": ") for line in lines)
         yield Violation(
-            published_summary(len(lines)),
+            f"{counted(len(lines), 'file')} not as published",
             tuple(seen(name, "manifest", what) for name, _, what in parts),
         )
 
@@ -211,7 +187,11 @@ def _damaged(environment: Environment) -> Iterator[Violation]:
     for each in environment.distributions:
         if each.problem:
             where = environment.short(each.path)
-            yield Violation(f"{each}: {each.problem}", (seen(where, "metadata", each.problem),))
+            yield Violation(
+                f"{each}: {each.problem}",
+                (seen(where, "metadata", each.problem),),
+                fix=_reinstallation(each),
+            )
 
 
 CHECKS = (
@@ -222,7 +202,7 @@ CHECKS = (
         title="the metadata of a package cannot be read",
         why="pip and importlib.metadata cannot tell what is installed; often a disk was full, or "
         "an installer was killed",
-        fix="install it again: pip install --force-reinstall --no-deps",
+        fix=_REINSTALL,
         source=_RECORD,
     ),
     check(
@@ -240,7 +220,7 @@ CHECKS = (
         severity="error",
         title="files that a package installed are missing",
         why="what needs them ends with an error, perhaps much later",
-        fix="install it again: pip install --force-reinstall --no-deps",
+        fix=_REINSTALL,
         source=_RECORD,
     ),
     check(
@@ -258,8 +238,8 @@ CHECKS = (
             severity="error",
             title="files are not those that envbuild published",
             why="what was proved of the environment was proved with other files",
-            fix="envbuild validate --fix puts back what its packages have; what they have not is "
-            "built anew: envbuild remove, envbuild create",
+            fix="build it again: envbuild remove (rollback first if it is the default), then "
+            "envbuild create",
             source="https://docs.python.org/3/library/hashlib.html",
         ),
         _published,
@@ -270,7 +250,7 @@ CHECKS = (
             severity="warning",
             title="files are not those that were installed",
             why="somebody edited, patched or damaged the package: it is not the release it says",
-            fix="install it again: pip install --force-reinstall --no-deps",
+            fix=_REINSTALL,
             source=_RECORD,
         ),
         _changed,

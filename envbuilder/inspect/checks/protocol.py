@@ -66,11 +66,6 @@ def _line(text: str) -> str:
     return shown(safe, LINE_LENGTH - 100)[:LINE_LENGTH] or "-"
 
 
-def spoken(summary: str) -> str:
-    """Return a summary as it is told."""
-    return str(one_line(_line(summary)))
-
-
 def told(info: CheckInfo, found: Violation) -> Finding:
     """Return what is told of one thing that was found."""
     evidence = found.evidence[:MOST_EVIDENCE]
@@ -80,7 +75,7 @@ def told(info: CheckInfo, found: Violation) -> Finding:
         id=info.id,
         severity=found.severity or info.severity,
         confidence=found.confidence,
-        summary=spoken(found.summary),
+        summary=one_line(_line(found.summary)),
         evidence=evidence,
         why=info.why,
         fix=one_line(_line(found.fix)) if found.fix else info.fix,

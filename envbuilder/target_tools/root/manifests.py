@@ -46,7 +46,8 @@ def check_unchanged(home: Home, version: Version, runs_here: bool = True) -> Non
         raise DriftError(
             "\n".join(said),
             f"envbuild info {name} --verify --root '{home.root}' compares every file",
-            f"envbuild validate --fix {name} --root '{home.root}' puts back what its packages have",
+            "to build it again: envbuild remove (rollback first if it is the default), then "
+            "envbuild create",
         )
 
 
