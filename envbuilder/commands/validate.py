@@ -22,7 +22,7 @@ from ..model.condition import Value
 from ..model.matching import Verdict
 from ..model.outcome import RowMatch
 from ..model.recipe import Arch, Recipe, Severity
-from ..model.validation import Acceptance, Baseline, CheckInfo, Finding, RecipeChange, Validation
+from ..model.validation import Acceptance, Baseline, CheckInfo, Finding, Validation
 from ..resolve.facts import site_facts
 from ..text import shown
 from .context import Context
@@ -140,9 +140,6 @@ def _validated(there: Environment, context: Context, options: ValidateOptions) -
         not_proved=ranks.refused if ranks else None,
         modules=tuple(shown(each.name, 400) for each in environment.modules),
         findings=tuple(sorted(findings, key=_place)),
-        change=_change(recipe, environment, stack, site, compared, context)
-        if recipe and asked
-        else None,
         undecided=tuple(row for row in told if row.verdict == "unknown"),
     )
 
@@ -231,20 +228,6 @@ def _ranks(
     if imports_failed:
         return ForeignRun(refused="not all of its packages can be imported")
     return prove_ranks(environment, stack, site, run, context)
-
-
-def _change(
-    wanted: Recipe,
-    environment: Environment,
-    stack: Stack,
-    site: ChosenSite | None,
-    compared: ComparisonOptions,
-    context: Context,
-) -> RecipeChange | None:
-    # lazy import: the solver, 0.1 s
-    from .smallest_change import change_for
-
-    return change_for(wanted, environment, stack, site, compared, context)
 
 
 def _place(each: Finding) -> tuple[int, str, str]:

@@ -24,7 +24,7 @@ class ComparisonOptions:
         str | None,
         typer.Option(
             metavar="RECIPE",
-            help="Say what is not as this recipe asks, and the smallest change.",
+            help="Say what is not as this recipe asks.",
             autocompletion=recipe_names,
         ),
     ] = None

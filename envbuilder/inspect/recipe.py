@@ -1,7 +1,4 @@
-"""Whether an environment is what a recipe asks for: each constraint by itself.
-
-What is to change, and what with it, ``resolve.smallest_change`` solves.
-"""
+"""Whether an environment is what a recipe asks for: each constraint by itself."""
 
 from __future__ import annotations
 

@@ -67,27 +67,6 @@ class Baseline(Document):
     accepted: tuple[Acceptance, ...]
 
 
-class PackageStep(Document):
-    """A component that changes. None: it is not there before, or no more."""
-
-    component: Line
-    was: Line | None
-    to: Line | None
-
-
-class RecipeChange(Document):
-    """The smallest change of packages that makes an environment what a recipe asks for."""
-
-    recipe: Line
-    steps: tuple[PackageStep, ...]
-    packages: tuple[Line, ...] = Field(description="Of the recipe's, which pip chooses.")
-    breaks: tuple[Line, ...] = Field(description="What then lacks a release that it requires.")
-    rebuild: tuple[Line, ...] = Field(default=(), description="What is compiled anew, and why.")
-    refused: tuple[Line, ...] = Field(description="What cannot hold together: no change does.")
-    late: bool = Field(default=False, description="The solver gave up.")
-    commands: tuple[Line, ...] = ()
-
-
 class ForeignProof(Document):
     """The record of one smoke test of an environment as it was found; kept where the user says."""
 
@@ -126,9 +105,6 @@ class Validation(Document):
     findings: tuple[Finding, ...] = Field(description="The worst first.")
     undecided: tuple[RowMatch, ...] = Field(
         default=(), description="Rows of knowledge that depend on facts that nobody stated."
-    )
-    change: RecipeChange | None = Field(
-        default=None, description="With --recipe, where packages are what is to change."
     )
     unused: tuple[Acceptance, ...] = Field(
         default=(), description="Rows of the baseline that no finding here fits."

@@ -73,16 +73,12 @@ def solve(problem: Problem, limits: Limits | None = None) -> Stack | None:
 
 
 def closest(
-    problem: Problem,
-    count: int = 3,
-    limits: Limits | None = None,
-    among: frozenset[Assumption] | None = None,
+    problem: Problem, count: int = 3, limits: Limits | None = None
 ) -> tuple[tuple[Stack, ...], bool]:
     """Return stacks that work once something asked for is changed, the cheapest change first.
 
     No stack's changes hold all the changes of an earlier one. Ends after *count* stacks; the other
-    value is whether the *limits* (default: 20 s) ended it before it had them all. *among*: what
-    alone may be changed; None: all that can be.
+    value is whether the *limits* (default: 20 s) ended it before it had them all.
     """
     found: list[Stack] = []
     free = {
@@ -90,7 +86,6 @@ def closest(
         *(Assumption("flag", flag) for flag in problem.flags),
         *(Assumption("row", rule.row) for rule in problem.rules if rule.can_waive),
     }
-    free &= free if among is None else among
     limits = limits or Limits(seconds=20.0)
     try:
         while len(found) < count and (not found or found[-1].changes):

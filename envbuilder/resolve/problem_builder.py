@@ -244,15 +244,6 @@ def _kind(ref: Assumption, requirement: Requirement, request: Request) -> WantKi
     return "implied" if requirement.component in request.knowledge.components else "role"
 
 
-def distances(
-    inputs: ProblemInputs, component: str, allowed: frozenset[str], constraint: str
-) -> tuple[tuple[str, int], ...]:
-    """Return how far each candidate of a component is from what a constraint asks for."""
-    request = inputs.request
-    candidates = of_origin(request, inputs.index, component, inputs.pool.of(component))
-    return _distances(candidates, allowed, constraint, _abi_parts(request, component))
-
-
 def _abi_parts(request: Request, component: str) -> int:
     known = request.knowledge.components.get(component)
     return (known.series if known else None) or _SERIES

@@ -10,8 +10,6 @@ from ..model.validation import (
     CheckInfo,
     Finding,
     ForeignProof,
-    PackageStep,
-    RecipeChange,
     Validation,
 )
 from ..text import counted, filled
@@ -50,7 +48,6 @@ def validation(value: Validation, *, everything: bool = False) -> Iterator[str]:
         yield ""
         yield from _kind(those, everything)
     yield ""
-    yield from _change(value.change) if value.change else ()
     yield from _baseline(value)
     yield from _ending(value)
 
@@ -82,35 +79,6 @@ def _ranks(each: ForeignProof) -> str:
     kept = f"; kept: {each.log}" if each.log else ""
     by = f", {result.mpi}" if result.mpi else ""
     return f"{said} ({result.tier}{by}){kept}"
-
-
-def _change(value: RecipeChange) -> Iterator[str]:
-    """Yield the smallest change that makes it what the recipe asks for."""
-    if value.late:
-        yield f"the smallest change for recipe {value.recipe} was not found in time"
-    elif value.refused:
-        yield f"no change of its packages makes it what recipe {value.recipe} asks for, for these"
-        yield "cannot hold together with what it stands on:"
-        yield from (line for each in value.refused for line in filled("  - ", each))
-    elif value.steps or value.packages:
-        yield f"the smallest change that makes it what recipe {value.recipe} asks for:"
-        for each in value.steps:
-            yield f"  {each.component} {_step(each)}"
-        yield from (f"  {each} (pip chooses the release)" for each in value.packages)
-        for text in value.breaks:
-            yield from filled("  breaks ", text, 4)
-        for text in value.rebuild:
-            yield from filled("  builds again ", text, 4)
-        yield from (line for each in value.commands for line in filled("  ", each, 4))
-    else:
-        yield f"recipe {value.recipe} asks for no other package"
-    yield ""
-
-
-def _step(each: PackageStep) -> str:
-    if each.was is None:
-        return f"{each.to}, which is not there"
-    return f"{each.was} -> {each.to}" if each.to else f"{each.was} goes"
 
 
 def _baseline(value: Validation) -> Iterator[str]:
