@@ -57,11 +57,9 @@ _DISTRIBUTIONS = {
     "ClusterShell": "clustershell",
     "cyclonedx": "cyclonedx-python-lib",
     "elftools": "pyelftools",
-    "license_expression": "spdx-tools",  # needs it
     "packageurl": "cyclonedx-python-lib",  # needs it
     "pydantic_core": "pydantic",  # needs just one release of it
     "rattler": "py-rattler",
-    "spdx_tools": "spdx-tools",
     "yaml": "pyyaml",
 }
 # In a target, whose plan has it; in pip's own process; for type checkers alone.

@@ -153,7 +153,7 @@ def info(
         AttestationForm | None,
         typer.Option(
             "--as",
-            help="Print instead what it is made of (CycloneDX, SPDX) or how it was made (in-toto).",
+            help="Print instead what it is made of (CycloneDX) or how it was made (in-toto).",
             show_default=False,
         ),
     ] = None,
@@ -199,8 +199,7 @@ def diff(
         str,
         typer.Argument(
             metavar="LOCK",
-            help="A lock's file, an environment NAME[/N] or its recipe's file, an image; or a bill "
-            "of materials.",
+            help="A lock's file, an environment NAME[/N] or its recipe's file, or an image.",
         ),
     ],
     after: Annotated[
@@ -214,8 +213,7 @@ def diff(
 ) -> int:
     """Show what two locks decide differently; exit code 8 if they do. No network.
 
-    Inputs that changed without changing a decision are shown, and do not count. Of a bill of
-    materials (CycloneDX) or provenance (in-toto), whoever wrote it, the files are compared.
+    Inputs that changed without changing a decision are shown, and do not count.
     """
     from ..commands.diff import compare
     from ..errors import ExitCode

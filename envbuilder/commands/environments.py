@@ -152,7 +152,7 @@ def attestation(opened: OpenedRoot, form: AttestationForm, context: Context) -> 
     """Return what an environment is made of, or how it was made; reads only.
 
     Raises DriftError where that contradicts its lock or manifest, UsageError where nothing says how
-    it was made, MissingToolError for SPDX without what writes it.
+    it was made.
     """
     # lazy import: the other verbs need none
     from ..record.attestations import read_attestation
@@ -165,11 +165,6 @@ def attestation(opened: OpenedRoot, form: AttestationForm, context: Context) -> 
     if text is None and form != "provenance":
         context.reporter.say(f"{name} was made before there were any: this follows from its lock")
         text = bill_of(lock)
-    if text and form == "spdx":
-        # lazy import: what is recorded needs none
-        from ..render.spdx import render_spdx
-
-        text = render_spdx(text, context.clock())
     if text is None:
         raise UsageError(
             f"nothing says how {name} was made: an envbuild that did not record it made it",

@@ -11,8 +11,8 @@ from ..errors import UsageError
 ImageFormat = Literal["sif", "oci", "sandbox"]
 """A SIF file, OCI's layout in a folder, or a folder that Apptainer runs as it is."""
 
-AttestationForm = Literal["cyclonedx", "spdx", "provenance"]
-"""A bill of materials, in either format, or an in-toto statement of how it was made."""
+AttestationForm = Literal["cyclonedx", "provenance"]
+"""A bill of materials, or an in-toto statement of how it was made."""
 
 Dialect = Literal["lua", "tcl"]
 """The languages of modulefiles."""

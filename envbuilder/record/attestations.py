@@ -15,12 +15,7 @@ from ..target_tools.files import LARGE_BYTES, parse_json, read_regular, read_tex
 from ..target_tools.root.attestations import PROVENANCE, SBOM
 from ..target_tools.root.layout import MANIFEST
 
-# SPDX is printed of the bill that is recorded.
-_FILES: dict[AttestationForm, str] = {
-    "cyclonedx": SBOM,
-    "spdx": SBOM,
-    "provenance": PROVENANCE,
-}
+_FILES: dict[AttestationForm, str] = {"cyclonedx": SBOM, "provenance": PROVENANCE}
 
 Files = Counter[tuple[str, str]]
 """Files by name and sha256, and how often each."""
@@ -29,8 +24,8 @@ Files = Counter[tuple[str, str]]
 def read_attestation(form: AttestationForm, evidence: Path, lock: Lock) -> str | None:
     """Return the text of one, as it is recorded; None for an environment of before there were any.
 
-    Of a bill, in whichever format, CycloneDX. *evidence*: the folder with its manifest. Raises
-    DriftError for one that is damaged, or is not about this lock, or not about this manifest.
+    *evidence*: the folder with its manifest. Raises DriftError for one that is damaged, or is not
+    about this lock, or not about this manifest.
     """
     path = evidence / _FILES[form]
     try:

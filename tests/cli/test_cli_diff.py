@@ -170,6 +170,13 @@ def test_what_is_no_lock_is_refused_with_its_place(
     assert not (tmp_path / "root").exists()
 
 
+def test_a_bill_of_materials_is_no_lock(lock: Write, tmp_path: Path) -> None:
+    bill = tmp_path / "bill.json"
+    bill.write_text('{"bomFormat": "CycloneDX", "components": []}')
+    done = run("diff", lock("lock"), bill)
+    assert (done.exit_code, f"{bill}:1:" in done.stderr.replace("\n", "")) == (2, True)
+
+
 def test_a_checked_lock_goes_by_the_id_that_its_folders_have(
     plain: dict[str, Any], lock: Write, tmp_path: Path
 ) -> None:
