@@ -33,8 +33,8 @@ GROUND = frozenset(_GROUND)
 # What runs inside a target, with a Python that has nothing of envbuilder beside it.
 INSIDE = frozenset({"target_tools"})
 # What a plan puts beside it: a build tool, and what the smoke test is to try; and what links conda
-# packages and verifies their signatures, where the Python has it that runs that one tool.
-_PLANNED = frozenset({"conda_package_streaming", "cryptography", "elftools", "mpi4py", "rattler"})
+# packages, where the Python has it that runs that one tool.
+_PLANNED = frozenset({"conda_package_streaming", "elftools", "mpi4py", "rattler"})
 
 # Each stage, and the stages below it that it may use.
 STAGES: Mapping[str, frozenset[str]] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from ..errors import BuildError
@@ -39,7 +38,6 @@ def read_channels(
     cached: Cached | None = None,
     virtual: Sequence[VirtualPackage] = (),
     copies: Urls | None = None,
-    more: Mapping[str, bool] = MappingProxyType({}),
 ) -> dict[str, Channel]:
     """Return the channels with what they hold and where they were read, in the order given.
 
@@ -47,16 +45,15 @@ def read_channels(
     can be. What packages are called that have another name there than elsewhere is taken from what
     is recorded. *cached*: what was read before is taken while it is young, but of channels that are
     folders, and whatever its age where one cannot be read. *virtual*: what the target has; builds
-    that need what it lacks are left out, unless that leaves none of the package. *more*: what else
-    is asked of the engine. Raises BuildError for a channel that cannot be read and never was,
-    MissingToolError without py-rattler.
+    that need what it lacks are left out, unless that leaves none of the package. Raises
+    BuildError for a channel that cannot be read and never was, MissingToolError without py-rattler.
     """
     names = {name: component_names(each, components) for name, each in channels.items()}
     urls = places_of(channels, copies)
     wanted = {name for each in names.values() for name in each}
 
     def read(warn: Callable[[str], None]) -> Contents:
-        held, served = read_records(urls, wanted, arch, engine, virtual, warn, more)
+        held, served = read_records(urls, wanted, arch, engine, virtual, warn)
         packages = {name: rows(held[name], names[name], arch) for name in urls}
         return Contents(packages, served)
 
@@ -103,11 +100,8 @@ def read_records(
     engine: Engine,
     virtual: Sequence[VirtualPackage],
     warn: Callable[[str], None],
-    more: Mapping[str, bool] = MappingProxyType({}),
 ) -> tuple[dict[str, list[Mapping[str, Any]]], dict[str, str]]:
     """Return the records of packages in each channel, and the URL at which each was read.
-
-    *more*: what else is asked of the engine.
 
     Raises BuildError for a channel that cannot be read, MissingToolError without py-rattler.
     """
@@ -117,7 +111,6 @@ def read_records(
         "platforms": [SUBDIRS[arch], NOARCH],
         "names": sorted(names),
         "virtual": [list(each) for each in virtual],
-        **more,
     }
     try:
         answer = engine.answer(request)

@@ -13,7 +13,6 @@ from ..model.recipe import Arch
 from ..target_tools.files import file_name
 from .contents import Urls, component_names, places_of, read_records, rows
 from .engine import Engine, EngineError
-from .signatures import asking_signatures
 
 _AGAIN = "a list of what the channels have today is made by a new solve: envbuild lock RECIPE"
 
@@ -43,14 +42,11 @@ class ListedPackages:
 
 @dataclass(frozen=True)
 class Target:
-    """What packages are for. ``copies``: where the site keeps channels; ``keyed``: keys of some
-    are stated.
-    """
+    """What packages are for. ``copies``: where the site keeps channels."""
 
     arch: Arch
     virtual: Sequence[VirtualPackage] = ()
     copies: Urls | None = None
-    keyed: bool = False
 
 
 def look_up(
@@ -68,9 +64,7 @@ def look_up(
     """
     urls = places_of(channels, target.copies)
     names = {each.name for each in listed}
-    held, served = read_records(
-        urls, names, target.arch, engine, target.virtual, warn, asking_signatures(target.keyed)
-    )
+    held, served = read_records(urls, names, target.arch, engine, target.virtual, warn)
     chosen: list[tuple[str, Mapping[str, Any]]] = []
     problems: list[Problem] = []
     for each in listed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -23,7 +22,6 @@ from ..model.knowledge import Component
 from ..model.plan import Pin, Plan
 from ..target_tools.names import normalize
 from .engine import Engine, EngineError
-from .signatures import Signed, asking_signatures, signed
 
 # What an environment needs beside the plan's own: pip installs the rest.
 WITH_EVERY_PYTHON = ("pip",)
@@ -53,13 +51,11 @@ def solve(
     """Return the packages of a plan's prefix, by name.
 
     Raises ChannelRefusal for a pin in whose place another version would do, NoSolutionError where
-    no other version of one does, BuildError for a channel that cannot be read or a package that is
-    not signed with a key that is stated for its channel.
+    no other version of one does, BuildError for a channel that cannot be read.
     """
     pins = conda_pins(plan)
     try:
-        more = asking_signatures(any(each.keys for each in plan.channels))
-        records = _records(plan, pins, virtual, engine, more=more)
+        records = _records(plan, pins, virtual, engine)
     except EngineError as error:
         if error.kind != "unsolvable":
             raise BuildError(f"the conda channels cannot be read: {error}") from error
@@ -70,14 +66,9 @@ def solve(
 def archives(
     plan: Plan, records: Iterable[Mapping[str, Any]], components: Mapping[str, Component]
 ) -> tuple[CondaArchive, ...]:
-    """Return records of channels as the files of a plan's lock, by name.
-
-    Raises BuildError for one that is not signed with a key that is stated for its channel.
-    """
+    """Return records of channels as the files of a plan's lock, by name."""
     by_name = {package_name(pin.locator): components.get(pin.component) for pin in conda_pins(plan)}
-    found = (
-        _archive(each, by_name.get(each["name"]), signed(each, plan.channels)) for each in records
-    )
+    found = (_archive(each, by_name.get(each["name"])) for each in records)
     return tuple(sorted(found, key=lambda each: each.name))
 
 
@@ -87,7 +78,6 @@ def _records(
     virtual: Sequence[VirtualPackage],
     engine: Engine,
     without: Pin | None = None,
-    more: Mapping[str, bool] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
     pins = (pin for pin in conda_pins(plan) if pin is not without)
     specs = {spec_name(each) for each in plan.conda_specs}
@@ -101,7 +91,6 @@ def _records(
             "names": names,
             "constraints": [*pinned, *plan.conda_specs],
             "virtual": [list(each) for each in virtual],
-            **more,
         }
     )
 
@@ -162,7 +151,7 @@ def _of_target(reason: str, virtual: Sequence[VirtualPackage]) -> Iterator[str]:
             yield f"the target has no {name}: the site file states none by facts: {how}"
 
 
-def _archive(record: Mapping[str, Any], known: Component | None, signature: Signed) -> CondaArchive:
+def _archive(record: Mapping[str, Any], known: Component | None) -> CondaArchive:
     if "sha256" not in record:
         raise BuildError(
             f"the channel gives no sha256 for {record['url']}",
@@ -170,7 +159,7 @@ def _archive(record: Mapping[str, Any], known: Component | None, signature: Sign
         )
     own = normalize(known.pip) if known and known.pip else None
     try:
-        return _as_artifact(record, known, own, signature)
+        return _as_artifact(record, known, own)
     except ValidationError as error:
         faults = "; ".join(
             f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()
@@ -182,7 +171,7 @@ def _archive(record: Mapping[str, Any], known: Component | None, signature: Sign
 
 
 def _as_artifact(
-    record: Mapping[str, Any], known: Component | None, own: str | None, signature: Signed
+    record: Mapping[str, Any], known: Component | None, own: str | None
 ) -> CondaArchive:
     return CondaArchive(
         name=record["name"],
@@ -198,8 +187,6 @@ def _as_artifact(
         constrains=tuple(record.get("constrains", ())),
         distribution=own or _distribution(record),
         imports=known.python_import if known and own else None,
-        signed_by=signature.by,
-        verified_by=signature.verified_by,
     )
 
 

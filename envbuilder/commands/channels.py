@@ -53,17 +53,10 @@ def with_channels(inputs: PlanInputs, context: Context, reading: Reading) -> Kno
             cached,
             virtual_packages(inputs),
             copies,
-            # As it is solved: so it is read once.
-            {"whole": keyed(inputs)},
         )
     if reading == "to plan":
         close_engine(context)
     return knowledge.model_copy(update={"channels": {**knowledge.channels, **read}})
-
-
-def keyed(inputs: PlanInputs) -> bool:
-    """Return whether a channel must be signed with a key that site or recipe states."""
-    return bool(inputs.site.channel_keys or inputs.recipe.value.channel_keys)
 
 
 def _is_unknown(channel: Channel) -> bool:

@@ -31,7 +31,6 @@ from ..model.outcome import LockCheck
 from ..model.places import Places
 from ..model.plan import Lock, Modules, Plan
 from ..model.resolution import decided
-from ..model.signatures import signature_lines
 from ..model.site import glibc_of
 from ..render.build import render_shell
 from ..render.subject import UnlockedPlan
@@ -170,14 +169,7 @@ def obtain_lock(
                 ) from refusal
             planned = _planned_again(plan_inputs, refused, planned)
         else:
-            say_signatures(made, context)
             return made
-
-
-def say_signatures(lock: Lock, context: Context) -> None:
-    """Say once of each conda channel what is known of its signatures."""
-    for line in signature_lines(lock):
-        context.reporter.say(f"conda channel {line}")
 
 
 def fingerprint(

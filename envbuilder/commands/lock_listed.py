@@ -24,12 +24,12 @@ from ..model.lock_check import contradictions
 from ..model.plan import Lock, Plan
 from ..target_tools.names import normalize
 from ..text import counted, shown
-from .channels import close_engine, engine, keyed, virtual_packages
+from .channels import close_engine, engine, virtual_packages
 from .context import Context
 from .entries import entries
 from .foreign import read_file
 from .load import PlanInputs, load
-from .lock import lock_environment, say_signatures
+from .lock import lock_environment
 from .options import PlanOptions
 
 _RECIPE = "envbuild recipes import FILE makes a recipe of all that a list has"
@@ -86,7 +86,6 @@ def lock_packages(packages: PackageList, inputs: PlanInputs, context: Context, o
                 f"{origin} lists: {refusal}"
             ) from refusal
     _check(lock, packages, origin, context)
-    say_signatures(lock, context)
     return lock
 
 
@@ -106,7 +105,7 @@ def _look_up(packages: PackageList, inputs: PlanInputs, context: Context) -> Lis
         context.reporter.warn(
             f"no hash is listed of {counted(unhashed, 'package')}: those of the channels are taken"
         )
-    target = Target(inputs.arch, virtual_packages(inputs), inputs.site.channels, keyed(inputs))
+    target = Target(inputs.arch, virtual_packages(inputs), inputs.site.channels)
     with context.reporter.working(f"look up {counted(len(wanted), 'package')}"):
         found = look_up(
             wanted,

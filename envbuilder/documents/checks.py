@@ -82,8 +82,7 @@ def names_are_known(root: Pairs, knowledge: Knowledge) -> Iterator[Problem]:
             there = [name for name in (component.pip, *component.pip_variants) if name]
             yield from _is_one_of(there, value, f"distribution of {key.text}")
     listed = (*_items(root, "channels"), *_items(root, "channel-order"))
-    keyed = (key for field in ("channels", "channel-keys") for key, _ in _pairs(root, field))
-    for name in (*listed, *keyed):
+    for name in (*listed, *(key for key, _ in _pairs(root, "channels"))):
         # What is no name is a URL or a folder, and may be anybody's.
         if isinstance(name, Scalar) and "/" not in name.text:
             yield from _is_one_of(knowledge.channels, name, "conda channel", _CHANNELS_HINT)

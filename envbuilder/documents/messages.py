@@ -49,6 +49,15 @@ _FAULTS = {
 }
 
 
+# Keys of earlier documents, each with why it is refused and what to do.
+_REMOVED = {
+    "channel-keys": (
+        "channel-keys asks for conda's content trust, which envbuild does not verify",
+        "remove it: each package has the sha256 of the lock, and --key verifies a signed lock",
+    )
+}
+
+
 def problems(error: ValidationError, root: Pairs, model: type[BaseModel]) -> list[Problem]:
     """Put pydantic's findings into words; of the ways to read one value, the likeliest counts."""
     details = error.errors(include_url=False, include_input=False)[:_ENOUGH]
@@ -83,6 +92,9 @@ def _problem(
     node = find(root, keys)
     if node is None:
         return None
+    if what == "extra_forbidden" and keys[-1] in _REMOVED:
+        message, hint = _REMOVED[str(keys[-1])]
+        return Problem(message, key_place(root, keys), (hint,))
     if what == "extra_forbidden" or (in_key and what == "literal_error"):
         names = _choices(error) if "ctx" in error else field_names(model, keys[:-1])
         return _unknown("key", str(keys[-1]), names, key_place(root, keys))

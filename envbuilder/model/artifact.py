@@ -4,14 +4,17 @@ Patches are decided with the plan, which knows their hash without a network; the
 what a lock adds to it.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from ..secret_queries import without_secret_query
 from ..target_tools.files import file_name
-from .base import Document, GitCommit, Line, Name, PublicKey, Sha256, spelt
+from .base import Document, GitCommit, Line, Name, Sha256, spelt
+from .entries import entries_of
 from .urls import LockGitUrl, LockUrl
+
+T = TypeVar("T")
 
 UNKNOWN_INDEX = "unknown"
 
@@ -72,6 +75,19 @@ that cannot be had, and not its content. Locks and conda's own records keep what
 A module that stands in loads a module of this name: see ``plan.Modules``."""
 
 
+def no_content_trust(value: T, info: ValidationInfo) -> T:
+    """Refuse keys of conda's content trust in a lock that a user gives.
+
+    The record of a published environment keeps them. Raises ValueError.
+    """
+    if value and entries_of(info):
+        raise ValueError(
+            "the lock asks for conda's content trust, which envbuild does not verify: lock the "
+            "recipe again without channel-keys"
+        )
+    return value
+
+
 class CondaArchive(Document):
     """A package of a conda channel, which is unpacked as it is."""
 
@@ -93,13 +109,11 @@ class CondaArchive(Document):
         default=None, description="What Python's package metadata calls it; None: nothing is known."
     )
     imports: Line | None = Field(default=None, description="What Python imports it as.")
-    signed_by: tuple[PublicKey, ...] | None = Field(
-        default=None,
-        description="The keys with which its channel says that its record is signed; None: locked "
-        "before that was asked.",
+    signed_by: tuple[Line, ...] | None = Field(
+        default=None, exclude=True, description="Of earlier locks: keys that its channel names."
     )
-    verified_by: PublicKey | None = Field(
-        default=None, description="The key, stated by site or recipe, whose signature was verified."
+    verified_by: Annotated[Line | None, AfterValidator(no_content_trust)] = Field(
+        default=None, exclude=True, description="Of earlier locks: the key that was verified."
     )
 
     @property

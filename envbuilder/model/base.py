@@ -109,7 +109,6 @@ VariableName = Annotated[
 
 GitCommit = Annotated[str, spelt(r"^[0-9a-f]{40}$", "a git commit: 40 hex digits")]
 Sha256 = Annotated[str, spelt(r"^[0-9a-f]{64}$", "a sha256: 64 hex digits")]
-PublicKey = Annotated[str, spelt(r"^[a-f0-9]{64}$", "an ed25519 public key: 64 hex digits")]
 
 ModuleName = Annotated[
     str,

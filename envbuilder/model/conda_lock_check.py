@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from .artifact import CondaArchive
 from .channels import CHANNEL_ORIGINS, NOARCH, SUBDIRS, package_name, spec_name
 from .plan import Lock, Pin
-from .signatures import unverified
 
 # What a MatchSpec begins with: an optional channel, and the package's name.
 _NAMED = re.compile(r"(?:[^\s\[]+::)?([A-Za-z0-9_.+-]+)")
@@ -87,5 +86,4 @@ CONDA_CHECKS: tuple[Callable[[Lock], Iterator[str]], ...] = (
     of_packages,
     of_pins,
     of_closure,
-    unverified,
 )

@@ -1,16 +1,23 @@
 """Plan and lock: what was decided, frozen, and every file that it will fetch."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from .artifact import Artifact, CondaArchive, GitRevision, GitTree, IndexFile, Patch
+from .artifact import (
+    Artifact,
+    CondaArchive,
+    GitRevision,
+    GitTree,
+    IndexFile,
+    Patch,
+    no_content_trust,
+)
 from .base import (
     Document,
     Line,
     ModuleName,
     Name,
-    PublicKey,
     Sha256,
     VariableName,
     canonical_json,
@@ -234,9 +241,8 @@ class PlanChannel(Document):
     )
     accept: dict[VariableName, Line] = Field(default_factory=dict)
     licence: Line | None = None
-    keys: tuple[PublicKey, ...] = Field(
-        default=(),
-        description="Keys that site or recipe states: each package must be signed with one.",
+    keys: Annotated[tuple[Line, ...], AfterValidator(no_content_trust)] = Field(
+        default=(), description="Of earlier locks: keys of conda's content trust."
     )
 
 

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from .base import Document, Line, ModuleName, Name, PublicKey, VariableName, spelt
+from .base import Document, Line, ModuleName, Name, VariableName, spelt
 from .entries import BackendName, entries_of
 from .ranges import VersionRange, check_range, refuse_arbitrary_equality
 from .urls import ChannelName, CleanUrl
@@ -217,10 +217,6 @@ class Runtime(Document):
         return aliases
 
 
-ChannelKeys = dict[ChannelName, Annotated[tuple[PublicKey, ...], Field(min_length=1)]]
-"""Whose signatures the packages of a channel must have: ed25519 public keys, any one of them."""
-
-
 class Smoke(Document):
     """How the environment is proved."""
 
@@ -334,11 +330,6 @@ class Recipe(Document):
         default=(),
         description="For the backend conda: the channels that packages come from, first one first, "
         "by the names of recorded ones, by URLs or as folders.",
-    )
-    channel_keys: ChannelKeys = Field(
-        default_factory=dict,
-        description="By channel, the ed25519 public keys with one of which each of its packages "
-        "must be signed; those that a site states come in their place.",
     )
     runtime: Runtime = Runtime()
     smoke: Smoke = Smoke()

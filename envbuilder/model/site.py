@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from .base import Day, Document, Line, ModuleName, Name, Sha256, spelt
 from .entries import LauncherName, SchedulerName
 from .places import ImageFormat
-from .recipe import Arch, ChannelKeys
+from .recipe import Arch
 from .urls import ChannelName, ChannelUrl, CleanUrl, RegistryName, RegistryUrl
 
 ModuleSystem = Literal["lmod", "tcl", "none"]
@@ -302,11 +302,6 @@ class Site(Document):
         default=(),
         description="The order of a recipe's conda channels here; those that are not named keep "
         "theirs, behind these.",
-    )
-    channel_keys: ChannelKeys = Field(
-        default_factory=dict,
-        description="By channel, the ed25519 public keys with one of which each of its packages "
-        "must be signed here, whatever a recipe says.",
     )
 
 

@@ -183,7 +183,6 @@ def _channels(request: PlanRequest) -> Iterator[PlanChannel]:
             mirrors=tuple(each for each in copies if each != url),
             accept={licence.variable: licence.value} if licence else {},
             licence=licence.summary if licence else None,
-            keys=request.site.channel_keys.get(name) or request.recipe.channel_keys.get(name, ()),
         )
 
 

@@ -19,9 +19,6 @@ build] of each virtual package of the target, and *cache*, a folder.
   check: do the *records* go together, as a read answers them? The answer has *unmet*, of each need
       that none of them nor of the virtual packages meets: *name*, *spec*, and *found*, what is
       there in its place or None.
-With *signatures* what is read or solved also has, where it is signed, its ``signatures`` by public
-key and what is ``signed``, as its channel has both. *whole*: no channel is read in shards, which
-have no signatures.
 An answer holds ``records``, or ``error``: its ``kind``, ``text`` and, where it is known, the number
 of its ``channel``.
 
@@ -42,7 +39,6 @@ import threading
 from datetime import timedelta
 from pathlib import Path
 
-from .content_trust import add_signatures
 from .errors import whole
 from .names import without_credentials
 
@@ -91,13 +87,12 @@ def gateway(request, gateways):
     from rattler.networking import Client
     from rattler.networking.middleware import AuthenticationMiddleware
 
-    sharded = not request.get("whole")
-    key = request["cache"], sharded
-    if key not in gateways:
+    cache = request["cache"]
+    if cache not in gateways:
         client = Client([AuthenticationMiddleware()])
-        config = SourceConfig(sharded_enabled=sharded)
-        gateways[key] = Gateway(cache_dir=request["cache"], client=client, default_config=config)
-    return gateways[key]
+        config = SourceConfig(sharded_enabled=True)
+        gateways[cache] = Gateway(cache_dir=cache, client=client, default_config=config)
+    return gateways[cache]
 
 
 # ---------------------------------------------------------------- reading
@@ -110,7 +105,7 @@ async def read(request, gateways):
         records, copy = await first_copy(number, urls, request, gateways, failed)
         found.extend((number, record) for record in records)
         served.append(copy)
-    records = signed(told(found, request["virtual"]), request)
+    records = told(found, request["virtual"])
     return {"records": records, "served": served, "failed": failed}
 
 
@@ -232,14 +227,7 @@ async def solve(request, gateways):
         raise RequestError("unsolvable", str(error)) from error
     except Exception as error:
         raise RequestError("channel", one_line(error)) from error
-    return {"records": signed([described(each) for each in records], request)}
-
-
-def signed(records, request):
-    """Return records, with their signatures where they are asked for."""
-    if request.get("signatures"):
-        add_signatures(records, Path(request["cache"]))
-    return records
+    return {"records": [described(each) for each in records]}
 
 
 # ---------------------------------------------------------------- checking

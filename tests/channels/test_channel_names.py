@@ -29,7 +29,7 @@ from envbuilder.commands.entries import entries
 from envbuilder.commands.load import load
 from envbuilder.commands.options import PlanOptions
 from envbuilder.documents.load import load_recipe, load_site
-from envbuilder.errors import DocumentError, NoSolutionError, UsageError
+from envbuilder.errors import DocumentError, NoSolutionError
 from envbuilder.model.plan import Plan
 from envbuilder.model.urls import ChannelUrl
 from envbuilder.report import Report
@@ -169,7 +169,7 @@ PLAIN = {
 
 
 def test_a_channel_has_one_spelling_which_is_also_that_of_what_reads_it() -> None:
-    """What the engine reads it names by its own spelling, and keys are looked up by that."""
+    """What the engine reads it names by its own spelling."""
     found = {written: TypeAdapter(ChannelUrl).validate_python(written) for written in PLAIN}
     assert found == PLAIN
     code = (
@@ -225,29 +225,19 @@ def test_a_sites_order_is_the_priority_and_what_it_hides_is_named(
     assert hidden in str(caught.value.problems)
 
 
-def test_keys_are_those_of_the_site_else_of_the_recipe_however_a_channel_is_written(
-    folders: dict[str, Path], tmp_path: Path
-) -> None:
-    url, folder = folders["new"].as_uri(), str(folders["new"])
-    ours, theirs = "a" * 64, "b" * 64
-    keyed: Mapping[str, object] = {"channel-keys": {folder: [ours]}}
-    plan, _ = planned(tmp_path / "a", [url], more=keyed, recorded={"known": url})
-    assert [(each.name, each.keys) for each in plan.channels] == [("known", (ours,))]
-    at_site = {"channel-keys": {url: [theirs], "file:///other": [ours]}}
-    plan, _ = planned(tmp_path / "b", [url], more=keyed, **at_site)  # type: ignore[arg-type]
-    assert [each.keys for each in plan.channels] == [(theirs,)]
-
-
-def test_keys_of_no_channel_of_the_recipe_are_refused_and_so_is_what_is_no_key(
-    folders: dict[str, Path], tmp_path: Path
+@pytest.mark.parametrize("document", ["recipe", "site"])
+def test_keys_of_content_trust_are_refused_with_their_place(
+    document: str, folders: dict[str, Path], tmp_path: Path
 ) -> None:
     url = folders["new"].as_uri()
-    with pytest.raises(UsageError, match="which is none of the recipe's channels"):
-        planned(tmp_path / "a", [url], more={"channel-keys": {f"{url}s": ["a" * 64]}})
-    with pytest.raises(DocumentError, match="ed25519 public key: 64 hex digits"):
-        planned(tmp_path / "b", [url], more={"channel-keys": {url: ["A" * 64]}})
-    with pytest.raises(DocumentError, match="channel-keys"):
-        planned(tmp_path / "c", [url], more={"channel-keys": {url: []}})
+    keys: Mapping[str, object] = {"channel-keys": {url: ["a" * 64]}}
+    more, site = (keys, {}) if document == "recipe" else ({}, keys)
+    with pytest.raises(DocumentError) as caught:
+        planned(tmp_path / "a", [url], more=more, **site)  # type: ignore[arg-type]
+    (problem,) = caught.value.problems
+    assert problem.message.startswith("channel-keys asks for conda's content trust")
+    assert problem.place
+    assert (problem.place.column > 1, len(problem.hints)) == (True, 1)
 
 
 @pytest.mark.parametrize("status", [200, 401, 404, 500])

@@ -170,6 +170,36 @@ def test_what_is_no_lock_is_refused_with_its_place(
     assert not (tmp_path / "root").exists()
 
 
+def keyed(lock: dict[str, Any]) -> None:
+    channel = {"name": "ours", "url": "https://conda.example/ours", "keys": ["a" * 64]}
+    lock["plan"]["channels"] = [channel]
+
+
+def verified(lock: dict[str, Any]) -> None:
+    file = {"kind": "conda-package", "name": "x", "version": "1", "build": "0", "sha256": "1" * 64}
+    url = "https://conda.example/ours/noarch/x-1-0.conda"
+    lock["artifacts"] = [{**file, "url": url, "signed-by": ["a" * 64], "verified-by": "a" * 64}]
+
+
+@pytest.mark.parametrize(
+    ("edit", "key"), [(keyed, "plan.channels[0].keys"), (verified, "artifacts[0].verified-by")]
+)
+def test_a_lock_that_asks_for_content_trust_is_refused(
+    edit: Edit, key: str, lock: Write, tmp_path: Path
+) -> None:
+    file, root = lock("keyed", edit), tmp_path / "root"
+    for words in (
+        ("diff", file, "live"),
+        ("lock", "allreduce", "--check", file),
+        ("create", "allreduce", "--locked", file, "--root", root),
+    ):
+        done = run(*words)
+        assert done.exit_code == 2, done.stderr
+        text = " ".join(done.stderr.split())
+        assert f"error: {key}: the lock asks for conda's content trust" in text
+    assert not root.exists()
+
+
 def test_a_bill_of_materials_is_no_lock(lock: Write, tmp_path: Path) -> None:
     bill = tmp_path / "bill.json"
     bill.write_text('{"bomFormat": "CycloneDX", "components": []}')

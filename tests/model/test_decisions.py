@@ -135,8 +135,6 @@ def complete() -> Lock:
         depends=("python", "__glibc >=2.28"),
         distribution="mutex",
         imports="mutex",
-        signed_by=("7" * 64, "8" * 64),
-        verified_by="7" * 64,
     )
     artifacts = (*kept, tree, conda)
     whole = lock.model_copy(update={"plan": plan.model_copy(update=more), "artifacts": artifacts})
@@ -158,7 +156,6 @@ SAYS_NOTHING = re.compile(
     | plan\.proofs\.\d+\.launcher\..*
     | artifacts\.\d+\.(url|filename|size|imports|needs|index|tag|commit|tree|submodules)(\..*)?
     | artifacts\.\d+\.(md5|channel|subdir|depends|constrains|distribution)(\..*)?
-    | artifacts\.\d+\.(signed-by|verified-by)(\..*)?
     """,
     re.VERBOSE,
 )
