@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from envbuilder.model.site import Runner
 from envbuilder.pipelines import PROVIDERS
 
 DOCS = Path(__file__).parents[2] / "docs" / "ci.md"
+GOLDENS = Path(__file__).parent / "goldens"
+UPDATE = os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1"
 
 _LOCK = Job(
     stage="lock",
@@ -50,6 +53,17 @@ def test_every_command_of_every_job_is_in_it(name: str) -> None:
             assert line.replace("\\", "") in plain
     assert "module load envbuild" in text
     assert text == PROVIDERS[name].render(PIPELINE)
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_small_pipeline_as_a_whole(name: str) -> None:
+    file, text = (
+        GOLDENS / Path(PROVIDERS[name].FILE).name.lstrip("."),
+        PROVIDERS[name].render(PIPELINE),
+    )
+    if UPDATE:
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

@@ -1,7 +1,7 @@
 """Every form as a whole: in full for one plan without modules and one with, by hash for the others.
 
 ENVBUILD_UPDATE_GOLDENS=1 rewrites goldens, hashes and modulefiles/; read the difference before
-committing it.
+committing it. modulefiles/ has the trees in Lua; those in Tcl are compared by hash.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ pytestmark = pytest.mark.thorough
 GOLDENS = Path(__file__).parent / "goldens" / "forms"
 HASHES = GOLDENS / "SHA256SUMS"
 MODULEFILES = Path(__file__).parents[2] / "modulefiles"
+TCL_HASHES = GOLDENS.parent / "modulefiles"
 UPDATE = os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1"
 
 # Where a site's staff would put roots: below what the site's documentation calls project space.
@@ -143,11 +144,16 @@ def test_all_other_combinations_by_hash(knowledge: Knowledge) -> None:
         for locked in (True, False)
         for name, text in forms_of(case, knowledge, locked=locked).items()
     }
+    compare_hashes(HASHES, texts)
+
+
+def compare_hashes(file: Path, texts: Mapping[str, str]) -> None:
+    """Compare the sha256 of texts with a list of sha256sum."""
     sums = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
     if UPDATE:
         lines = [f"{number}  {name}\n" for name, number in sorted(sums.items())]
-        HASHES.write_text("".join(lines), encoding="utf-8")
-    lines = HASHES.read_text(encoding="utf-8").splitlines()
+        file.write_text("".join(lines), encoding="utf-8")
+    lines = file.read_text(encoding="utf-8").splitlines()
     recorded = {name: number for number, name in (line.split("  ", 1) for line in lines)}
     assert sorted(sums) == sorted(recorded)
     assert [name for name in sums if sums[name] != recorded[name]] == []
@@ -167,7 +173,8 @@ def tree(site: str) -> dict[str, str]:
 @pytest.mark.parametrize("site", SITES)
 def test_the_modulefiles_that_are_checked_in(site: str) -> None:
     """A recipe that cannot be planned there has none; another test says which those are."""
-    folder, texts = MODULEFILES / site, tree(site)
+    folder = MODULEFILES / site
+    texts = {name: text for name, text in tree(site).items() if name.startswith("lua/")}
     if UPDATE:
         shutil.rmtree(folder, ignore_errors=True)
         for name, text in texts.items():
@@ -179,8 +186,15 @@ def test_the_modulefiles_that_are_checked_in(site: str) -> None:
         assert text == (folder / name).read_text(encoding="utf-8"), f"{name} differs"
 
 
+@pytest.mark.parametrize("site", SITES)
+def test_the_modulefiles_in_tcl_by_hash(site: str) -> None:
+    texts = {name: text for name, text in tree(site).items() if name.startswith("tcl/")}
+    compare_hashes(TCL_HASHES / f"{site}.sha256", texts)
+
+
 def test_every_documented_site_has_its_tree() -> None:
     assert sorted(path.name for path in MODULEFILES.iterdir()) == sorted(SITES)
+    assert sorted(path.stem for path in TCL_HASHES.iterdir()) == sorted(SITES)
 
 
 def test_a_module_of_the_tree_is_the_form() -> None:
