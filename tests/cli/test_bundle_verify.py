@@ -330,7 +330,7 @@ def test_what_is_no_bundle_is_said(tmp_path: Path) -> None:
 
 
 def test_one_that_is_signed_with_the_key_is_taken(made: tuple[Path, Path], tmp_path: Path) -> None:
-    """Other signatures and keys: test_signatures.py."""
+    """Other signatures and keys: test_signed_files.py."""
     pytest.importorskip("cryptography")
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
