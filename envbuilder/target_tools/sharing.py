@@ -12,10 +12,13 @@ import os
 import pwd
 import stat
 from pathlib import Path
-from typing import Iterator
 
 from . import files
 from .errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
 
 STAMP = ".envbuild.json"
 FOLDER_MODE = 0o2775
@@ -77,7 +80,7 @@ def declared_group(root: "Path | str") -> "int | None":
     return stated_group(stamp) if stranger is None else None
 
 
-def read_stamp(root: Path) -> "tuple[object, str | None]":
+def read_stamp(root: Path) -> "tuple[Any, str | None]":
     """Return the content of a root's stamp, and its writer if that user may not declare a group.
 
     Raises OSError, ValueError.
@@ -143,13 +146,15 @@ def share_trees(group: "int | None", *folders: Path) -> None:
 
     All may read it, and run what their owner may, whatever the umask was.
     """
-    for top in folders if group is not None else ():
+    if group is None:
+        return
+    for top in folders:
         for here, _, names in os.walk(str(top)):
             for path in (Path(here), *(Path(here, name) for name in names)):
                 share_one(path, group)
 
 
-def share_one(path, group):
+def share_one(path: Path, group: int) -> None:
     """Share one file or folder, if it is this user's own and there."""
     with contextlib.suppress(FileNotFoundError):
         status = path.lstat()
@@ -167,7 +172,7 @@ def share_one(path, group):
 
 
 @contextlib.contextmanager
-def readable(group: "int | None") -> Iterator[None]:
+def readable(group: "int | None") -> "Iterator[None]":
     """Let all read the files that are made meanwhile, whatever the umask; nothing without a group.
 
     What must be writable by the group, too, is made so: caches and the like of the user must not.

@@ -7,6 +7,7 @@ rendered with the build folder. An environment that an earlier envbuild made has
 """
 
 import re
+from pathlib import Path
 
 from .. import distributions
 from ..files import (
@@ -20,6 +21,13 @@ from ..files import (
 )
 from ..names import normalize
 from .layout import Home
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Tuple
+
+    # By kind of package, normalised name and version.
+    Licences = Dict[Tuple[str, str, str], List[Dict[str, Any]]]
 
 # In a build folder, as they were rendered.
 SBOM = "sbom.cdx.json"
@@ -64,7 +72,7 @@ def statement(predicate: str, subjects: "dict[str, str]") -> str:
     )
 
 
-def add_licences(bill, known):
+def add_licences(bill: "dict[str, Any]", known: "Licences") -> None:
     """Put licences to the components of a bill; *known*: those of a prefix, see ``licences``."""
     for component in bill.get("components", []):
         kind = CONDA if component.get("purl", "").startswith(CONDA) else PYTHON
@@ -73,13 +81,13 @@ def add_licences(bill, known):
             component["licenses"] = found
 
 
-def licences(prefix):
+def licences(prefix: "Path") -> "Licences":
     """Return what the packages of a prefix say of their licences.
 
     By kind of package, normalised name and version, as CycloneDX has them: an SPDX expression, or
     names.
     """
-    found = {}
+    found: "Licences" = {}
     for folder in sorted(prefix.glob("lib/python*/site-packages")):
         for each in distributions.described(folder):
             said = of_metadata(distributions.read_metadata(each.path) or {})
@@ -93,7 +101,7 @@ def licences(prefix):
     return found
 
 
-def conda_record(path):
+def conda_record(path: "Path") -> "list[str]":
     """Return name, version and licence of a record in conda-meta; texts, empty for what is none."""
     try:
         package = read_json(path) if path.suffix == ".json" else {}
@@ -104,7 +112,7 @@ def conda_record(path):
     return [value if isinstance(value, str) else "" for value in values]
 
 
-def of_metadata(fields):
+def of_metadata(fields: "dict[str, list[str]]") -> "list[dict[str, Any]]":
     """Return the licences that a distribution's metadata states; [] where it states none.
 
     https://packaging.python.org/en/latest/specifications/core-metadata/#license-expression
@@ -117,7 +125,7 @@ def of_metadata(fields):
     return plain or named(each[-1] for each in classified if each[0] == "License")
 
 
-def named(texts):
+def named(texts: "Iterable[str]") -> "list[dict[str, Any]]":
     """Return licences that are known by a name; what is no name is left out."""
     names = (text.strip() for text in texts)
     return [

@@ -20,7 +20,7 @@ import socket
 import threading
 import time
 from pathlib import Path
-from typing import Dict, Mapping, NamedTuple
+from typing import Callable, Iterator, Mapping, NamedTuple
 
 from .. import proc, sharing
 from ..errors import BuildError
@@ -66,13 +66,19 @@ class Holder(NamedTuple):
             where = "in another PID namespace"
         return f"process {self.pid} on {self.host} ({where}, which cannot be seen from here)"
 
-    def environ(self, environ: Mapping[str, str]) -> "Dict[str, str]":
+    def environ(self, environ: "Mapping[str, str]") -> "dict[str, str]":
         """Return the environment for every process that the holder starts: it marks them."""
         return dict(environ, **{MARK: self.token})
 
 
 @contextlib.contextmanager
-def hold(path, say, wait=24 * 3600.0, poll=0.5, group=None):
+def hold(
+    path: Path,
+    say: "Callable[[str], None]",
+    wait: float = 24 * 3600.0,
+    poll: float = 0.5,
+    group: "int | None" = None,
+) -> "Iterator[Holder]":
     """Hold the lock *path*; waits up to *wait* seconds for another holder, and says so once.
 
     *group*: the one that shares the root that it lies in. Raises BuildError when the wait is over
@@ -92,14 +98,16 @@ def hold(path, say, wait=24 * 3600.0, poll=0.5, group=None):
             path.unlink()
 
 
-def beat(path, stop):
+def beat(path: Path, stop: threading.Event) -> None:
     """Show that the holder lives."""
     while not stop.wait(HEARTBEAT):
         with contextlib.suppress(OSError):
             os.utime(path)
 
 
-def acquire(path, say, wait, poll, group):
+def acquire(
+    path: Path, say: "Callable[[str], None]", wait: float, poll: float, group: "int | None"
+) -> Holder:
     """Return this process as the holder of a lock, once it is free."""
     host, boot, namespace = own_world()
     birth = proc.birth(os.getpid()) or 0
@@ -136,7 +144,7 @@ def acquire(path, say, wait, poll, group):
         time.sleep(poll)
 
 
-def look_at(path, holder, say):
+def look_at(path: Path, holder: Holder, say: "Callable[[str], None]") -> "tuple[str, str] | None":
     """Return what a lock is waited for because of, its kind and in words; None: it is free now.
 
     Raises BuildError for a holder that cannot be seen and is silent.
@@ -160,7 +168,7 @@ def look_at(path, holder, say):
     return "quiet", f"{text}; {silence}"
 
 
-def irregularity_of(path):
+def irregularity_of(path: Path) -> "str | None":
     """Return why what lies in the place of a lock never becomes one, None if it may."""
     try:
         read_regular(path, LOCK_BYTES, links=False)
@@ -171,7 +179,7 @@ def irregularity_of(path):
     return None
 
 
-def create(path, me, group):
+def create(path: Path, me: Holder, group: "int | None") -> bool:
     """Make the lock file whole at once: write aside, then link, which is exclusive."""
     aside = path.with_name(f".{path.name}.{me.token}")
     text = json.dumps(me._asdict())
@@ -200,7 +208,7 @@ def create(path, me, group):
     return True
 
 
-def read(path):
+def read(path: Path) -> "Holder | None":
     """Return the holder, or None where the file is gone or not (yet) whole.
 
     Of a file that only others may read, its owner is known, and nothing else.
@@ -214,7 +222,7 @@ def read(path):
         return Holder(f"{owner_of(path)}, whose lock you may not read", 0, 0, "")
 
 
-def owner_of(path):
+def owner_of(path: Path) -> str:
     """Return the name of the user that a file belongs to."""
     try:
         return sharing.owner_of(path)
@@ -222,14 +230,15 @@ def owner_of(path):
         return "another user"
 
 
-def of_user(path, holder):
+def of_user(path: Path, holder: Holder) -> str:
     """Return a holder in words, with the user's name where that is another one."""
     owner = uid_of(path)
-    other = bool(holder.token) and owner not in (None, os.geteuid())
-    return f"{holder} (user {sharing.user_name(owner)})" if other else str(holder)
+    if not holder.token or owner is None or owner == os.geteuid():
+        return str(holder)
+    return f"{holder} (user {sharing.user_name(owner)})"
 
 
-def uid_of(path):
+def uid_of(path: Path) -> "int | None":
     """Return the number of the user that a file belongs to, None where it is gone."""
     try:
         return path.lstat().st_uid
@@ -237,7 +246,7 @@ def uid_of(path):
         return None
 
 
-def left_by_another(path):
+def left_by_another(path: Path) -> "tuple[str, ...]":
     """Return the processes of another user, the owner of a lock, that work in its folder, in words.
 
     Their command lines name the folder, as those of a build's steps do. Only they themselves, or
@@ -254,7 +263,7 @@ def left_by_another(path):
     return tuple(found)
 
 
-def age_of(path):
+def age_of(path: Path) -> "float | None":
     """Return the seconds since the last sign of life, None where there is no lock."""
     try:
         return max(0.0, time.time() - path.stat().st_mtime)
@@ -262,17 +271,17 @@ def age_of(path):
         return None
 
 
-def own_world():
+def own_world() -> "tuple[str, str, str]":
     """Return host, start of the machine and PID namespace: in it a process id means one process."""
     return socket.gethostname(), proc.boot_id(), proc.pid_namespace()
 
 
-def can_be_seen(holder):
+def can_be_seen(holder: Holder) -> bool:
     """Whether this process would see a holder that lives."""
     return bool(holder.token) and (holder.host, holder.boot, holder.namespace) == own_world()
 
 
-def is_gone(holder):
+def is_gone(holder: Holder) -> bool:
     """Whether the holder is known to be gone; who cannot be seen is not."""
     if not can_be_seen(holder):
         return False
@@ -289,7 +298,7 @@ def is_gone(holder):
     return False
 
 
-def is_of_earlier_start(path, holder):
+def is_of_earlier_start(path: Path, holder: Holder) -> bool:
     """Whether a holder of a machine of this name gave its last sign of life before this start."""
     host, boot, _ = own_world()
     if not holder.token or holder.host != host or not boot or holder.boot == boot:
@@ -298,7 +307,7 @@ def is_of_earlier_start(path, holder):
     return bool(started) and age is not None and time.time() - age < started
 
 
-def take_over(path, gone, say):
+def take_over(path: Path, gone: Holder, say: "Callable[[str], None]") -> None:
     """Remove the lock of a holder that is gone, and end what it left running.
 
     Renaming is atomic, so of several successors one gets the file. If what it got is not the

@@ -4,6 +4,10 @@ from .. import manifest
 from ..errors import DriftError
 from .layout import Home, Version
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 # So many files are named; info --verify shows all.
 NAMED = 10
 
@@ -17,7 +21,7 @@ def record(home: Home, identity: str, when: str) -> None:
 def recorded(home: Home, version: Version) -> "str | None":
     """Return when the files of a prefix were recorded; None: they were not. Raises DriftError."""
     found = read(home, version)
-    return found and found["recorded"]
+    return found["recorded"] if found else None
 
 
 def changes(
@@ -50,7 +54,7 @@ def check_unchanged(home: Home, version: Version, runs_here: bool = True) -> Non
         )
 
 
-def read(home, version):
+def read(home: Home, version: Version) -> "dict[str, Any] | None":
     """Return the manifest of a number; None without one. Raises DriftError for a damaged one."""
     path = home.manifest(version.id)
     try:

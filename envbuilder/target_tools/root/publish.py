@@ -12,7 +12,7 @@ import secrets
 import shutil
 import stat
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Iterator
 
 from .. import sharing
 from ..errors import UsageError
@@ -98,7 +98,7 @@ def tidy(build: Path) -> None:
         shutil.rmtree(str(build / name), ignore_errors=True)
 
 
-def show_root(*paths):
+def show_root(*paths: Path) -> None:
     """Let root see its own modules after a strict umask.
 
     Lmod shows root only those of its modulefiles that all may read (l_walk in its DirTree.lua).
@@ -135,7 +135,7 @@ def unset_default(home: Home) -> None:
         unlink(home.modulefiles / name)
 
 
-def unlink(path):
+def unlink(path: Path) -> None:
     """Remove a file that may be gone."""
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
@@ -249,7 +249,7 @@ def check_removable(home: Home, identities: "tuple[str, ...]") -> None:
             )
 
 
-def folders_of(home, identity):
+def folders_of(home: Home, identity: str) -> "Iterator[Path]":
     """Yield every folder of a prefix, of its evidence and of its build."""
     for folder in (home.prefix(identity), home.evidence(identity), home.build(identity)):
         for here, _, _ in os.walk(str(folder)):
@@ -266,7 +266,7 @@ def is_removable(home: Home, identity: str) -> bool:
     return all(may_change(folder) for folder in folders_of(home, identity))
 
 
-def may_change(folder):
+def may_change(folder: Path) -> bool:
     """Whether this user may remove entries of a folder: a mode of its own is no hindrance."""
     return folder.stat().st_uid == os.geteuid() or os.access(str(folder), os.W_OK | os.X_OK)
 

@@ -7,7 +7,6 @@ import json
 import re
 from pathlib import Path
 from types import MappingProxyType
-from typing import Callable, Mapping
 
 from .. import sharing
 from ..files import (
@@ -23,13 +22,17 @@ from ..files import (
 from ..sharing import STAMP
 from .layout import DEFAULT_FILES, Home, Version, is_folder
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Mapping
+
 SCHEMA = 1
 IDENTITY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*$")
 # What a prefix is called: so many digits of its lock's hash. Nothing else is one.
 PREFIX = re.compile(r"[0-9a-f]{12}")
 MODULEFILE = re.compile(r"([1-9][0-9]{0,8})(\.lua)?")
 MOST_NUMBERS = 10**9 - 1
-NOTHING = MappingProxyType({})
+NOTHING: "Mapping[int, Version]" = MappingProxyType({})
 
 
 def read_registry(home: Home) -> "tuple[Version, ...]":
@@ -66,7 +69,7 @@ def problems(home: Home) -> "list[str]":
     return found
 
 
-def registered(home):
+def registered(home: Home) -> "tuple[list[Version], str | None]":
     """Return what the registry alone says, as far as it can be read, and what is wrong with it."""
     try:
         registry = read_json(home.registry_file)
@@ -79,7 +82,8 @@ def registered(home):
     values = registry.get("versions", []) if isinstance(registry, dict) else None
     if not isinstance(values, list):
         return [], "it must hold a list of versions"
-    versions, problem = {}, None
+    versions: "dict[int, Version]" = {}
+    problem = None
     for value in values:
         version = read_version(value)
         if version is None or version.number in versions:
@@ -140,7 +144,7 @@ def named_prefixes(home: Home, path: Path) -> "list[str]":
     return list(dict.fromkeys(found))
 
 
-def read_version(value):
+def read_version(value: "Any") -> "Version | None":
     """Return a number of the registry; None for what is none."""
     try:
         version = Version(**value)

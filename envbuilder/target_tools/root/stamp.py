@@ -3,7 +3,7 @@
 import os
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .. import sharing
 from ..errors import UsageError
@@ -45,14 +45,14 @@ class Root(NamedTuple):
         return [each for each in homes if each.registry_file.exists() or from_modulefiles(each)]
 
 
-def find_root(path):
+def find_root(path: Path) -> "Root | None":
     """Return the root that a folder is, stamped or not; None for any other folder."""
     return read_stamp(path) or root_of_bundles(path)
 
 
-def read_stamp(path):
+def read_stamp(path: Path) -> "Root | None":
     """Return the root that a folder is, None for any other folder."""
-    file, stranger = path / STAMP, None
+    file, stranger, problem = path / STAMP, None, None
     try:
         stamp, stranger = sharing.read_stamp(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -87,7 +87,7 @@ def read_stamp(path):
     return Root(path, stamp["site"], stamp["arch"], stamp.get("group"))
 
 
-def stamp_problem(stamp):
+def stamp_problem(stamp: Any) -> "str | None":
     """Return what is wrong with a stamp, or None."""
     if not isinstance(stamp, dict):
         return "no object"
@@ -102,7 +102,7 @@ def stamp_problem(stamp):
     return None if names else "site and arch must be names"
 
 
-def root_of_bundles(path):
+def root_of_bundles(path: Path) -> "Root | None":
     """Return the root that bundles of an earlier release made, which wrote no stamp.
 
     They published without a proof, as number 1, from a build folder that says that it was copied;
@@ -154,7 +154,7 @@ def make_root(root: Root) -> None:
     write_atomically(root.path / STAMP, canonical_json(stamp), mode=0o644)
 
 
-def repair(folder, group):
+def repair(folder: Path, group: "str | None") -> str:
     """Return the advice for a folder that does not fit the group that shares the root."""
     mode = f"{sharing.FOLDER_MODE:o}"
     return f"its owner can mend it: chgrp {group} '{folder}' && chmod {mode} '{folder}'"

@@ -93,7 +93,7 @@ def open_root(
     return found
 
 
-def check_same_group(root, shared):
+def check_same_group(root: Root, shared: "str | None") -> None:
     """Raise UsageError if a root is not shared with the group that was asked for."""
     if shared in (None, root.shared):
         return
