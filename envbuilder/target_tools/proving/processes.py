@@ -8,11 +8,13 @@ A process without one of them is never touched.
 import os
 import signal
 import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from .. import proc
 from ..processes import now, send
-from .records import read_stack, stack_path
+from .records import RankRecord, read_stack, stack_path
 
 MARK = "ENVBUILD_SMOKE_RUN"
 POLL = 0.05
@@ -27,19 +29,19 @@ class RankProcess(NamedTuple):
     state: str
 
     @property
-    def stopped(self):
+    def stopped(self) -> bool:
         """Whether it was stopped, and takes no signal before it goes on."""
         return self.state in "Tt"
 
 
-def find(nonce):
+def find(nonce: str) -> "list[RankProcess]":
     """Return the living processes of this run on this host that we may look at."""
     own = os.getpid()
     processes = (look(pid) for pid in proc.pids() if pid != own and is_of_run(pid, nonce))
     return [one for one in processes if one is not None]
 
 
-def is_of_run(pid, nonce):
+def is_of_run(pid: int, nonce: str) -> bool:
     """Return whether a process carries one of the marks of a run."""
     arguments = proc.read_words(pid, "cmdline")
     pairs = zip(arguments, arguments[1:])
@@ -48,7 +50,7 @@ def is_of_run(pid, nonce):
     return f"{MARK}={nonce}".encode() in proc.read_words(pid, "environ")
 
 
-def look(pid):
+def look(pid: int) -> "RankProcess | None":
     """Return what /proc says of a process; None for one that is gone or a zombie."""
     fields = proc.status_fields(pid)
     if proc.is_gone(fields):
@@ -58,7 +60,7 @@ def look(pid):
     return RankProcess(pid, (inner or [pid])[0], proc.start_time(fields), fields[0])
 
 
-def of_record(record, processes):
+def of_record(record: RankRecord, processes: "list[RankProcess]") -> "RankProcess | None":
     """Return the living process of this machine that wrote *record*; None: gone, or elsewhere.
 
     It has the same id and, where known, the same start.
@@ -70,13 +72,13 @@ def of_record(record, processes):
     return None
 
 
-def same_machine(record):
+def same_machine(record: RankRecord) -> bool:
     """Return whether the process runs on this machine, so that it can be looked at."""
     here = proc.boot_id()
-    return record.start.host == os.uname().nodename or record.start.clock == here != ""
+    return bool(record.start.host == os.uname().nodename or record.start.clock == here != "")
 
 
-def states(ranks, nonce):
+def states(ranks: "Iterable[RankRecord]", nonce: str) -> "dict[str, str]":
     """Return the state of every process of this machine, by the name of its record."""
     processes = find(nonce)
     pairs = [(r.source, of_record(r, processes)) for r in ranks if same_machine(r)]
@@ -86,7 +88,9 @@ def states(ranks, nonce):
     }
 
 
-def collect_stacks(ranks, folder, nonce, patience):
+def collect_stacks(
+    ranks: "Sequence[RankRecord]", folder: "Path", nonce: str, patience: float
+) -> "dict[str, str]":
     """Return the stack of every process that is not through, by the name of its record.
 
     Processes of this machine are asked for it and given *patience* seconds. Those of other nodes
@@ -114,10 +118,10 @@ def collect_stacks(ranks, folder, nonce, patience):
     return stacks
 
 
-def wait_for_growth(files, patience):
+def wait_for_growth(files: "list[tuple[Path, int]]", patience: float) -> None:
     """Wait until all files have grown and then hold still, at most *patience* seconds."""
     until = now() + patience
-    before = []
+    before: "list[int]" = []
     while now() < until:
         time.sleep(POLL)
         sizes = [size_of(path) for path, _ in files]
@@ -126,12 +130,12 @@ def wait_for_growth(files, patience):
         before = sizes
 
 
-def size_of(path):
+def size_of(path: "Path") -> int:
     """Return the size of a file in bytes, 0 if it is not there."""
     return path.stat().st_size if path.exists() else 0
 
 
-def silence(one, earlier):
+def silence(one: RankProcess, earlier: str) -> str:
     """Return why a process gave no stack when asked, and the one that it gave before."""
     last = look(one.pid) or one
     if last.stopped:
@@ -143,7 +147,7 @@ def silence(one, earlier):
     return f"{text}; earlier:\n{earlier}" if earlier else text
 
 
-def end_all(nonce, patience):
+def end_all(nonce: str, patience: float) -> int:
     """End every process of the run on this machine; return how many did not go in time.
 
     Only SIGKILL ends a process that is stopped or hangs in a call.

@@ -8,6 +8,7 @@ and horovodrun; a log in another form tells nothing, and nothing is made of it.
 import re
 
 from ..messages import exit_text, signal_text
+from .records import RankRecord
 
 # hydra: "=   PID 12087 RUNNING AT vm\n=   EXIT CODE: 9"; the same number for a signal, which only
 # the exit string further down tells apart.
@@ -42,12 +43,12 @@ class RankFailures:
     some process died of, where only one that the launcher ended is named.
     """
 
-    def __init__(self, log):
+    def __init__(self, log: str) -> None:
         self.by_pid, self.by_rank, self.doubtful = {}, of_horovodrun(log), set()
         self.crash = None
         hydra_signal = HYDRA_SIGNAL.search(log)
         for pid, code in HYDRA.findall(log):
-            killed = bool(hydra_signal) and hydra_signal.group(1) == code
+            killed = hydra_signal is not None and hydra_signal.group(1) == code
             self.by_pid[int(pid)] = killed_by(code) if killed else f"exit code {code}"
             if hydra_signal and code == HYDRA_ENDS_WITH:
                 self.doubtful.add(int(pid))
@@ -62,21 +63,21 @@ class RankFailures:
                 ending = exit_text(int(found["code"])) if "code" in found else None
                 self.by_rank[int(found["rank"])] = ending or killed_by(found.get("signal", 9))
 
-    def of(self, record):
+    def of(self, record: "RankRecord") -> "str | None":
         """Return what ended the rank, or None if the launcher did not say."""
         return self.by_pid.get(record.start.pid) or self.by_rank.get(record.rank)
 
-    def certain(self, record):
+    def certain(self, record: "RankRecord") -> bool:
         """Return whether the launcher named the rank as one that it did not end itself."""
         return self.of(record) is not None and record.start.pid not in self.doubtful
 
 
-def killed_by(number):
+def killed_by(number: "int | str") -> str:
     """Return what a signal did, in words."""
     return f"killed by {signal_text(int(number))}"
 
 
-def of_horovodrun(log):
+def of_horovodrun(log: str) -> "dict[int, str]":
     """Return what ended which rank, by horovodrun."""
     first = set(HOROVODRUN_FIRST.findall(log))
     found = HOROVODRUN.findall(log)
