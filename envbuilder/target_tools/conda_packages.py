@@ -28,6 +28,13 @@ from urllib.request import pathname2url
 from .files import read_json, sha256_of, write_atomically
 from .processes import processors
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Iterator, Mapping
+
+    # JSON of conda: a record of a prefix, or conda.json.
+    Record = Mapping[str, Any]
+
 META = "conda-meta"
 # What starts a function of a package for any Python: the engine writes it.
 ENTRY_POINT = "unix_python_entry_point"
@@ -52,7 +59,7 @@ RESERVED = {META, CLOBBERED.rstrip("/")}
 SHOWN = 10
 
 
-def explicit_lines(packages, folder):
+def explicit_lines(packages: "Record", folder: Path) -> "Iterator[str]":
     """Yield the lines of an explicit list."""
     yield "@EXPLICIT"
     for each in packages["packages"]:
@@ -60,17 +67,17 @@ def explicit_lines(packages, folder):
         yield "file://{}".format(pathname2url(path))
 
 
-def identity(package):
+def identity(package: "Record") -> "tuple[str, str, str]":
     """Return what tells a package from others."""
     return package["name"], package["version"], package["build"]
 
 
-def records_of(prefix):
+def records_of(prefix: Path) -> "dict[Path, dict[str, Any]]":
     """Return the records of a prefix by their files."""
     return {path: read_json(path) for path in sorted(Path(prefix, META).glob("*.json"))}
 
 
-def wrong_packages(records, packages):
+def wrong_packages(records: "Iterable[Record]", packages: "Record") -> "Iterator[str]":
     """Yield how the packages of a prefix are not those of a list."""
     wanted = {identity(each) for each in packages["packages"]}
     there = {identity(each) for each in records}
@@ -80,7 +87,7 @@ def wrong_packages(records, packages):
         yield "{} {} {} is in the prefix, and not in the lock".format(*each)
 
 
-def scripts(records):
+def scripts(records: "Iterable[Record]") -> "Iterator[str]":
     """Yield what packages would run when they are linked."""
     for record in records:
         for name in record.get("files", ()):
@@ -92,12 +99,12 @@ def scripts(records):
                 )
 
 
-def is_outside(name):
+def is_outside(name: str) -> bool:
     """Return whether a package's path is not plainly one below a prefix."""
     return bool({"", ".", ".."} & set(name.split("/")))
 
 
-def misplaced(records):
+def misplaced(records: "Iterable[Record]") -> "Iterator[str]":
     """Yield the files of packages that lie outside of the prefix, or where no package has files.
 
     rattler moves what clashes with another package away from its place.
@@ -110,14 +117,15 @@ def misplaced(records):
                 yield "package {} has a file where none may be: {}".format(record["name"], name)
 
 
-def own_name(name):
+def own_name(name: str) -> str:
     """Return the path that a package has for a file, in place of that which rattler moved it to."""
     return name[len(CLOBBERED) :].partition("/")[2] if name.startswith(CLOBBERED) else name
 
 
-def clashes(records):
+def clashes(records: "Iterable[Record]") -> "Iterator[str]":
     """Yield the files and links that several packages have, or that have other files below them."""
-    owners, folders = {}, {}
+    owners: "dict[str, list[str]]" = {}
+    folders: "dict[str, set[str]]" = {}
     for record in records:
         kinds = {name: each.get("path_type") for name, each in placed(record)}
         for name in record.get("files", ()):
@@ -136,7 +144,7 @@ def clashes(records):
             yield "{} is a file of {}, which has others below it".format(name, those[0])
 
 
-def above_of(name):
+def above_of(name: str) -> "Iterator[str]":
     """Yield the folders above a path."""
     at = name.rfind("/")
     while at > 0:
@@ -144,7 +152,7 @@ def above_of(name):
         at = name.rfind("/", 0, at)
 
 
-def originals(name):
+def originals(name: str) -> "Iterator[str]":
     """Yield what a package may call a file: packages for any Python do not say which it will be."""
     yield name
     _, mark, rest = name.partition("/site-packages/")
@@ -154,7 +162,7 @@ def originals(name):
         yield "python-scripts/" + name[len("bin/") :]
 
 
-def places_of(files):
+def places_of(files: "Iterable[str]") -> "dict[str, str]":
     """Return where files lie, relative to the prefix, by all that their record may call them.
 
     *files*: the record's own list of where they lie. Of a package for any Python ``paths_data`` of
@@ -165,14 +173,14 @@ def places_of(files):
     return where
 
 
-def placed(record):
+def placed(record: "Record") -> "Iterator[tuple[str, dict[str, Any]]]":
     """Yield where each file of a record lies, and what is said of it."""
     where = places_of(record.get("files", ()))
     for each in record["paths_data"]["paths"]:
         yield where.get(each["_path"], each["_path"]), each
 
 
-def wrong_files(prefix, records):
+def wrong_files(prefix: Path, records: "Iterable[Record]") -> "Iterator[str]":
     """Yield the files that are not as their packages say."""
     todo = []
     for record in records:
@@ -196,20 +204,20 @@ def wrong_files(prefix, records):
                 )
 
 
-def wrong_type(path, path_type):
+def wrong_type(path: Path, path_type: "str | None") -> "str | None":
     """Return how a path is not what its package states; None: it is."""
     try:
         mode = path.lstat().st_mode
     except OSError:
         return "is not there"
-    is_right = TYPES.get(path_type)
+    is_right = TYPES.get(path_type or "")
     if is_right is None or is_right(mode):
         return None
     kind = "folder" if stat.S_ISDIR(mode) else "link" if stat.S_ISLNK(mode) else "file"
     return "is a {}, and was packed as {}".format(kind, path_type)
 
 
-def respell(prefix, name, entry):
+def respell(prefix: Path, name: str, entry: "dict[str, Any]") -> None:
     """Write what starts a function of a package as conda does.
 
     rattler indents by tabulators, and lets a group write it.
@@ -223,7 +231,7 @@ def respell(prefix, name, entry):
     entry.update(sha256=sha256_of(path), size_in_bytes=path.stat().st_size)
 
 
-def settle_files(prefix, record):
+def settle_files(prefix: Path, record: "dict[str, Any]") -> None:
     """Make files and what is said of them such as any engine has them."""
     for name, each in placed(record):
         each["_path"] = name
@@ -234,7 +242,7 @@ def settle_files(prefix, record):
             each.pop("sha256_in_prefix", None)
 
 
-def settle(prefix, records, packages):
+def settle(prefix: Path, records: "Mapping[Path, dict[str, Any]]", packages: "Record") -> None:
     """Write into the records of a prefix where its packages come from, and what was settled."""
     by_identity = {identity(each): each for each in packages["packages"]}
     for path, record in records.items():
@@ -251,7 +259,7 @@ def settle(prefix, records, packages):
         write_atomically(path, json.dumps(record, indent=2) + "\n")
 
 
-def check(prefix, packages):
+def check(prefix: Path, packages: "Record") -> int:
     """Compare a prefix with a list; return the exit code."""
     records = records_of(prefix)
     those = list(records.values())
@@ -270,9 +278,9 @@ def check(prefix, packages):
     return 0
 
 
-def pure_sources(record):
+def pure_sources(record: "Record") -> "dict[str, list[str]]":
     """Return the sources of a package for any Python, by the folder that they are in."""
-    found = {}
+    found: "dict[str, list[str]]" = {}
     for name, _ in placed(record) if record.get("subdir") == "noarch" else ():
         match = PURE.fullmatch(name)
         if match:
@@ -280,7 +288,7 @@ def pure_sources(record):
     return found
 
 
-def compile_pure(prefix):
+def compile_pure(prefix: Path) -> int:
     """Compile what is for any Python, and say so in its records as conda does."""
     from . import bytecode  # it starts processes
 
@@ -303,12 +311,12 @@ def compile_pure(prefix):
     return sum(len(each.names) for each in wheels)
 
 
-def bytecode_of(prefix, folder, name):
+def bytecode_of(prefix: Path, folder: str, name: str) -> Path:
     """Return where Python looks for the bytecode of a source."""
     return Path(importlib.util.cache_from_source(str(Path(prefix, folder, name))))
 
 
-def new_bytecode(prefix, record):
+def new_bytecode(prefix: Path, record: "Record") -> "Iterator[str]":
     """Yield the bytecode of a package for any Python that its record does not name."""
     known = {*record.get("files", ())}
     for folder, names in pure_sources(record).items():
@@ -319,7 +327,7 @@ def new_bytecode(prefix, record):
                 yield relative
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Print the list, compare or compile; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("what", choices=("list", "check", "compile"))
