@@ -33,7 +33,7 @@ class Problem(NamedTuple):
     """One thing that is wrong: where, what, and what to try."""
 
     message: str
-    place: "Place | None" = None  # type: ignore[assignment, unused-ignore]
+    place: "Place | None" = None
     hints: "tuple[str, ...]" = ()
 
 

@@ -22,13 +22,18 @@ from .modulefile import filled
 from .processes import Running, popen, signals_held_back
 from .proving.evidence import is_candidate, prove, refuted
 from .root import locks, manifests, publish
-from .root.layout import BUNDLED
+from .root.layout import BUNDLED, Home, Version
 from .root.registry import heal_registry
+from .root.stamp import Root
 from .root.store import open_home, open_root
 from .steps import MORE_TIME, ending, limit_of, stated_limit
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Mapping
 
-def copy(bundle, facts, home):
+
+def copy(bundle: Path, facts: "dict[str, Any]", home: Home) -> None:
     """Put the build folder of the bundle there, its paths those of the root, if it is not yet."""
     identity, folder, sums = facts["id"], home.build(facts["id"]), sha256_of(bundle / SUMS)
     # It holds the sums of the bundle that the folder was copied from.
@@ -48,7 +53,7 @@ def copy(bundle, facts, home):
     write_atomically(whole, sums)
 
 
-def build(folder, steps, environ):
+def build(folder: Path, steps: "Iterable[str]", environ: "Mapping[str, str]") -> None:
     """Run every step that is not done yet, for a limited time. Raises BuildError, UsageError."""
     stated = stated_limit(environ)
     for step in steps:
@@ -66,7 +71,7 @@ def build(folder, steps, environ):
             )
 
 
-def run_step(folder, step, environ, limit):
+def run_step(folder: Path, step: str, environ: "Mapping[str, str]", limit: float) -> "int | None":
     """Return the exit code of a step; None where it was ended after *limit* seconds."""
     code = None
     with contextlib.ExitStack() as held:
@@ -82,7 +87,9 @@ def run_step(folder, step, environ, limit):
     return code
 
 
-def prove_all(folder, facts, home, environ, candidate):
+def prove_all(
+    folder: Path, facts: "dict[str, Any]", home: Home, environ: "Mapping[str, str]", candidate: bool
+) -> "list[dict[str, Any]]":
     """Run the smoke tests; return their records. Raises SmokeError."""
     proving = dict(facts["proving"], candidate=candidate)
     environment = read_text(folder / "environment.sh")
@@ -102,7 +109,13 @@ def prove_all(folder, facts, home, environ, candidate):
     return proved
 
 
-def install(bundle, facts, root, environ, options):
+def install(
+    bundle: Path,
+    facts: "dict[str, Any]",
+    root: Root,
+    environ: "Mapping[str, str]",
+    options: argparse.Namespace,
+) -> "Version | None":
     """Build, prove and publish; return the number, None where that was not to be proved."""
     home = open_home(root, facts["name"])
     group = home.group
@@ -125,7 +138,13 @@ def install(bundle, facts, root, environ, options):
     return version
 
 
-def make(bundle, facts, home, environ, options):
+def make(
+    bundle: Path,
+    facts: "dict[str, Any]",
+    home: Home,
+    environ: "Mapping[str, str]",
+    options: argparse.Namespace,
+) -> "Version | None":
     """Build, prove and publish what is not there yet."""
     identity, folder = facts["id"], home.build(facts["id"])
     try:
@@ -146,7 +165,7 @@ def make(bundle, facts, home, environ, options):
     return version
 
 
-def install_below(options, environ):
+def install_below(options: argparse.Namespace, environ: "Mapping[str, str]") -> None:
     """Install in a new or known root, and say what is there now."""
     facts, root = facts_of(options.bundle), options.root
     # Bundles of several sites may share a root: each lock says whose it is.
@@ -162,7 +181,7 @@ def install_below(options, environ):
         say(f"a job to begin with: {facts['submit']} {folder / facts['job']}")
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Install; return the exit code."""
     parser = argparse.ArgumentParser(description="Install a bundle.")
     how = parser.add_mutually_exclusive_group()

@@ -40,7 +40,7 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 SPECIAL = '"$`\\'
 
 
-def wheels():
+def wheels() -> "list[Path]":
     """Return what ensurepip would install; nothing where that is not known."""
     # Distributions may keep them in one folder for all: Debian, Fedora.
     shared = sysconfig.get_config_var("WHEEL_PKG_DIR")
@@ -55,13 +55,13 @@ def wheels():
     return []
 
 
-def is_plain(wheel):
+def is_plain(wheel: Path) -> bool:
     """Tell whether to unpack a wheel is all that it wants."""
     with zipfile.ZipFile(str(wheel)) as archive:
         return not any(".data/" in name for name in archive.namelist())
 
 
-def unpack(wheel, target):
+def unpack(wheel: Path, target: str) -> bytecode.Wheel:
     """Unpack a wheel; return what of it can be compiled."""
     with zipfile.ZipFile(str(wheel)) as archive:
         archive.extractall(str(target))
@@ -69,7 +69,7 @@ def unpack(wheel, target):
     return bytecode.Wheel(sha256_of(wheel), target, sources)
 
 
-def write_scripts(folder):
+def write_scripts(folder: str) -> None:
     """Write the commands pip, pip3 and pip3.11."""
     text = SCRIPT.format(python=sys.executable)
     for name in ("pip", f"pip{sys.version_info[0]}", "pip{}.{}".format(*sys.version_info)):
@@ -78,7 +78,7 @@ def write_scripts(folder):
         path.chmod(0o755)
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Put pip there; return the exit code."""
     if arguments:
         sys.stderr.write(__doc__)

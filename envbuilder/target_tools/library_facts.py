@@ -4,7 +4,7 @@ import functools
 import re
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Callable, Iterator, NamedTuple
 
 from elftools.elf.elffile import ELFFile
 
@@ -35,17 +35,17 @@ class Fact(NamedTuple):
     topic: what it is about: installation, linkage, mpi, nccl or flags.
     """
 
-    passed: object
+    passed: "bool | None"
     text: str
     topic: str = "installation"
 
 
-def about(topic):
+def about(topic: str) -> "Callable[[Callable[..., Iterator[Fact]]], Callable[..., Iterator[Fact]]]":
     """Return what lets a generator's facts be about *topic*."""
 
-    def decorate(facts):
+    def decorate(facts: "Callable[..., Iterator[Fact]]") -> "Callable[..., Iterator[Fact]]":
         @functools.wraps(facts)
-        def of_topic(*arguments):
+        def of_topic(*arguments: Any) -> "Iterator[Fact]":
             for fact in facts(*arguments):
                 yield fact._replace(topic=topic)
 
@@ -54,17 +54,17 @@ def about(topic):
     return decorate
 
 
-def right(text):
+def right(text: str) -> Fact:
     """Return a fact that is as it must be."""
     return Fact(passed=True, text=text)
 
 
-def wrong(text):
+def wrong(text: str) -> Fact:
     """Return a fact that is a problem."""
     return Fact(passed=False, text=text)
 
 
-def unknown(text):
+def unknown(text: str) -> Fact:
     """Return a fact that cannot be judged here."""
     return Fact(passed=None, text=text)
 
@@ -77,10 +77,10 @@ class Place(NamedTuple):
 
     prefix: str
     search: Search
-    mpicxx: str
-    mpi: dict
-    names: list
-    imported: dict
+    mpicxx: "str | None"
+    mpi: "dict[str, str]"
+    names: "list[str]"
+    imported: "dict[str, str]"
 
 
 class Native(NamedTuple):
@@ -88,15 +88,15 @@ class Native(NamedTuple):
 
     name: str
     path: str
-    needed: tuple
-    tree: dict
-    loaded: dict
+    needed: "tuple[str, ...]"
+    tree: "dict[str, str | None]"
+    loaded: "dict[str, Any]"
 
 
 # ---------------------------------------------------------------- MPI
 
 
-def mpi_of_mpicxx(program):
+def mpi_of_mpicxx(program: str) -> "tuple[str | None, dict[str, str]]":
     """Return (mpicxx, real path -> name) of the MPI's libraries and what they load.
 
     Found in the folders that mpicxx names: what LD_LIBRARY_PATH says is to be judged by that.
@@ -114,7 +114,7 @@ def mpi_of_mpicxx(program):
 
 
 @about("mpi")
-def mpicxx_facts(build, place):
+def mpicxx_facts(build: "dict[str, Any]", place: Place) -> "Iterator[Fact]":
     """Yield facts about whether mpicxx is that of the plan."""
     plan = build["mpi"]
     label = f"{plan['component']} {plan['version']}"
@@ -136,7 +136,7 @@ def mpicxx_facts(build, place):
 
 
 @about("mpi")
-def mpi_facts(native, wanted, place):
+def mpi_facts(native: Native, wanted: "bool | None", place: Place) -> "Iterator[Fact]":
     """Yield facts about the MPI that a library finds. *wanted*: None where nobody has said."""
     direct = [name for name in native.needed if MPI_NAME.match(name)]
     if wanted is None and not (direct and place.mpi):
@@ -163,12 +163,12 @@ def mpi_facts(native, wanted, place):
                 yield wrong(text)
 
 
-def plain(path):
+def plain(path: str) -> str:
     """Return a path as people read it: what leaves a folder through .. has links resolved."""
     return real(path) if "/../" in path else path
 
 
-def reason(path, place):
+def reason(path: str, place: Place) -> str:
     """Return why ld.so takes this path, if it is for LD_LIBRARY_PATH."""
     folder = str(Path(path).parent)
     named = [each.rstrip("/") for each in place.search.library_path]
@@ -179,7 +179,7 @@ def reason(path, place):
 
 
 @about("nccl")
-def nccl_facts(build, native, place):
+def nccl_facts(build: "dict[str, Any]", native: Native, place: Place) -> "Iterator[Fact]":
     """Yield facts about the NCCL of a Horovod library."""
     shared = [name for name in native.needed if NCCL_NAME.match(name)]
     wanted = horovod_build.expected(build).get("nccl")
@@ -218,7 +218,7 @@ def nccl_facts(build, native, place):
         yield nccl_release(build, path, path)
 
 
-def nccl_release(build, path, name):
+def nccl_release(build: "dict[str, Any]", path: str, name: str) -> Fact:
     """Return a fact about the release of the NCCL in a library, by its own code.
 
     What Horovod was compiled with tells of nccl.h alone: CMake looks for the library by itself, and
@@ -234,7 +234,7 @@ def nccl_release(build, path, name):
     return Fact(fits, f"{text}; planned: {wanted}")
 
 
-def holds_nccl(folder, path):
+def holds_nccl(folder: str, path: str) -> bool:
     """Return whether a library lies in NCCL's folder, or a link there leads to it."""
     if is_below(real(path), real(folder)):
         return True
@@ -243,7 +243,7 @@ def holds_nccl(folder, path):
 
 
 @about("flags")
-def content_facts(build, native):
+def content_facts(build: "dict[str, Any]", native: Native) -> "Iterator[Fact]":
     """Yield facts about what is compiled into a Horovod library."""
     defined, _ = symbols(native.path)
     inside = horovod_build.compiled_in(defined)
@@ -254,17 +254,18 @@ def content_facts(build, native):
         yield Fact(inside[name] == wanted, text + says)
 
 
-def symbols(path, table=".dynsym"):
+def symbols(path: "str | Path", table: str = ".dynsym") -> "tuple[set[str], set[str]]":
     """Return the names of the symbols that a library defines, and of those it lacks."""
     with Path(path).open("rb") as stream:
         section = ELFFile(stream).get_section_by_name(table)
-        defined, lacking = set(), set()
+        defined: "set[str]" = set()
+        lacking: "set[str]" = set()
         for symbol in section.iter_symbols() if section else ():
             (lacking if symbol["st_shndx"] == "SHN_UNDEF" else defined).add(symbol.name)
     return defined, lacking
 
 
-def required_symbols(path):
+def required_symbols(path: "str | Path") -> "set[str]":
     """Return the names of the symbols that a library is not loaded without; weak ones are none."""
     with Path(path).open("rb") as stream:
         section = ELFFile(stream).get_section_by_name(".dynsym")
@@ -273,7 +274,7 @@ def required_symbols(path):
         return {each.name for each in lacking if each["st_info"]["bind"] == "STB_GLOBAL"}
 
 
-def defined_versions(path):
+def defined_versions(path: "str | Path") -> "list[str]":
     """Return the versions of symbols that a library has: GLIBC_2.34, ..."""
     with Path(path).open("rb") as stream:
         section = ELFFile(stream).get_section_by_name(".gnu.version_d")
@@ -284,7 +285,9 @@ def defined_versions(path):
 # ---------------------------------------------------------------- a library at all
 
 
-def native_of(path, name, said, place):
+def native_of(
+    path: "str | Path", name: str, said: "dict[str, Any]", place: Place
+) -> "tuple[Native | None, list[Fact]]":
     """Return (Native, facts); None for a file that is no library of this machine."""
     try:
         library = read_library(str(path))
@@ -300,7 +303,7 @@ def native_of(path, name, said, place):
 
 
 @about("linkage")
-def resolving_facts(native, location):
+def resolving_facts(native: Native, location: "Path | None") -> "Iterator[Fact]":
     """Yield facts about names that nothing provides. *location*: the framework's package."""
     mapped = {Path(path).name for path in native.loaded.get("mapped", ())}
     brought = {file.name for file in location.rglob("*.so*")} if location else set()
@@ -316,7 +319,7 @@ def resolving_facts(native, location):
 
 
 @about("linkage")
-def loading_facts(what, said):
+def loading_facts(what: str, said: "dict[str, Any]") -> "Iterator[Fact]":
     """Yield facts about whether a framework and its libraries can be loaded."""
     if "error" in said:
         yield wrong(f"{what} cannot be loaded: " + " | ".join(said["error"]))

@@ -76,7 +76,7 @@ def execution() -> str:
     return "emulated" if len(machines - {None}) > 1 else "native"
 
 
-def machine_of(path):
+def machine_of(path: "str | Path") -> "bytes | None":
     """Return the class, byte order and machine of an ELF file's header; None if unreadable."""
     try:
         with Path(path).open("rb") as stream:

@@ -1,6 +1,7 @@
 """The steps of a build, as create and install-bundle run them: each alone, for a limited time."""
 
 import re
+from collections.abc import Mapping
 
 from .errors import UsageError
 
@@ -11,7 +12,7 @@ LIMIT_VARIABLE = "ENVBUILD_STEP_SECONDS"
 MORE_TIME = f"{LIMIT_VARIABLE}=SECONDS gives each step more"
 
 
-def stated_limit(environ):
+def stated_limit(environ: "Mapping[str, str]") -> "float | None":
     """Return the seconds that the user gives each step, None where nothing is said.
 
     Raises UsageError for what is no number.
@@ -24,13 +25,13 @@ def stated_limit(environ):
     return float(text)
 
 
-def limit_of(step, stated):
+def limit_of(step: str, stated: "float | None") -> float:
     """Return the seconds of a step, named by its id; *stated*: what the user gives each."""
     compiles = step.startswith("build-")
     return stated or (COMPILING_SECONDS if compiles else STEP_SECONDS)
 
 
-def ending(code, limit):
+def ending(code: "int | None", limit: float) -> str:
     """Say how a step failed. *code*: its exit code, None: it was ended when its time was up."""
     if code is None:
         return f"did not end within {limit:g} s and was ended"

@@ -9,11 +9,12 @@ them alone, for the files of that root. Caches are never shared. See ``sharing``
 
 import os
 import stat
+from pathlib import Path
 
 from .sharing import acts_in, has_member
 
 
-def distrust(path, group=None):
+def distrust(path: "Path | str", group: "int | None" = None) -> "str | None":
     """Return why a file does not count, None if it does or is not there.
 
     *group*: the one that shares the root that the file belongs to; None for any other file. Links
@@ -35,7 +36,7 @@ def distrust(path, group=None):
     return None
 
 
-def above(path):
+def above(path: str) -> "list[str]":
     """Return a path and all folders above it, the topmost first."""
     found = [path]
     while found[-1] != os.path.dirname(found[-1]):  # noqa: PTH120
@@ -43,7 +44,7 @@ def above(path):
     return found[::-1]
 
 
-def fault(path, is_above, group):
+def fault(path: str, is_above: bool, group: "int | None") -> "str | None":
     """Return who else may write a file or folder, or what is in it; None: nobody.
 
     *group*: its members are not somebody else; None: there is none.
@@ -54,7 +55,7 @@ def fault(path, is_above, group):
     return owner_fault(status, path, group)
 
 
-def owner_fault(status, path, group=None):
+def owner_fault(status: os.stat_result, path: str, group: "int | None" = None) -> "str | None":
     """Return to whom else a file belongs; None: to this user, to root or to a member."""
     own = status.st_uid in (0, os.geteuid())
     if not own and (group is None or not has_member(group, status.st_uid)):
@@ -62,7 +63,7 @@ def owner_fault(status, path, group=None):
     return None
 
 
-def status_fault(status, path, group=None):
+def status_fault(status: os.stat_result, path: str, group: "int | None" = None) -> "str | None":
     """Return who else may write what has a status, whatever its name leads to by now; or None."""
     reason = owner_fault(status, path, group)
     if reason:

@@ -20,13 +20,14 @@ from pathlib import Path
 import elftools
 
 from . import distributions, horovod_build
-from .distributions import INSIDE, PATH, records
+from .distributions import INSIDE, PATH, Distribution, records
 from .elf import read_library
 from .files import is_below, read_json, real, write_json
 from .ld_so import Search
 from .library_facts import (
     MPI_NAME,
     Fact,
+    Native,
     Place,
     about,
     content_facts,
@@ -45,6 +46,10 @@ from .load_libraries import loaded
 from .wheel_cache import differences
 from .wheel_key import JOBS, PREFIX_WORD, prefixes_of, without_folders
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
+
 # Where the build tools lie, pyelftools among them.
 TOOLS = Path(elftools.__file__).resolve().parent.parent
 
@@ -52,7 +57,9 @@ TOOLS = Path(elftools.__file__).resolve().parent.parent
 # ---------------------------------------------------------------- what is installed
 
 
-def installed_facts(build, each, place):
+def installed_facts(
+    build: "dict[str, Any]", each: "Distribution | None", place: Place
+) -> "Iterator[Fact]":
     """Yield facts about which copy of a component that is built is there."""
     label = f"{build['component']} {build['version']}"
     if each is None:
@@ -63,7 +70,9 @@ def installed_facts(build, each, place):
         yield version_fact(build, label, each.version, f"is installed in {each.folder}")
 
 
-def brought_facts(build, version, location, place):
+def brought_facts(
+    build: "dict[str, Any]", version: "str | None", location: "Path | None", place: Place
+) -> "Iterator[Fact]":
     """Yield facts about which copy of a component that a module brings is there."""
     label = "{} {} of module {}".format(build["component"], build["version"], build["module"])
     if location is None:
@@ -76,12 +85,14 @@ def brought_facts(build, version, location, place):
         yield version_fact(build, label, version, f"lies in {location}")
 
 
-def version_fact(build, label, version, where):
+def version_fact(build: "dict[str, Any]", label: str, version: str, where: str) -> Fact:
     """Return a fact about a version, which may have a local part."""
-    return Fact(version.split("+")[0] == build["version"], f"{label}: {version} {where}")
+    return Fact(
+        version.split("+", maxsplit=1)[0] == build["version"], f"{label}: {version} {where}"
+    )
 
 
-def location_of(package):
+def location_of(package: str) -> "Path | None":
     """Return the folder of a package as Python finds it; None if it finds none."""
     spec = PathFinder.find_spec(package, PATH)
     found = spec and next(iter(spec.submodule_search_locations or ()), None)
@@ -89,7 +100,7 @@ def location_of(package):
 
 
 @about("flags")
-def record_facts(build, metadata, place):
+def record_facts(build: "dict[str, Any]", metadata: Path, place: Place) -> "Iterator[Fact]":
     """Yield facts about what the wheel says it was made of."""
     try:
         made = read_json(metadata / INSIDE)["facts"]
@@ -114,7 +125,7 @@ def record_facts(build, metadata, place):
 # ---------------------------------------------------------------- libraries
 
 
-def horovod_facts(build, folder, place):
+def horovod_facts(build: "dict[str, Any]", folder: Path, place: Place) -> "Iterator[Fact]":
     """Yield facts about a Horovod that lies in a folder of packages."""
     package = folder / "horovod"
     versions = {}
@@ -131,13 +142,15 @@ def horovod_facts(build, folder, place):
         yield Fact(passed, text, "flags")
 
 
-def short(path):
+def short(path: Path) -> str:
     """Return a library's path from the package on."""
     parts = path.parts
     return "/".join(parts[len(parts) - 1 - parts[::-1].index("horovod") :])
 
 
-def framework_facts(build, framework, paths, place):
+def framework_facts(
+    build: "dict[str, Any]", framework: str, paths: "list[Path]", place: Place
+) -> "tuple[list[Fact], str | None]":
     """Return (facts, version) of a framework that was asked for, and of Horovod's part for it."""
     facts = []
     if not paths:
@@ -161,14 +174,16 @@ def framework_facts(build, framework, paths, place):
     return facts, said.get("version")
 
 
-def horovod_library_facts(build, native, place):
+def horovod_library_facts(
+    build: "dict[str, Any]", native: Native, place: Place
+) -> "Iterator[Fact]":
     """Yield facts about one library of Horovod."""
     yield from content_facts(build, native)
     yield from mpi_facts(native, horovod_build.expected(build).get("mpi"), place)
     yield from nccl_facts(build, native, place)
 
 
-def other_facts(build, metadata, place):
+def other_facts(build: "dict[str, Any]", metadata: Path, place: Place) -> "Iterator[Fact]":
     """Yield facts about the native libraries of any other component."""
     names = sorted(name for name in records(metadata) if re.search(r"\.so(\.[\d.]+)?$", name))
     linked = []
@@ -189,7 +204,7 @@ def other_facts(build, metadata, place):
         yield wrong(f"none of the {len(names)} native libraries links an MPI")
 
 
-def facts_of(build, place):
+def facts_of(build: "dict[str, Any]", place: Place) -> "list[Fact]":
     """Return all facts about one entry of builds.json.
 
     How the Horovod was built that a module brings, nobody recorded.
@@ -205,17 +220,17 @@ def facts_of(build, place):
         facts += mpicxx_facts(build, place)
     if facts[0].passed is False:
         return facts
-    if not sites:
+    if each and not sites:
         facts += record_facts(build, each.path, place)
         location = each.folder / "horovod"
-    if sites or build["component"] == "horovod":
+    if location and (sites or build["component"] == "horovod"):
         facts += horovod_facts(build, location.parent, place)
-    else:
+    elif each:
         facts += other_facts(build, each.path, place)
     return facts
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Verify all builds; return the exit code."""
     parser = argparse.ArgumentParser(description="Verify what was built from its sources.")
     parser.add_argument("--builds", required=True, help="builds.json")
@@ -235,14 +250,14 @@ def main(arguments):
     return finish(builds.with_name("verified.json"), report)
 
 
-def imports_of(expected):
+def imports_of(expected: Path) -> "list[str]":
     """Return what check.py will import, by what the plan expects; nothing where nobody said."""
     if not expected.is_file():
         return []
     return [pin["import"] for pin in read_json(expected) if pin["import"]]
 
 
-def finish(target, report):
+def finish(target: Path, report: "list[dict[str, Any]]") -> int:
     """Write the record and name every problem; return the exit code."""
     wrong = [each for each in report if each["passed"] is False]
     write_json(target, {"schema": 1, "passed": not wrong, "facts": report})
