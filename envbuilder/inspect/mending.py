@@ -125,6 +125,8 @@ def _package(each: Installed) -> Package:
 def _as_published(environment: Environment, path: Path) -> Iterator[Wanted]:
     try:
         recorded = manifest.read(path)
+        if recorded is None:
+            return
         lines = manifest.compare(environment.prefix, recorded, with_hashes=True, run_python=False)
     except (OSError, ValueError):
         return
