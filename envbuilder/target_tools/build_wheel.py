@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def backend_name(pyproject: Path) -> str:
-    """Return what a pyproject.toml names as build backend."""
+    """Return the build backend that a pyproject.toml names."""
     # Python has a TOML reader only from 3.11 on.
     text = pyproject.read_text(encoding="utf-8")
     found = re.search(r"""^build-backend\s*=\s*["']([\w.:]+)["']""", text, re.MULTILINE)

@@ -37,10 +37,10 @@ SUM = re.compile(r"([0-9a-f]{64})  ([^\0\n\\]+)")
 
 
 class Contents(NamedTuple):
-    """What lies in a bundle.
+    """The contents of a bundle.
 
-    files: the sha256 of every file by its path in the bundle; None for what is neither a file nor a
-        folder. texts: the bytes of TEXTS, of those that are there.
+    files: path in the bundle -> sha256; None for an entry that is neither a file nor a folder.
+    texts: the bytes of those files of TEXTS that exist.
     """
 
     files: "dict[str, str | None]"
@@ -48,7 +48,7 @@ class Contents(NamedTuple):
 
 
 def read_folder(folder: Path) -> Contents:
-    """Return what lies in a bundle that is a folder; links are not followed. Raises OSError."""
+    """Return the contents of a bundle in a folder; links are not followed. Raises OSError."""
     files: "dict[str, str | None]" = {}
     texts: "dict[str, bytes]" = {}
     for here, folders, names in os.walk(str(folder), onerror=_raise):
@@ -64,7 +64,7 @@ def read_folder(folder: Path) -> Contents:
 
 
 def _hashed_text(path: Path) -> "tuple[str, bytes]":
-    """Return the sha256 of a file and what it begins with, both of the same bytes."""
+    """Return the sha256 and the first TEXT_BYTES bytes of a file, both of one read."""
     with open_regular(path) as file:
         text = file.read(TEXT_BYTES)
         whole = hashlib.sha256(text)
@@ -88,7 +88,7 @@ def is_inside(path: Any) -> bool:
 
 
 def changes(contents: Contents) -> "list[str]":
-    """Return what is not as it was packed, a line for each file, by name."""
+    """Return one line for each file that differs from the packed one, sorted by name."""
     if SUMS not in contents.texts:
         return [f"{SUMS}: gone"]
     try:
@@ -124,7 +124,7 @@ def is_name(value: Any) -> bool:
 
 
 def is_step(value: Any) -> bool:
-    """Return whether a value can be the id of a step, which is no option and no path."""
+    """Return whether a value can be the id of a step: neither an option nor a path."""
     return is_text(value) and re.fullmatch("[a-z0-9][a-z0-9-]*", value) is not None
 
 
@@ -134,7 +134,7 @@ def is_positive(value: Any) -> bool:
 
 
 def holds(fields: "Mapping[str, Test]") -> "Test":
-    """Return what tells whether a value is an object with such fields; others may be beside."""
+    """Return a test for JSON objects that have these fields, and possibly others."""
 
     def check(value: object) -> bool:
         return isinstance(value, dict) and all(
@@ -183,7 +183,7 @@ FIELDS: "dict[str, Test]" = {
 
 
 def read_facts(data: bytes) -> "dict[str, Any]":
-    """Return what bundle.json says. Raises ValueError for what cannot be of a bundle."""
+    """Parse bundle.json. Raises ValueError if a field is missing or invalid."""
     facts = parse_json(data.decode("utf-8"))
     if not isinstance(facts, dict):
         raise ValueError("it is no object")  # noqa: TRY004 - of what was written
@@ -199,7 +199,7 @@ def read_facts(data: bytes) -> "dict[str, Any]":
 
 
 def facts_of(bundle: Path) -> "dict[str, Any]":
-    """Return what the bundle.json of a folder says. Raises OSError, UsageError."""
+    """Read and parse the bundle.json of a folder. Raises OSError, UsageError."""
     try:
         return read_facts(_text(bundle / FACTS))
     except ValueError as error:

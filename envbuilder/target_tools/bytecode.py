@@ -60,7 +60,7 @@ def say(text: str) -> None:
 
 
 def cache_folder() -> "Path | None":
-    """Return where bytecode is kept, or None."""
+    """Return the folder of the bytecode cache, or None."""
     named = os.environ.get("ENVBUILD_BYTECODE_CACHE")
     if named:
         return Path(named).absolute()
@@ -70,7 +70,7 @@ def cache_folder() -> "Path | None":
 
 
 class Wheel:
-    """What was installed from one wheel: the folder it lies in and its sources, relative to it."""
+    """The installed files of one wheel: their folder, and the sources relative to it."""
 
     def __init__(self, sha256: "str | None", folder: "Path | str", names: "list[str]") -> None:
         """Store its parts. *sha256*: None for one whose bytecode is not cached."""
@@ -131,7 +131,7 @@ def restore(wheel: Wheel, cache: Path) -> "list[str]":
 
 
 def index_of(archive: zipfile.ZipFile, wheel: Wheel) -> "dict[str, int | None]":
-    """Return the sizes of the sources an archive is for, None for what cannot be compiled."""
+    """Return the sizes of the sources of an archive; None for a source that cannot be compiled."""
     index = json.loads(archive.read(INDEX).decode("utf-8"))
     if (index["wheel"], index["kind"]) != (wheel.sha256, KIND):
         raise ValueError("it is of wheel {} and {}".format(index["wheel"], index["kind"]))
@@ -155,7 +155,7 @@ def restored(
 
 
 def header_of(status: os.stat_result) -> bytes:
-    """Return what comes before the code of a source."""
+    """Return the header of the bytecode of a source."""
     header = MAGIC + (bytes(4) if HEADER == 16 else b"")
     for number in (int(status.st_mtime), status.st_size):
         header += (number & 0xFFFFFFFF).to_bytes(4, "little")
@@ -181,7 +181,7 @@ class UnwritableError(OSError):
 
 
 def keep(wheel: Wheel, cache: Path) -> None:
-    """Keep the bytecode of a wheel, in place of what may be there."""
+    """Write the bytecode of a wheel to the cache and replace an existing entry."""
     path = wheel.archive(cache)
     part = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}")
     try:
@@ -200,9 +200,9 @@ def keep(wheel: Wheel, cache: Path) -> None:
 
 
 def kept(wheel: Wheel, archive: zipfile.ZipFile, name: str) -> "int | None":
-    """Put the bytecode of one source into an archive; return the source's size, None without.
+    """Add the bytecode of a source to an archive; return the source's size, None without bytecode.
 
-    Raises EOFError, ValueError or TypeError for what is none: other environments would get it.
+    Raises EOFError, ValueError or TypeError for invalid bytecode: other environments would load it.
     """
     source = wheel.source(name)
     compiled = Path(importlib.util.cache_from_source(source))
@@ -220,9 +220,9 @@ def kept(wheel: Wheel, archive: zipfile.ZipFile, name: str) -> "int | None":
 
 
 def compile_source(path: str) -> None:
-    """Compile one source as pip would; not what is no Python.
+    """Compile one source as pip does; ignore a file that cannot be compiled.
 
-    Python's own compileall says nothing of a disk that is full, and leaves a file that is cut off.
+    Python's compileall does not report a full disk, and leaves a truncated file.
     """
     status = os.stat(path)  # noqa: PTH116
     try:
@@ -250,9 +250,9 @@ def by_all(
 
 
 def own_up(wheels: "list[Wheel]") -> "list[str]":
-    """Take from the wheels the sources that several have, and return the paths of these.
+    """Remove sources that several wheels contain from these wheels, and return their paths.
 
-    Whose is there, nothing tells.
+    It is unknown which wheel's copy was installed last.
     """
     owners = collections.Counter(each.source(name) for each in wheels for name in each.names)
     shared = sorted(path for path, number in owners.items() if number > 1)
@@ -262,7 +262,7 @@ def own_up(wheels: "list[Wheel]") -> "list[str]":
 
 
 def settle(wheels: "list[Wheel]", cache: "Path | None") -> None:
-    """See to it that all sources of the wheels are compiled. Exits where that cannot be written."""
+    """Compile all sources of the wheels. Exits if bytecode cannot be written."""
     try:
         settle_all(wheels, cache)
     except UnwritableError as error:
@@ -270,7 +270,7 @@ def settle(wheels: "list[Wheel]", cache: "Path | None") -> None:
 
 
 def settle_all(wheels: "list[Wheel]", cache: "Path | None") -> None:
-    """Take what is kept, compile the rest, keep that."""
+    """Restore cached bytecode, compile the other sources and cache them."""
     shared = own_up(wheels)
     # The largest first, so that no processor is left with one at the end.
     wheels = sorted(wheels, key=lambda wheel: -len(wheel.names))
@@ -283,7 +283,7 @@ def settle_all(wheels: "list[Wheel]", cache: "Path | None") -> None:
 
 
 def main(arguments: "list[str]") -> int:
-    """Compile what is installed; return the exit code."""
+    """Compile the installed packages; return the exit code."""
     if len(arguments) != 1:
         sys.stderr.write(__doc__)
         return 2

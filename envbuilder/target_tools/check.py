@@ -43,7 +43,7 @@ def copies_on_path() -> "list[Distribution]":
 
 
 def cause(path: "str | Path", modules: "list[tuple[str, str]]") -> str:
-    """Return what made Python look where *path* is."""
+    """Return which setting put the folder of *path* on Python's path."""
     for entry in filter(None, os.environ.get("PYTHONPATH", "").split(":")):
         if lies_in(path, entry):
             owners = [name for name, text in modules if prepends(text, entry)]
@@ -68,21 +68,21 @@ def adds(line: str) -> bool:
 
 
 def prepends(text: str, entry: str) -> bool:
-    """Return whether what ``module show`` says puts this entry into PYTHONPATH."""
+    """Return whether the output of ``module show`` adds this entry to PYTHONPATH."""
     # Lua: prepend_path("PYTHONPATH","/x"); Tcl: prepend-path PYTHONPATH /x or {/x}.
     value = r"[\s,\"'{:=]" + re.escape(entry.rstrip("/")) + r"/?(?=$|[\s\"'}:)])"
     return any("PYTHONPATH" in line and re.search(value, line) for line in text.splitlines())
 
 
 def read_modules(path: "str | Path") -> "list[tuple[str, str]]":
-    """Return (name, what ``module show`` says) of each loaded module."""
+    """Return (name, output of ``module show``) of each loaded module."""
     text = Path(path).read_text(encoding="utf-8", errors="replace")
     parts = re.split(r"^== (\S+)\n", text, flags=re.MULTILINE)
     return list(zip(parts[1::2], parts[2::2]))
 
 
 def take(path: str) -> "dict[str, str]":
-    """Return what was imported just before, none if the file is not there; it counts once."""
+    """Read and remove the file of earlier imports; return {} if it does not exist."""
     file = Path(path)
     if not file.is_file():
         return {}
@@ -92,7 +92,7 @@ def take(path: str) -> "dict[str, str]":
 
 
 def imported_file(name: str) -> "tuple[str, None] | tuple[None, list[str]]":
-    """Import in a process of its own, as one may crash; return (file, None) or (None, why not)."""
+    """Import in a separate process, as it may crash; return (file, None) or (None, error lines)."""
     printed, lines = run_tool(["check", "--import", name])
     return (None, lines or []) if printed is None else (json.loads(printed), None)
 
@@ -113,7 +113,7 @@ def problem(
     modules: "list[tuple[str, str]]",
     imported: "dict[str, str]",
 ) -> "list[str]":
-    """Return what is wrong with one pinned distribution, as lines; none if it is right.
+    """Return the problems of one pinned distribution, as lines.
 
     imported: the file of each module that is known to import, by name.
     """
@@ -143,7 +143,7 @@ def problem(
 def shadowed(
     label: str, copy: str, path: "str | Path", modules: "list[tuple[str, str]]"
 ) -> "list[str]":
-    """Return the lines that say which copy is in front, and why."""
+    """Return the lines that name the copy which comes first, and the reason."""
     return [
         f"{label} is shadowed: Python finds {copy}",
         cause(path, modules),

@@ -73,17 +73,17 @@ def clean(text: str) -> str:
 
 
 class RequestError(Exception):
-    """What cannot be answered; its *kind* tells the one who asked what it means."""
+    """A request that cannot be answered; the *kind* classifies it for the caller."""
 
     def __init__(self, kind: str, text: str, channel: "int | None" = None) -> None:
-        """Keep them; no credentials of URLs. *channel*: the number of the one it is about."""
+        """Store them without credentials of URLs. *channel*: the number of the channel."""
         super().__init__(clean(text))
         self.kind = kind
         self.channel = channel
 
 
 def described(record: "rattler.RepoDataRecord") -> "dict[str, Any]":
-    """Return what a record says, as JSON has it."""
+    """Return a record as JSON."""
     said = json.loads(record.to_json())
     kept = {key: said[key] for key in KEYS if said.get(key) is not None}
     url = without_credentials(record.url)
@@ -92,14 +92,14 @@ def described(record: "rattler.RepoDataRecord") -> "dict[str, Any]":
 
 
 def one_line(error: BaseException) -> str:
-    """Return the same in one line."""
+    """Return the text of an error and its causes on one line."""
     return ": ".join(each.strip() for each in whole(error).splitlines() if each.strip())
 
 
 def gateway(request: "Request", gateways: "Gateways") -> "rattler.Gateway":
-    """Return what reads channels and caches what they say; one of *gateways*, if it is there.
+    """Return the gateway that reads and caches channels; an existing one if possible.
 
-    Of its own it knows no credentials: these are those of ~/.netrc (or NETRC) and of rattler.
+    By default it has no credentials: the client adds those of ~/.netrc (or NETRC) and of rattler.
     """
     from rattler import Gateway, SourceConfig
     from rattler.networking import Client
@@ -157,7 +157,7 @@ async def first_copy(
 def told(
     found: "Iterable[tuple[int, rattler.RepoDataRecord]]", virtual: "Virtual"
 ) -> "list[dict[str, Any]]":
-    """Return what is told of records: pairs of the number of their channel and each."""
+    """Return the answer for (channel number, record) pairs."""
     pythons = [each for _, each in found if each.name.normalized == "python"]
     admitted: "dict[str, set[str]]" = {}
     met: "dict[str, bool]" = {}
@@ -182,7 +182,7 @@ def is_met(spec: str, virtual: "Virtual", met: "dict[str, bool]") -> bool:
 
 
 def match_spec(text: str) -> "rattler.MatchSpec | None":
-    """Return a MatchSpec, or None of a text that is none: nothing meets it."""
+    """Return a MatchSpec, or None for an invalid text, which no package matches."""
     from rattler import MatchSpec
     from rattler.exceptions import InvalidMatchSpecError
 
@@ -279,7 +279,7 @@ def signed(records: "list[dict[str, Any]]", request: "Request") -> "list[dict[st
 
 
 async def check(request: "Request", _gateways: "Gateways") -> "dict[str, Any]":
-    """Return what packages that are given need and do not have."""
+    """Return the unmet requirements of the given packages."""
     those = {each["name"]: each for each in request["records"]}
     virtual, unmet = request["virtual"], []
     met: "dict[str, bool]" = {}
@@ -312,7 +312,7 @@ ACTIONS = {"read": read, "solve": solve, "check": check}
 
 
 def answer_to(request: "Request", gateways: "Gateways | None" = None) -> "dict[str, Any]":
-    """Return the answer to a request, as JSON. *gateways*: what earlier ones were answered with."""
+    """Return the answer to a request, as JSON. *gateways*: those of earlier requests."""
     import asyncio
 
     try:
@@ -326,9 +326,9 @@ def answer_to(request: "Request", gateways: "Gateways | None" = None) -> "dict[s
 
 
 def requests() -> "Iterator[Request]":
-    """Yield requests as they come, and end the process as soon as there can be no more.
+    """Yield requests as they arrive, and end the process when standard input is closed.
 
-    Also in the middle of an answer: who would have got it has gone.
+    This may interrupt an answer, because its reader is gone.
     """
     lines: "queue.Queue[bytes]" = queue.Queue()
 
@@ -389,7 +389,7 @@ def unpack(options: argparse.Namespace) -> int:
 
 
 def here(_options: argparse.Namespace) -> int:
-    """Return 0 if what links packages is here."""
+    """Return 0 if py-rattler and conda-package-streaming can be imported."""
     try:
         import conda_package_streaming  # noqa: F401
         import rattler  # noqa: F401

@@ -62,7 +62,7 @@ Package = NamedTuple(
 
 
 class PackageError(Exception):
-    """Why packages are not linked: one line for each problem."""
+    """Packages cannot be linked: one line for each problem."""
 
 
 # ---------------------------------------------------------------- extracting
@@ -133,7 +133,7 @@ def make_link(folder: "Path", name: str, member: "tarfile.TarInfo") -> None:
 
 
 def plain_name(name: str) -> "str | None":
-    """Return a member's path below a folder; None: it is that folder. Raises PackageError."""
+    """Return a member's path below a folder, or None for the folder itself. Raises PackageError."""
     name = name[2:] if name.startswith("./") else name
     name = name[:-1] if name.endswith("/") else name
     if name in ("", "."):
@@ -148,7 +148,7 @@ def plain_name(name: str) -> "str | None":
 
 
 def add_folders(folder: "Path", tree: "Tree", name: str) -> None:
-    """Make a folder of a tree and those above it. Raises PackageError if one is no folder."""
+    """Make a folder of a tree and its parents. Raises PackageError if one is not a folder."""
     missing = []
     for path in (name, *above_of(name)) if name else ():
         if path in tree:
@@ -236,7 +236,7 @@ def read_old_list(folder: "Path") -> "Iterator[Entry]":
 
 
 def verify_list(tree: "Tree", entries: "Iterable[Any]") -> "list[Entry]":
-    """Return the entries of a list with what is known of their files. Raises PackageError.
+    """Return the entries of a list with the facts of their files. Raises PackageError.
 
     Each path is in the tree, has the listed type, and is listed once. All files are listed.
     """
@@ -257,7 +257,7 @@ def verify_list(tree: "Tree", entries: "Iterable[Any]") -> "list[Entry]":
 
 
 def verify_entry(name: str, node: "Node", entry: "Entry") -> "Entry":
-    """Return what is known of an entry. Raises PackageError if that is not what it states."""
+    """Return the facts of an entry. Raises PackageError if the entry states other ones."""
     verified: "Entry" = {"_path": name, "path_type": node.kind}
     if entry.get("path_type") != node.kind:
         text = "{} is listed as {}, and is {}"
@@ -321,7 +321,7 @@ async def link(
 def prepare(package: "dict[str, Any]", folder: "Path", cache: "Path") -> "Package":
     """Return a package of a list, extracted and checked in the cache. Raises PackageError.
 
-    Its address is a folder and no archive: py-rattler can only link what is in the cache.
+    Its URL is a folder instead of an archive: py-rattler can only link packages of the cache.
     """
     import rattler
 
@@ -364,7 +364,7 @@ def site_packages(records: "Iterable[rattler.RepoDataRecord]") -> "str | None":
 
 
 def placed_entries(package: "Package", site: "str | None") -> "Iterator[Entry]":
-    """Yield where py-rattler links each entry of a package, and what starts its functions."""
+    """Yield the paths to which py-rattler links the entries and entry points of a package."""
     if not package.record.noarch.python:
         yield from package.entries
         return

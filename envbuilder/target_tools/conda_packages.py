@@ -68,7 +68,7 @@ def explicit_lines(packages: "Record", folder: Path) -> "Iterator[str]":
 
 
 def identity(package: "Record") -> "tuple[str, str, str]":
-    """Return what tells a package from others."""
+    """Return the name, version and build of a package."""
     return package["name"], package["version"], package["build"]
 
 
@@ -78,7 +78,7 @@ def records_of(prefix: Path) -> "dict[Path, dict[str, Any]]":
 
 
 def wrong_packages(records: "Iterable[Record]", packages: "Record") -> "Iterator[str]":
-    """Yield how the packages of a prefix are not those of a list."""
+    """Yield the differences between the packages of a prefix and those of a list."""
     wanted = {identity(each) for each in packages["packages"]}
     there = {identity(each) for each in records}
     for each in sorted(wanted - there):
@@ -88,7 +88,7 @@ def wrong_packages(records: "Iterable[Record]", packages: "Record") -> "Iterator
 
 
 def scripts(records: "Iterable[Record]") -> "Iterator[str]":
-    """Yield what packages would run when they are linked."""
+    """Yield the scripts that packages would run when they are linked."""
     for record in records:
         for name in record.get("files", ()):
             if SCRIPT.fullmatch(name):
@@ -105,9 +105,9 @@ def is_outside(name: str) -> bool:
 
 
 def misplaced(records: "Iterable[Record]") -> "Iterator[str]":
-    """Yield the files of packages that lie outside of the prefix, or where no package has files.
+    """Yield files of packages outside of the prefix, or in folders reserved for conda and rattler.
 
-    rattler moves what clashes with another package away from its place.
+    rattler moves a file to such a folder if another package has the same file.
     """
     for record in records:
         for name in sorted({*record.get("files", ()), *(name for name, _ in placed(record))}):
@@ -153,7 +153,7 @@ def above_of(name: str) -> "Iterator[str]":
 
 
 def originals(name: str) -> "Iterator[str]":
-    """Yield what a package may call a file: packages for any Python do not say which it will be."""
+    """Yield the possible names of a file in its package: noarch packages use other folders."""
     yield name
     _, mark, rest = name.partition("/site-packages/")
     if mark:
@@ -163,10 +163,10 @@ def originals(name: str) -> "Iterator[str]":
 
 
 def places_of(files: "Iterable[str]") -> "dict[str, str]":
-    """Return where files lie, relative to the prefix, by all that their record may call them.
+    """Return the paths of files in the prefix, by every name that their record may use.
 
-    *files*: the record's own list of where they lie. Of a package for any Python ``paths_data`` of
-    conda says what they are called in the package, that of rattler and mamba where they lie.
+    *files*: the record's list of paths in the prefix. For a noarch package, ``paths_data`` has
+    names in the package if conda linked it, and paths in the prefix if rattler or mamba did.
     """
     where = {original: name for name in files for original in originals(name)}
     where.update((name, name) for name in files)
@@ -174,14 +174,14 @@ def places_of(files: "Iterable[str]") -> "dict[str, str]":
 
 
 def placed(record: "Record") -> "Iterator[tuple[str, dict[str, Any]]]":
-    """Yield where each file of a record lies, and what is said of it."""
+    """Yield the path of each file of a record in the prefix, with its entry."""
     where = places_of(record.get("files", ()))
     for each in record["paths_data"]["paths"]:
         yield where.get(each["_path"], each["_path"]), each
 
 
 def wrong_files(prefix: Path, records: "Iterable[Record]") -> "Iterator[str]":
-    """Yield the files that are not as their packages say."""
+    """Yield the files that differ from their packages."""
     todo = []
     for record in records:
         for name, each in placed(record):
@@ -205,7 +205,7 @@ def wrong_files(prefix: Path, records: "Iterable[Record]") -> "Iterator[str]":
 
 
 def wrong_type(path: Path, path_type: "str | None") -> "str | None":
-    """Return how a path is not what its package states; None: it is."""
+    """Return how the type of a path differs from its package, or None."""
     try:
         mode = path.lstat().st_mode
     except OSError:
@@ -218,9 +218,9 @@ def wrong_type(path: Path, path_type: "str | None") -> "str | None":
 
 
 def respell(prefix: Path, name: str, entry: "dict[str, Any]") -> None:
-    """Write what starts a function of a package as conda does.
+    """Rewrite the script of an entry point as conda writes it.
 
-    rattler indents by tabulators, and lets a group write it.
+    rattler indents with tabs, and makes the script writable by its group.
     """
     path = Path(prefix, name)
     path.chmod(path.stat().st_mode & ~0o022)
@@ -232,7 +232,7 @@ def respell(prefix: Path, name: str, entry: "dict[str, Any]") -> None:
 
 
 def settle_files(prefix: Path, record: "dict[str, Any]") -> None:
-    """Make files and what is said of them such as any engine has them."""
+    """Make files and their entries independent of the engine that linked them."""
     for name, each in placed(record):
         each["_path"] = name
         if each.get("path_type") == ENTRY_POINT:
@@ -243,7 +243,7 @@ def settle_files(prefix: Path, record: "dict[str, Any]") -> None:
 
 
 def settle(prefix: Path, records: "Mapping[Path, dict[str, Any]]", packages: "Record") -> None:
-    """Write into the records of a prefix where its packages come from, and what was settled."""
+    """Write the origin of the packages and the settled files into the records of a prefix."""
     by_identity = {identity(each): each for each in packages["packages"]}
     for path, record in records.items():
         package = by_identity[identity(record)]
@@ -289,7 +289,7 @@ def pure_sources(record: "Record") -> "dict[str, list[str]]":
 
 
 def compile_pure(prefix: Path) -> int:
-    """Compile what is for any Python, and say so in its records as conda does."""
+    """Compile noarch packages, and record the bytecode as conda does."""
     from . import bytecode  # it starts processes
 
     records, wheels = records_of(prefix), []

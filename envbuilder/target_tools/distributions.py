@@ -43,7 +43,7 @@ def listed(folder: "str | Path") -> "Iterator[Distribution]":
 
 
 def described(folder: "str | Path") -> "Iterator[Distribution]":
-    """Yield the distributions of a folder, by what their metadata says; none that is broken."""
+    """Yield the distributions of a folder by their metadata; skip those without name or version."""
     for entry in entries(folder):
         if entry.name.endswith(ENDINGS):
             yield from _read(entry)
@@ -59,7 +59,7 @@ def _read(entry: Path) -> "list[Distribution]":
 def read_metadata(entry: Path) -> "dict[str, list[str]] | None":
     """Return the fields of a distribution's metadata: name in lower case -> its texts, in order.
 
-    None where there is no file of it. The description behind the fields is left out.
+    Returns None if there is no metadata file. The description is left out.
     """
     for path in (entry / name for name in METADATA):
         try:

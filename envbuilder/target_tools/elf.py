@@ -39,11 +39,11 @@ X86_ISA_1_NEEDED = 0xC0008002
 
 
 class ElfError(ValueError):
-    """A file is no ELF file, or a damaged one."""
+    """A file is not an ELF file, or is damaged."""
 
 
 class Library(NamedTuple):
-    """What ld.so reads of a shared library or program.
+    """The parts of a shared library or program that ld.so reads.
 
     versions: (library, version) for each version of symbols that it needs: libc.so.6, GLIBC_2.34.
     isa_needed: the levels of an x86-64 processor that it needs, a bit each: 1 the baseline, 2 v2,
@@ -85,7 +85,7 @@ LAYOUTS = {(bits, order): _layout(bits, order) for bits in (32, 64) for order in
 
 
 def read_library(path: str) -> Library:
-    """Return what ld.so reads of a file; raise ElfError or OSError if it is no ELF file."""
+    """Read the parts of an ELF file that ld.so reads. Raises ElfError, OSError."""
     with open_regular(path) as stream:
         try:
             return _Reader(stream.fileno()).library(path)
@@ -112,7 +112,7 @@ class _Reader:
         self.segments = self._segments(fields[4], fields[8], fields[9])
 
     def at(self, offset: int, length: int) -> bytes:
-        """Return what the file holds there; less where it ends before."""
+        """Return *length* bytes at an offset; fewer if the file ends before."""
         try:
             return os.pread(self.number, length, offset)
         except (OSError, OverflowError) as error:
@@ -132,7 +132,7 @@ class _Reader:
         return [tuple(fields[i] for i in pick) for fields in program.iter_unpack(data)]
 
     def offset_of(self, address: int) -> int:
-        """Return where in the file lies what is loaded at an address."""
+        """Return the offset in the file of the bytes that are loaded at an address."""
         for kind, offset, start, length in self.segments:
             if kind == PT_LOAD and start <= address < start + length:
                 return offset + address - start
@@ -147,7 +147,7 @@ class _Reader:
         raise ElfError("a name in it has no end")
 
     def dynamic(self) -> "list[tuple[int, int]]":
-        """Return the entries of the dynamic section: (tag, value); none of a static program."""
+        """Return the entries (tag, value) of the dynamic section; [] for a static program."""
         for kind, offset, _, length in self.segments:
             if kind == PT_DYNAMIC:
                 size = self.layout.dynamic.size
@@ -162,7 +162,7 @@ class _Reader:
         return []
 
     def library(self, path: str) -> Library:
-        """Return what the file says."""
+        """Return the parts of the file as a Library."""
         entries = self.dynamic()
         one = dict(entries)
         texts: "dict[int, list[str]]" = {
@@ -191,7 +191,7 @@ class _Reader:
         )
 
     def _isa_needed(self) -> int:
-        """Return what the properties of the GNU ABI say of the processor; 0: nothing."""
+        """Return the x86-64 levels that the GNU property note requires; 0 if it requires none."""
         for kind, offset, _, length in self.segments:
             if kind == PT_GNU_PROPERTY:
                 data = self.at(offset, min(length, MOST_PROPERTIES))

@@ -46,7 +46,7 @@ def missing(files: "list[tuple[str, str]]", folder: Path) -> "list[bool]":
 def fetch(
     opener: "urllib.request.OpenerDirector", url: str, wanted: str, target: Path, timeout: float
 ) -> "str | None":
-    """Fetch one file; it appears under its name only when it is whole. Returns what is wrong."""
+    """Fetch one file, which gets its name once it is complete. Returns the problem, or None."""
     partial = target.with_name("." + target.name + ".part")
     try:
         with opener.open(url, timeout=timeout) as answer, partial.open("wb") as stream:
@@ -78,7 +78,7 @@ def insist(
     timeout: float,
     mirrors: "Mapping[str, list[str]]",
 ) -> "str | None":
-    """Fetch one file, again and elsewhere where that may help. Returns what is wrong, or None."""
+    """Fetch one file with retries and from mirrors. Returns the problem, or None."""
     from .http_client import reason, with_retries
 
     todo = [url, *copies(url, mirrors)]
@@ -105,7 +105,7 @@ def copies(url: str, mirrors: "Mapping[str, list[str]]") -> "Iterator[str]":
 
 
 def opener_of(settings: "Mapping[str, str]") -> "urllib.request.OpenerDirector":
-    """Return what opens URLs as pip would with its settings."""
+    """Return an opener for URLs with pip's settings."""
     # lazy import: 40 ms, which a build with all of its files does not need
     from .http_client import make_opener
 
@@ -122,7 +122,7 @@ def opener_of(settings: "Mapping[str, str]") -> "urllib.request.OpenerDirector":
 def fetch_all(
     files: "list[tuple[str, str]]", folder: Path, mirrors: "Mapping[str, list[str]]"
 ) -> int:
-    """Fetch what is missing; return the exit code."""
+    """Fetch the missing files; return the exit code."""
     settings = read_settings(sys.stdin, "download")
     timeout = float(settings.get("timeout") or settings.get("default-timeout") or 15)
     opener = opener_of(settings)
@@ -141,7 +141,7 @@ def fetch_all(
 
 
 def main(arguments: "list[str]") -> int:
-    """Fetch all files, or say which are missing; return the exit code."""
+    """Fetch all files, or list the missing ones; return the exit code."""
     parser = argparse.ArgumentParser(description="Fetch files and check them by sha256.")
     parser.add_argument("--missing", action="store_true", help="print the lines of missing files")
     parser.add_argument("--mirrors", type=Path, metavar="FILE", help="JSON that has them")

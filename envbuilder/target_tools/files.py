@@ -57,7 +57,7 @@ def sha256_of(path: "str | Path") -> str:
 
 
 def read_list(lines: "Iterable[str]") -> "list[tuple[str, str]]":
-    """Return (URL or requirement, sha256) of every line; raise ValueError for one that is none."""
+    """Return (URL or requirement, sha256) of every line. Raises ValueError for an invalid line."""
     found = []
     for line in lines:
         match = LINE.match(line)
@@ -73,7 +73,7 @@ def file_name(url: str) -> str:
 
 
 def entries(folder: "str | Path") -> "list[Path]":
-    """Return what a folder holds, by name; nothing if it is absent."""
+    """Return the entries of a folder, sorted by name; [] if it does not exist."""
     folder = Path(folder)
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
@@ -119,7 +119,7 @@ def is_below(path: "str | Path", folder: "str | Path") -> bool:
 
 
 def irregularity(status: os.stat_result, limit: "int | None" = None) -> "str | None":
-    """Return why a file is not read whole: its kind, or more than *limit* bytes; None: it is."""
+    """Return why a file is refused: its kind, or more than *limit* bytes. None: accepted."""
     if not stat.S_ISREG(status.st_mode):
         kind = KINDS.get(stat.S_IFMT(status.st_mode), "of another kind")
         return "it is {}, not a regular file".format(kind)
@@ -131,8 +131,8 @@ def irregularity(status: os.stat_result, limit: "int | None" = None) -> "str | N
 def open_regular(path: "str | Path", limit: "int | None" = None, links: bool = True) -> "BinaryIO":
     """Return a regular file of at most *limit* bytes, opened for reading bytes; never waits.
 
-    *links*: whether a link to one is accepted. Raises OSError, IrregularFileError for anything
-    else: a FIFO would be waited for, a device may act or never end.
+    *links*: whether a link to a regular file is accepted. Raises OSError, IrregularFileError for
+    other files: a FIFO blocks, and a device may act or never end.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     flags |= 0 if links else os.O_NOFOLLOW
@@ -183,7 +183,7 @@ def read_text(path: "str | Path") -> str:
 
 
 def text_or_none(path: "str | Path") -> "str | None":
-    """Return the text of a file; None if there is none, or something else lies in its place."""
+    """Return the text of a file; None if it does not exist or is not a regular file."""
     try:
         return read_regular(path).decode("utf-8", "replace")
     except (FileNotFoundError, NotADirectoryError, IrregularFileError):
@@ -249,7 +249,7 @@ def make_folder(folder: Path) -> "list[Path]":
 
 
 def copy_texts(source: Path, target: Path) -> None:
-    """Copy what the files of a folder hold, bytecode aside; modes are those of new files.
+    """Copy the contents of the files of a folder without bytecode; modes are those of new files.
 
     A bundle may be read-only, or have been unpacked for a group.
     """
@@ -262,7 +262,7 @@ def copy_texts(source: Path, target: Path) -> None:
 
 
 def let_nobody_else_write(path: Path) -> None:
-    """Take from a new file or folder what a lax umask gave to others."""
+    """Remove the write permission of group and others from a new file or folder."""
     path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o022)
 
 
@@ -281,7 +281,7 @@ def drop_write(path: Path) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove *folder*, read-only parts too, or what else lies in its place; nothing is fine.
+    """Remove a folder with its read-only parts, or a file of that name. A missing one is no error.
 
     Links are not followed. Modes are changed only where they are in the way.
     """
@@ -307,12 +307,12 @@ def canonical_json(value: object) -> str:
 
 
 def read_json(path: "str | Path", limit: int = MAX_BYTES) -> "Any":
-    """Return what a regular file of JSON holds. Raises OSError, ValueError."""
+    """Parse a regular file of JSON. Raises OSError, ValueError."""
     return parse_json(read_regular(path, limit).decode("utf-8"))
 
 
 def parse_json(text: "str | bytes") -> "Any":
-    """Return what a text of JSON holds. Raises ValueError, also for one nested too deeply."""
+    """Parse JSON. Raises ValueError, also if it is nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError:

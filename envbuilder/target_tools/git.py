@@ -37,11 +37,11 @@ CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 class GitError(Exception):
-    """A git command failed; its text is what git said."""
+    """A git command failed; the text is git's message."""
 
 
 def environment(environ: "Mapping[str, str]") -> "dict[str, str]":
-    """Return what git is started with."""
+    """Return the environment variables for git."""
     kept = {n: v for n, v in environ.items() if not n.startswith("GIT_") or TRANSPORT.fullmatch(n)}
     return dict(
         kept,
@@ -53,10 +53,10 @@ def environment(environ: "Mapping[str, str]") -> "dict[str, str]":
 
 
 class Git:
-    """Runs git commands. Raises BuildError where there is no git."""
+    """Runs git commands."""
 
     def __init__(self, environ: "Mapping[str, str]") -> None:
-        """Find it."""
+        """Find git on PATH. Raises BuildError if it is missing."""
         self._environ = environment(environ)
         program = shutil.which("git", path=environ.get("PATH"))
         if program is None:
@@ -67,7 +67,7 @@ class Git:
         self._program = program
 
     def run(self, *words: str) -> bytes:
-        """Return what a command prints, as bytes. Raises GitError."""
+        """Return the output of a command, as bytes. Raises GitError."""
         command = self._words(*words)
         with contextlib.ExitStack() as held:
             held.enter_context(signals_held_back())

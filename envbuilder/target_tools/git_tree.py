@@ -49,7 +49,7 @@ class Module(NamedTuple):
 
 
 class TreeFacts(NamedTuple):
-    """What was fetched.
+    """A fetched tree.
 
     tree: git's own id of the tree, without submodules. modules: all submodules, by path. sha256,
     size: of the archive, in bytes. pointers: the paths of files that are pointers of Git LFS.
@@ -83,8 +83,8 @@ class _Sources(NamedTuple):
 def fetch_tree(revision: Revision, target: "Path", environ: "Mapping[str, str]") -> TreeFacts:
     """Fetch a tree and write its archive to *target*, whose folder is there; return TreeFacts.
 
-    Repositories lie beside it meanwhile. Raises DriftError where the tag means another commit,
-    BuildError where the tree cannot be had or is none that can be built.
+    Repositories lie beside it meanwhile. Raises DriftError if the tag names another commit,
+    BuildError if the tree cannot be fetched or built.
     """
     git = Git(environ)
     scratch = target.with_name(f".{target.name}.git")
@@ -109,7 +109,7 @@ def fetch_tree(revision: Revision, target: "Path", environ: "Mapping[str, str]")
 
 
 def check_tag(git: Git, revision: Revision) -> None:
-    """Raise DriftError where a tag is not that of the commit, BuildError where nobody says."""
+    """Raise DriftError if a tag names another commit, BuildError if the server cannot be asked."""
     url, tag, commit = revision
     name = f"refs/tags/{tag}"
     try:
@@ -145,7 +145,7 @@ def _unreachable(url: str, error: Exception) -> BuildError:
 
 
 def shown(url: str) -> str:
-    """Return a URL without user, password and secret query; ssh's user is no secret."""
+    """Return a URL without user, password and secret query; the user of ssh stays."""
     url = without_query(url)
     if url.startswith("ssh://"):
         return re.sub(r"(?<=ssh://)([^/@:\s]+):[^/@\s]*@", r"\1@", url)
@@ -200,7 +200,7 @@ class _Repositories:
 
 
 def _collect(repositories: _Repositories, revision: Revision) -> _Sources:
-    """Fetch a tree and its submodules; return what they hold."""
+    """Fetch a tree and its submodules; return their entries."""
     root = repositories.fetch(revision.url, revision.commit, revision.tag)
     told = repositories.git.run(f"--git-dir={root}", "cat-file", "commit", revision.commit)
     head = told.partition(b"\n\n")[0].decode("utf-8", "replace")
@@ -269,7 +269,7 @@ def _modules(
 def _told_modules(
     git: Git, repository: "Path", place: bytes, entries: "list[_Entry]"
 ) -> "dict[bytes, dict[str, str]]":
-    """Return what .gitmodules says: path -> {"url": ..., "update": ...}."""
+    """Parse .gitmodules: path -> {"url": ..., "update": ...}."""
     file = next((each for each in entries if each.path == place + MODULES), None)
     if file is None or file.mode not in FILES:
         return {}
@@ -288,9 +288,9 @@ def _told_modules(
 
 
 def module_url(parent: str, url: str, name: str) -> str:
-    """Return where a submodule comes from; a relative URL is one from its parent's.
+    """Return the URL of a submodule; a relative URL is resolved against its parent's.
 
-    Raises BuildError for what is no URL, or leads from a server to files of this machine.
+    Raises BuildError for an invalid URL, or one that leads from a server to files of this machine.
     """
     absolute = _absolute(parent, url) if url.startswith(("./", "../")) else url
     if absolute and (REMOTE.fullmatch(absolute) or _both_local(parent, absolute)):

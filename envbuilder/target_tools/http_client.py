@@ -26,7 +26,7 @@ class Signed(urllib.request.BaseHandler):
     """Gives every request, also one that a server sent elsewhere, its own host's credentials."""
 
     def __init__(self, places: "Iterable[str]") -> None:
-        """Take those of the configured *places*; ~/.netrc is read when one is wanted."""
+        """Store the credentials of the configured *places*; ~/.netrc is read on demand."""
         parts = [urlsplit(each) for each in places]
         self._pairs = {
             each.netloc.rpartition("@")[2]: (unquote(each.username), unquote(each.password or ""))
@@ -61,7 +61,7 @@ class Https(urllib.request.HTTPSHandler):
     def __init__(
         self, cert: "str | None", client_cert: "str | None", trusted_hosts: "Iterable[str]"
     ) -> None:
-        """Read the certificates; raises OSError where there are none."""
+        """Read the certificates. Raises OSError if they do not exist."""
         super().__init__()
         self._hosts = set(trusted_hosts)
         self._safe = context(cert, client_cert)
@@ -87,12 +87,12 @@ class Redirects(urllib.request.HTTPRedirectHandler):
         message: str,
         headers: "Any",
     ) -> "Any":
-        """Go where the server says."""
+        """Follow the redirect."""
         return self.http_error_301(request, stream, 301, message, headers)
 
 
 def context(cert: "str | None", client_cert: "str | None") -> ssl.SSLContext:
-    """Return how certificates are checked: by those that pip is told of, else the system's."""
+    """Return an SSL context with the certificates of pip's settings, or those of the system."""
     cert = cert or os.environ.get("REQUESTS_CA_BUNDLE")
     folder = cert if cert and os.path.isdir(cert) else None  # noqa: PTH112
     made = ssl.create_default_context(cafile=None if folder else cert, capath=folder)
@@ -108,7 +108,7 @@ def make_opener(
     proxy: "str | None" = None,
     trusted_hosts: "Iterable[str]" = (),
 ) -> urllib.request.OpenerDirector:
-    """Return what opens URLs as pip would with these settings.
+    """Return an opener for URLs with these settings of pip.
 
     *places*: indexes and pages of links, whose addresses may hold a user and a password. Raises
     OSError for certificates that are not there.
@@ -124,9 +124,9 @@ def make_opener(
 
 
 def with_retries(act: "Callable[[], T]", url: str, retries: "int | None" = None) -> "T":
-    """Return what *act* does, which opens *url*; tried again where that may help.
+    """Call *act*, which opens *url*, and retry after temporary errors; return its result.
 
-    Raises OSError, of which urllib's own errors are.
+    Raises OSError, the base class of urllib's errors.
     """
     for pause in (*PAUSES[:retries], None):
         try:
@@ -141,7 +141,7 @@ def with_retries(act: "Callable[[], T]", url: str, retries: "int | None" = None)
 
 
 def attempt(act: "Callable[[], T]") -> "T":
-    """Return what *act* does. What http.client raises of an answer is an OSError as well then."""
+    """Call *act*; turn an HTTPException of http.client into an OSError."""
     try:
         return act()
     except OSError:
@@ -151,7 +151,7 @@ def attempt(act: "Callable[[], T]") -> "T":
 
 
 def may_pass(error: OSError, url: str) -> bool:
-    """Return whether another try may end otherwise."""
+    """Return whether a retry may succeed."""
     if isinstance(error, urllib.error.HTTPError):
         return error.code in PASSING
     local = url.startswith("file:")

@@ -33,9 +33,9 @@ def run(work: "Callable[[dict[str, str]], object]", nothing: str) -> int:
 
 
 def exit_code(work: "Callable[[], object]", nothing: str) -> int:
-    """Return the exit code of some work, once its errors are said.
+    """Do some work, print its errors and return the exit code.
 
-    *nothing*: what was not done where a file cannot be read or written.
+    *nothing*: the hint if a file cannot be read or written: what was not done.
     """
     try:
         work()
@@ -51,5 +51,5 @@ def exit_code(work: "Callable[[], object]", nothing: str) -> int:
 
 
 def end(number: int, _: object) -> "NoReturn":
-    """Let what is running be ended on the way out."""
+    """Exit on a signal, so that running processes are ended on the way out."""
     sys.exit(128 + number)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def copy(bundle: Path, facts: "dict[str, Any]", home: Home) -> None:
-    """Put the build folder of the bundle there, its paths those of the root, if it is not yet."""
+    """Copy the build folder of the bundle to the root and adapt its paths, once."""
     identity, folder, sums = facts["id"], home.build(facts["id"]), sha256_of(bundle / SUMS)
     # It holds the sums of the bundle that the folder was copied from.
     whole = folder / BUNDLED
@@ -72,7 +72,7 @@ def build(folder: Path, steps: "Iterable[str]", environ: "Mapping[str, str]") ->
 
 
 def run_step(folder: Path, step: str, environ: "Mapping[str, str]", limit: float) -> "int | None":
-    """Return the exit code of a step; None where it was ended after *limit* seconds."""
+    """Return the exit code of a step; None if it was ended after *limit* seconds."""
     code = None
     with contextlib.ExitStack() as held:
         held.enter_context(signals_held_back())
@@ -116,7 +116,7 @@ def install(
     environ: "Mapping[str, str]",
     options: argparse.Namespace,
 ) -> "Version | None":
-    """Build, prove and publish; return the number, None where that was not to be proved."""
+    """Build, prove and publish; return the version, or None if no proof was requested."""
     home = open_home(root, facts["name"])
     group = home.group
     with sharing.readable(group), locks.hold(home.lock_file, say=say, group=group) as holder:
@@ -145,7 +145,7 @@ def make(
     environ: "Mapping[str, str]",
     options: argparse.Namespace,
 ) -> "Version | None":
-    """Build, prove and publish what is not there yet."""
+    """Build, prove and publish an environment that is not published yet."""
     identity, folder = facts["id"], home.build(facts["id"])
     try:
         copy(bundle, facts, home)
@@ -166,7 +166,7 @@ def make(
 
 
 def install_below(options: argparse.Namespace, environ: "Mapping[str, str]") -> None:
-    """Install in a new or known root, and say what is there now."""
+    """Install in a new or existing root, and print the result."""
     facts, root = facts_of(options.bundle), options.root
     # Bundles of several sites may share a root: each lock says whose it is.
     opened = open_root(root, facts["site"], facts["arch"], options.shared, others=True)

@@ -41,7 +41,7 @@ SPECIAL = '"$`\\'
 
 
 def wheels() -> "list[Path]":
-    """Return what ensurepip would install; nothing where that is not known."""
+    """Return the wheels that ensurepip would install; [] if they cannot be determined."""
     # Distributions may keep them in one folder for all: Debian, Fedora.
     shared = sysconfig.get_config_var("WHEEL_PKG_DIR")
     own = Path(ensurepip.__file__).with_name("_bundled")
@@ -56,13 +56,13 @@ def wheels() -> "list[Path]":
 
 
 def is_plain(wheel: Path) -> bool:
-    """Tell whether to unpack a wheel is all that it wants."""
+    """Return whether unpacking a wheel is enough to install it."""
     with zipfile.ZipFile(str(wheel)) as archive:
         return not any(".data/" in name for name in archive.namelist())
 
 
 def unpack(wheel: Path, target: str) -> bytecode.Wheel:
-    """Unpack a wheel; return what of it can be compiled."""
+    """Unpack a wheel; return its sources, which can be compiled."""
     with zipfile.ZipFile(str(wheel)) as archive:
         archive.extractall(str(target))
         sources = [name for name in archive.namelist() if name.endswith(".py")]
@@ -79,7 +79,7 @@ def write_scripts(folder: str) -> None:
 
 
 def main(arguments: "list[str]") -> int:
-    """Put pip there; return the exit code."""
+    """Install pip; return the exit code."""
     if arguments:
         sys.stderr.write(__doc__)
         return 2

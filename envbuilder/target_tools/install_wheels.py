@@ -27,10 +27,10 @@ NAME = re.compile(r"([A-Za-z0-9._-]+)==(\S+)")
 
 
 class Wheel:
-    """A line of the requirements, what its wheel holds and what it takes to unpack that."""
+    """A line of the requirements, the files of its wheel and the effort to unpack them."""
 
     def __init__(self, line: str, path: Path) -> None:
-        """Look into it."""
+        """Read the file names of the wheel."""
         self.line = line
         with zipfile.ZipFile(str(path)) as archive:
             self.names = [name for name in archive.namelist() if not name.endswith("/")]
@@ -38,7 +38,7 @@ class Wheel:
 
 
 def find(lines: "list[str]", wheelhouse: Path) -> "list[Wheel]":
-    """Return the wheels of all lines, or nothing if one is not known."""
+    """Return the wheels of all lines, or [] if one is missing."""
     paths = {}
     for path in wheelhouse.glob("*.whl"):
         paths[tuple(map(normalize, path.name.split("-")[:2]))] = path

@@ -36,7 +36,7 @@ class Search:
         self._libraries: "dict[str, Library | None]" = {}
 
     def real(self, path: str) -> str:
-        """Return where what the system calls *path* lies; the same without a root."""
+        """Return the location of a path of the system; the path itself without a root."""
         if not self.root:
             return path
         try:
@@ -45,7 +45,7 @@ class Search:
             return self.root + "/dev/null"
 
     def library(self, path: str) -> "Library | None":
-        """Return what a file is, or None if it is no library of this machine."""
+        """Return a library, or None if the file is not a library of this machine."""
         if path not in self._libraries:
             try:
                 inside = path[len(self.root) :] if self.root else path
@@ -59,7 +59,7 @@ class Search:
     def find(self, name: str, chain: "tuple[Library, ...]") -> "str | None":
         """Return the path of the library that is loaded for *name*, or None.
 
-        *chain*: the library that needs it, who loaded that one, and so on.
+        *chain*: the library that needs it, the one that loaded that library, and so on.
         """
         candidates = [name] if "/" in name else self.candidates(name, chain)
         return next((path for path in map(self.real, candidates) if self.library(path)), None)
@@ -86,11 +86,15 @@ class Search:
         return found
 
     def inside(self, library: Library) -> str:
-        """Return what the system calls the path of a library."""
+        """Return the path of a library inside of the system."""
         return library.path[len(self.root) :] if self.root else library.path
 
     def tree(self, path: str) -> "dict[str, str | None]":
-        """Return every name that a library and what it loads need -> path, None if not found."""
+        """Return all names that a library and its dependencies need -> path, or None if not found.
+
+        {} for a file that is not a library of this machine.
+
+        """
         found: "dict[str, str | None]" = {}
         top = self.library(path)
         waiting: "list[tuple[Library, ...]]" = [(top,)] if top else []
@@ -112,7 +116,7 @@ def expanded(entry: str, path: str) -> str:
 
 
 def read_cache(path: str = CACHE) -> "dict[str, list[str]]":
-    """Return what ldconfig wrote for ld.so: name -> paths in its order; {} where there is none.
+    """Read the cache of ldconfig: name -> paths in its order; {} if there is no cache.
 
     Source of the layout: sysdeps/generic/dl-cache.h of glibc. Caches of before 2.32 have an older
     table in front; what the newer one points to counts from its own beginning.

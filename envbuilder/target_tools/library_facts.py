@@ -30,9 +30,9 @@ DRIVER_NAME = re.compile(r"lib(cuda|nvidia-ml)\.so\b")
 
 
 class Fact(NamedTuple):
-    """One thing that was looked at. ``passed`` is None where it could not be judged.
+    """The result of one check. ``passed`` is None if it could not be judged.
 
-    topic: what it is about: installation, linkage, mpi, nccl or flags.
+    topic: installation, linkage, mpi, nccl or flags.
     """
 
     passed: "bool | None"
@@ -41,7 +41,7 @@ class Fact(NamedTuple):
 
 
 def about(topic: str) -> "Callable[[Callable[..., Iterator[Fact]]], Callable[..., Iterator[Fact]]]":
-    """Return what lets a generator's facts be about *topic*."""
+    """Return a decorator that sets the topic of a generator's facts."""
 
     def decorate(facts: "Callable[..., Iterator[Fact]]") -> "Callable[..., Iterator[Fact]]":
         @functools.wraps(facts)
@@ -84,7 +84,7 @@ class Place(NamedTuple):
 
 
 class Native(NamedTuple):
-    """A native library: what it needs, all that comes with it, and what it says once loaded."""
+    """A native library: its dependencies, all that they load, and its answers once loaded."""
 
     name: str
     path: str
@@ -99,8 +99,8 @@ class Native(NamedTuple):
 def mpi_of_mpicxx(program: str) -> "tuple[str | None, dict[str, str]]":
     """Return (mpicxx, real path -> name) of the MPI's libraries and what they load.
 
-    Found in the folders that mpicxx names: what LD_LIBRARY_PATH says is to be judged by that.
-    *program*: one whose libraries are meant, this Python.
+    Found in the folders that mpicxx names, because LD_LIBRARY_PATH is checked against them.
+    *program*: the program that loads them, this Python.
     """
     mpicxx, words = mpicxx_words() or (None, [])
     path = ":".join(option_values(words, "-L"))
@@ -115,7 +115,7 @@ def mpi_of_mpicxx(program: str) -> "tuple[str | None, dict[str, str]]":
 
 @about("mpi")
 def mpicxx_facts(build: "dict[str, Any]", place: Place) -> "Iterator[Fact]":
-    """Yield facts about whether mpicxx is that of the plan."""
+    """Yield facts about whether mpicxx belongs to the planned MPI."""
     plan = build["mpi"]
     label = f"{plan['component']} {plan['version']}"
     if place.mpicxx is None:
@@ -137,7 +137,7 @@ def mpicxx_facts(build: "dict[str, Any]", place: Place) -> "Iterator[Fact]":
 
 @about("mpi")
 def mpi_facts(native: Native, wanted: "bool | None", place: Place) -> "Iterator[Fact]":
-    """Yield facts about the MPI that a library finds. *wanted*: None where nobody has said."""
+    """Yield facts about the MPI that a library finds. *wanted*: None if it is not stated."""
     direct = [name for name in native.needed if MPI_NAME.match(name)]
     if wanted is None and not (direct and place.mpi):
         yield unknown(f"{native.name} links {', '.join(direct) or 'no MPI'}; not stated")
@@ -164,7 +164,7 @@ def mpi_facts(native: Native, wanted: "bool | None", place: Place) -> "Iterator[
 
 
 def plain(path: str) -> str:
-    """Return a path as people read it: what leaves a folder through .. has links resolved."""
+    """Return a path for messages: with resolved links if it contains ``..``."""
     return real(path) if "/../" in path else path
 
 
@@ -221,8 +221,8 @@ def nccl_facts(build: "dict[str, Any]", native: Native, place: Place) -> "Iterat
 def nccl_release(build: "dict[str, Any]", path: str, name: str) -> Fact:
     """Return a fact about the release of the NCCL in a library, by its own code.
 
-    What Horovod was compiled with tells of nccl.h alone: CMake looks for the library by itself, and
-    may find that of another NCCL.
+    The version that Horovod was compiled with is that of nccl.h: CMake searches the library
+    separately, and may find another NCCL.
     """
     wanted = (build["nccl"] or {}).get("version")
     with Path(path).open("rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as whole:
@@ -244,7 +244,7 @@ def holds_nccl(folder: str, path: str) -> bool:
 
 @about("flags")
 def content_facts(build: "dict[str, Any]", native: Native) -> "Iterator[Fact]":
-    """Yield facts about what is compiled into a Horovod library."""
+    """Yield facts about the operations that are compiled into a Horovod library."""
     defined, _ = symbols(native.path)
     inside = horovod_build.compiled_in(defined)
     for name, wanted in sorted(horovod_build.expected(build).items()):
@@ -266,7 +266,7 @@ def symbols(path: "str | Path", table: str = ".dynsym") -> "tuple[set[str], set[
 
 
 def required_symbols(path: "str | Path") -> "set[str]":
-    """Return the names of the symbols that a library is not loaded without; weak ones are none."""
+    """Return the names of the undefined symbols that a library requires, without weak ones."""
     with Path(path).open("rb") as stream:
         section = ELFFile(stream).get_section_by_name(".dynsym")
         found = section.iter_symbols() if section else ()
@@ -288,7 +288,7 @@ def defined_versions(path: "str | Path") -> "list[str]":
 def native_of(
     path: "str | Path", name: str, said: "dict[str, Any]", place: Place
 ) -> "tuple[Native | None, list[Fact]]":
-    """Return (Native, facts); None for a file that is no library of this machine."""
+    """Return (Native, facts); (None, facts) for a file that is not a library of this machine."""
     try:
         library = read_library(str(path))
     except (ElfError, OSError) as error:

@@ -38,9 +38,10 @@ def child_environment(environ: "Mapping[str, str]", tools: Path) -> "dict[str, s
 def loaded(
     framework: "str | None", paths: "Iterable[Path | str]", tools: Path, names: "Iterable[str]" = ()
 ) -> "dict[str, Any]":
-    """Return what libraries say, or {"error": lines}; *tools*: folder that it must not see.
+    """Load libraries in a process and return their answers, or {"error": lines}.
 
-    names: modules to import as well, now that the framework is there, which takes most of the time.
+    *tools*: folder to remove from PYTHONPATH. *names*: modules to import too, because importing the
+    framework takes most of the time.
     """
     words = ["load-libraries", framework or "-", ",".join(names), *map(str, paths)]
     printed, lines = run_tool(words, child_environment(os.environ, tools), SECONDS)
@@ -48,7 +49,7 @@ def loaded(
 
 
 def answers_of(library: ctypes.CDLL) -> "dict[str, int]":
-    """Return what a library of Horovod answers without being started."""
+    """Call the functions of a Horovod library that need no initialisation."""
     found: "dict[str, int]" = {}
     for name in CLASSES:
         function = getattr(library, f"horovod_{name}_built", None)

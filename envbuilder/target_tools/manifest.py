@@ -58,7 +58,7 @@ def write(path: "str | Path", manifest: "dict[str, Any]") -> None:
 
 
 def read(path: "str | Path") -> "dict[str, Any] | None":
-    """Return a manifest; None where there is none. Raises ValueError for one that is damaged."""
+    """Read a manifest; return None if it does not exist. Raises ValueError if it is damaged."""
     try:
         manifest: "dict[str, Any]" = read_json(path, LARGE_BYTES)
     except FileNotFoundError:
@@ -75,7 +75,7 @@ def read(path: "str | Path") -> "dict[str, Any] | None":
 
 
 def is_whole(entry: object) -> bool:
-    """Return whether an entry says what a file was."""
+    """Return whether an entry describes a file completely."""
     if not isinstance(entry, dict):
         return False
     if "size" not in entry:
@@ -85,7 +85,7 @@ def is_whole(entry: object) -> bool:
 
 
 def look(prefix: "str | Path") -> "dict[str, dict[str, Any]]":
-    """Return what lies below a folder, by its path in it; links are not followed."""
+    """Return the files below a folder by their relative path; links are not followed."""
     prefix = str(prefix)
     found = {}
     for folder, _, names in _walk(prefix):
@@ -96,7 +96,7 @@ def look(prefix: "str | Path") -> "dict[str, dict[str, Any]]":
 
 
 def _walk(prefix: str) -> "Iterator[tuple[str, list[str], list[str]]]":
-    """Yield the folders below a prefix with what is no folder in them; a link to one is a file."""
+    """Yield the folders below a prefix with their files; a link to a folder counts as a file."""
     for folder, folders, names in os.walk(prefix, onerror=_raise):
         links = [each for each in folders if os.path.islink(os.path.join(folder, each))]  # noqa: PTH114, PTH118
         yield folder, folders, [*names, *links]
@@ -132,10 +132,10 @@ def compare(
     with_hashes: bool = False,
     run_python: bool = True,
 ) -> "list[str]":
-    """Return what is not as it was recorded, a line for each file, by name.
+    """Return one line for each file that differs from the manifest, sorted by name.
 
-    *run_python*: whether the prefix's own Python may compile what bytecode is compared with; else
-    bytecode of an unchanged source is left out.
+    *run_python*: whether the prefix's own Python may compile sources to check their bytecode;
+    otherwise bytecode of an unchanged source is ignored.
     """
     then, now = manifest["files"], look(prefix)
     said = {name: "gone" for name in then if name not in now}
@@ -167,9 +167,9 @@ def _believed(
     regular: "set[str]",
     run_python: bool,
 ) -> "list[str]":
-    """Return the names of what was changed, without bytecode that is just its source's.
+    """Return the names of changed files, without bytecode that fits its source.
 
-    *regular*: those of them that are regular files; no other is bytecode.
+    *regular*: the regular files among them; only these can be bytecode.
     """
     compiled = {}
     for name in regular:
@@ -187,7 +187,7 @@ def _believed(
 
 
 def _compared(prefix: "str | Path", wanted: "list[list[Any]]") -> "list[bool]":
-    """Return of each piece of bytecode whether it is its source's, as the prefix's Python says."""
+    """Return for each file of bytecode whether it fits its source, by the prefix's own Python."""
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
         json.dump(wanted, file)
         file.flush()
@@ -202,7 +202,7 @@ def _compared(prefix: "str | Path", wanted: "list[list[Any]]") -> "list[bool]":
 
 
 def is_compiled(path: str, source: str, level: int) -> bool:
-    """Return whether a file of bytecode holds what this Python makes of a source."""
+    """Return whether a file of bytecode holds the code that this Python compiles a source to."""
     try:
         code = marshal.loads(read_regular(path)[HEADER:])  # noqa: S302 - compared, never run
         text = read_regular(source)

@@ -39,7 +39,7 @@ def signal_text(number: int) -> str:
 
 
 def signal_name(number: int) -> "str | None":
-    """Return the name of a signal; None if there is none of that number."""
+    """Return the name of a signal; None for an unknown number."""
     try:
         return signal.Signals(number).name
     except ValueError:

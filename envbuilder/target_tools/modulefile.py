@@ -36,9 +36,9 @@ def default_text(name: str, number: int, dialect: str) -> str:
 
 
 def filled(text: str, number: int, evidence: "dict[str, Any] | None", dialect: str) -> str:
-    """Return a modulefile with its number and what was proved in place of the marks.
+    """Return a modulefile with its marks replaced by the number and the evidence.
 
-    *evidence*: an Evidence as JSON; without it the help says that nothing was proved.
+    *evidence*: an Evidence as JSON; None if nothing was proved.
     """
     quote = QUOTED[dialect]
     lines = []
@@ -53,7 +53,7 @@ def filled(text: str, number: int, evidence: "dict[str, Any] | None", dialect: s
 
 
 def proved_lines(evidence: "dict[str, Any] | None") -> "list[str]":
-    """Return the lines of the help on what was proved."""
+    """Return the lines of the help about the evidence."""
     if evidence is None:
         return ["Proved: nothing yet (tier rendered)."]
     result = evidence["result"]

@@ -10,7 +10,7 @@ from .processes import output_of
 
 
 def mpicxx_words() -> "tuple[str, list[str]] | None":
-    """Return (path of mpicxx, the words it would call a compiler with); None if there is none."""
+    """Return (path of mpicxx, the words of its compiler command); None without mpicxx."""
     program = shutil.which("mpicxx")
     shown = output_of([program, "-show"]) if program else None
     return (program, words_of(shown)) if program and shown else None
@@ -42,7 +42,7 @@ def option_values(words: "list[str]", option: str) -> "list[str]":
 
 
 def library_files(name: str, folders: "list[str]", compiler: str) -> "list[Path]":
-    """Return the files that the linker takes for a name: one, or those of a linker script."""
+    """Return the files that the linker uses for a name: one, or those of a linker script."""
     paths = [Path(folder, name) for folder in folders]
     paths += [Path(output_of([compiler, "-print-file-name=" + name]) or name)]
     # A compiler that finds nothing says the bare name.

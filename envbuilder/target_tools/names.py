@@ -43,7 +43,7 @@ def parameters(query: str) -> "list[tuple[str, str]]":
 
 
 def has_secret_name(query: str) -> bool:
-    """Return whether the name of a parameter of a query says that it is a secret."""
+    """Return whether the name of a query parameter marks it as a secret."""
     return any(is_secret_name(name) for name, _ in parameters(query))
 
 
@@ -73,7 +73,7 @@ def without_queries(text: str, is_secret: "Callable[[str], bool]" = has_secret_n
 def without_credentials(url: str) -> str:
     """Return a URL without user, password, secret query and anaconda.org's token; a name as it is.
 
-    A folder may be named t, and what lies in it is no token.
+    A folder of a file: URL may be named t; the next part of its path is not a token.
     """
     if "://" not in url:
         return url

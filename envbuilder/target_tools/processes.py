@@ -28,7 +28,7 @@ def ask(
     environ: "Mapping[str, str] | None" = None,
     timeout: "float | None" = SECONDS,
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run a program to its end and keep what it prints. Raises OSError, TimeoutExpired."""
+    """Run a program to its end and capture its output. Raises OSError, TimeoutExpired."""
     return subprocess.run(
         words,
         stdin=subprocess.DEVNULL,
@@ -41,7 +41,7 @@ def ask(
 
 
 def output_of(words: "Sequence[str]") -> "str | None":
-    """Return what a program prints on stdout, stripped; None if it cannot be asked."""
+    """Return the stripped output of a program on stdout; None if it fails."""
     try:
         done = ask(words)
     except (OSError, subprocess.TimeoutExpired):
@@ -54,9 +54,9 @@ def run_tool(
     environ: "Mapping[str, str] | None" = None,
     timeout: "float | None" = None,
 ) -> "tuple[str, None] | tuple[None, list[str]]":
-    """Run one of these tools by this Python: (what it prints, None), or (None, lines that say why).
+    """Run one of these tools with this Python: return (output, None) or (None, error lines).
 
-    In a process of its own, as what it imports or loads may crash or never end.
+    It is a separate process, because modules or libraries may crash or hang when loaded.
     """
     try:
         child = ask([sys.executable, str(Path(__file__).parent), *words], environ, timeout)
@@ -165,9 +165,9 @@ def start(
 
 @contextlib.contextmanager
 def signals_held_back() -> "Iterator[None]":
-    """Let no signal's exception part a process that was just started from who is to end it.
+    """Delay signals while a process is started, so that its starter can always end it.
 
-    Signals that a handler turns into an exception are delivered on leaving.
+    Signals whose handler raises an exception are delivered on leaving.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -189,8 +189,8 @@ def signals_held_back() -> "Iterator[None]":
 def end_marked(mark: str) -> int:
     """End every process here that was started with the variable *mark*, NAME=VALUE.
 
-    What they started themselves inherited it. Returns how many there were; others' processes
-    cannot be looked into.
+    Their children inherited the variable. Returns the number of processes; processes of other
+    users cannot be inspected.
     """
     began = now()
     seen: "set[int]" = set()

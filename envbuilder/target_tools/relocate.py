@@ -47,14 +47,14 @@ PYTHON = re.compile(rb"python(\d+(\.\d+)?)?")
 
 
 class CannotError(Exception):
-    """Why a prefix cannot be packed, or not be made where it is to be."""
+    """A prefix cannot be packed or unpacked."""
 
 
 # ---------------------------------------------------------------- packing
 
 
 def pack(prefix: Path, cache: Path, archive: Path, table: Path) -> None:
-    """Write a linked prefix as an archive and the table of what is to be filled in."""
+    """Write a linked prefix as an archive, and the table of its placeholders."""
     records = records_of(prefix)
     found = [*scripts(records.values())]
     if found:
@@ -92,7 +92,7 @@ def original_of(unpacked: Path, entry: "dict[str, Any]") -> "Path | None":
 
 
 def put_original(prefix: Path, unpacked: Path, entry: "dict[str, Any]") -> None:
-    """Put a file as its package has it in the place of the one that was filled in."""
+    """Replace a file whose placeholder was filled in by the original one of its package."""
     target = prefix / entry["_path"]
     source = original_of(unpacked, entry)
     if source is None:
@@ -103,7 +103,7 @@ def put_original(prefix: Path, unpacked: Path, entry: "dict[str, Any]") -> None:
 
 
 def write_archive(prefix: Path, archive: Path) -> None:
-    """Write a folder as an archive in which nothing depends on when and by whom."""
+    """Write a folder as an archive that does not depend on time or user."""
 
     def plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
         info.uid = info.gid = 0

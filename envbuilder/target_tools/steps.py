@@ -13,9 +13,9 @@ MORE_TIME = f"{LIMIT_VARIABLE}=SECONDS gives each step more"
 
 
 def stated_limit(environ: "Mapping[str, str]") -> "float | None":
-    """Return the seconds that the user gives each step, None where nothing is said.
+    """Return the user's time limit for each step in seconds; None if it is not set.
 
-    Raises UsageError for what is no number.
+    Raises UsageError if it is not a positive number.
     """
     text = environ.get(LIMIT_VARIABLE)
     if not text:
@@ -26,13 +26,13 @@ def stated_limit(environ: "Mapping[str, str]") -> "float | None":
 
 
 def limit_of(step: str, stated: "float | None") -> float:
-    """Return the seconds of a step, named by its id; *stated*: what the user gives each."""
+    """Return the time limit of a step in seconds. *stated*: the user's limit."""
     compiles = step.startswith("build-")
     return stated or (COMPILING_SECONDS if compiles else STEP_SECONDS)
 
 
 def ending(code: "int | None", limit: float) -> str:
-    """Say how a step failed. *code*: its exit code, None: it was ended when its time was up."""
+    """Return how a step failed. *code*: its exit code; None: it was ended at the time limit."""
     if code is None:
         return f"did not end within {limit:g} s and was ended"
     if code == 0:

@@ -54,23 +54,23 @@ def record(name: bytes, value: bytes) -> bytes:
 
 
 def padding(size: int) -> bytes:
-    """Return what fills the last block of so many bytes."""
+    """Return the padding after so many bytes."""
     return b"\0" * (-size % BLOCK)
 
 
 def fits(value: bytes) -> bool:
-    """Return whether a header's own field says a path wholly, to every reader of tars."""
+    """Return whether a path fits the field of a header, for every reader of tars."""
     return len(value) <= FIELD and all(byte < 128 for byte in value)
 
 
 class TreeArchive:
-    """An archive that is being written to *stream*; members are added in their order.
+    """Writes an archive to *stream*; members must be added in their order.
 
-    *top*: the folder of all members. *time*: that of the commit, in seconds since 1970.
+    *top*: the folder of all members. *time*: of the commit, in seconds since 1970.
     """
 
     def __init__(self, stream: "BinaryIO", top: str, time: int) -> None:
-        """Begin it."""
+        """Start an empty archive."""
         self._stream = stream
         self._top = top.encode("utf-8") + b"/"
         self._time = min(max(time, 0), LARGEST)
@@ -94,7 +94,7 @@ class TreeArchive:
         self._begin(LINK, path, 0o777, 0, target)
 
     def end(self) -> "tuple[str, int]":
-        """Return sha256 and size of the whole, in bytes."""
+        """Write the end; return sha256 and size of the archive in bytes."""
         self._write(b"\0" * BLOCK * 2)
         return self._hash.hexdigest(), self._size
 

@@ -15,10 +15,10 @@ from .sharing import acts_in, has_member
 
 
 def distrust(path: "Path | str", group: "int | None" = None) -> "str | None":
-    """Return why a file does not count, None if it does or is not there.
+    """Return why a file is not trusted; None if it is trusted or does not exist.
 
-    *group*: the one that shares the root that the file belongs to; None for any other file. Links
-    on the way are looked at as what they are, and then what they lead to.
+    *group*: the group that shares the root of the file; None for other files. Links on the path are
+    checked themselves, and then their targets.
     """
     if group is not None and not acts_in(group):
         group = None
@@ -45,9 +45,9 @@ def above(path: str) -> "list[str]":
 
 
 def fault(path: str, is_above: bool, group: "int | None") -> "str | None":
-    """Return who else may write a file or folder, or what is in it; None: nobody.
+    """Return who else may write a file or folder, or its contents; None: nobody.
 
-    *group*: its members are not somebody else; None: there is none.
+    *group*: its members are trusted; None: no group is.
     """
     status = os.lstat(path)
     if not stat.S_ISLNK(status.st_mode) and not (is_above and status.st_mode & stat.S_ISVTX):
@@ -56,7 +56,7 @@ def fault(path: str, is_above: bool, group: "int | None") -> "str | None":
 
 
 def owner_fault(status: os.stat_result, path: str, group: "int | None" = None) -> "str | None":
-    """Return to whom else a file belongs; None: to this user, to root or to a member."""
+    """Return which other user owns a file; None if its owner is this user, root or a member."""
     own = status.st_uid in (0, os.geteuid())
     if not own and (group is None or not has_member(group, status.st_uid)):
         return f"{path} belongs to user {status.st_uid}"
@@ -64,7 +64,7 @@ def owner_fault(status: os.stat_result, path: str, group: "int | None" = None) -
 
 
 def status_fault(status: os.stat_result, path: str, group: "int | None" = None) -> "str | None":
-    """Return who else may write what has a status, whatever its name leads to by now; or None."""
+    """Return who else may write the file with this status, or None."""
     reason = owner_fault(status, path, group)
     if reason:
         return reason

@@ -60,7 +60,7 @@ TOOLS = Path(elftools.__file__).resolve().parent.parent
 def installed_facts(
     build: "dict[str, Any]", each: "Distribution | None", place: Place
 ) -> "Iterator[Fact]":
-    """Yield facts about which copy of a component that is built is there."""
+    """Yield facts about the installed copy of a built component."""
     label = f"{build['component']} {build['version']}"
     if each is None:
         yield wrong(f"{label} is not installed")
@@ -73,7 +73,7 @@ def installed_facts(
 def brought_facts(
     build: "dict[str, Any]", version: "str | None", location: "Path | None", place: Place
 ) -> "Iterator[Fact]":
-    """Yield facts about which copy of a component that a module brings is there."""
+    """Yield facts about the copy of a component that a module provides."""
     label = "{} {} of module {}".format(build["component"], build["version"], build["module"])
     if location is None:
         yield wrong(f"{label} is missing: Python finds no package {build['component']}")
@@ -93,7 +93,7 @@ def version_fact(build: "dict[str, Any]", label: str, version: str, where: str) 
 
 
 def location_of(package: str) -> "Path | None":
-    """Return the folder of a package as Python finds it; None if it finds none."""
+    """Return the folder of a package as Python finds it; None if it is missing."""
     spec = PathFinder.find_spec(package, PATH)
     found = spec and next(iter(spec.submodule_search_locations or ()), None)
     return Path(found) if found else None
@@ -101,7 +101,7 @@ def location_of(package: str) -> "Path | None":
 
 @about("flags")
 def record_facts(build: "dict[str, Any]", metadata: Path, place: Place) -> "Iterator[Fact]":
-    """Yield facts about what the wheel says it was made of."""
+    """Yield facts about the build record inside the wheel."""
     try:
         made = read_json(metadata / INSIDE)["facts"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -207,7 +207,7 @@ def other_facts(build: "dict[str, Any]", metadata: Path, place: Place) -> "Itera
 def facts_of(build: "dict[str, Any]", place: Place) -> "list[Fact]":
     """Return all facts about one entry of builds.json.
 
-    How the Horovod was built that a module brings, nobody recorded.
+    A Horovod of a module has no build record.
     """
     each = distributions.find(build["component"])
     location = location_of(build["component"])
@@ -251,7 +251,7 @@ def main(arguments: "list[str]") -> int:
 
 
 def imports_of(expected: Path) -> "list[str]":
-    """Return what check.py will import, by what the plan expects; nothing where nobody said."""
+    """Return the modules that the tool ``check`` will import; [] if the plan names none."""
     if not expected.is_file():
         return []
     return [pin["import"] for pin in read_json(expected) if pin["import"]]

@@ -53,7 +53,7 @@ def entry_of(cache: Path, key: str) -> Path:
 
 
 def bound(facts: "dict[str, Any]", prefixes: "Sequence[str]") -> "dict[str, Any]":
-    """Return the facts of a wheel that works in one prefix alone."""
+    """Return the facts of a wheel that works in one prefix only."""
     return dict(facts, prefix=prefixes[0])
 
 
@@ -61,7 +61,7 @@ def bound(facts: "dict[str, Any]", prefixes: "Sequence[str]") -> "dict[str, Any]
 
 
 def read_record(entry: Path) -> "dict[str, Any]":
-    """Return an entry's record; raise ValueError where it is none."""
+    """Read the record of an entry. Raises ValueError if it is invalid."""
     try:
         record: "dict[str, Any]" = read_json(entry / RECORD)
     except OSError as error:
@@ -79,7 +79,7 @@ def read_record(entry: Path) -> "dict[str, Any]":
 
 
 def checked(entry: Path, facts: "dict[str, Any]") -> Path:
-    """Return the path of an entry's wheel; raise ValueError that says what is not as it must."""
+    """Return the path of an entry's wheel. Raises ValueError if the entry is not valid."""
     record = read_record(entry)
     for path in (entry / RECORD, entry / record["wheel"]):
         reason = distrust(path)
@@ -103,7 +103,7 @@ def checked(entry: Path, facts: "dict[str, Any]") -> Path:
 
 
 def facts_inside(wheel: Path) -> "dict[str, Any]":
-    """Return the facts that a wheel says it was made of; raise ValueError if it says none."""
+    """Return the build record inside a wheel. Raises ValueError if it has none."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             names = [n for n in archive.namelist() if n.endswith(".dist-info/" + INSIDE)]
@@ -133,7 +133,7 @@ def differences(wanted: "dict[str, Any]", found: "dict[str, Any]") -> "list[str]
 
 
 def explain(cache: Path, facts: "dict[str, Any]") -> None:
-    """Say on stderr what differs from the entry that is nearest."""
+    """Print the differences to the most similar entry on stderr."""
     near = []
     for entry in entries(cache):
         try:
@@ -237,7 +237,7 @@ def write_wheel(members: "Members", record: "dict[str, Any]", target: Path) -> N
 def movable(
     wheel: Path, facts: "dict[str, Any]", prefixes: "Sequence[str]", builds: "Sequence[str]"
 ) -> "tuple[dict[str, Any], Members]":
-    """Return (facts, members) of a wheel: those of one prefix alone where it cannot be moved."""
+    """Return (facts, members) of a wheel; facts of one prefix if it cannot be relocated."""
     members = read_members(wheel)
     try:
         return facts, relocated(members, facts["python"]["site-packages"], prefixes, builds)
@@ -249,7 +249,7 @@ def movable(
 def seal(
     facts: "dict[str, Any]", prefixes: "Sequence[str]", builds: "Sequence[str]", wheel: Path
 ) -> None:
-    """Write what a wheel was made of into it, and free it of its prefix where that is possible."""
+    """Write the build record into a wheel, and make it relocatable if possible."""
     facts, members = movable(wheel, facts, prefixes, builds)
     made = wheel.with_name(f".{wheel.name}.{os.getpid()}")
     write_wheel(members, {"facts": facts, "key": key_of(facts)}, made)
@@ -257,7 +257,7 @@ def seal(
 
 
 def keep(cache: Path, wheel: Path) -> "Path | None":
-    """Put a sealed wheel into the cache, if it is not there; return its path there, or None."""
+    """Add a sealed wheel to the cache unless it is there; return its path there, or None."""
     facts = facts_inside(wheel)
     entry = entry_of(cache, key_of(facts))
     try:
@@ -271,7 +271,7 @@ def keep(cache: Path, wheel: Path) -> "Path | None":
 
 
 def kept(cache: Path, entry: Path, facts: "dict[str, Any]", wheel: Path) -> Path:
-    """Make an entry of a wheel; return the path of the wheel that is there then."""
+    """Make an entry of a wheel; return the path of the wheel in the cache."""
     key = key_of(facts)
     make_folder(cache)
     temporary = cache / f".{entry.name}.{os.uname().nodename}.{os.getpid()}"

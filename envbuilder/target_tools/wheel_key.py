@@ -65,7 +65,7 @@ def prefixes_of(prefix: "str | Path") -> "tuple[str, ...]":
 
 
 def without_folders(value: "Any", places: "Sequence[tuple[str, str]]") -> "Any":
-    """Return a value of JSON in whose texts (path, word) of *places* is replaced by the word."""
+    """Return a JSON value with paths replaced by words in its texts. *places*: (path, word)."""
     if isinstance(value, dict):
         pairs = ((name, without_folders(each, places)) for name, each in value.items())
         return {without_folders(name, places): each for name, each in pairs}
@@ -87,9 +87,9 @@ def places_of(prefix: "str | Path", folder: "str | Path") -> "list[tuple[str, st
 def facts_of(
     build: "dict[str, Any]", prefix: str, folder: "str | Path", source: "str | None" = None
 ) -> "dict[str, Any]":
-    """Return what goes into the wheel of one entry of builds.json, in this process's environment.
+    """Return the inputs of the wheel of one entry of builds.json, in this process's environment.
 
-    *folder* is the build folder. *source* is the sha256 of the source archive, where it is not that
+    *folder*: the build folder. *source*: the sha256 of the source archive, if it differs from that
     of the entry.
     """
     flags = build["flags"]
@@ -118,13 +118,13 @@ def facts_of(
 
 
 def variables(environ: "Mapping[str, str]") -> "dict[str, str]":
-    """Return what the environment says to builds."""
+    """Return the environment variables that builds read."""
     names = [name for name in environ if READ_BY_BUILDS.fullmatch(name) and name not in JOBS]
     return {name: environ[name] for name in names}
 
 
 def python_facts(prefix: str) -> "dict[str, Any]":
-    """Return what of this Python goes into extension modules, and where they are installed."""
+    """Return the facts of this Python that affect extension modules and their location."""
     names = ("SOABI", "EXT_SUFFIX", "CC", "CXX", "CFLAGS", "LDSHARED", "LDCXXSHARED")
     found = {name: sysconfig.get_config_var(name) for name in names}
     found["version"] = sysconfig.get_python_version()
@@ -141,7 +141,7 @@ def site_packages(prefix: str) -> str:
 
 
 def compiler_facts(flags: "Mapping[str, str]") -> "dict[str, Any]":
-    """Return the compilers that a build may call: what each really is."""
+    """Return the facts of the compilers that a build may call."""
     words = {
         "CC": os.environ.get("CC") or "cc",
         "CXX": os.environ.get("CXX") or "c++",
@@ -154,7 +154,7 @@ def compiler_facts(flags: "Mapping[str, str]") -> "dict[str, Any]":
 
 
 def program_facts(words: "list[str]") -> "dict[str, Any] | None":
-    """Return path, version and target of a compiler or of CMake; None if it is not there."""
+    """Return path, version and target of a compiler or CMake; None if it is missing."""
     path = shutil.which(words[0])
     if path is None:
         return None
@@ -170,7 +170,7 @@ def program_facts(words: "list[str]") -> "dict[str, Any] | None":
 
 
 def mpi_facts(build: "dict[str, Any]") -> "dict[str, Any]":
-    """Return the plan's MPI and what mpicxx stands for here; libmpi by its content."""
+    """Return the facts of the planned MPI and of mpicxx, with the sha256 of its libraries."""
     found: "dict[str, Any]" = {"plan": build["mpi"]}
     asked = mpicxx_words()
     if asked:
@@ -195,7 +195,7 @@ def homes_inside(build: "dict[str, Any]", prefix: "str | Path") -> "list[tuple[s
 
 
 def home_facts(path: str) -> "dict[str, Any]":
-    """Return what tells the release of CUDA or NCCL in a folder: texts whole, libraries by size.
+    """Return facts that identify the release of CUDA or NCCL in a folder: hashes and sizes.
 
     A static NCCL has hundreds of megabytes, and its header states the release to the last digit.
     """
@@ -211,7 +211,7 @@ def home_facts(path: str) -> "dict[str, Any]":
 
 
 def host_flags() -> "list[str]":
-    """Return what the compiler would use of this very machine, where the build asks for that."""
+    """Return the instruction sets of this machine that a build for the host would use."""
     words = ["sh", "-c", "gcc -march=native -E -v - </dev/null 2>&1 | grep cc1"]
     return sorted(set((output_of(words) or "").split()) & set(HOST_FLAGS))
 
@@ -233,10 +233,10 @@ def owner(
 
 
 def framework_facts(package: str) -> "dict[str, Any] | None":
-    """Return distribution, version, C++ ABI and files of a framework; None if it is not there.
+    """Return distribution, version, C++ ABI and files of a framework; None if it is missing.
 
-    To import one takes seconds, to hash its libraries too; pip has recorded the hash of every
-    file. A library whose size is not the recorded one was replaced, and is read.
+    Importing it or hashing its libraries takes seconds, so the hashes are those that pip recorded.
+    A library is hashed only if its size differs from the recorded one.
     """
     spec = PathFinder.find_spec(package, PATH)
     if spec is None or not spec.submodule_search_locations:
@@ -261,7 +261,7 @@ def framework_facts(package: str) -> "dict[str, Any] | None":
 
 
 def skipped(path: str) -> bool:
-    """Return whether a file is none of the package: metadata, and scripts that hold a path."""
+    """Return whether a file is not part of the package: metadata, bytecode or a script."""
     return path.startswith(("..", "/")) or ".dist-info/" in path or path.endswith(".pyc")
 
 

@@ -57,17 +57,17 @@ def next_run(folder: Path, group: "int | None" = None) -> Path:
 
 
 def write_run(run: Path, files: "Mapping[str, str]") -> None:
-    """Write what a smoke test is started by into its folder: scripts, by name, and these tools."""
+    """Write the scripts of a smoke test, by name, and these tools into its folder."""
     for name, text in files.items():
         (run / name).write_text(text, encoding="utf-8")
     copy_texts(TOOLS, run / TOOLS.name)
 
 
 def build_facts(build: Path, components: "Collection[str]") -> "list[dict[str, Any]]":
-    """Return what the step verify found in the libraries of *components*, as JSON.
+    """Return the facts of the step verify about the libraries of *components*, as JSON.
 
-    Nothing where the build folder holds no record, as before there was that step. Raises BuildError
-    for a record that is damaged, about something else, or of a build that is not as planned.
+    [] if the build folder has no record, as in builds of earlier releases. Raises BuildError if
+    the record is damaged, about other components, or of a build that differs from its plan.
     """
     path = build / FACTS
     try:
@@ -84,7 +84,7 @@ def build_facts(build: Path, components: "Collection[str]") -> "list[dict[str, A
 
 
 def report_problem(report: "dict[str, Any]", components: "Collection[str]") -> "str | None":
-    """Return what is wrong with what the step verify wrote, or None."""
+    """Return the problem of a record of the step verify, or None."""
     if set(report) != {"schema", "passed", "facts"} or report["schema"] != 1:
         return "it must hold schema 1, passed and facts"
     if report["passed"] is not True:
@@ -97,7 +97,7 @@ def report_problem(report: "dict[str, Any]", components: "Collection[str]") -> "
 
 
 def is_fact(fact: "dict[str, Any]") -> bool:
-    """Return whether a value is one thing that was looked at."""
+    """Return whether a value is a fact of the step verify."""
     names = {"component", "passed", "text"}
     right = set(fact) - {"topic"} == names and fact.get("topic") in TOPICS
     right = right and (fact["passed"] is None or isinstance(fact["passed"], bool))
@@ -122,14 +122,13 @@ def prove(
 ) -> "list[dict[str, Any]]":
     """Run every smoke test and keep its record: a list of Evidence as JSON, one at least.
 
-    *proving*: what is proved, as JSON. ``about``: what every record says; ``components``: those
-    that the step verify looked at; ``timeout``, ``max-bytes``, ``mpi-from`` and, if that says so,
-    ``mpi-files``: see SmokeRequest;
+    *proving*: the request, as JSON. ``about``: the common part of every record; ``components``:
+    those that the step verify checked; ``timeout``, ``max-bytes``, ``mpi-from`` and, depending on
+    it, ``mpi-files``: see SmokeRequest;
     ``proofs``: api, transport, launch, request (a LaunchRecord) and files of each. *files*: the
     scripts, by name; ``candidate``: see ``refuted``.
 
-    The first that fails is the last that is run: the others would say nothing new of an environment
-    that is refused.
+    The tests stop at the first that fails, because the environment is refused then.
     """
     try:
         return prove_each(proving, home, identity, environ, start, clock)
@@ -183,10 +182,10 @@ def prove_each(
 
 
 def refuted(result: "dict[str, Any]", candidate: bool, devices: Path = Path("/dev")) -> bool:
-    """Return whether a smoke test that was run refuses its environment.
+    """Return whether the result of a smoke test refuses its environment.
 
-    A *candidate* is to be proved elsewhere: it is not refused where its ranks imported all and end
-    for want of the GPUs that NCCL needs, on a machine that has none.
+    A *candidate* will be proved elsewhere: it is accepted if its ranks imported everything, and
+    then ended because NCCL needs GPUs and this machine has none.
     """
     if result["verdict"] == "passed":
         return False

@@ -19,7 +19,7 @@ KINDS = {"libmpi": "mpi", "libnccl": "nccl", "libgloo": "gloo"}
 
 
 def or_none(text: "str | None") -> "str | None":
-    """Return a text as one line, None for none."""
+    """Return a text as one line; None for None."""
     return None if text is None else one_line(text)
 
 
@@ -28,7 +28,7 @@ def checks(
 ) -> "list[dict[str, Any]]":
     """Return every check that began on any rank, in order.
 
-    It passed if *expected_ranks* ranks say so: one that did not end everywhere did not pass.
+    A check passed if it ended and passed on *expected_ranks* ranks.
     """
     ended: "dict[tuple[str, str | None, int | None], list[tuple[RankRecord, Event]]]" = {}
     for record in ranks:
@@ -59,7 +59,7 @@ def checks(
 def problem(
     results: "list[tuple[RankRecord, Event]]", expected_ranks: int, names: "Mapping[str, str]"
 ) -> "str | None":
-    """Return what is wrong with one check, or None."""
+    """Return the problem of one check, or None."""
     for record, done in results:
         if not done.passed:
             return f"{names[record.source]}: {done.problem}"
@@ -69,7 +69,7 @@ def problem(
 
 
 def barrier_problem(ranks: "Sequence[RankRecord]", names: "Mapping[str, str]") -> "str | None":
-    """Return which rank passed a barrier before another one had come to it, or None.
+    """Return which rank left a barrier before another one entered it, or None.
 
     Only ranks that share a clock can be compared; each barrier is an item of ``entered`` and
     ``left``.
@@ -99,9 +99,9 @@ def execution(ranks: "Sequence[RankRecord]") -> str:
 
 
 def timings(ranks: "Sequence[RankRecord]", expected_ranks: int) -> "list[dict[str, Any]]":
-    """Return the speed of each size that all ranks of the right world timed; the slowest counts.
+    """Return the speed for each size that all ranks timed; the slowest rank counts.
 
-    An emulator's speed is nobody's: of emulated ranks there is none.
+    [] for emulated ranks, whose speed is that of the emulator.
     """
     if execution(ranks) != "native":
         return []
@@ -149,7 +149,7 @@ def libraries(
 ) -> "list[dict[str, str]]":
     """Return the communication libraries that any rank had mapped, sorted, with their owners.
 
-    *host*: those that are the host's where the ranks are in an image.
+    *host*: the libraries of the host, if the ranks run in an image.
     """
     owners = dict.fromkeys(host, "host")
     paths = {path for record in ranks if record.libraries for path in record.libraries.paths}
@@ -167,7 +167,7 @@ def libraries(
 
 
 def carried(ranks: "Sequence[RankRecord]") -> "list[dict[str, str]]":
-    """Return what any rank said of what carried an operation, each once, sorted."""
+    """Return the claims of all ranks about transports, without duplicates, sorted."""
     names = ("operation", "transport", "source")
     events = (event for record in ranks for event in record.all("carried"))
     claims = {tuple(claim[n] for n in names) for event in events for claim in event.claims}

@@ -14,7 +14,7 @@ from .records import RankRecord, Records, label
 
 
 class Expectations(NamedTuple):
-    """What was asked for, and what the plan says of it.
+    """The requested run, and the facts of its plan.
 
     launch: the words of the command that starts the ranks.
     timeout: seconds.
@@ -40,7 +40,7 @@ class Expectations(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How the run came to its end, as seen from outside.
+    """How the run ended, as observed from outside.
 
     code: of the launcher; negative for a signal, None: it had to be ended.
     timed_out: the time was up; without it and without a code, waiting had become useless.
@@ -63,9 +63,9 @@ class Outcome(NamedTuple):
 
 
 def judge(records: Records, outcome: Outcome, expected: Expectations) -> "dict[str, Any]":
-    """Return what the run proved, or why it proved nothing: a SmokeResult as JSON.
+    """Return the result of a run, as the JSON of a SmokeResult.
 
-    The most telling reason comes first.
+    The most specific reason comes first.
     """
     ranks = records.ranks
     names = name_ranks(ranks)
@@ -132,7 +132,7 @@ def passed_alone(record: RankRecord) -> bool:
 
 
 def environment(ranks: "Sequence[RankRecord]") -> "dict[str, str]":
-    """Return the variables that shaped how the ranks talked, with all values that they had."""
+    """Return the variables that affect communication, with their values on all ranks."""
     every = [record.start.environment for record in ranks]
     found = {}
     for name in sorted({name for each in every for name in each}):
@@ -142,5 +142,5 @@ def environment(ranks: "Sequence[RankRecord]") -> "dict[str, str]":
 
 
 def agreed(values: "Iterable[str]") -> "str | None":
-    """Return what all ranks say, or everything that was said."""
+    """Return the value of all ranks, or their different values joined by slashes."""
     return or_none(" / ".join(sorted(set(values))) or None)

@@ -19,7 +19,7 @@ LIBRARY_FOLDERS = ("lib", "lib64", "lib/*-linux-gnu*")
 class PlanMpi(NamedTuple):
     """The libraries that may be loaded as libmpi; all paths are real.
 
-    source: what the plan takes its MPI from, as it is told.
+    source: the origin of the plan's MPI, for messages.
     folder: every library below it is right; or
     files: these are, and those that belong to them (libmpi_mpifh beside libmpi).
     """
@@ -58,9 +58,9 @@ def of_prefix(prefix: "str | Path") -> PlanMpi:
 
 
 def of_wrapper(run: Path) -> PlanMpi:
-    """Return the MPI that the wrapper links whose answer lies in the folder of the run.
+    """Return the MPI that the compiler wrapper links, from its answer in the folder of the run.
 
-    Without files where nobody answered, or the answer names no libmpi that is there.
+    It has no files if there is no answer, or the answer names no existing libmpi.
     """
     try:
         lines = read_regular(run / ANSWER, links=False).decode("utf-8", "replace").splitlines()

@@ -30,7 +30,7 @@ class RankProcess(NamedTuple):
 
     @property
     def stopped(self) -> bool:
-        """Whether it was stopped, and takes no signal before it goes on."""
+        """Whether the process is stopped: it handles no signal until it continues."""
         return self.state in "Tt"
 
 
@@ -51,7 +51,7 @@ def is_of_run(pid: int, nonce: str) -> bool:
 
 
 def look(pid: int) -> "RankProcess | None":
-    """Return what /proc says of a process; None for one that is gone or a zombie."""
+    """Read a process from /proc; return None if it is gone or a zombie."""
     fields = proc.status_fields(pid)
     if proc.is_gone(fields):
         return None
@@ -61,9 +61,9 @@ def look(pid: int) -> "RankProcess | None":
 
 
 def of_record(record: RankRecord, processes: "list[RankProcess]") -> "RankProcess | None":
-    """Return the living process of this machine that wrote *record*; None: gone, or elsewhere.
+    """Return the process that wrote *record*; None if it is gone or on another machine.
 
-    It has the same id and, where known, the same start.
+    It has the same id and, if known, the same start time.
     """
     for one in processes if same_machine(record) else ():
         same = record.start.pid in (one.pid, one.inner_pid)
@@ -73,7 +73,7 @@ def of_record(record: RankRecord, processes: "list[RankProcess]") -> "RankProces
 
 
 def same_machine(record: RankRecord) -> bool:
-    """Return whether the process runs on this machine, so that it can be looked at."""
+    """Return whether the process runs on this machine, so that it can be inspected."""
     here = proc.boot_id()
     return bool(record.start.host == os.uname().nodename or record.start.clock == here != "")
 
@@ -91,10 +91,10 @@ def states(ranks: "Iterable[RankRecord]", nonce: str) -> "dict[str, str]":
 def collect_stacks(
     ranks: "Sequence[RankRecord]", folder: "Path", nonce: str, patience: float
 ) -> "dict[str, str]":
-    """Return the stack of every process that is not through, by the name of its record.
+    """Return the stack of every unfinished process, by the name of its record.
 
-    Processes of this machine are asked for it and given *patience* seconds. Those of other nodes
-    wrote theirs shortly before the time was up.
+    Processes of this machine get a signal and *patience* seconds to write it. Those of other nodes
+    wrote it shortly before the time limit.
     """
     processes = find(nonce)
     asked = {}
@@ -136,7 +136,7 @@ def size_of(path: "Path") -> int:
 
 
 def silence(one: RankProcess, earlier: str) -> str:
-    """Return why a process gave no stack when asked, and the one that it gave before."""
+    """Return why a process wrote no stack on request, and the stack that it wrote before."""
     last = look(one.pid) or one
     if last.stopped:
         text = f"no stack: stopped (state {last.state})"
@@ -148,7 +148,7 @@ def silence(one: RankProcess, earlier: str) -> str:
 
 
 def end_all(nonce: str, patience: float) -> int:
-    """End every process of the run on this machine; return how many did not go in time.
+    """Kill all processes of the run on this machine; return the number that remains at the end.
 
     Only SIGKILL ends a process that is stopped or hangs in a call.
     """

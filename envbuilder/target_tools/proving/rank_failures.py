@@ -37,10 +37,10 @@ BY_RANK = [
 
 
 class RankFailures:
-    """What a launcher's log says ended a process, by process id or by rank.
+    """The causes of death in a launcher's log, by process id or by rank.
 
     ``doubtful``: processes that the launcher may have ended itself. ``crash``: the signal that
-    some process died of, where only one that the launcher ended is named.
+    ended some process, if the log names only a process that the launcher ended.
     """
 
     def __init__(self, log: str) -> None:
@@ -64,7 +64,7 @@ class RankFailures:
                 self.by_rank[int(found["rank"])] = ending or killed_by(found.get("signal", 9))
 
     def of(self, record: "RankRecord") -> "str | None":
-        """Return what ended the rank, or None if the launcher did not say."""
+        """Return the cause of death of a rank, or None if the log has none."""
         return self.by_pid.get(record.start.pid) or self.by_rank.get(record.rank)
 
     def certain(self, record: "RankRecord") -> bool:
@@ -73,12 +73,12 @@ class RankFailures:
 
 
 def killed_by(number: "int | str") -> str:
-    """Return what a signal did, in words."""
+    """Return ``killed by signal 9 (SIGKILL)``."""
     return f"killed by {signal_text(int(number))}"
 
 
 def of_horovodrun(log: str) -> "dict[int, str]":
-    """Return what ended which rank, by horovodrun."""
+    """Return the causes of death by rank, from the log of horovodrun."""
     first = set(HOROVODRUN_FIRST.findall(log))
     found = HOROVODRUN.findall(log)
     return {int(r): exit_text(int(code)) for r, code in found if not first or r in first}

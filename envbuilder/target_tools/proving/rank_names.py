@@ -8,9 +8,9 @@ from .records import RankRecord
 
 
 def name_ranks(ranks: "Sequence[RankRecord]") -> "dict[str, str]":
-    """Return a name for each record's source: its rank, and the process where that is not enough.
+    """Return a name for each record's source: its rank, and its process if the rank is not unique.
 
-    Processes that each believe to be rank 0 must be told apart.
+    Several processes may each believe to be rank 0.
     """
     times = Counter(record.rank for record in ranks)
     names = {}

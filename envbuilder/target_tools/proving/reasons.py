@@ -74,7 +74,7 @@ def wrong_api(ranks: "Sequence[RankRecord]", expected: "Expectations") -> "list[
 
 
 def each_alone(ranks: "Sequence[RankRecord]", expected: "Expectations") -> bool:
-    """Return whether several processes came up, none of which knows of another."""
+    """Return whether several processes started, each in a world of size 1."""
     sizes = [record.world.size for record in ranks if record.world]
     return expected.ranks > 1 and len(sizes) > 1 and set(sizes) == {1}
 
@@ -108,7 +108,7 @@ def why_alone(ranks: "Sequence[RankRecord]", expected: "Expectations") -> str:
 def failed_checks(
     ranks: "Sequence[RankRecord]", expected: "Expectations", names: "Mapping[str, str]"
 ) -> "list[str]":
-    """A check did not pass on a rank; ranks that say the same are named together."""
+    """A check failed on a rank; ranks with the same problem are grouped."""
     groups: "dict[tuple[int, str, str], list[str]]" = {}
     for record in ranks:
         for position, done in enumerate(record.done):
@@ -132,10 +132,10 @@ def endings(
     expected: "Expectations",
     names: "Mapping[str, str]",
 ) -> "list[str]":
-    """Return why ranks did not come to their end: the cause in front of what follows from it.
+    """Return why ranks did not finish; the cause comes before its consequences.
 
-    An exception makes the launcher end the other ranks; but a rank that was seen to go first is
-    itself why others get one (Gloo: connection reset by peer).
+    After an exception the launcher ends the other ranks. A rank that was seen to die first is the
+    cause of exceptions on others (Gloo: connection reset by peer).
     """
     failed = errors(ranks, names)
     if outcome.left_behind:
@@ -166,10 +166,10 @@ def deaths(
     expected: "Expectations",
     names: "Mapping[str, str]",
 ) -> "list[str]":
-    """Ranks whose record stops before its end although the time was not up.
+    """Ranks whose record stops early, before the time limit.
 
-    When one rank dies, fails or is left behind, the launcher or we end the others: that is no
-    reason of its own.
+    After one rank dies, fails or remains, the launcher or the runner ends the others: that is not
+    a separate reason.
     """
     unfinished = [record for record in ranks if is_unfinished(record)]
     if outcome.timed_out or not unfinished:
@@ -235,7 +235,7 @@ def is_unfinished(record: "RankRecord") -> bool:
 
 
 def wrong_library(ranks: "Sequence[RankRecord]", expected: "Expectations") -> "list[str]":
-    """The MPI library that was loaded is not the plan's.
+    """The loaded MPI library is not the planned one.
 
     A run over another transport need not load any, but what it loads must be right.
     """
@@ -257,7 +257,7 @@ def wrong_library(ranks: "Sequence[RankRecord]", expected: "Expectations") -> "l
 
 
 def wrong_transport(ranks: "Sequence[RankRecord]", expected: "Expectations") -> "list[str]":
-    """Something else carried the allreduce than the proof asks for; or nobody knows what did."""
+    """Another transport carried the allreduce than the requested one, or an unknown one."""
     came_so_far = any(record.first("carried") for record in ranks)
     if expected.transport is None or not came_so_far:
         return []
@@ -275,7 +275,7 @@ def wrong_transport(ranks: "Sequence[RankRecord]", expected: "Expectations") -> 
 def incomplete(
     ranks: "Sequence[RankRecord]", expected: "Expectations", names: "Mapping[str, str]"
 ) -> "list[str]":
-    """A record says that all is well, and not what must be shown for that."""
+    """A record reports success without the events that a success requires."""
     for record in ranks:
         lacking = [name for name in NEEDED if name not in {done.check for done in record.done}]
         lacking += [name for name in ("init", "libraries", "carried") if not record.first(name)]

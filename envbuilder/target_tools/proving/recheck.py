@@ -20,9 +20,9 @@ PARTS = {"checks": ("name", "dtype", "bytes", "passed"), "libraries": ("kind", "
 
 
 def refuted(run: "Path", told_execution: str, result: "dict[str, Any]") -> "str | None":
-    """Return what the ranks' records say otherwise than a passed result; None: nothing, or none.
+    """Return how the ranks' records contradict a passed result, or None.
 
-    The judge looks at them once more. *run*: the folder of one smoke test; *result*: a SmokeResult
+    The records are judged again. *run*: the folder of one smoke test; *result*: a SmokeResult
     as JSON; *told_execution*: native or emulated, as the evidence says.
     """
     folder = run / RECORDS
@@ -50,7 +50,7 @@ def refuted(run: "Path", told_execution: str, result: "dict[str, Any]") -> "str 
 
 
 def nonce_of(folder: "Path") -> "str | None":
-    """Return the mark of the run that records are of; None where none is kept."""
+    """Return the nonce of the run that wrote the records; None without records."""
     paths = sorted(folder.glob(RECORD_FILES))
     found = Counter(filter(None, map(first_nonce, paths)))
     # Records that cannot be read are of no run, and none that passed has such.
@@ -58,7 +58,7 @@ def nonce_of(folder: "Path") -> "str | None":
 
 
 def first_nonce(path: "Path") -> "str | None":
-    """Return the mark in the first line of a record; None for a line that is none."""
+    """Return the nonce in the first line of a record; None if the line is invalid."""
     try:
         with open_regular(path, RECORD_BYTES, links=False) as file:
             line = file.readline(RECORD_BYTES)

@@ -44,12 +44,12 @@ def is_number(value: "Any") -> bool:
 
 
 def several(of: "Test") -> "Test":
-    """Return what tells whether a value is a list of such values."""
+    """Return a test for lists of values that pass a test."""
     return lambda value: isinstance(value, (list, tuple)) and all(map(of, value))
 
 
 def or_none(of: "Test") -> "Test":
-    """Return what tells whether a value is such a value, or null."""
+    """Return a test for null and values that pass a test."""
     return lambda value: value is None or of(value)
 
 
@@ -59,7 +59,7 @@ def is_truth(value: object) -> bool:
 
 
 def is_claim(value: "Any") -> bool:
-    """Return whether a value says which transport carried an operation, and who says so."""
+    """Return whether a value is a claim about the transport of an operation."""
     names = {"operation", "transport", "source"}
     return isinstance(value, dict) and set(value) == names and all(map(is_text, value.values()))
 
@@ -200,7 +200,7 @@ class Records:
 
 
 def parse(line: bytes) -> "Event | None":
-    """Return the event of a line; None for one that is none."""
+    """Parse the event of a line; return None if it is invalid."""
     try:
         found = json.loads(line.decode("utf-8"))
         known = dict(EVERY, **FIELDS[found["event"]])
@@ -213,7 +213,7 @@ def parse(line: bytes) -> "Event | None":
 
 
 def read_ranks(folder: "Path", nonce: str) -> Records:
-    """Return what the processes of the run named by *nonce* recorded in *folder*."""
+    """Read the records of the run with this nonce from *folder*."""
     ranks, ignored = [], []
     for path in sorted(folder.glob(RECORD_FILES)):
         record = read_rank(path, nonce)
@@ -226,7 +226,7 @@ def read_ranks(folder: "Path", nonce: str) -> Records:
 
 
 def read_rank(path: "Path", nonce: str) -> "RankRecord | str":
-    """Return what one process recorded, or why that counts for nothing."""
+    """Read the record of one process; return the reason as text if it is ignored."""
     try:
         data = read_regular(path, RECORD_BYTES, links=False)
     except IrregularFileError as error:

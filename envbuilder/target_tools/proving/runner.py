@@ -70,10 +70,10 @@ class SmokeRequest(NamedTuple):
 
 
 def run_smoke(request: SmokeRequest, start: "Start" = start) -> "dict[str, Any]":
-    """Run the test to its verdict; a failed one is a result, not an error.
+    """Run the test; a failure is a result, not an error.
 
-    Returns what an Evidence says of it, as JSON: ``execution``, native or emulated, and ``result``.
-    *start* starts the command: see ``processes.start``. What it raises where it cannot is raised.
+    Returns the keys ``execution`` (native or emulated) and ``result`` of an Evidence, as JSON.
+    *start* starts the command, as ``processes.start``; its errors are raised.
     """
     nonce = secrets.token_hex(16)
     folder = request.folder.resolve() / RECORDS
@@ -146,7 +146,7 @@ def tail(log: Path) -> str:
 
 
 def expectations(request: SmokeRequest) -> Expectations:
-    """Return what the records are held against."""
+    """Return the expectations that the records are judged by."""
     prefix = request.prefix.resolve()
     files = tuple(request.mpi_files)
     sources = {

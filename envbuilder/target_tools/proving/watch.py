@@ -26,7 +26,7 @@ STAYS = 0.4
 
 
 class WatchResult(NamedTuple):
-    """How the waiting ended. All None: the time was up."""
+    """The result of waiting. All None: the time limit passed."""
 
     code: "int | None" = None
     first_gone: "str | None" = None
@@ -49,9 +49,9 @@ class LivingRank(NamedTuple):
 
 
 class Alarm:
-    """Goes off when a process ends. Without it looking now and then has to do.
+    """Wakes the waiting process when another one ends.
 
-    It needs Linux 5.3 and Python 3.9.
+    Without Linux 5.3 and Python 3.9 it only waits, and processes are polled.
     """
 
     def __init__(self, descriptors: contextlib.ExitStack) -> None:
@@ -60,7 +60,7 @@ class Alarm:
         self._pids: "dict[int, int]" = {}
 
     def watch(self, pid: int) -> None:
-        """Go off when this process ends, too."""
+        """Watch one more process."""
         with contextlib.suppress(OSError, AttributeError):
             descriptor = os.pidfd_open(pid)
             self._descriptors.callback(os.close, descriptor)
@@ -68,7 +68,7 @@ class Alarm:
             self._pids[descriptor] = pid
 
     def wait(self, seconds: float) -> "set[int]":
-        """Wait so long, or until processes end; return those."""
+        """Wait at most *seconds*, or until watched processes end; return these."""
         gone = [descriptor for descriptor, _ in self._poll.poll(1000 * seconds)]
         for descriptor in gone:
             self._poll.unregister(descriptor)
@@ -128,10 +128,10 @@ class Watch:
         return [rank.pid for rank in new]
 
     def _look(self, ended: "set[int]") -> None:
-        """See which ranks are gone, and whether they had come to their end.
+        """Determine which ranks are gone, and whether they had finished.
 
-        ``ended``: processes that are known to be gone. They come first, as only what is seen alive
-        after another was gone has outlived it.
+        ``ended``: processes that are known to be gone. They are checked first, because only a
+        process that is alive after another was gone has outlived it.
         """
         ranks = sorted(self.living, key=lambda rank: rank.pid not in ended)
         gone = [rank for rank in ranks if rank.goes()]
@@ -152,18 +152,18 @@ class Watch:
 
 
 def failed_before(records: "Iterable[RankRecord]", now: float) -> bool:
-    """Tell whether a rank failed by itself before another was found lost, just now.
+    """Return whether a rank failed by itself before another one was found lost at *now*.
 
-    A rank whose peer died fails as well, but then that peer was found lost at once.
+    A rank whose peer died fails as well, but then the peer is found lost at once.
     """
     return any(record.failure and now - record.failure.time > STAYS for record in records)
 
 
 def first_death(ended: "list[RankRecord]", lost: "list[RankRecord]") -> "RankRecord | None":
-    """Return the rank that died first of those that one look found lost, None if it is unknown.
+    """Return the rank that died first among those found lost together; None if it is unknown.
 
-    That one is gone and others are about to be can be chance; not if they were ahead of it, as they
-    waited for it.
+    The order of their deaths can be chance. It is not if the others were ahead of the one that is
+    gone, because they waited for it.
     """
     if len(lost) == 1:
         return lost[0]

@@ -43,7 +43,7 @@ LONGEST_NAME = 100
 
 
 def record(home: Home, identity: str) -> None:
-    """Write both for a prefix whose manifest is there; nothing for a build that has none."""
+    """Write both for a prefix with a manifest; do nothing for a build without them."""
     build, evidence = home.build(identity), home.evidence(identity)
     if not all((build / name).is_file() for name in (SBOM, PREDICATE)):
         return
@@ -59,7 +59,7 @@ def record(home: Home, identity: str) -> None:
 
 
 def statement(predicate: str, subjects: "dict[str, str]") -> str:
-    """Return the statement that what is called so, and has that sha256, was made in this way."""
+    """Return the in-toto statement for subjects: name -> sha256."""
     return canonical_json(
         {
             "_type": STATEMENT,
@@ -73,7 +73,7 @@ def statement(predicate: str, subjects: "dict[str, str]") -> str:
 
 
 def add_licences(bill: "dict[str, Any]", known: "Licences") -> None:
-    """Put licences to the components of a bill; *known*: those of a prefix, see ``licences``."""
+    """Add licences to the components of a bill. *known*: those of a prefix, see ``licences``."""
     for component in bill.get("components", []):
         kind = CONDA if component.get("purl", "").startswith(CONDA) else PYTHON
         found = known.get((kind, normalize(component["name"]), component.get("version")))
@@ -82,10 +82,10 @@ def add_licences(bill: "dict[str, Any]", known: "Licences") -> None:
 
 
 def licences(prefix: "Path") -> "Licences":
-    """Return what the packages of a prefix say of their licences.
+    """Return the licences of the packages of a prefix.
 
-    By kind of package, normalised name and version, as CycloneDX has them: an SPDX expression, or
-    names.
+    By kind of package, normalised name and version, in the form of CycloneDX: an SPDX expression,
+    or names.
     """
     found: "Licences" = {}
     for folder in sorted(prefix.glob("lib/python*/site-packages")):
@@ -102,7 +102,7 @@ def licences(prefix: "Path") -> "Licences":
 
 
 def conda_record(path: "Path") -> "list[str]":
-    """Return name, version and licence of a record in conda-meta; texts, empty for what is none."""
+    """Return name, version and licence of a record in conda-meta; "" for a missing one."""
     try:
         package = read_json(path) if path.suffix == ".json" else {}
     except (OSError, ValueError):
@@ -113,7 +113,7 @@ def conda_record(path: "Path") -> "list[str]":
 
 
 def of_metadata(fields: "dict[str, list[str]]") -> "list[dict[str, Any]]":
-    """Return the licences that a distribution's metadata states; [] where it states none.
+    """Return the licences in a distribution's metadata; [] without one.
 
     https://packaging.python.org/en/latest/specifications/core-metadata/#license-expression
     """
@@ -126,7 +126,7 @@ def of_metadata(fields: "dict[str, list[str]]") -> "list[dict[str, Any]]":
 
 
 def named(texts: "Iterable[str]") -> "list[dict[str, Any]]":
-    """Return licences that are known by a name; what is no name is left out."""
+    """Return licences by their names; texts that are not names are left out."""
     names = (text.strip() for text in texts)
     return [
         {"license": {"name": name}}

@@ -41,9 +41,9 @@ MARK = "ENVBUILD_RUN"
 
 
 class Holder(NamedTuple):
-    """Who holds a lock. ``birth`` tells a process from a later one with the same id.
+    """The holder of a lock. ``birth`` tells a process from a later one with the same id.
 
-    ``boot``: what names this start of the machine; ``namespace``: the PID namespace, as
+    ``boot``: the boot id of the machine; ``namespace``: the PID namespace, as
     /proc/self/ns/pid names it. Empty where the kernel hides them, or in a lock of an earlier
     release.
     """
@@ -81,8 +81,8 @@ def hold(
 ) -> "Iterator[Holder]":
     """Hold the lock *path*; waits up to *wait* seconds for another holder, and says so once.
 
-    *group*: the one that shares the root that it lies in. Raises BuildError when the wait is over
-    or the holder went silent on another host.
+    *group*: the group that shares the root. Raises BuildError if the wait is over, or if a holder
+    on another host gives no sign of life.
     """
     me = acquire(path, say, wait, poll, group)
     stop = threading.Event()
@@ -99,7 +99,7 @@ def hold(
 
 
 def beat(path: Path, stop: threading.Event) -> None:
-    """Show that the holder lives."""
+    """Update the time of the lock every HEARTBEAT seconds."""
     while not stop.wait(HEARTBEAT):
         with contextlib.suppress(OSError):
             os.utime(path)
@@ -145,9 +145,9 @@ def acquire(
 
 
 def look_at(path: Path, holder: Holder, say: "Callable[[str], None]") -> "tuple[str, str] | None":
-    """Return what a lock is waited for because of, its kind and in words; None: it is free now.
+    """Return why to wait for a lock, as (kind, message); None if it is free now.
 
-    Raises BuildError for a holder that cannot be seen and is silent.
+    Raises BuildError if the holder cannot be inspected and gives no sign of life.
     """
     if is_gone(holder) or is_of_earlier_start(path, holder):
         left = left_by_another(path)
@@ -169,7 +169,7 @@ def look_at(path: Path, holder: Holder, say: "Callable[[str], None]") -> "tuple[
 
 
 def irregularity_of(path: Path) -> "str | None":
-    """Return why what lies in the place of a lock never becomes one, None if it may."""
+    """Return why a file in the place of a lock is not one and never will be, or None."""
     try:
         read_regular(path, LOCK_BYTES, links=False)
     except IrregularFileError as error:
@@ -209,9 +209,9 @@ def create(path: Path, me: Holder, group: "int | None") -> bool:
 
 
 def read(path: Path) -> "Holder | None":
-    """Return the holder, or None where the file is gone or not (yet) whole.
+    """Return the holder; None if the file is gone or incomplete.
 
-    Of a file that only others may read, its owner is known, and nothing else.
+    If this user may not read the file, the holder has only the owner's name.
     """
     try:
         text = read_regular(path, LOCK_BYTES, links=False).decode("utf-8")
@@ -239,7 +239,7 @@ def of_user(path: Path, holder: Holder) -> str:
 
 
 def uid_of(path: Path) -> "int | None":
-    """Return the number of the user that a file belongs to, None where it is gone."""
+    """Return the user id of a file's owner; None if the file is gone."""
     try:
         return path.lstat().st_uid
     except OSError:
@@ -247,10 +247,10 @@ def uid_of(path: Path) -> "int | None":
 
 
 def left_by_another(path: Path) -> "tuple[str, ...]":
-    """Return the processes of another user, the owner of a lock, that work in its folder, in words.
+    """Return the processes of another user, the lock's owner, that work in its folder, in words.
 
-    Their command lines name the folder, as those of a build's steps do. Only they themselves, or
-    root, can end them.
+    Their command lines name the folder, as those of build steps do. Only that user or root can
+    end them.
     """
     owner, folder = uid_of(path), os.fsencode(str(path.parent)) + b"/"
     if os.geteuid() == 0 or owner in (None, os.geteuid()):
@@ -264,7 +264,7 @@ def left_by_another(path: Path) -> "tuple[str, ...]":
 
 
 def age_of(path: Path) -> "float | None":
-    """Return the seconds since the last sign of life, None where there is no lock."""
+    """Return the seconds since the last sign of life; None without a lock."""
     try:
         return max(0.0, time.time() - path.stat().st_mtime)
     except FileNotFoundError:
@@ -272,17 +272,17 @@ def age_of(path: Path) -> "float | None":
 
 
 def own_world() -> "tuple[str, str, str]":
-    """Return host, start of the machine and PID namespace: in it a process id means one process."""
+    """Return host, boot id and PID namespace: within these a process id is unique."""
     return socket.gethostname(), proc.boot_id(), proc.pid_namespace()
 
 
 def can_be_seen(holder: Holder) -> bool:
-    """Whether this process would see a holder that lives."""
+    """Return whether this process can see the holder if it is alive."""
     return bool(holder.token) and (holder.host, holder.boot, holder.namespace) == own_world()
 
 
 def is_gone(holder: Holder) -> bool:
-    """Whether the holder is known to be gone; who cannot be seen is not."""
+    """Return whether the holder is known to be gone; False if it cannot be seen."""
     if not can_be_seen(holder):
         return False
     fields = proc.status_fields(holder.pid)
@@ -299,7 +299,7 @@ def is_gone(holder: Holder) -> bool:
 
 
 def is_of_earlier_start(path: Path, holder: Holder) -> bool:
-    """Whether a holder of a machine of this name gave its last sign of life before this start."""
+    """Return whether the last sign of life of a holder on this host is from before its boot."""
     host, boot, _ = own_world()
     if not holder.token or holder.host != host or not boot or holder.boot == boot:
         return False
@@ -308,11 +308,11 @@ def is_of_earlier_start(path: Path, holder: Holder) -> bool:
 
 
 def take_over(path: Path, gone: Holder, say: "Callable[[str], None]") -> None:
-    """Remove the lock of a holder that is gone, and end what it left running.
+    """Remove the lock of a holder that is gone, and end its remaining processes.
 
-    Renaming is atomic, so of several successors one gets the file. If what it got is not the
-    stale lock (another was quicker and holds it by now), it is put back. What was left running is
-    ended first, while nobody can hold the lock.
+    Renaming is atomic, so only one of several successors gets the file. If that is not the stale
+    lock but the new one of a faster successor, it is put back. The remaining processes are ended
+    first, while the stale lock still blocks all others.
     """
     ended = end_marked(f"{MARK}={gone.token}")
     if ended:

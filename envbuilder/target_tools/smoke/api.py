@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Api:
-    """What all of them share."""
+    """The common part of all interfaces."""
 
     modules: "tuple[str, ...]" = ()
     mismatch = "error"
@@ -38,10 +38,10 @@ class Api:
         self.lacks: "dict[str | tuple[str, str | None], str]" = {}
 
     def prepare(self) -> None:
-        """Set what must be set before the import."""
+        """Set environment variables that are needed before the import."""
 
     def load(self) -> "dict[str, Any]":
-        """Import what a program would import; return what it says of its versions."""
+        """Import the modules of the interface; return their versions."""
         self.prepare()
         for name in self.modules:
             importlib.import_module(name)
@@ -50,13 +50,13 @@ class Api:
         return {"problem": None, "said": said}
 
     def take(self, hvd: "ModuleType") -> None:
-        """Take the functions that programs of Horovod's interface have."""
+        """Store the functions of Horovod's interface."""
         self.rank, self.size, self.shutdown = hvd.rank, hvd.size, hvd.shutdown
         self.local_rank, self.local_size = hvd.local_rank, hvd.local_size
         self.barrier: "Any" = getattr(hvd, "barrier", None)
 
     def init(self) -> None:
-        """Begin to talk; rank and size are known then."""
+        """Initialise communication; then rank and size are known."""
         raise NotImplementedError
 
     def allreduce(self, values: "Array") -> "Array":
@@ -64,7 +64,7 @@ class Api:
         raise NotImplementedError
 
     def allgather(self, values: "Array") -> "Array":
-        """Return the rows of all ranks, by rank."""
+        """Return the concatenated rows of all ranks, by rank."""
         raise NotImplementedError
 
     def broadcast(self, values: "Array", root: int) -> "Array":
@@ -72,26 +72,26 @@ class Api:
         raise NotImplementedError
 
     def tells_of_mismatch(self, error: Exception) -> bool:
-        """Return whether an error says that the ranks' shapes differ."""
+        """Return whether an error reports different shapes on the ranks."""
         return False
 
     def log_nccl(self) -> None:
-        """Let NCCL write what it uses into a file of this process."""
+        """Let NCCL write its log to a file of this process."""
         self.nccl_log = self.options.out / f"nccl-{self.recorder.identity}.log"
         os.environ["NCCL_DEBUG"] = "INFO"
         os.environ["NCCL_DEBUG_FILE"] = str(self.nccl_log)
 
     def nccl_words(self) -> str:
-        """Return what NCCL wrote of itself, behind the source of a claim."""
+        """Return the relevant words of NCCL's log, to append to the source of a claim."""
         words = traffic.from_nccl(proc.read(self.nccl_log)) if self.nccl_log else ""
         return f"; NCCL's log: {words}" if words else ""
 
     def framework(self) -> "str | None":
-        """Return name and version of the framework whose tensors are sent, or None."""
+        """Return name and version of the framework of the tensors, or None."""
         return None
 
     def carried(self) -> "list[dict[str, str]]":
-        """Return what says which transport carried what; asked after shutdown."""
+        """Return the claims about transports; called after shutdown."""
         return []
 
 
@@ -196,7 +196,7 @@ class Mpi4py(Api):
 
 
 def on_device(sees: str, count: int, local_rank: int) -> int:
-    """Return the number of the GPU that a rank takes; RuntimeError where there is none."""
+    """Return the number of the GPU for a rank. Raises RuntimeError without a GPU."""
     if count == 0:
         raise RuntimeError(f"NCCL needs a GPU on every rank, and {sees} sees none")
     return local_rank % count
@@ -209,7 +209,7 @@ def torch_words(torch: "ModuleType", device: str) -> str:
 
 
 def take_cuda(torch: "ModuleType", local_rank: int) -> str:
-    """Return the GPU that a rank's tensors of PyTorch lie on, which it then uses."""
+    """Select the GPU for a rank's tensors of PyTorch; return its name."""
     device = f"cuda:{on_device('torch', torch.cuda.device_count(), local_rank)}"
     torch.cuda.set_device(device)
     return device

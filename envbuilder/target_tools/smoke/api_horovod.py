@@ -21,7 +21,7 @@ ASKED = ("mpi_built", "mpi_enabled", "gloo_built", "gloo_enabled", "nccl_built",
 
 
 class Horovod(Api):
-    """What both have in common. Horovod's controller compares shapes: "Mismatched ..."."""
+    """The common part of both. Horovod's controller compares shapes: "Mismatched ..."."""
 
     mismatch = "error that begins with 'Mismatched'"
 
@@ -53,7 +53,7 @@ class Horovod(Api):
         return bool(getattr(self.hvd, name)())
 
     def take_device(self) -> None:
-        """Choose where the tensors lie: NCCL wants a GPU for each rank, all others the CPU."""
+        """Choose the device of the tensors: NCCL needs a GPU for each rank, others use the CPU."""
 
     @property
     def summing(self) -> "dict[str, Any]":
@@ -137,7 +137,7 @@ class HorovodTensorflow(Horovod):
         self.session: "Any" = None if self.eager else self.v1.Session(config=config)
 
     def _take_gpu(self, config: "Any") -> None:
-        """Show TensorFlow one GPU alone; it would fill the memory of all."""
+        """Make one GPU visible to TensorFlow, which otherwise fills the memory of all."""
         if config is None:
             gpus = self.tf.config.experimental.list_physical_devices("GPU")
             one = gpus[on_device("TensorFlow", len(gpus), self.local_rank())]
@@ -151,10 +151,10 @@ class HorovodTensorflow(Horovod):
         return f"tensorflow {self.tf.__version__}"
 
     def _run(self, kind: str, make: "Callable[[Any], Any]", values: "Array") -> "Array":
-        """Return what the operation that *make* makes of a tensor gives for *values*.
+        """Run the operation that *make* builds for a tensor on *values*.
 
-        In a session the same operation is made once and run again: names must agree on all ranks,
-        and a graph grows.
+        In a session the operation is built once and run again, because its names must agree on all
+        ranks, and because a graph only grows.
         """
         if self.eager:
             with self.tf.device(self.device):

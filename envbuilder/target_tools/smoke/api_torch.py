@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Distributed(Api):
-    """The backend is the transport that is asked for, Gloo where none is."""
+    """The backend is the requested transport (default: Gloo)."""
 
     modules = ("numpy", "torch", "torch.distributed")
 
@@ -82,10 +82,10 @@ class Distributed(Api):
 
 
 def meeting(size: int, options: "argparse.Namespace", recorder: "Recorder") -> str:
-    """Return where the ranks find each other.
+    """Return the init_method URL at which the ranks meet.
 
-    torchrun says where; for other launchers a file in the folder of the run does, which all
-    ranks see. Its name is of this run alone: a file that is left over would be joined.
+    torchrun sets the address; with other launchers it is a file in the folder of the run, which
+    all ranks see. Its name contains the nonce, because ranks would join the file of another run.
     """
     if os.environ.get("MASTER_ADDR") and os.environ.get("MASTER_PORT"):
         return "env://"

@@ -82,7 +82,7 @@ class Conversation:
         return not why
 
     def gathers(self, counts: "list[int]") -> None:
-        """Check allgather, rank n giving ``counts[n]`` rows; the last one then gives none."""
+        """Check allgather: ``counts[n]`` rows from rank n, then no rows from the last."""
         if self.can("allgather"):
             self.check("allgather", partial(self.allgather, "int64", counts), "int64")
             work = partial(self.allgather, "float32", [*counts[:-1], 0])
@@ -174,7 +174,7 @@ class Conversation:
         return f"shapes differed between ranks, yet no {self.api.mismatch} was raised"
 
     def timing(self) -> "Problem":
-        """Time what was just summed and checked; the last result must be exact as well."""
+        """Time the previous allreduce; the last result must be exact as well."""
         values, sums, first = self.latest
         # The first of all may have made connections.
         result, again = self.timed(values)
@@ -204,7 +204,7 @@ def steps(max_bytes: int) -> "list[int]":
 
 
 def kind_of(result: object, dtype: str, shape: "tuple[int, ...]") -> "str | None":
-    """Return what is wrong with the type or shape of a result, or None."""
+    """Return the problem of the type or shape of a result, or None."""
     found = (str(getattr(result, "dtype", type(result))), getattr(result, "shape", None))
     text = "the result has dtype {} and shape {}, must be {} and {}"
     return None if found == (dtype, shape) else text.format(*found, dtype, shape)

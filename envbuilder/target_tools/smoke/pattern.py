@@ -55,7 +55,7 @@ class Pattern:
         return values
 
     def difference(self, values: "Array", table: "Array") -> "str | None":
-        """Return what differs from the table, or None."""
+        """Return how values differ from the table, or None."""
         period = self._period(table, values.size)
         wrong = 0
         first: "tuple[Any, ...]" = ()

@@ -48,7 +48,7 @@ PARTING = 0.5
 
 
 def begin(options: argparse.Namespace) -> Recorder:
-    """Open the record, and see to it that a hang leaves a stack and comes to an end."""
+    """Open the record, and arrange that a hang writes a stack and ends."""
     recorder = Recorder(options.out, options.nonce)
     path = options.out / f"stack-{recorder.identity}.txt"
     stacks = path.open("w", encoding="utf-8")  # stays open: a hang writes to it
@@ -76,7 +76,7 @@ def begin(options: argparse.Namespace) -> Recorder:
 
 
 def world_facts(api: Api) -> "dict[str, Any]":
-    """Return who this rank is and what it runs with."""
+    """Return the facts of this rank and its software."""
     package = importlib.import_module(api.modules[-1].partition(".")[0])
     mpi = sys.modules.get("mpi4py.MPI")
     vendor = mpi.get_vendor() if mpi else None
@@ -99,7 +99,7 @@ def world_facts(api: Api) -> "dict[str, Any]":
 
 
 def converse(options: argparse.Namespace, recorder: Recorder) -> None:
-    """Run everything, from the import of what is talked through to its shutdown."""
+    """Run all checks, from the import of the interface to its shutdown."""
     api = APIS[options.api](options, recorder)
     recorder.check("import", api.load)
     recorder.check("init", api.init)

@@ -40,7 +40,7 @@ class Recorder:
         dtype: "str | None" = None,
         nbytes: "int | None" = None,
     ) -> None:
-        """Run *work*, which returns None or what is wrong, or a dict of facts with a problem."""
+        """Run and record a check. *work* returns None, a problem, or facts with a problem."""
         what: "dict[str, Any]" = {"check": name, "dtype": dtype, "bytes": nbytes}
         self.write("begin", **what)
         started = time.monotonic()
@@ -55,5 +55,5 @@ class Recorder:
             sys.stderr.write(f"{self.who}: {label}: {problem}\n")
 
     def leave_out(self, name: str, why: str, dtype: "str | None" = None) -> None:
-        """Say that a check is not made, because what is talked through cannot do it."""
+        """Record that a check is omitted, because the interface does not support it."""
         self.write("left out", check=name, dtype=dtype, why=why)

@@ -32,12 +32,12 @@ def libraries() -> "list[str]":
 
 
 def claim(operation: str, transport: str, source: str) -> "dict[str, str]":
-    """Return that *transport* carried *operation*, and who says so."""
+    """Return the claim that *transport* carried *operation*, with its source."""
     return {"operation": operation, "transport": transport, "source": source}
 
 
 def from_timeline(text: str) -> "list[dict[str, str]]":
-    """Return which transport carried which operation, as Horovod's timeline has it.
+    """Return the claims about transports in Horovod's timeline.
 
     Rank 0 writes it for all: a tensor (``pid``) begins an operation, and inside it the activities
     that move its data.
@@ -60,7 +60,7 @@ def from_timeline(text: str) -> "list[dict[str, str]]":
 
 
 def from_nccl(text: str) -> str:
-    """Return the words of NCCL's log that tell which NCCL ran, of groups, ways and the network."""
+    """Return the words of NCCL's log about its version, groups, channels and network."""
     told = [" ".join(words) for words in VERSION.findall(text)]
     ways = [f"{via} {CARD.sub('', way)}" for via, way in WAY.findall(text)]
     found = [*told, *GROUP.findall(text), *ways, *NETWORK.findall(text)]
