@@ -11,7 +11,9 @@ from .names import release
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator, Mapping
+    from typing import Iterable, Iterator, Mapping
+
+    from .wheel_key import Build
 
 # A framework's package -> its name in Horovod's flags, and in horovod/metadata.json.
 FRAMEWORKS = {
@@ -37,18 +39,18 @@ METADATA = (0, 21, 1)
 NCCL_CODE = (0, 20)  # from here on horovod_nccl_built() returns NCCL's version
 
 
-def is_the_sites(build: "dict[str, Any]") -> bool:
+def is_the_sites(build: "Build") -> bool:
     """Return whether a module brings it: then only what the recipe says of it is known."""
     return bool(build.get("module"))
 
 
-def is_on(build: "dict[str, Any]", name: str) -> bool:
+def is_on(build: "Build", name: str) -> bool:
     """Return whether a WITH or WITHOUT flag counts as given, as that release reads it."""
     value: str = build["flags"].get("HOROVOD_" + name, "")
     return value == "1" if release(build["version"]) >= CMAKE else value != ""
 
 
-def gpu_operations(build: "dict[str, Any]") -> "set[str]":
+def gpu_operations(build: "Build") -> "set[str]":
     """Return what carries GPU operations: NCCL, MPI, DDL."""
     values = build["flags"].items()
     # HOROVOD_GPU_OPERATIONS means nothing before 0.20.
@@ -58,13 +60,13 @@ def gpu_operations(build: "dict[str, Any]") -> "set[str]":
     return {value.upper() for value in known}
 
 
-def expected(build: "dict[str, Any]") -> "dict[str, bool]":
+def expected(build: "Build") -> "dict[str, bool]":
     """Return what must be compiled in: name -> True or False; a name left out may be either."""
     found = meant(build)
     return stated(build, found) if is_the_sites(build) else found
 
 
-def stated(build: "dict[str, Any]", found: "dict[str, bool]") -> "dict[str, bool]":
+def stated(build: "Build", found: "dict[str, bool]") -> "dict[str, bool]":
     """Return what the recipe's flags really speak of: nobody here has built with them."""
     flags = set(build["flags"])
     operations = {"nccl", "ddl"} if any(n.startswith("HOROVOD_GPU_") for n in flags) else set()
@@ -76,7 +78,7 @@ def stated(build: "dict[str, Any]", found: "dict[str, bool]") -> "dict[str, bool
     return {name: value for name, value in found.items() if name in spoken or name == "ccl"}
 
 
-def meant(build: "dict[str, Any]") -> "dict[str, bool]":
+def meant(build: "Build") -> "dict[str, bool]":
     """Return what a build with these flags compiles in."""
     operations = gpu_operations(build)
     found = {
@@ -105,7 +107,7 @@ def native_libraries(package: "Path") -> "dict[str, list[Path]]":
 
 
 def metadata_facts(
-    build: "dict[str, Any]", package: "Path", versions: "Mapping[str, str | None]"
+    build: "Build", package: "Path", versions: "Mapping[str, str | None]"
 ) -> "Iterator[tuple[bool | None, str]]":
     """Yield (passed, text) about horovod/metadata.json, which the build writes.
 
@@ -135,7 +137,7 @@ def metadata_facts(
 
 
 def said_by_library(
-    build: "dict[str, Any]", answers: "Mapping[str, int]"
+    build: "Build", answers: "Mapping[str, int]"
 ) -> "Iterator[tuple[bool | None, str]]":
     """Yield (passed, text) about what a loaded library answers to horovod_*_built()."""
     wanted = expected(build)

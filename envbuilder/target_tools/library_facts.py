@@ -17,6 +17,10 @@ from .names import release
 from .processes import output_of
 from .wheel_key import homes_inside, prefixes_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .wheel_key import Build, PlannedPin
+
 # libmpi.so.40, libmpi_cxx.so.40, libmpich.so.12, libmpi_ibm.so.3: what holds an MPI.
 MPI_NAME = re.compile(r"lib(mpi|mpich|mpichcxx|mpi_\w+|mpicxx|pmpi)\.so\b")
 NCCL_NAME = re.compile(r"libnccl\.so\b")
@@ -114,9 +118,8 @@ def mpi_of_mpicxx(program: str) -> "tuple[str | None, dict[str, str]]":
 
 
 @about("mpi")
-def mpicxx_facts(build: "dict[str, Any]", place: Place) -> "Iterator[Fact]":
+def mpicxx_facts(plan: "PlannedPin", place: Place) -> "Iterator[Fact]":
     """Yield facts about whether mpicxx belongs to the planned MPI."""
-    plan = build["mpi"]
     label = f"{plan['component']} {plan['version']}"
     if place.mpicxx is None:
         yield wrong(f"mpicxx of {label} is not on PATH")
@@ -179,7 +182,7 @@ def reason(path: str, place: Place) -> str:
 
 
 @about("nccl")
-def nccl_facts(build: "dict[str, Any]", native: Native, place: Place) -> "Iterator[Fact]":
+def nccl_facts(build: "Build", native: Native, place: Place) -> "Iterator[Fact]":
     """Yield facts about the NCCL of a Horovod library."""
     shared = [name for name in native.needed if NCCL_NAME.match(name)]
     wanted = horovod_build.expected(build).get("nccl")
@@ -218,13 +221,13 @@ def nccl_facts(build: "dict[str, Any]", native: Native, place: Place) -> "Iterat
         yield nccl_release(build, path, path)
 
 
-def nccl_release(build: "dict[str, Any]", path: str, name: str) -> Fact:
+def nccl_release(build: "Build", path: str, name: str) -> Fact:
     """Return a fact about the release of the NCCL in a library, by its own code.
 
     The version that Horovod was compiled with is that of nccl.h: CMake searches the library
     separately, and may find another NCCL.
     """
-    wanted = (build["nccl"] or {}).get("version")
+    wanted = build["nccl"]["version"] if build["nccl"] else None
     with Path(path).open("rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as whole:
         said = {match.group(1).decode() for match in NCCL_SAYS.finditer(whole)}
     text = f"{name} is NCCL {' or '.join(sorted(said)) or 'that does not say its release'}"
@@ -243,7 +246,7 @@ def holds_nccl(folder: str, path: str) -> bool:
 
 
 @about("flags")
-def content_facts(build: "dict[str, Any]", native: Native) -> "Iterator[Fact]":
+def content_facts(build: "Build", native: Native) -> "Iterator[Fact]":
     """Yield facts about the operations that are compiled into a Horovod library."""
     defined, _ = symbols(native.path)
     inside = horovod_build.compiled_in(defined)

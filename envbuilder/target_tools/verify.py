@@ -50,6 +50,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator
 
+    from .wheel_key import Build
+
 # Where the build tools lie, pyelftools among them.
 TOOLS = Path(elftools.__file__).resolve().parent.parent
 
@@ -57,9 +59,7 @@ TOOLS = Path(elftools.__file__).resolve().parent.parent
 # ---------------------------------------------------------------- what is installed
 
 
-def installed_facts(
-    build: "dict[str, Any]", each: "Distribution | None", place: Place
-) -> "Iterator[Fact]":
+def installed_facts(build: "Build", each: "Distribution | None", place: Place) -> "Iterator[Fact]":
     """Yield facts about the installed copy of a built component."""
     label = f"{build['component']} {build['version']}"
     if each is None:
@@ -71,7 +71,7 @@ def installed_facts(
 
 
 def brought_facts(
-    build: "dict[str, Any]", version: "str | None", location: "Path | None", place: Place
+    build: "Build", version: "str | None", location: "Path | None", place: Place
 ) -> "Iterator[Fact]":
     """Yield facts about the copy of a component that a module provides."""
     label = "{} {} of module {}".format(build["component"], build["version"], build["module"])
@@ -85,7 +85,7 @@ def brought_facts(
         yield version_fact(build, label, version, f"lies in {location}")
 
 
-def version_fact(build: "dict[str, Any]", label: str, version: str, where: str) -> Fact:
+def version_fact(build: "Build", label: str, version: str, where: str) -> Fact:
     """Return a fact about a version, which may have a local part."""
     return Fact(
         version.split("+", maxsplit=1)[0] == build["version"], f"{label}: {version} {where}"
@@ -100,15 +100,15 @@ def location_of(package: str) -> "Path | None":
 
 
 @about("flags")
-def record_facts(build: "dict[str, Any]", metadata: Path, place: Place) -> "Iterator[Fact]":
+def record_facts(build: "Build", metadata: Path, place: Place) -> "Iterator[Fact]":
     """Yield facts about the build record inside the wheel."""
     try:
         made = read_json(metadata / INSIDE)["facts"]
     except (OSError, ValueError, KeyError, TypeError):
         yield unknown(f"the wheel does not say what it was made of: no {INSIDE}")
         return
-    names = {"flags": "flags", "pip-options": "pip_options", "mpi": "mpi"}
-    wanted = {name: build[key] for name, key in names.items()}
+    wanted: "dict[str, Any]" = {"flags": build["flags"], "mpi": build["mpi"]}
+    wanted["pip-options"] = build["pip_options"]
     wanted["patches"] = {each["name"]: each["sha256"] for each in build["patches"]}
     wanted["environment"] = {n: v for n, v in build["environment"].items() if n not in JOBS}
     prefix = [(path, PREFIX_WORD) for path in prefixes_of(place.prefix)]
@@ -125,7 +125,7 @@ def record_facts(build: "dict[str, Any]", metadata: Path, place: Place) -> "Iter
 # ---------------------------------------------------------------- libraries
 
 
-def horovod_facts(build: "dict[str, Any]", folder: Path, place: Place) -> "Iterator[Fact]":
+def horovod_facts(build: "Build", folder: Path, place: Place) -> "Iterator[Fact]":
     """Yield facts about a Horovod that lies in a folder of packages."""
     package = folder / "horovod"
     versions = {}
@@ -149,7 +149,7 @@ def short(path: Path) -> str:
 
 
 def framework_facts(
-    build: "dict[str, Any]", framework: str, paths: "list[Path]", place: Place
+    build: "Build", framework: str, paths: "list[Path]", place: Place
 ) -> "tuple[list[Fact], str | None]":
     """Return (facts, version) of a framework that was asked for, and of Horovod's part for it."""
     facts = []
@@ -174,16 +174,14 @@ def framework_facts(
     return facts, said.get("version")
 
 
-def horovod_library_facts(
-    build: "dict[str, Any]", native: Native, place: Place
-) -> "Iterator[Fact]":
+def horovod_library_facts(build: "Build", native: Native, place: Place) -> "Iterator[Fact]":
     """Yield facts about one library of Horovod."""
     yield from content_facts(build, native)
     yield from mpi_facts(native, horovod_build.expected(build).get("mpi"), place)
     yield from nccl_facts(build, native, place)
 
 
-def other_facts(build: "dict[str, Any]", metadata: Path, place: Place) -> "Iterator[Fact]":
+def other_facts(build: "Build", metadata: Path, place: Place) -> "Iterator[Fact]":
     """Yield facts about the native libraries of any other component."""
     names = sorted(name for name in records(metadata) if re.search(r"\.so(\.[\d.]+)?$", name))
     linked = []
@@ -204,7 +202,7 @@ def other_facts(build: "dict[str, Any]", metadata: Path, place: Place) -> "Itera
         yield wrong(f"none of the {len(names)} native libraries links an MPI")
 
 
-def facts_of(build: "dict[str, Any]", place: Place) -> "list[Fact]":
+def facts_of(build: "Build", place: Place) -> "list[Fact]":
     """Return all facts about one entry of builds.json.
 
     A Horovod of a module has no build record.
@@ -217,7 +215,7 @@ def facts_of(build: "dict[str, Any]", place: Place) -> "list[Fact]":
     else:
         facts = list(installed_facts(build, each, place))
     if build["mpi"]:
-        facts += mpicxx_facts(build, place)
+        facts += mpicxx_facts(build["mpi"], place)
     if facts[0].passed is False:
         return facts
     if each and not sites:

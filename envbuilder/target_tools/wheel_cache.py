@@ -36,6 +36,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, List, Sequence, Tuple
 
+    from .wheel_key import Build
+
     Members = List[Tuple[zipfile.ZipInfo, bytes]]
 
 KEY_DIGITS = 16
@@ -307,11 +309,12 @@ def renamed(temporary: Path, entry: Path) -> bool:
     return True
 
 
-def read_build(path: str, component: str) -> "dict[str, Any]":
+def read_build(path: str, component: str) -> "Build":
     """Return the entry of builds.json for a component."""
-    for build in read_json(path):
+    builds: "list[Build]" = read_json(path)
+    for build in builds:
         if build["component"] == component:
-            return dict(build)
+            return build
     raise SystemExit(f"error: {path} has no build of {component}")
 
 

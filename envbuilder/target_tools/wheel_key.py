@@ -24,7 +24,32 @@ from .processes import output_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Mapping, Sequence
+    from typing import Any, Dict, List, Mapping, Optional, Sequence, TypedDict
+
+    from typing_extensions import NotRequired
+
+    PlannedPin = TypedDict(
+        "PlannedPin", {"component": str, "version": str, "origin": str, "locator": str}
+    )
+    # An entry of builds.json. *module*: the one that provides a build of the site.
+    Build = TypedDict(
+        "Build",
+        {
+            "component": str,
+            "version": str,
+            "module": NotRequired[str],
+            "sdist": Optional[str],
+            "sha256": Optional[str],
+            "flags": Dict[str, str],
+            "environment": Dict[str, str],
+            "pip_options": List[str],
+            "patches": List[Dict[str, str]],
+            "frameworks": List[str],
+            "homes": Dict[str, str],
+            "mpi": Optional[PlannedPin],
+            "nccl": Optional[PlannedPin],
+        },
+    )
 
 SCHEMA = 1
 PREFIX_WORD = "<prefix>"
@@ -85,7 +110,7 @@ def places_of(prefix: "str | Path", folder: "str | Path") -> "list[tuple[str, st
 
 
 def facts_of(
-    build: "dict[str, Any]", prefix: str, folder: "str | Path", source: "str | None" = None
+    build: "Build", prefix: str, folder: "str | Path", source: "str | None" = None
 ) -> "dict[str, Any]":
     """Return the inputs of the wheel of one entry of builds.json, in this process's environment.
 
@@ -169,7 +194,7 @@ def program_facts(words: "list[str]") -> "dict[str, Any] | None":
     }
 
 
-def mpi_facts(build: "dict[str, Any]") -> "dict[str, Any]":
+def mpi_facts(build: "Build") -> "dict[str, Any]":
     """Return the facts of the planned MPI and of mpicxx, with the sha256 of its libraries."""
     found: "dict[str, Any]" = {"plan": build["mpi"]}
     asked = mpicxx_words()
@@ -181,7 +206,7 @@ def mpi_facts(build: "dict[str, Any]") -> "dict[str, Any]":
     return found
 
 
-def homes(build: "dict[str, Any]", prefix: "str | Path") -> "list[tuple[str, str]]":
+def homes(build: "Build", prefix: "str | Path") -> "list[tuple[str, str]]":
     """Return (name, folder) of each component that a flag gives the place of."""
     flags = build["flags"]
     names = [name for name in flags if re.search(r"_(HOME|INCLUDE|LIB|ROOT)$", name)]
@@ -189,7 +214,7 @@ def homes(build: "dict[str, Any]", prefix: "str | Path") -> "list[tuple[str, str
     return found + homes_inside(build, prefix)
 
 
-def homes_inside(build: "dict[str, Any]", prefix: "str | Path") -> "list[tuple[str, str]]":
+def homes_inside(build: "Build", prefix: "str | Path") -> "list[tuple[str, str]]":
     """Return (name, folder) of each component that a build takes from a package in the prefix."""
     return [(name, str(Path(prefix, folder))) for name, folder in sorted(build["homes"].items())]
 
