@@ -152,8 +152,8 @@ def _checked(
         wrong[-1] = wrong[-1]._replace(hints=(hint,))
     if wrong:
         raise DocumentError(tuple(wrong))
-    for each in left:
-        context.reporter.warn(f"left behind: {shown(each, 300)}")
+    for line in left:
+        context.reporter.warn(f"left behind: {shown(line, 300)}")
     # A new environment gets a runtime of its own.
     others = [each for each in pip if each.key != BUNDLED]
     taken = tuple(each for each in others if direct_origin(each) is None)

@@ -201,6 +201,8 @@ def _check_packed(image: Path, lock: Lock, evidence: Path) -> None:
     """Raise BuildError where the files of the prefix are not as they were proved."""
     prefix = Home(FOLDER.relative_to("/"), lock.plan.recipe).prefix(lock.id())
     recorded = manifest.read(evidence / MANIFEST)
+    if recorded is None:
+        raise BuildError(f"the record of the files of the prefix is missing: {evidence / MANIFEST}")
     check_layer(image, str(prefix), recorded["files"])
 
 

@@ -125,8 +125,7 @@ class Connection:
             with self._opener.open(request, timeout=self._settings.timeout) as answer:
                 return read(answer)
 
-        done: T = with_retries(ask, request.full_url, retries)
-        return done
+        return with_retries(ask, request.full_url, retries)
 
     @cached_property
     def _opener(self) -> OpenerDirector:

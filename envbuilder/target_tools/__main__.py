@@ -31,13 +31,13 @@ TOOLS = {
 LEAVING_NOTHING = ("install-pip", "manifest", "prove", "prove-again", "smoke", "unchanged")
 
 
-def usage():
+def usage() -> str:
     """Return the list of tools."""
     lines = [f"  {name:16}{summary}" for name, summary in TOOLS.items()]
     return "\n".join([__doc__, "", *lines, ""])
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Run the tool; return its exit code."""
     if not arguments or arguments[0] not in TOOLS:
         sys.stderr.write(usage())
@@ -53,7 +53,7 @@ def main(arguments):
     # As argparse names it.
     sys.argv[0] = f"{HERE.name} {name}"
     tool = importlib.import_module("{}.{}".format(HERE.name, name.replace("-", "_")))
-    return tool.main(arguments[1:])
+    return int(tool.main(arguments[1:]))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from .errors import UsageError
 from .files import CHUNK, open_regular, parse_json, sha256_of
@@ -18,6 +19,10 @@ from .root import attestations
 from .root.layout import DEFAULT_FILES
 from .root.registry import PREFIX
 from .root.stamp import NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .proving.records import Test
 
 FACTS = "bundle.json"
 SUMS = "SHA256SUMS"
@@ -32,19 +37,20 @@ SUM = re.compile(r"([0-9a-f]{64})  ([^\0\n\\]+)")
 
 
 class Contents(NamedTuple):
-    """What lies in a bundle.
+    """The contents of a bundle.
 
-    files: the sha256 of every file by its path in the bundle; None for what is neither a file nor a
-        folder. texts: the bytes of TEXTS, of those that are there.
+    files: path in the bundle -> sha256; None for an entry that is neither a file nor a folder.
+    texts: the bytes of those files of TEXTS that exist.
     """
 
-    files: dict
-    texts: dict
+    files: "dict[str, str | None]"
+    texts: "dict[str, bytes]"
 
 
-def read_folder(folder):
-    """Return what lies in a bundle that is a folder; links are not followed. Raises OSError."""
-    files, texts = {}, {}
+def read_folder(folder: Path) -> Contents:
+    """Return the contents of a bundle in a folder; links are not followed. Raises OSError."""
+    files: "dict[str, str | None]" = {}
+    texts: "dict[str, bytes]" = {}
     for here, folders, names in os.walk(str(folder), onerror=_raise):
         links = [each for each in folders if Path(here, each).is_symlink()]
         for path in (Path(here, each) for each in (*names, *links)):
@@ -57,8 +63,8 @@ def read_folder(folder):
     return Contents(files, texts)
 
 
-def _hashed_text(path):
-    """Return the sha256 of a file and what it begins with, both of the same bytes."""
+def _hashed_text(path: Path) -> "tuple[str, bytes]":
+    """Return the sha256 and the first TEXT_BYTES bytes of a file, both of one read."""
     with open_regular(path) as file:
         text = file.read(TEXT_BYTES)
         whole = hashlib.sha256(text)
@@ -67,22 +73,22 @@ def _hashed_text(path):
     return whole.hexdigest(), text
 
 
-def _text(path):
+def _text(path: Path) -> bytes:
     with open_regular(path) as file:
         return file.read(TEXT_BYTES)
 
 
-def _raise(error):
+def _raise(error: OSError) -> NoReturn:
     raise error
 
 
-def is_inside(path):
+def is_inside(path: Any) -> bool:
     """Return whether a value is the path of something in a folder, and cannot lead out of it."""
     return is_text(path) and "\0" not in path and not {"", ".", ".."} & set(path.split("/"))
 
 
-def changes(contents):
-    """Return what is not as it was packed, a line for each file, by name."""
+def changes(contents: Contents) -> "list[str]":
+    """Return one line for each file that differs from the packed one, sorted by name."""
     if SUMS not in contents.texts:
         return [f"{SUMS}: gone"]
     try:
@@ -99,7 +105,7 @@ def changes(contents):
     return [f"{name}: {said[name]}" for name in sorted(said)]
 
 
-def read_sums(data):
+def read_sums(data: bytes) -> "dict[str, str]":
     """Return the sha256 of every file that SHA256SUMS names. Raises ValueError."""
     sums = {}
     for line in data.decode("utf-8").split("\n")[:-1]:
@@ -112,25 +118,25 @@ def read_sums(data):
     return sums
 
 
-def is_name(value):
+def is_name(value: Any) -> bool:
     """Return whether a value is a name as documents have it."""
     return is_text(value) and bool(NAME.match(value))
 
 
-def is_step(value):
-    """Return whether a value can be the id of a step, which is no option and no path."""
+def is_step(value: Any) -> bool:
+    """Return whether a value can be the id of a step: neither an option nor a path."""
     return is_text(value) and re.fullmatch("[a-z0-9][a-z0-9-]*", value) is not None
 
 
-def is_positive(value):
+def is_positive(value: Any) -> bool:
     """Return whether a value is a number above zero."""
     return is_number(value) and value > 0
 
 
-def holds(fields):
-    """Return what tells whether a value is an object with such fields; others may be beside."""
+def holds(fields: "Mapping[str, Test]") -> "Test":
+    """Return a test for JSON objects that have these fields, and possibly others."""
 
-    def check(value):
+    def check(value: object) -> bool:
         return isinstance(value, dict) and all(
             name in value and fields[name](value[name]) for name in fields
         )
@@ -159,7 +165,7 @@ IS_PROVING = holds(
     }
 )
 # What bundle.json says, and which values are any.
-FIELDS = {
+FIELDS: "dict[str, Test]" = {
     "schema": lambda value: value == 1,
     "name": is_name,
     "id": lambda value: is_text(value) and bool(PREFIX.fullmatch(value)),
@@ -176,8 +182,8 @@ FIELDS = {
 }
 
 
-def read_facts(data):
-    """Return what bundle.json says. Raises ValueError for what cannot be of a bundle."""
+def read_facts(data: bytes) -> "dict[str, Any]":
+    """Parse bundle.json. Raises ValueError if a field is missing or invalid."""
     facts = parse_json(data.decode("utf-8"))
     if not isinstance(facts, dict):
         raise ValueError("it is no object")  # noqa: TRY004 - of what was written
@@ -192,8 +198,8 @@ def read_facts(data):
     return facts
 
 
-def facts_of(bundle):
-    """Return what the bundle.json of a folder says. Raises OSError, UsageError."""
+def facts_of(bundle: Path) -> "dict[str, Any]":
+    """Read and parse the bundle.json of a folder. Raises OSError, UsageError."""
     try:
         return read_facts(_text(bundle / FACTS))
     except ValueError as error:

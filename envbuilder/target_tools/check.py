@@ -22,23 +22,28 @@ import sys
 from pathlib import Path
 
 from . import distributions
+from .distributions import Distribution
 from .files import entries, is_below, read_json, real
 from .names import normalize
 from .processes import processors, run_tool
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def lies_in(path, folder):
+
+def lies_in(path: "str | Path", folder: "str | Path") -> bool:
     """Return whether a path is a folder or lies below it, links resolved."""
     return is_below(real(path), real(folder))
 
 
-def copies_on_path():
+def copies_on_path() -> "list[Distribution]":
     """Return every distribution on the path, in the order in which Python looks."""
     return [each for folder in sys.path for each in distributions.described(folder)]
 
 
-def cause(path, modules):
-    """Return what made Python look where *path* is."""
+def cause(path: "str | Path", modules: "list[tuple[str, str]]") -> str:
+    """Return which setting put the folder of *path* on Python's path."""
     for entry in filter(None, os.environ.get("PYTHONPATH", "").split(":")):
         if lies_in(path, entry):
             owners = [name for name, text in modules if prepends(text, entry)]
@@ -52,47 +57,47 @@ def cause(path, modules):
     return "it belongs to the Python that the virtualenv was made with"
 
 
-def pth_files(folder):
+def pth_files(folder: "str | Path") -> "list[Path]":
     """Return the files of a folder that add folders to Python's path."""
     return [path for path in entries(folder) if path.name.endswith(".pth")]
 
 
-def adds(line):
+def adds(line: str) -> bool:
     """Return whether a line of a .pth file names a folder."""
     return bool(line.strip()) and not line.startswith(("#", "import ", "import\t"))
 
 
-def prepends(text, entry):
-    """Return whether what ``module show`` says puts this entry into PYTHONPATH."""
+def prepends(text: str, entry: str) -> bool:
+    """Return whether the output of ``module show`` adds this entry to PYTHONPATH."""
     # Lua: prepend_path("PYTHONPATH","/x"); Tcl: prepend-path PYTHONPATH /x or {/x}.
     value = r"[\s,\"'{:=]" + re.escape(entry.rstrip("/")) + r"/?(?=$|[\s\"'}:)])"
     return any("PYTHONPATH" in line and re.search(value, line) for line in text.splitlines())
 
 
-def read_modules(path):
-    """Return (name, what ``module show`` says) of each loaded module."""
+def read_modules(path: "str | Path") -> "list[tuple[str, str]]":
+    """Return (name, output of ``module show``) of each loaded module."""
     text = Path(path).read_text(encoding="utf-8", errors="replace")
     parts = re.split(r"^== (\S+)\n", text, flags=re.MULTILINE)
     return list(zip(parts[1::2], parts[2::2]))
 
 
-def take(path):
-    """Return what was imported just before, none if the file is not there; it counts once."""
-    path = Path(path)
-    if not path.is_file():
+def take(path: str) -> "dict[str, str]":
+    """Read and remove the file of earlier imports; return {} if it does not exist."""
+    file = Path(path)
+    if not file.is_file():
         return {}
-    imported = read_json(path)
-    path.unlink()
+    imported: "dict[str, str]" = read_json(file)
+    file.unlink()
     return imported
 
 
-def imported_file(name):
-    """Import in a process of its own, as one may crash; return (file, None) or (None, why not)."""
+def imported_file(name: str) -> "tuple[str, None] | tuple[None, list[str]]":
+    """Import in a separate process, as it may crash; return (file, None) or (None, error lines)."""
     printed, lines = run_tool(["check", "--import", name])
-    return (None, lines) if printed is None else (json.loads(printed), None)
+    return (None, lines or []) if printed is None else (json.loads(printed), None)
 
 
-def print_file(name):
+def print_file(name: str) -> None:
     """Import a module and print where it lies as JSON; whatever it prints goes to stderr."""
     with os.fdopen(os.dup(1), "w") as answer:
         os.dup2(2, 1)
@@ -101,8 +106,14 @@ def print_file(name):
         answer.write(json.dumps(path))
 
 
-def problem(pin, prefix, copies, modules, imported):
-    """Return what is wrong with one pinned distribution, as lines; none if it is right.
+def problem(
+    pin: "dict[str, Any]",
+    prefix: str,
+    copies: "list[Distribution]",
+    modules: "list[tuple[str, str]]",
+    imported: "dict[str, str]",
+) -> "list[str]":
+    """Return the problems of one pinned distribution, as lines.
 
     imported: the file of each module that is known to import, by name.
     """
@@ -119,18 +130,20 @@ def problem(pin, prefix, copies, modules, imported):
         return shadowed(label, f"{mine[0].version} in {mine[0].folder}", mine[0].folder, modules)
     if not pin["import"]:
         return []
-    path, said = imported.get(pin["import"]), None
+    path: "str | None" = imported.get(pin["import"])
     if path is None:
-        path, said = imported_file(pin["import"])
-    if path is None:
-        return [f"{label}: import {pin['import']} fails", *said]
+        path, lines = imported_file(pin["import"])
+        if path is None:
+            return [f"{label}: import {pin['import']} fails", *(lines or [])]
     if not lies_in(path, prefix):
         return shadowed(label, path, path, modules)
     return []
 
 
-def shadowed(label, copy, path, modules):
-    """Return the lines that say which copy is in front, and why."""
+def shadowed(
+    label: str, copy: str, path: "str | Path", modules: "list[tuple[str, str]]"
+) -> "list[str]":
+    """Return the lines that name the copy which comes first, and the reason."""
     return [
         f"{label} is shadowed: Python finds {copy}",
         cause(path, modules),
@@ -138,7 +151,7 @@ def shadowed(label, copy, path, modules):
     ]
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Check and report; return the exit code."""
     parser = argparse.ArgumentParser(description="Check the pinned distributions.")
     parser.add_argument("--prefix")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class ExitCode(IntEnum):
-    """What the exit code of every command means."""
+    """The exit codes of all commands."""
 
     OK = 0
     USAGE = 2
@@ -30,10 +30,10 @@ class Place(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong: where, what, and what to try."""
+    """One problem: a message, its location and hints."""
 
     message: str
-    place: "Place | None" = None  # type: ignore[assignment, unused-ignore]
+    place: "Place | None" = None
     hints: "tuple[str, ...]" = ()
 
 
@@ -50,7 +50,7 @@ class EnvbuildError(Exception):
 
 
 def whole(error: "BaseException | None") -> str:
-    """Return the text of an error with those of what it was caused by."""
+    """Return the text of an error and its causes."""
     parts: "list[str]" = []
     while error is not None:
         if str(error) not in parts:
@@ -70,7 +70,7 @@ class BuildError(EnvbuildError):
 
 
 class DriftError(EnvbuildError):
-    """What is there is not what was recorded."""
+    """The present state differs from the recorded one."""
 
     code = ExitCode.DRIFT
 

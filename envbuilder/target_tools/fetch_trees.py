@@ -18,8 +18,12 @@ from .files import read_json
 from .git_tree import Revision, fetch_tree
 from .processes import ASKING_FOR_THE_END
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
-def fetch(tree, folder):
+
+def fetch(tree: "dict[str, str]", folder: Path) -> None:
     """Fetch one tree, unless it is there. Raises BuildError, DriftError."""
     target = folder / tree["file"]
     if is_whole(target, tree["sha256"]):
@@ -36,12 +40,12 @@ def fetch(tree, folder):
         )
 
 
-def end(number, _):
+def end(number: int, _: object) -> "NoReturn":
     """End git and remove what it has fetched so far, on the way out."""
     sys.exit(128 + number)
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Fetch; return the exit code."""
     if len(arguments) != 2:
         sys.stderr.write(__doc__)

@@ -4,9 +4,16 @@ Read from the sources of the releases 0.16.4 to 0.28.1.
 """
 
 import re
+from pathlib import Path
 
 from .files import read_json
 from .names import release
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, Iterator, Mapping
+
+    from .wheel_key import Build
 
 # A framework's package -> its name in Horovod's flags, and in horovod/metadata.json.
 FRAMEWORKS = {
@@ -32,18 +39,18 @@ METADATA = (0, 21, 1)
 NCCL_CODE = (0, 20)  # from here on horovod_nccl_built() returns NCCL's version
 
 
-def is_the_sites(build):
+def is_the_sites(build: "Build") -> bool:
     """Return whether a module brings it: then only what the recipe says of it is known."""
     return bool(build.get("module"))
 
 
-def is_on(build, name):
+def is_on(build: "Build", name: str) -> bool:
     """Return whether a WITH or WITHOUT flag counts as given, as that release reads it."""
-    value = build["flags"].get("HOROVOD_" + name, "")
+    value: str = build["flags"].get("HOROVOD_" + name, "")
     return value == "1" if release(build["version"]) >= CMAKE else value != ""
 
 
-def gpu_operations(build):
+def gpu_operations(build: "Build") -> "set[str]":
     """Return what carries GPU operations: NCCL, MPI, DDL."""
     values = build["flags"].items()
     # HOROVOD_GPU_OPERATIONS means nothing before 0.20.
@@ -53,13 +60,13 @@ def gpu_operations(build):
     return {value.upper() for value in known}
 
 
-def expected(build):
+def expected(build: "Build") -> "dict[str, bool]":
     """Return what must be compiled in: name -> True or False; a name left out may be either."""
     found = meant(build)
     return stated(build, found) if is_the_sites(build) else found
 
 
-def stated(build, found):
+def stated(build: "Build", found: "dict[str, bool]") -> "dict[str, bool]":
     """Return what the recipe's flags really speak of: nobody here has built with them."""
     flags = set(build["flags"])
     operations = {"nccl", "ddl"} if any(n.startswith("HOROVOD_GPU_") for n in flags) else set()
@@ -71,7 +78,7 @@ def stated(build, found):
     return {name: value for name, value in found.items() if name in spoken or name == "ccl"}
 
 
-def meant(build):
+def meant(build: "Build") -> "dict[str, bool]":
     """Return what a build with these flags compiles in."""
     operations = gpu_operations(build)
     found = {
@@ -86,20 +93,22 @@ def meant(build):
     return found
 
 
-def compiled_in(defined):
+def compiled_in(defined: "Iterable[str]") -> "dict[str, bool]":
     """Return what the names that a library defines show to be compiled in."""
     text = "\n".join(name for name in defined if "7horovod6common" in name)
     marks = {name: f"6common{len(mark)}{mark}" for name, mark in CLASSES.items()}
     return {name: mark in text for name, mark in marks.items()}
 
 
-def native_libraries(package):
+def native_libraries(package: "Path") -> "dict[str, list[Path]]":
     """Return the native libraries of each framework in an installed horovod package."""
     # torch/mpi_lib_v2.<tag>.so, tensorflow/mpi_lib.<tag>.so, before 0.20 torch/mpi_lib/_mpi_lib.so
     return {name: sorted((package / name).rglob("*mpi_lib*.so")) for name in FRAMEWORKS}
 
 
-def metadata_facts(build, package, versions):
+def metadata_facts(
+    build: "Build", package: "Path", versions: "Mapping[str, str | None]"
+) -> "Iterator[tuple[bool | None, str]]":
     """Yield (passed, text) about horovod/metadata.json, which the build writes.
 
     *versions*: framework -> its version where it is known.
@@ -127,7 +136,9 @@ def metadata_facts(build, package, versions):
             yield fits, text if fits else f"{text}, installed is {there}"
 
 
-def said_by_library(build, answers):
+def said_by_library(
+    build: "Build", answers: "Mapping[str, int]"
+) -> "Iterator[tuple[bool | None, str]]":
     """Yield (passed, text) about what a loaded library answers to horovod_*_built()."""
     wanted = expected(build)
     for name, value in sorted(answers.items()):
@@ -148,12 +159,12 @@ def said_by_library(build, answers):
         yield fits, text if fits else f"{text}, the plan says {asked}"
 
 
-def words(name, wanted):
+def words(name: str, wanted: bool) -> str:
     """Return what the plan says about a part, in words."""
     return ("wants " if wanted else "has no ") + name.upper()
 
 
-def nccl_code(version):
+def nccl_code(version: str) -> int:
     """Return NCCL_VERSION_CODE: 2.7.8 is 2708, from 2.9 on 2.9.6 is 20906 (nccl.h)."""
     major, minor, patch = (*release(version), 0, 0)[:3]
     scale = (1000, 100) if (major, minor) <= (2, 8) else (10000, 100)

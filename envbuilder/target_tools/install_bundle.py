@@ -22,14 +22,19 @@ from .modulefile import filled
 from .processes import Running, popen, signals_held_back
 from .proving.evidence import is_candidate, prove, refuted
 from .root import locks, manifests, publish
-from .root.layout import BUNDLED
+from .root.layout import BUNDLED, Home, Version
 from .root.registry import heal_registry
+from .root.stamp import Root
 from .root.store import open_home, open_root
 from .steps import MORE_TIME, ending, limit_of, stated_limit
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Mapping
 
-def copy(bundle, facts, home):
-    """Put the build folder of the bundle there, its paths those of the root, if it is not yet."""
+
+def copy(bundle: Path, facts: "dict[str, Any]", home: Home) -> None:
+    """Copy the build folder of the bundle to the root and adapt its paths, once."""
     identity, folder, sums = facts["id"], home.build(facts["id"]), sha256_of(bundle / SUMS)
     # It holds the sums of the bundle that the folder was copied from.
     whole = folder / BUNDLED
@@ -48,7 +53,7 @@ def copy(bundle, facts, home):
     write_atomically(whole, sums)
 
 
-def build(folder, steps, environ):
+def build(folder: Path, steps: "Iterable[str]", environ: "Mapping[str, str]") -> None:
     """Run every step that is not done yet, for a limited time. Raises BuildError, UsageError."""
     stated = stated_limit(environ)
     for step in steps:
@@ -66,8 +71,8 @@ def build(folder, steps, environ):
             )
 
 
-def run_step(folder, step, environ, limit):
-    """Return the exit code of a step; None where it was ended after *limit* seconds."""
+def run_step(folder: Path, step: str, environ: "Mapping[str, str]", limit: float) -> "int | None":
+    """Return the exit code of a step; None if it was ended after *limit* seconds."""
     code = None
     with contextlib.ExitStack() as held:
         held.enter_context(signals_held_back())
@@ -82,7 +87,9 @@ def run_step(folder, step, environ, limit):
     return code
 
 
-def prove_all(folder, facts, home, environ, candidate):
+def prove_all(
+    folder: Path, facts: "dict[str, Any]", home: Home, environ: "Mapping[str, str]", candidate: bool
+) -> "list[dict[str, Any]]":
     """Run the smoke tests; return their records. Raises SmokeError."""
     proving = dict(facts["proving"], candidate=candidate)
     environment = read_text(folder / "environment.sh")
@@ -102,8 +109,14 @@ def prove_all(folder, facts, home, environ, candidate):
     return proved
 
 
-def install(bundle, facts, root, environ, options):
-    """Build, prove and publish; return the number, None where that was not to be proved."""
+def install(
+    bundle: Path,
+    facts: "dict[str, Any]",
+    root: Root,
+    environ: "Mapping[str, str]",
+    options: argparse.Namespace,
+) -> "Version | None":
+    """Build, prove and publish; return the version, or None if no proof was requested."""
     home = open_home(root, facts["name"])
     group = home.group
     with sharing.readable(group), locks.hold(home.lock_file, say=say, group=group) as holder:
@@ -125,8 +138,14 @@ def install(bundle, facts, root, environ, options):
     return version
 
 
-def make(bundle, facts, home, environ, options):
-    """Build, prove and publish what is not there yet."""
+def make(
+    bundle: Path,
+    facts: "dict[str, Any]",
+    home: Home,
+    environ: "Mapping[str, str]",
+    options: argparse.Namespace,
+) -> "Version | None":
+    """Build, prove and publish an environment that is not published yet."""
     identity, folder = facts["id"], home.build(facts["id"])
     try:
         copy(bundle, facts, home)
@@ -146,8 +165,8 @@ def make(bundle, facts, home, environ, options):
     return version
 
 
-def install_below(options, environ):
-    """Install in a new or known root, and say what is there now."""
+def install_below(options: argparse.Namespace, environ: "Mapping[str, str]") -> None:
+    """Install in a new or existing root, and print the result."""
     facts, root = facts_of(options.bundle), options.root
     # Bundles of several sites may share a root: each lock says whose it is.
     opened = open_root(root, facts["site"], facts["arch"], options.shared, others=True)
@@ -162,7 +181,7 @@ def install_below(options, environ):
         say(f"a job to begin with: {facts['submit']} {folder / facts['job']}")
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Install; return the exit code."""
     parser = argparse.ArgumentParser(description="Install a bundle.")
     how = parser.add_mutually_exclusive_group()

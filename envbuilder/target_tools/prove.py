@@ -18,7 +18,7 @@ from .proving.evidence import refuted, write_run
 from .proving.runner import SmokeRequest, run_smoke
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Prove; return the exit code."""
     parser = argparse.ArgumentParser(description="Prove what a script of a build starts.")
     parser.add_argument("--smoke-script", default="smoke.sh", help="its file in the build folder")

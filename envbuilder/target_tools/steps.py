@@ -1,6 +1,7 @@
 """The steps of a build, as create and install-bundle run them: each alone, for a limited time."""
 
 import re
+from collections.abc import Mapping
 
 from .errors import UsageError
 
@@ -11,10 +12,10 @@ LIMIT_VARIABLE = "ENVBUILD_STEP_SECONDS"
 MORE_TIME = f"{LIMIT_VARIABLE}=SECONDS gives each step more"
 
 
-def stated_limit(environ):
-    """Return the seconds that the user gives each step, None where nothing is said.
+def stated_limit(environ: "Mapping[str, str]") -> "float | None":
+    """Return the user's time limit for each step in seconds; None if it is not set.
 
-    Raises UsageError for what is no number.
+    Raises UsageError if it is not a positive number.
     """
     text = environ.get(LIMIT_VARIABLE)
     if not text:
@@ -24,14 +25,14 @@ def stated_limit(environ):
     return float(text)
 
 
-def limit_of(step, stated):
-    """Return the seconds of a step, named by its id; *stated*: what the user gives each."""
+def limit_of(step: str, stated: "float | None") -> float:
+    """Return the time limit of a step in seconds. *stated*: the user's limit."""
     compiles = step.startswith("build-")
     return stated or (COMPILING_SECONDS if compiles else STEP_SECONDS)
 
 
-def ending(code, limit):
-    """Say how a step failed. *code*: its exit code, None: it was ended when its time was up."""
+def ending(code: "int | None", limit: float) -> str:
+    """Return how a step failed. *code*: its exit code; None: it was ended at the time limit."""
     if code is None:
         return f"did not end within {limit:g} s and was ended"
     if code == 0:

@@ -20,13 +20,14 @@ from pathlib import Path
 import elftools
 
 from . import distributions, horovod_build
-from .distributions import INSIDE, PATH, records
+from .distributions import INSIDE, PATH, Distribution, records
 from .elf import read_library
 from .files import is_below, read_json, real, write_json
 from .ld_so import Search
 from .library_facts import (
     MPI_NAME,
     Fact,
+    Native,
     Place,
     about,
     content_facts,
@@ -45,6 +46,12 @@ from .load_libraries import loaded
 from .wheel_cache import differences
 from .wheel_key import JOBS, PREFIX_WORD, prefixes_of, without_folders
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
+
+    from .wheel_key import Build
+
 # Where the build tools lie, pyelftools among them.
 TOOLS = Path(elftools.__file__).resolve().parent.parent
 
@@ -52,8 +59,8 @@ TOOLS = Path(elftools.__file__).resolve().parent.parent
 # ---------------------------------------------------------------- what is installed
 
 
-def installed_facts(build, each, place):
-    """Yield facts about which copy of a component that is built is there."""
+def installed_facts(build: "Build", each: "Distribution | None", place: Place) -> "Iterator[Fact]":
+    """Yield facts about the installed copy of a built component."""
     label = f"{build['component']} {build['version']}"
     if each is None:
         yield wrong(f"{label} is not installed")
@@ -63,8 +70,10 @@ def installed_facts(build, each, place):
         yield version_fact(build, label, each.version, f"is installed in {each.folder}")
 
 
-def brought_facts(build, version, location, place):
-    """Yield facts about which copy of a component that a module brings is there."""
+def brought_facts(
+    build: "Build", version: "str | None", location: "Path | None", place: Place
+) -> "Iterator[Fact]":
+    """Yield facts about the copy of a component that a module provides."""
     label = "{} {} of module {}".format(build["component"], build["version"], build["module"])
     if location is None:
         yield wrong(f"{label} is missing: Python finds no package {build['component']}")
@@ -76,28 +85,30 @@ def brought_facts(build, version, location, place):
         yield version_fact(build, label, version, f"lies in {location}")
 
 
-def version_fact(build, label, version, where):
+def version_fact(build: "Build", label: str, version: str, where: str) -> Fact:
     """Return a fact about a version, which may have a local part."""
-    return Fact(version.split("+")[0] == build["version"], f"{label}: {version} {where}")
+    return Fact(
+        version.split("+", maxsplit=1)[0] == build["version"], f"{label}: {version} {where}"
+    )
 
 
-def location_of(package):
-    """Return the folder of a package as Python finds it; None if it finds none."""
+def location_of(package: str) -> "Path | None":
+    """Return the folder of a package as Python finds it; None if it is missing."""
     spec = PathFinder.find_spec(package, PATH)
     found = spec and next(iter(spec.submodule_search_locations or ()), None)
     return Path(found) if found else None
 
 
 @about("flags")
-def record_facts(build, metadata, place):
-    """Yield facts about what the wheel says it was made of."""
+def record_facts(build: "Build", metadata: Path, place: Place) -> "Iterator[Fact]":
+    """Yield facts about the build record inside the wheel."""
     try:
         made = read_json(metadata / INSIDE)["facts"]
     except (OSError, ValueError, KeyError, TypeError):
         yield unknown(f"the wheel does not say what it was made of: no {INSIDE}")
         return
-    names = {"flags": "flags", "pip-options": "pip_options", "mpi": "mpi"}
-    wanted = {name: build[key] for name, key in names.items()}
+    wanted: "dict[str, Any]" = {"flags": build["flags"], "mpi": build["mpi"]}
+    wanted["pip-options"] = build["pip_options"]
     wanted["patches"] = {each["name"]: each["sha256"] for each in build["patches"]}
     wanted["environment"] = {n: v for n, v in build["environment"].items() if n not in JOBS}
     prefix = [(path, PREFIX_WORD) for path in prefixes_of(place.prefix)]
@@ -114,7 +125,7 @@ def record_facts(build, metadata, place):
 # ---------------------------------------------------------------- libraries
 
 
-def horovod_facts(build, folder, place):
+def horovod_facts(build: "Build", folder: Path, place: Place) -> "Iterator[Fact]":
     """Yield facts about a Horovod that lies in a folder of packages."""
     package = folder / "horovod"
     versions = {}
@@ -131,13 +142,15 @@ def horovod_facts(build, folder, place):
         yield Fact(passed, text, "flags")
 
 
-def short(path):
+def short(path: Path) -> str:
     """Return a library's path from the package on."""
     parts = path.parts
     return "/".join(parts[len(parts) - 1 - parts[::-1].index("horovod") :])
 
 
-def framework_facts(build, framework, paths, place):
+def framework_facts(
+    build: "Build", framework: str, paths: "list[Path]", place: Place
+) -> "tuple[list[Fact], str | None]":
     """Return (facts, version) of a framework that was asked for, and of Horovod's part for it."""
     facts = []
     if not paths:
@@ -161,14 +174,14 @@ def framework_facts(build, framework, paths, place):
     return facts, said.get("version")
 
 
-def horovod_library_facts(build, native, place):
+def horovod_library_facts(build: "Build", native: Native, place: Place) -> "Iterator[Fact]":
     """Yield facts about one library of Horovod."""
     yield from content_facts(build, native)
     yield from mpi_facts(native, horovod_build.expected(build).get("mpi"), place)
     yield from nccl_facts(build, native, place)
 
 
-def other_facts(build, metadata, place):
+def other_facts(build: "Build", metadata: Path, place: Place) -> "Iterator[Fact]":
     """Yield facts about the native libraries of any other component."""
     names = sorted(name for name in records(metadata) if re.search(r"\.so(\.[\d.]+)?$", name))
     linked = []
@@ -189,10 +202,10 @@ def other_facts(build, metadata, place):
         yield wrong(f"none of the {len(names)} native libraries links an MPI")
 
 
-def facts_of(build, place):
+def facts_of(build: "Build", place: Place) -> "list[Fact]":
     """Return all facts about one entry of builds.json.
 
-    How the Horovod was built that a module brings, nobody recorded.
+    A Horovod of a module has no build record.
     """
     each = distributions.find(build["component"])
     location = location_of(build["component"])
@@ -202,20 +215,20 @@ def facts_of(build, place):
     else:
         facts = list(installed_facts(build, each, place))
     if build["mpi"]:
-        facts += mpicxx_facts(build, place)
+        facts += mpicxx_facts(build["mpi"], place)
     if facts[0].passed is False:
         return facts
-    if not sites:
+    if each and not sites:
         facts += record_facts(build, each.path, place)
         location = each.folder / "horovod"
-    if sites or build["component"] == "horovod":
+    if location and (sites or build["component"] == "horovod"):
         facts += horovod_facts(build, location.parent, place)
-    else:
+    elif each:
         facts += other_facts(build, each.path, place)
     return facts
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Verify all builds; return the exit code."""
     parser = argparse.ArgumentParser(description="Verify what was built from its sources.")
     parser.add_argument("--builds", required=True, help="builds.json")
@@ -235,14 +248,14 @@ def main(arguments):
     return finish(builds.with_name("verified.json"), report)
 
 
-def imports_of(expected):
-    """Return what check.py will import, by what the plan expects; nothing where nobody said."""
+def imports_of(expected: Path) -> "list[str]":
+    """Return the modules that the tool ``check`` will import; [] if the plan names none."""
     if not expected.is_file():
         return []
     return [pin["import"] for pin in read_json(expected) if pin["import"]]
 
 
-def finish(target, report):
+def finish(target: Path, report: "list[dict[str, Any]]") -> int:
     """Write the record and name every problem; return the exit code."""
     wrong = [each for each in report if each["passed"] is False]
     write_json(target, {"schema": 1, "passed": not wrong, "facts": report})

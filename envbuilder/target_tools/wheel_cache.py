@@ -32,32 +32,40 @@ from .rpaths import RpathError, relocate
 from .trust import distrust
 from .wheel_key import facts_of, key_of, prefixes_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, List, Sequence, Tuple
+
+    from .wheel_key import Build
+
+    Members = List[Tuple[zipfile.ZipInfo, bytes]]
+
 KEY_DIGITS = 16
 RECORD = "record.json"
 
 
-def say(text):
+def say(text: str) -> None:
     """Print a line on stderr; stdout is for the path alone."""
     sys.stderr.write(text + "\n")
 
 
-def entry_of(cache, key):
+def entry_of(cache: Path, key: str) -> Path:
     """Return the folder of a key."""
     return cache / key[:KEY_DIGITS]
 
 
-def bound(facts, prefixes):
-    """Return the facts of a wheel that works in one prefix alone."""
+def bound(facts: "dict[str, Any]", prefixes: "Sequence[str]") -> "dict[str, Any]":
+    """Return the facts of a wheel that works in one prefix only."""
     return dict(facts, prefix=prefixes[0])
 
 
 # ---------------------------------------------------------------- reading entries
 
 
-def read_record(entry):
-    """Return an entry's record; raise ValueError where it is none."""
+def read_record(entry: Path) -> "dict[str, Any]":
+    """Read the record of an entry. Raises ValueError if it is invalid."""
     try:
-        record = read_json(entry / RECORD)
+        record: "dict[str, Any]" = read_json(entry / RECORD)
     except OSError as error:
         raise ValueError(f"{RECORD}: {error.strerror}") from None
     except ValueError as error:
@@ -72,8 +80,8 @@ def read_record(entry):
     return record
 
 
-def checked(entry, facts):
-    """Return the path of an entry's wheel; raise ValueError that says what is not as it must."""
+def checked(entry: Path, facts: "dict[str, Any]") -> Path:
+    """Return the path of an entry's wheel. Raises ValueError if the entry is not valid."""
     record = read_record(entry)
     for path in (entry / RECORD, entry / record["wheel"]):
         reason = distrust(path)
@@ -82,7 +90,7 @@ def checked(entry, facts):
     if record["facts"] != facts:
         other = differences(facts, record["facts"])
         raise ValueError("its facts are not those of its key: " + "; ".join(other))
-    wheel = entry / record["wheel"]
+    wheel: Path = entry / record["wheel"]
     if not wheel.is_file():
         raise ValueError(f"{record['wheel']} is not there")
     found = sha256_of(wheel)
@@ -96,38 +104,38 @@ def checked(entry, facts):
     return wheel
 
 
-def facts_inside(wheel):
-    """Return the facts that a wheel says it was made of; raise ValueError if it says none."""
+def facts_inside(wheel: Path) -> "dict[str, Any]":
+    """Return the build record inside a wheel. Raises ValueError if it has none."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             names = [n for n in archive.namelist() if n.endswith(".dist-info/" + INSIDE)]
-            return json.loads(archive.read(names[0]).decode("utf-8"))["facts"]
+            return dict(json.loads(archive.read(names[0]).decode("utf-8"))["facts"])
     except (IndexError, KeyError, TypeError, ValueError, zipfile.BadZipFile):
         raise ValueError("the wheel does not say what it was made of") from None
 
 
-def flattened(value, name=""):
+def flattened(value: object, name: str = "") -> "dict[str, str]":
     """Return facts as name.name -> text."""
     if isinstance(value, dict):
-        found = {}
+        found: "dict[str, str]" = {}
         for inner, each in value.items():
             found.update(flattened(each, f"{name}.{inner}" if name else inner))
         return found
     return {name: value if isinstance(value, str) else json.dumps(value)}
 
 
-def differences(wanted, there):
+def differences(wanted: "dict[str, Any]", found: "dict[str, Any]") -> "list[str]":
     """Return a line for each fact that differs."""
-    wanted, there = flattened(wanted), flattened(there)
+    here, there = flattened(wanted), flattened(found)
     return [
-        f"{name}: {there.get(name, '(absent)')} there, {wanted.get(name, '(absent)')} here"
-        for name in sorted(set(wanted) | set(there))
-        if wanted.get(name) != there.get(name)
+        f"{name}: {there.get(name, '(absent)')} there, {here.get(name, '(absent)')} here"
+        for name in sorted(set(here) | set(there))
+        if here.get(name) != there.get(name)
     ]
 
 
-def explain(cache, facts):
-    """Say on stderr what differs from the entry that is nearest."""
+def explain(cache: Path, facts: "dict[str, Any]") -> None:
+    """Print the differences to the most similar entry on stderr."""
     near = []
     for entry in entries(cache):
         try:
@@ -145,7 +153,9 @@ def explain(cache, facts):
         say("  " + line)
 
 
-def find(cache, facts, prefixes, explaining):
+def find(
+    cache: Path, facts: "dict[str, Any]", prefixes: "Sequence[str]", explaining: bool
+) -> "Path | None":
     """Return the path of a wheel that fits, or None."""
     for each in (facts, bound(facts, prefixes)):
         entry = entry_of(cache, key_of(each))
@@ -163,13 +173,13 @@ def find(cache, facts, prefixes, explaining):
 # ---------------------------------------------------------------- making entries
 
 
-def row(name, data):
+def row(name: str, data: bytes) -> str:
     """Return the line of RECORD for a file of a wheel (PEP 427)."""
     digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode("ascii").rstrip("=")
     return f"{name},sha256={digest},{len(data)}"
 
 
-def place_of(name, site_packages):
+def place_of(name: str, site_packages: str) -> str:
     """Return the folder in the prefix that a member of a wheel is installed in."""
     parts = name.split("/")
     if not parts[0].endswith(".data"):
@@ -178,13 +188,15 @@ def place_of(name, site_packages):
     return posixpath.join(base.get(parts[1], ""), *parts[2:-1])
 
 
-def read_members(wheel):
+def read_members(wheel: Path) -> "Members":
     """Return [(ZipInfo, bytes)] of a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         return [(info, archive.read(info)) for info in archive.infolist()]
 
 
-def relocated(members, site_packages, prefixes, builds):
+def relocated(
+    members: "Members", site_packages: str, prefixes: "Sequence[str]", builds: "Sequence[str]"
+) -> "Members":
     """Return the members with libraries that look relative to themselves; raise RpathError."""
     found = []
     for info, data in members:
@@ -196,7 +208,9 @@ def relocated(members, site_packages, prefixes, builds):
     return found
 
 
-def without_path(data, place, prefixes, builds):
+def without_path(
+    data: bytes, place: str, prefixes: "Sequence[str]", builds: "Sequence[str]"
+) -> bytes:
     """Return a file's bytes such that it works in any prefix; raise RpathError."""
     if data.startswith(ELF_MAGIC):
         return relocate(data, place, prefixes, builds)
@@ -205,7 +219,7 @@ def without_path(data, place, prefixes, builds):
     return data
 
 
-def write_wheel(members, record, target):
+def write_wheel(members: "Members", record: "dict[str, Any]", target: Path) -> None:
     """Write a wheel that holds a record of its facts, with a RECORD that fits its files."""
     listing = next(i for i, _ in members if i.filename.endswith(".dist-info/RECORD"))
     inside = zipfile.ZipInfo(posixpath.join(posixpath.dirname(listing.filename), INSIDE))
@@ -222,8 +236,10 @@ def write_wheel(members, record, target):
             archive.writestr(info, data)
 
 
-def movable(wheel, facts, prefixes, builds):
-    """Return (facts, members) of a wheel: those of one prefix alone where it cannot be moved."""
+def movable(
+    wheel: Path, facts: "dict[str, Any]", prefixes: "Sequence[str]", builds: "Sequence[str]"
+) -> "tuple[dict[str, Any], Members]":
+    """Return (facts, members) of a wheel; facts of one prefix if it cannot be relocated."""
     members = read_members(wheel)
     try:
         return facts, relocated(members, facts["python"]["site-packages"], prefixes, builds)
@@ -232,16 +248,18 @@ def movable(wheel, facts, prefixes, builds):
         return bound(facts, prefixes), members
 
 
-def seal(facts, prefixes, builds, wheel):
-    """Write what a wheel was made of into it, and free it of its prefix where that is possible."""
+def seal(
+    facts: "dict[str, Any]", prefixes: "Sequence[str]", builds: "Sequence[str]", wheel: Path
+) -> None:
+    """Write the build record into a wheel, and make it relocatable if possible."""
     facts, members = movable(wheel, facts, prefixes, builds)
     made = wheel.with_name(f".{wheel.name}.{os.getpid()}")
     write_wheel(members, {"facts": facts, "key": key_of(facts)}, made)
     made.replace(wheel)
 
 
-def keep(cache, wheel):
-    """Put a sealed wheel into the cache, if it is not there; return its path there, or None."""
+def keep(cache: Path, wheel: Path) -> "Path | None":
+    """Add a sealed wheel to the cache unless it is there; return its path there, or None."""
     facts = facts_inside(wheel)
     entry = entry_of(cache, key_of(facts))
     try:
@@ -254,8 +272,8 @@ def keep(cache, wheel):
         return None
 
 
-def kept(cache, entry, facts, wheel):
-    """Make an entry of a wheel; return the path of the wheel that is there then."""
+def kept(cache: Path, entry: Path, facts: "dict[str, Any]", wheel: Path) -> Path:
+    """Make an entry of a wheel; return the path of the wheel in the cache."""
     key = key_of(facts)
     make_folder(cache)
     temporary = cache / f".{entry.name}.{os.uname().nodename}.{os.getpid()}"
@@ -280,7 +298,7 @@ def kept(cache, entry, facts, wheel):
         shutil.rmtree(str(temporary), ignore_errors=True)
 
 
-def renamed(temporary, entry):
+def renamed(temporary: Path, entry: Path) -> bool:
     """Rename a folder to one that does not exist; return False where it does."""
     try:
         temporary.rename(entry)
@@ -291,15 +309,16 @@ def renamed(temporary, entry):
     return True
 
 
-def read_build(path, component):
+def read_build(path: str, component: str) -> "Build":
     """Return the entry of builds.json for a component."""
-    for build in read_json(path):
+    builds: "list[Build]" = read_json(path)
+    for build in builds:
         if build["component"] == component:
             return build
     raise SystemExit(f"error: {path} has no build of {component}")
 
 
-def parse(arguments):
+def parse(arguments: "list[str]") -> argparse.Namespace:
     """Return the options."""
     parser = argparse.ArgumentParser(description="Find or keep a wheel built from its sources.")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
@@ -320,7 +339,7 @@ def parse(arguments):
     return parser.parse_args(arguments)
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Find, seal or keep; return the exit code."""
     options = parse(arguments)
     if options.verb == "keep":

@@ -171,7 +171,14 @@ def without_index(archive: Path) -> str:
     return "\"There is no item named 'index.json' in the archive\""
 
 
-@pytest.mark.parametrize("harm", [damaged, cut_off, of_another_wheel, without_index])
+def with_a_list_as_index(archive: Path) -> str:
+    rewrite(archive, **{"index.json": b"[]"})
+    return ""
+
+
+@pytest.mark.parametrize(
+    "harm", [damaged, cut_off, of_another_wheel, without_index, with_a_list_as_index]
+)
 def test_what_is_not_what_it_says_is_refused_and_replaced(tmp_path: Path, harm: object) -> None:
     one, two, three = (place(tmp_path, name) for name in ("one", "two", "three"))
     for each in (one, two, three):

@@ -152,6 +152,8 @@ def _published(environment: Environment, hashes: bool) -> Iterator[Violation]:
         return
     try:
         recorded = manifest.read(path)
+        if recorded is None:
+            return
         lines = manifest.compare(environment.prefix, recorded, hashes, run_python=False)
     except (OSError, ValueError) as error:
         yield Violation(

@@ -3,7 +3,7 @@
 import os
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .. import sharing
 from ..errors import UsageError
@@ -40,19 +40,19 @@ class Root(NamedTuple):
         return Home(self.path, name)
 
     def homes(self) -> "list[Home]":
-        """Return every environment of the root, by name; one whose registry is lost, too."""
+        """Return all environments of the root by name, also those without a registry."""
         homes = [Home(self.path, each.name) for each in sorted(self.path.iterdir())]
         return [each for each in homes if each.registry_file.exists() or from_modulefiles(each)]
 
 
-def find_root(path):
-    """Return the root that a folder is, stamped or not; None for any other folder."""
+def find_root(path: Path) -> "Root | None":
+    """Return the root in a folder, stamped or not; None if the folder is not a root."""
     return read_stamp(path) or root_of_bundles(path)
 
 
-def read_stamp(path):
-    """Return the root that a folder is, None for any other folder."""
-    file, stranger = path / STAMP, None
+def read_stamp(path: Path) -> "Root | None":
+    """Return the root in a stamped folder; None without a stamp. Raises UsageError."""
+    file, stranger, problem = path / STAMP, None, None
     try:
         stamp, stranger = sharing.read_stamp(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -87,8 +87,8 @@ def read_stamp(path):
     return Root(path, stamp["site"], stamp["arch"], stamp.get("group"))
 
 
-def stamp_problem(stamp):
-    """Return what is wrong with a stamp, or None."""
+def stamp_problem(stamp: Any) -> "str | None":
+    """Return the problem of a stamp, or None."""
     if not isinstance(stamp, dict):
         return "no object"
     if set(stamp) - {"schema", "group"} != {"site", "arch"}:
@@ -102,11 +102,11 @@ def stamp_problem(stamp):
     return None if names else "site and arch must be names"
 
 
-def root_of_bundles(path):
+def root_of_bundles(path: Path) -> "Root | None":
     """Return the root that bundles of an earlier release made, which wrote no stamp.
 
-    They published without a proof, as number 1, from a build folder that says that it was copied;
-    its lock says for which site. Nothing is written: ``open_root`` stamps it.
+    They published number 1 without a proof, from a build folder that is marked as copied; its lock
+    names the site. Nothing is written: ``open_root`` stamps it.
     """
     for folder in entries(path / "modulefiles"):
         home = Home(path, folder.name)
@@ -154,7 +154,7 @@ def make_root(root: Root) -> None:
     write_atomically(root.path / STAMP, canonical_json(stamp), mode=0o644)
 
 
-def repair(folder, group):
-    """Return the advice for a folder that does not fit the group that shares the root."""
+def repair(folder: Path, group: "str | None") -> str:
+    """Return the hint for a folder whose group or mode does not fit the shared root."""
     mode = f"{sharing.FOLDER_MODE:o}"
     return f"its owner can mend it: chgrp {group} '{folder}' && chmod {mode} '{folder}'"

@@ -26,7 +26,7 @@ UNSAFE = {
 
 
 def check_root_path(path: Path) -> None:
-    """Raise UsageError for a root whose path the scripts of an environment cannot hold."""
+    """Raise UsageError if the path of a root contains characters that break scripts."""
     for character in str(path):
         if character in UNSAFE:
             raise UsageError(
@@ -93,7 +93,7 @@ def open_root(
     return found
 
 
-def check_same_group(root, shared):
+def check_same_group(root: Root, shared: "str | None") -> None:
     """Raise UsageError if a root is not shared with the group that was asked for."""
     if shared in (None, root.shared):
         return
@@ -105,10 +105,10 @@ def check_same_group(root, shared):
 
 
 def check_writable(root: Root) -> None:
-    """Raise UsageError in a shared root for who is no member, or if its modes do not fit.
+    """Raise UsageError if this user is not a member of a shared root, or if its modes do not fit.
 
-    For every verb that changes something, before it does. In a root of one user its modes decide.
-    Raises OSError where the file system is read-only.
+    Every verb that changes something calls it first. A root that is not shared has only its modes.
+    Raises OSError if the file system is read-only.
     """
     if os.statvfs(str(root.path)).f_flag & os.ST_RDONLY:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(root.path))

@@ -20,13 +20,17 @@ from pathlib import Path
 
 from .. import proc
 from . import rank_env, traffic
-from .api import Mpi4py, Numpy
+from .api import Api, Mpi4py, Numpy
 from .api_horovod import HorovodTensorflow, HorovodTorch
 from .api_torch import Distributed
 from .conversation import Conversation
 from .recorder import Recorder
 
-APIS = {
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+APIS: "dict[str, type[Api]]" = {
     "numpy": Numpy,
     "mpi4py": Mpi4py,
     "torch.distributed": Distributed,
@@ -43,8 +47,8 @@ OVERTIME = 10
 PARTING = 0.5
 
 
-def begin(options):
-    """Open the record, and see to it that a hang leaves a stack and comes to an end."""
+def begin(options: argparse.Namespace) -> Recorder:
+    """Open the record, and arrange that a hang writes a stack and ends."""
     recorder = Recorder(options.out, options.nonce)
     path = options.out / f"stack-{recorder.identity}.txt"
     stacks = path.open("w", encoding="utf-8")  # stays open: a hang writes to it
@@ -71,8 +75,8 @@ def begin(options):
     return recorder
 
 
-def world_facts(api):
-    """Return who this rank is and what it runs with."""
+def world_facts(api: Api) -> "dict[str, Any]":
+    """Return the facts of this rank and its software."""
     package = importlib.import_module(api.modules[-1].partition(".")[0])
     mpi = sys.modules.get("mpi4py.MPI")
     vendor = mpi.get_vendor() if mpi else None
@@ -94,8 +98,8 @@ def world_facts(api):
     }
 
 
-def converse(options, recorder):
-    """Run everything, from the import of what is talked through to its shutdown."""
+def converse(options: argparse.Namespace, recorder: Recorder) -> None:
+    """Run all checks, from the import of the interface to its shutdown."""
     api = APIS[options.api](options, recorder)
     recorder.check("import", api.load)
     recorder.check("init", api.init)
@@ -108,7 +112,7 @@ def converse(options, recorder):
     recorder.write("end", failed=recorder.failed)
 
 
-def parse(arguments):
+def parse(arguments: "list[str] | None") -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Prove that the ranks can talk.")
     parser.add_argument("--out", type=Path, required=True, help="folder for the records")
     parser.add_argument("--nonce", required=True, help="names this run in every record")
@@ -128,7 +132,7 @@ def parse(arguments):
     return options
 
 
-def main(arguments=None):
+def main(arguments: "list[str] | None" = None) -> int:
     options = parse(arguments)
     recorder = begin(options)
     try:
