@@ -19,7 +19,6 @@ from ..inspect.stack import Stack
 from ..model.base import fits
 from ..model.channels import CHANNEL_ORIGINS, Channel, CondaPackage, match_spec
 from ..model.conda_order import spec_admits
-from ..model.horovod import HOROVOD
 from ..model.knowledge import Knowledge, Release
 from ..model.module_names import version_part
 from ..model.recipe import Arch, Recipe, names_module
@@ -27,6 +26,7 @@ from ..model.site import Interpreter, PlainVersion, Site, SiteFacts, Snapshot, S
 from ..model.validation import PackageStep, RecipeChange
 from ..resolve.request import Request
 from ..resolve.smallest_change import InstalledRequirement, SmallestChange, smallest_change
+from ..runtimes import RUNTIMES
 from ..target_tools.names import normalize
 from ..text import LONG, shown
 from .context import Context
@@ -34,6 +34,7 @@ from .load import load
 from .options import PlanOptions
 from .validate_options import ComparisonOptions
 
+(HOROVOD,) = (name for name, each in RUNTIMES.items() if each.TRAITS.is_component)
 _HERE = "this-environment"
 
 
@@ -147,6 +148,7 @@ def _request(
     return Request(
         recipe=recipe.model_copy(update={"stack": lines, "from_source": ()}),
         backend=backend(recipe.backend).TRAITS,
+        runtime=RUNTIMES[recipe.runtime.package],
         site=Site(
             schema_=1,
             name=_HERE,
@@ -274,7 +276,10 @@ def _rebuilt(
     there = environment.found.get(HOROVOD)
     if there is None:
         return
-    linked = {*knowledge.components[HOROVOD].links, *knowledge.horovod_parts()}
+    linked = {
+        *knowledge.components[HOROVOD].links,
+        *RUNTIMES[HOROVOD].bindings(knowledge.components),
+    }
     for each in found.steps:
         if linked & {each.component, *knowledge.components[each.component].fulfils}:
             yield f"{there[1]}: it was compiled for another {each.component}"[:LONG]

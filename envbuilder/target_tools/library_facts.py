@@ -182,7 +182,7 @@ def reason(path, place):
 def nccl_facts(build, native, place):
     """Yield facts about the NCCL of a Horovod library."""
     shared = [name for name in native.needed if NCCL_NAME.match(name)]
-    wanted = horovod_build.expected(build).get("nccl")
+    wanted = build["parts"].get("nccl")
     if wanted is None:
         yield unknown(f"{native.name} links {', '.join(shared) or 'no NCCL'}; not stated")
         return
@@ -247,7 +247,7 @@ def content_facts(build, native):
     """Yield facts about what is compiled into a Horovod library."""
     defined, _ = symbols(native.path)
     inside = horovod_build.compiled_in(defined)
-    for name, wanted in sorted(horovod_build.expected(build).items()):
+    for name, wanted in sorted(build["parts"].items()):
         has = "has" if inside[name] else "has no"
         text = f"{native.name} {has} {horovod_build.CLASSES[name]}"
         says = "" if inside[name] == wanted else f", the plan {horovod_build.words(name, wanted)}"

@@ -164,7 +164,7 @@ def framework_facts(build, framework, paths, place):
 def horovod_library_facts(build, native, place):
     """Yield facts about one library of Horovod."""
     yield from content_facts(build, native)
-    yield from mpi_facts(native, horovod_build.expected(build).get("mpi"), place)
+    yield from mpi_facts(native, build["parts"].get("mpi"), place)
     yield from nccl_facts(build, native, place)
 
 
@@ -208,7 +208,7 @@ def facts_of(build, place):
     if not sites:
         facts += record_facts(build, each.path, place)
         location = each.folder / "horovod"
-    if sites or build["component"] == "horovod":
+    if build["parts"] is not None:
         facts += horovod_facts(build, location.parent, place)
     else:
         facts += other_facts(build, each.path, place)

@@ -106,7 +106,7 @@ def facts_of(build, prefix, folder, source=None):
         "frameworks": {name: framework_facts(name) for name in build["frameworks"]},
     }
     # An empty value is none for CMake.
-    if build["component"] == "horovod" and not os.environ.get("HOROVOD_BUILD_ARCH_FLAGS"):
+    if build["parts"] is not None and not os.environ.get("HOROVOD_BUILD_ARCH_FLAGS"):
         facts["host-flags"] = host_flags()
     return without_folders(facts, places_of(prefix, folder))
 
