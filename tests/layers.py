@@ -61,13 +61,16 @@ STAGES: Mapping[str, frozenset[str]] = {
 }
 
 # The variation points: one dict of entries each. Only commands look an entry up.
-ROOMS = frozenset({"backends", "launchers", "pipelines", "render.forms", "schedulers", "targets"})
+ROOMS = frozenset(
+    {"backends", "launchers", "pipelines", "render.forms", "runtimes", "schedulers", "targets"}
+)
 # What an entry may import beside its own room: values only.
 _VALUES = frozenset({"", "errors", "model", "text"})
 # More, for the rooms whose entries are no plain values: forms are rendered, targets write files.
 _ROOMS_MORE: Mapping[str, frozenset[str]] = {
     "render.forms": frozenset({"formats", "render"}),
     "targets": frozenset({"files"}) | INSIDE,
+    "runtimes": INSIDE,
 }
 
 # The layers that the user sees.

@@ -26,7 +26,7 @@ DOCUMENTS = (
 )
 # What is added to a checkout, and tried in a copy of it.
 ENTRIES = (
-    *("Adding a backend", "Adding a render form"),
+    *("Adding a backend", "Adding a render form", "Adding a runtime"),
     *("Adding a launcher", "Adding a scheduler", "Adding a CI provider"),
 )
 

@@ -16,17 +16,19 @@ from envbuilder.backends import BACKENDS
 from envbuilder.launchers import LAUNCHERS
 from envbuilder.pipelines import PROVIDERS
 from envbuilder.render.forms import FORMS
+from envbuilder.runtimes import RUNTIMES
 from envbuilder.schedulers import SCHEDULERS
 from envbuilder.targets import TARGETS
 
-from .layers import ROOMS, module_name, sources, unit_of
+from .layers import ROOMS, imports, module_name, sources, unit_of
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
 
 # These forms are called by the languages of modulefiles, which are no variation point.
 _LANGUAGES = {"lua", "tcl"}
-NAMES = frozenset({*BACKENDS, *TARGETS, *LAUNCHERS, *SCHEDULERS, *PROVIDERS, *FORMS} - _LANGUAGES)
+POINTS = (BACKENDS, TARGETS, LAUNCHERS, SCHEDULERS, PROVIDERS, FORMS, RUNTIMES)
+NAMES = frozenset({name for point in POINTS for name in point} - _LANGUAGES)
 FILES = {
     path: text
     for path, text in sources("envbuilder").items()
@@ -34,6 +36,7 @@ FILES = {
 }
 
 # Places that may, and why.
+_INSIDE = "names of libraries and modules that the programs inside a target look at"
 _PROGRAMS = "which MPI a program belongs to, by what it prints"
 _REPORT = "names of doctor's sections and lines"
 STATED: dict[str, tuple[int, str]] = {
@@ -53,7 +56,9 @@ STATED: dict[str, tuple[int, str]] = {
     "envbuilder/doctor/items.py": (1, _REPORT),
     "envbuilder/doctor/mpi.py": (3, _PROGRAMS),
     "envbuilder/doctor/system.py": (2, _PROGRAMS),
-    "envbuilder/host/mpi.py": (14, _PROGRAMS),
+    "envbuilder/host/mpi.py": (15, _PROGRAMS),
+    "envbuilder/target_tools/horovod_build.py": (1, _INSIDE),
+    "envbuilder/target_tools/smoke/api_horovod.py": (2, _INSIDE),
     "envbuilder/target_tools/library_facts.py": (1, _PROGRAMS),
 }
 
@@ -101,12 +106,26 @@ def test_nothing_outside_the_rooms_knows_an_entry_by_its_name() -> None:
     assert wrong == {}, "ask the entry instead of its name; take a use that is gone from the list"
 
 
+def test_nothing_outside_the_room_imports_one_runtime() -> None:
+    """Its constants and functions would be another way to know it by name."""
+    modules = {
+        f"envbuilder.runtimes.{each.__name__.rpartition('.')[2]}" for each in RUNTIMES.values()
+    }
+    wrong = {
+        path: found
+        for path, text in FILES.items()
+        if (found := [each for each in imports(path, text) if each.startswith((*modules,))])
+    }
+    assert wrong == {}
+
+
 NAME = sorted(LAUNCHERS)[0]
 
 
 @pytest.mark.parametrize(
     "line",
     [
+        *(f"x = runtime.package == '{name}'" for name in RUNTIMES),
         f"x = backend == '{NAME}'",
         f"x = '{NAME}' != backend",
         f"x = backend in ('other', '{NAME}')",

@@ -19,6 +19,7 @@ from ..resolve.stated_facts import (
     unknown_release,
 )
 from ..resolve.verdicts import Match, StackFacts, match
+from ..runtimes import RUNTIMES
 from ..text import unknown
 from .context import Context
 
@@ -69,7 +70,7 @@ def check(
         if warning:
             context.reporter.warn(warning)
     check_choice("architecture", arch, get_args(Arch))
-    stated, origins = stated_facts(arch, facts, knowledge)
+    stated, origins = stated_facts(arch, facts, knowledge, RUNTIMES, versions)
     matches = match(knowledge, StackFacts(versions, stated, origins))
     return CheckResult(
         asked=tuple(f"{name}=={text}" for name, text in versions.items()),

@@ -39,7 +39,7 @@ from ..inspect.reading import read_environment
 from ..model.channels import SUBDIRS, Channel
 from ..model.outcome import BundleResult, CreateResult, ImageResult
 from ..model.urls import plain_url
-from ..resolve.implied_requirements import BUNDLED
+from ..runtimes import BUNDLED
 from ..target_tools.conda_packages import placed, scripts, wrong_files
 from ..text import counted, shown
 from .channels import engine, virtual_packages

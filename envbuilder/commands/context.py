@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ..documents.library import search_path
+from ..model.entries import check_choice
+from ..runtimes import RUNTIMES
 
 if TYPE_CHECKING:
     from ..channels.engine import Engine
@@ -58,7 +60,11 @@ class Context:
         from ..documents.knowledge import load_knowledge
         from ..documents.knowledge_cache import knowledge_folder
 
-        return load_knowledge(self.folders, knowledge_folder(self.environ, self.cwd))
+        read = load_knowledge(self.folders, knowledge_folder(self.environ, self.cwd))
+        for name, each in read.value.components.items():
+            package = each.collectives.package if each.collectives else None
+            check_choice(f"runtime for the collectives of {name}", package, RUNTIMES)
+        return read
 
     @property
     def knowledge(self) -> Knowledge:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from .. import backends
+from .. import backends, runtimes
 from ..launchers import LAUNCHERS, programs
 from ..model.entries import NO_SCHEDULER, Entries
+from ..model.site import Launcher
 from ..schedulers import SCHEDULERS
 
 
@@ -15,7 +16,24 @@ def entries() -> Entries:
         launchers=tuple(LAUNCHERS),
         schedulers=(*SCHEDULERS, NO_SCHEDULER),
         launch_programs=programs(),
+        runtimes=runtimes.traits(),
     )
+
+
+def runtime_launcher(runtime: str | None) -> Launcher | None:
+    """Return the one launcher of the programs of a framework's part; None: any will do."""
+    entry = runtimes.RUNTIMES.get(runtime or "")
+    return _launcher(entry.TRAITS.launcher) if entry else None
+
+
+def api_launcher(api: str) -> Launcher | None:
+    """Return the launcher that the programs of an API bring along; None: they bring none."""
+    every = (each.TRAITS for each in runtimes.RUNTIMES.values())
+    return _launcher(next((each.launcher for each in every if api in each.apis), None))
+
+
+def _launcher(kind: str | None) -> Launcher | None:
+    return Launcher(kind=kind, command=LAUNCHERS[kind].COMMAND) if kind else None
 
 
 def names(point: str) -> str:

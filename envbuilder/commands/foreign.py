@@ -14,11 +14,10 @@ from ..formats.foreign import ForeignFile, read_foreign
 from ..formats.recipe import KnownNames, recipe_name, recipe_text
 from ..model.channels import SUBDIRS
 from ..model.entries import check_choice
-from ..model.horovod import HOROVOD
 from ..model.knowledge import Knowledge
 from ..model.outcome import ImportResult
 from ..model.recipe import Arch
-from ..resolve.implied_requirements import BUILT_WITH, BUNDLED
+from ..runtimes import BUNDLED, RUNTIMES
 from ..text import shown
 from .context import Context
 from .library import check
@@ -109,14 +108,15 @@ def known_names(knowledge: Knowledge) -> KnownNames:
         if package.name
     }
     components = knowledge.components.items()
+    bundled = RUNTIMES[BUNDLED].TRAITS
     conda |= {each.conda: name for name, each in components if each.conda}
     return KnownNames(
         conda=conda,
         pip={each.pip: name for name, each in components if each.pip},
         channels={each.url: name for name, each in knowledge.channels.items()},
         named_channels=frozenset(knowledge.channels),
-        built=frozenset({HOROVOD}),
-        tools=frozenset({*WITH_EVERY_PYTHON, BUILT_WITH}),
+        built=frozenset(name for name, each in RUNTIMES.items() if each.TRAITS.is_component),
+        tools=frozenset({*WITH_EVERY_PYTHON, *bundled.build_needs}),
         bundled=frozenset({BUNDLED}),
     )
 

@@ -20,29 +20,29 @@ from ..documents.site_choice import ChosenSite
 from ..errors import UsageError
 from ..host import Host, ask
 from ..host.mpi import COMPONENTS, identify
+from ..inspect.build_traces import build_traces
 from ..inspect.checks.mpi import first_launcher, loaded_mpis
 from ..inspect.checks.protocol import Violation, seen, told
 from ..inspect.checks.together import loaded_nccls
 from ..inspect.facts import Environment
-from ..inspect.horovod import horovod_build
 from ..inspect.imports import RANKS_FAILED
 from ..inspect.stack import Stack
-from ..launchers import api_launcher, own_launcher, site_shape
+from ..launchers import own_launcher, site_shape
 from ..model.base import canonical_json
-from ..model.horovod import HOROVOD
 from ..model.knowledge import Knowledge
 from ..model.launch import LaunchRequest, Mpi, Shape
-from ..model.plan import Proof
+from ..model.plan import Proof, SourceBuild
+from ..model.runtime import ProofInputs, all_proofs, frameworks, own_component
 from ..model.site import Launcher
 from ..model.validation import Finding, ForeignProof
-from ..planning.proofs import of_horovod
 from ..render.build import render_foreign_smoke
-from ..resolve.implied_requirements import BUNDLED
+from ..runtimes import BUNDLED, RUNTIMES
 from ..target_tools.files import is_below, write_atomically
 from ..target_tools.proving.evidence import RECORD, TOOLS, next_run, write_run
 from ..target_tools.proving.runner import LOG, SmokeRequest, run_smoke
 from ..text import LONG, shown
 from .context import Context
+from .entries import api_launcher
 from .hosts import find_smoke_hosts
 from .launch_requests import foreign_request, record, start_command
 from .validate_options import ProvingOptions
@@ -182,7 +182,7 @@ def _why_none(subject: _Subject) -> str:
         return "no module of it loads an MPI"
     if subject.launcher is None:
         return f"no launcher of {subject.mpi.component} is known"
-    return f"there is nothing to talk through: none of mpi4py, {HOROVOD}, {BUNDLED}"
+    return f"no communication library found (mpi4py, {', '.join(RUNTIMES)})"
 
 
 def _proofs(subject: _Subject, knowledge: Knowledge) -> Iterator[Proof]:
@@ -190,37 +190,35 @@ def _proofs(subject: _Subject, knowledge: Knowledge) -> Iterator[Proof]:
     found = subject.environment.found
     if "numpy" not in found:
         return
-    if subject.launcher:
-        if BUNDLED in found and "mpi4py" in found:
-            yield Proof(api="numpy", transport="mpi", launcher=subject.launcher)
-        elif "mpi4py" in found:
-            yield Proof(api="mpi4py", transport="mpi", launcher=subject.launcher)
-    if HOROVOD in found:
-        yield from _of_horovod(subject, knowledge)
+    if BUNDLED not in found and "mpi4py" in found and subject.launcher:
+        yield Proof(api="mpi4py", transport="mpi", launcher=subject.launcher)
+    is_there = BUNDLED in found and "mpi4py" in found
+    runtimes = {
+        name: each for name, each in RUNTIMES.items() if is_there or not each.TRAITS.bundled
+    }
+    inputs = ProofInputs(
+        components=subject.stack.versions,
+        known=knowledge.components,
+        builds=[*_builds(subject, knowledge)],
+        launcher=subject.launcher,
+        api_launcher=api_launcher,
+        transports=("nccl", "gloo") if loaded_nccls(subject.environment) else ("gloo",),
+    )
+    yield from all_proofs(runtimes, inputs)
+
+
+def _builds(subject: _Subject, knowledge: Knowledge) -> Iterator[SourceBuild]:
+    """Yield the runtime that is a component of its own, as its record or its libraries show it."""
+    found, versions = subject.environment.found, subject.stack.versions
+    name = own_component(RUNTIMES, versions)
+    if name is None or name not in found:
         return
-    for name in sorted(subject.stack.versions.keys() & knowledge.components.keys()):
-        own = knowledge.components[name].collectives
-        by = api_launcher(own.proof) if own else None
-        if own and by:
-            if loaded_nccls(subject.environment):
-                yield Proof(api=own.proof, transport="nccl", launcher=by)
-            yield Proof(api=own.proof, transport="gloo", launcher=by)
-
-
-def _of_horovod(subject: _Subject, knowledge: Knowledge) -> Iterator[Proof]:
-    folder, _ = subject.environment.found[HOROVOD]
-    built = horovod_build(subject.environment, folder)
-    flags = dict(subject.stack.flags or (built.flags if built else {}))
-    if subject.launcher is None:
-        flags["HOROVOD_WITHOUT_MPI"] = "1"
-    parts = [
-        part
-        for component, part in knowledge.horovod_parts().items()
-        if component in subject.stack.versions and flags.get(f"HOROVOD_WITHOUT_{part.flag}") != "1"
-    ]
-    # Where no MPI is compiled in, none starts the ranks, and nothing is done with the launcher.
-    launcher = subject.launcher or Launcher(kind="custom", command=("none",))
-    yield from of_horovod(parts, flags, launcher, api_launcher)
+    shown_by = build_traces(RUNTIMES[name], subject.environment, found[name][0])
+    flags = dict(subject.stack.flags or (shown_by.flags if shown_by else {}))
+    # What an environment says of itself may be no value of a plan.
+    build = SourceBuild.model_construct(component=name, version=versions[name], flags=flags)
+    names = frameworks(RUNTIMES, build, versions, knowledge.components)
+    yield build.model_copy(update={"frameworks": names})
 
 
 def _request(

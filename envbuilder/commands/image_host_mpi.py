@@ -16,6 +16,7 @@ from ..record import read_all
 from ..render.container import FOLDER
 from ..render.image import bases
 from ..root.environments import find
+from ..runtimes import RUNTIMES
 from ..target_tools import manifest
 from ..target_tools.elf import ElfError
 from ..target_tools.files import is_below
@@ -27,7 +28,7 @@ from .image_contents import OpenedRoot
 # As the doctor looks for one.
 _LAUNCHERS = ("mpirun", "mpiexec")
 # What of a prefix is linked with an MPI: by packages, as its manifest names their files.
-_LINKED = ("mpi4py", "horovod")
+_LINKED = {"mpi4py", *(name for name, each in RUNTIMES.items() if each.TRAITS.is_component)}
 
 
 def host_mpi_files(found: OpenedRoot, image: Path, context: Context) -> HostMpiFiles:
@@ -76,7 +77,7 @@ def _users(found: OpenedRoot) -> tuple[PurePosixPath, ...]:
     return tuple(
         PurePosixPath(prefix, name)
         for name in recorded["files"]
-        if name.endswith(".so") and not set(_LINKED).isdisjoint(name.split("/"))
+        if name.endswith(".so") and not _LINKED.isdisjoint(name.split("/"))
     )
 
 

@@ -15,6 +15,7 @@ from ..inspect.stack import Stack, stack_of
 from ..model.base import ModuleName, fits
 from ..model.condition import Value
 from ..model.outcome import RowMatch
+from ..model.runtime import own_component
 from ..model.site import StatedModule
 from ..resolve.facts import Facts
 from ..resolve.names import names
@@ -22,6 +23,7 @@ from ..resolve.verdicts import StackFacts
 from ..root.environment_lock import read_lock
 from ..root.environments import find
 from ..root.environments import names as names_of
+from ..runtimes import RUNTIMES
 from ..target_tools.root.layout import Home, Version
 from .advisories import row_matches
 from .context import Context
@@ -76,9 +78,9 @@ def rows_of(
     """
     backend = backend_of(environment)
     facts = {**stack.facts, **({"backend": backend} if backend else {}), **stated}
-    given = StackFacts(
-        stack.versions, Facts(facts, stack.flags), stack.origins, complete=True, built=True
-    )
+    runtime = own_component(RUNTIMES, stack.versions) or ""
+    flags = Facts(facts, stack.flags, RUNTIMES.get(runtime), stack.versions.get(runtime))
+    given = StackFacts(stack.versions, flags, stack.origins, complete=True, built=True)
     return row_matches(context.knowledge, given)
 
 

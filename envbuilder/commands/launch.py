@@ -12,7 +12,6 @@ from ..documents.site_choice import with_partition
 from ..errors import UsageError
 from ..launchers import LAUNCHERS, launch_line
 from ..model.entries import check_choice
-from ..model.horovod import HOROVOD, has_part, horovod_of
 from ..model.launch import JobHosts, LaunchRequest, Words, slots_of
 from ..model.outcome import LaunchLine
 from ..model.plan import Plan
@@ -21,6 +20,7 @@ from ..model.site import Launcher
 from ..record import read_all
 from ..render.job import PYTHON, guarded
 from ..root.environments import find
+from ..runtimes import RUNTIMES
 from ..schedulers import SCHEDULERS, current_scheduler
 from ..text import LONG, counted, shown
 from .context import Context
@@ -35,6 +35,7 @@ from .launch_requests import (
     missing_launcher,
     partition_of_job,
     programs_launcher,
+    reads_tf_config,
 )
 from .load import PlanInputs, load
 from .options import LaunchOptions, PlanOptions
@@ -261,13 +262,15 @@ def _launcher(plan: Plan, options: LaunchOptions, scheduler: str | None) -> tupl
             f"nothing in {plan.recipe} talks by Gloo: it has neither Horovod nor PyTorch",
             "leave --gloo out",
         )
-    of_horovod = HOROVOD in LAUNCHERS[kind or own or plan.launcher.kind].TRAITS.gloo_of
-    built = horovod_of(plan)
-    without_mpi = built is not None and not has_part(built.flags, "MPI")
-    gloo = options.gloo or (without_mpi and (kind is None or of_horovod))
-    if gloo and built and of_horovod and not has_part(built.flags, "GLOO"):
+    builds = (*plan.builds, *plan.verified)
+    built = next((each for each in builds if each.component in RUNTIMES), None)
+    runtime = RUNTIMES[built.component] if built else None
+    parts = runtime.meaning(built.flags, built.version).parts if runtime and built else {}
+    is_own = runtime is not None and runtime.TRAITS.launcher == (kind or own or plan.launcher.kind)
+    gloo = options.gloo or (not parts.get("mpi", True) and (kind is None or is_own))
+    if gloo and built and is_own and not parts.get("gloo", True):
         raise UsageError(
-            f"the Horovod of {plan.recipe} is built without Gloo (HOROVOD_WITHOUT_GLOO=1)",
+            f"the {built.component} {built.version} of {plan.recipe} is built without Gloo",
             "leave --gloo out",
         )
     kind = kind or (own if gloo else None)
@@ -283,9 +286,10 @@ def _gloo_launcher(plan: Plan) -> str | None:
     """Return what starts the environment's programs by Gloo; None: nothing in it knows Gloo."""
     asked = {pin.component for pin in plan.pins} | {*plan.runtime.aliases}
     for components in (asked, {pin.component for pin in plan.brought}):
-        for kind, each in LAUNCHERS.items():
-            if each.TRAITS.gloo_of & components:
-                return kind
+        # A runtime of its own before the bundled one.
+        for each in sorted(RUNTIMES.values(), key=lambda each: each.TRAITS.bundled):
+            if each.TRAITS.gloo_with in components:
+                return each.TRAITS.launcher
     return None
 
 
@@ -347,7 +351,7 @@ def _report(line: LaunchLine, environment: _Environment, context: Context) -> No
                 f"it was proved {passed[-1].execution}: the line is for a machine of {plan.arch}, "
                 "and no speed is known"
             )
-    if plan.runtime.beside == "tf-distribute":
+    if reads_tf_config(plan):
         say(
             "TF_CONFIG is left to the program; envbuild render --as job makes a script that sets it"
         )

@@ -17,7 +17,6 @@ from ..launchers import (
     launch_line,
     launch_words,
     own_launcher,
-    runtime_launcher,
     site_shape,
 )
 from ..model.evidence import LaunchRecord
@@ -41,8 +40,10 @@ from ..model.plan import Pin, Plan, Proof
 from ..model.profiles import program
 from ..model.proofs import mpi_of, proofs_of
 from ..model.site import Launcher, Snapshot
+from ..runtimes import RUNTIMES
 from ..schedulers import SCHEDULERS
 from .context import Context
+from .entries import runtime_launcher
 from .hosts import HostList
 from .site_contents import site_search, snapshot_of
 
@@ -74,7 +75,7 @@ class LaunchFacts:
     def gpus(self) -> bool:
         """Whether each rank gets a GPU: so the stack says, or TensorFlow's strategies find some."""
         gpus = self.shape.gpus_per_node
-        if gpus is not None and self.plan.runtime.beside == "tf-distribute":
+        if gpus is not None and reads_tf_config(self.plan):
             return gpus > 0
         pins = (*self.plan.pins, *self.plan.brought)
         known = (self.components.get(pin.component) for pin in pins)
@@ -92,6 +93,12 @@ class LaunchFacts:
         if not LAUNCHERS[self.plan.launcher.kind].TRAITS.launch_node:
             return None
         return LaunchNode(self.shape.gpus_per_node if self.gpus else None)
+
+
+def reads_tf_config(plan: Plan) -> bool:
+    """Return whether the programs of the recipe's runtime read TF_CONFIG."""
+    runtime = RUNTIMES.get(plan.runtime.beside or "")
+    return runtime is not None and runtime.TRAITS.tf_config
 
 
 def launch_facts(
@@ -189,7 +196,7 @@ def missing_launcher(plan: Plan) -> str | None:
 def _of_runtime(plan: Plan) -> tuple[Launcher | None, str | None]:
     """Return the launcher of the recipe's runtime, if this release has it; and its kind."""
     only = runtime_launcher(plan.runtime.beside)
-    if only and LAUNCHERS[only.kind].TRAITS.apis:
+    if only and RUNTIMES[plan.runtime.beside or ""].TRAITS.apis:
         # One that is proved itself.
         proved = (each.launcher for each in plan.proofs if each.launcher.kind == only.kind)
         return next(proved, None), only.kind
@@ -219,7 +226,8 @@ def environment_program(plan: Plan, launcher: Launcher) -> EnvironmentProgram | 
     # Another program is the site's own, which starts the launcher.
     if command[:1] not in {words[:1] for words in own_commands if words}:
         return None
-    owners = entry.TRAITS.part_of | entry.TRAITS.own_of.keys()
+    bringing = [name for name, each in RUNTIMES.items() if each.TRAITS.launcher == launcher.kind]
+    owners = {*entry.TRAITS.own_of, *(RUNTIMES[name].TRAITS.holder or name for name in bringing)}
     pin = next((each for each in (*plan.pins, *plan.brought) if each.component in owners), None)
     if pin is None:
         own = plan.runtime.package in owners
@@ -246,7 +254,7 @@ def base_request(
         shape=facts.shape,
         by_mpi=bool(LAUNCHERS[facts.plan.launcher.kind].TRAITS.own_of),
         # The workers of TF_CONFIG are listed so.
-        in_order=facts.plan.runtime.beside == "tf-distribute",
+        in_order=reads_tf_config(facts.plan),
     )
 
 

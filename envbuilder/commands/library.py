@@ -21,6 +21,7 @@ from ..model.module_names import unknown_module_notes, unread_modules
 from ..model.outcome import DocumentCheck, DocumentEntry, UnreadModule
 from ..model.recipe import Recipe
 from ..model.site import Site
+from ..runtimes import RUNTIMES
 from .context import Context
 from .entries import entries
 
@@ -91,13 +92,14 @@ def _wrong_flags(written: LoadedDocument[Recipe], knowledge: Knowledge) -> list[
     """Return what every plan of the recipe would refuse of its flags, where it is written."""
     from ..resolve.flag_refusals import flag_refusals  # to list needs no resolver
 
+    runtime = RUNTIMES[written.value.runtime.package]
     return [
         Problem(
             f"{each.row.id}: {each.row.summary}",
             written.place("runtime", "flags", *filter(None, [each.flag])),
             (each.row.fix,) if each.row.fix else (),
         )
-        for each in flag_refusals(written.value, knowledge)
+        for each in flag_refusals(written.value, knowledge, runtime)
     ]
 
 

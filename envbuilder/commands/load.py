@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from .. import data, sources
 from ..backends import Backend, backend, prefix_parts
@@ -19,23 +19,24 @@ from ..documents.patches import patches_of
 from ..documents.profile import check_is_there, profile_of, variant
 from ..documents.site_choice import ChosenSite, choose_arch, choose_site, with_partition
 from ..errors import UsageError
-from ..launchers import api_launcher, own_launcher
+from ..launchers import own_launcher
 from ..model import matching
 from ..model.backend import PrefixParts
 from ..model.knowledge import Knowledge
 from ..model.plan import Input, Plan, RuntimePlan, SiteFinding
-from ..model.recipe import Arch, Beside, Profile, Recipe
+from ..model.recipe import Arch, Profile, Recipe
 from ..model.resolution import Resolution
 from ..model.site import Site, Snapshot
 from ..planning import PlanRequest, make_plan
 from ..resolve.flag_table import TABLE_ROWS
-from ..resolve.implied_requirements import BUNDLED, build_requirements, runtime_requirements
+from ..resolve.implied_requirements import build_requirements, runtime_requirements
 from ..resolve.relevant_components import relevant_components
 from ..resolve.request import Request
 from ..resolve.resolver import resolve
+from ..runtimes import BUNDLED, RUNTIMES
 from ..text import unknown
 from .context import Context
-from .entries import entries
+from .entries import api_launcher, entries
 from .options import PlanOptions
 from .site_contents import (
     base_site,
@@ -48,8 +49,6 @@ from .site_contents import (
 if TYPE_CHECKING:
     from ..model.base_image import BaseImage, BaseSource
     from .channels import Reading
-
-RUNTIME_PACKAGE = "distributed_dl_training"
 
 
 @dataclass(frozen=True)
@@ -93,11 +92,11 @@ class PlanInputs:
         package = self.recipe.value.runtime.package
         return RuntimePlan(
             package=BUNDLED,
-            version=sources.python_version(self.runtime_source, RUNTIME_PACKAGE),
+            version=sources.python_version(self.runtime_source, RUNTIMES[BUNDLED].TRAITS.package),
             source_sha256=sources.tree_sha256(self.runtime_source),
             bundled=self.runtime_source == data.RUNTIME,
             aliases=self.recipe.value.runtime.aliases,
-            beside=package if package in get_args(Beside) else None,
+            beside=package if RUNTIMES[package].TRAITS.holder else None,
         )
 
     @cached_property
@@ -156,8 +155,10 @@ def load(
             context.reporter.warn(each.message())
     recipe = for_arch(recipe, arch)
     if profile:
-        recipe = variant(recipe, profile, backend(recipe.value.backend).TRAITS)
-    useful = relevant_components(recipe.value, backend(recipe.value.backend).TRAITS, knowledge)
+        runtime = RUNTIMES[recipe.value.runtime.package].TRAITS
+        recipe = variant(recipe, profile, backend(recipe.value.backend).TRAITS, runtime)
+    traits = backend(recipe.value.backend).TRAITS
+    useful = relevant_components(recipe.value, traits, knowledge, RUNTIMES)
     snapshot, digest, notes = held_by(base) if base else snapshot_of(chosen, context, useful)
     for note in notes:
         context.reporter.say(f"note: {note}")
@@ -238,6 +239,7 @@ def plan_of(loaded: PlanInputs, resolution: Resolution, offered: Knowledge | Non
             inputs=loaded.inputs(),
             own_launcher=own_launcher,
             api_launcher=api_launcher,
+            runtimes=RUNTIMES,
             patches=patches_of(resolution.builds, loaded.folders),
             profile=loaded.profile,
             offered=offered,
@@ -252,12 +254,13 @@ def request(loaded: PlanInputs, refused: frozenset[tuple[str, str]] = frozenset(
     return Request(
         recipe=recipe,
         backend=loaded.backend.TRAITS,
+        runtime=RUNTIMES[recipe.runtime.package],
         site=loaded.site,
         arch=loaded.arch,
         snapshot=loaded.snapshot,
         knowledge=knowledge,
-        implied=runtime_requirements(recipe, knowledge),
-        build_only=build_requirements(recipe, knowledge, loaded.snapshot),
+        implied=runtime_requirements(recipe, knowledge, RUNTIMES),
+        build_only=build_requirements(recipe, knowledge, loaded.snapshot, RUNTIMES),
         facts=loaded.chosen.facts,
         preload=loaded.chosen.preload,
         places={

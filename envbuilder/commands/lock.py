@@ -35,6 +35,7 @@ from ..model.site import glibc_of
 from ..render.build import render_shell
 from ..render.subject import UnlockedPlan
 from ..root.environment_lock import published_id
+from ..runtimes import RUNTIMES
 from ..target_tools.root.layout import Home
 from .channels import solved, virtual_packages
 from .context import Context
@@ -261,5 +262,5 @@ LOCKS = JsonFile(
     again="locks are made, not written by hand: envbuild lock RECIPE --output FILE",
     max_bytes=64 * 1024 * 1024,
     entries=entries,
-    faults=lambda lock: contradictions(lock, entries().backends),
+    faults=lambda lock: contradictions(lock, entries().backends, RUNTIMES),
 )

@@ -22,6 +22,7 @@ from ..locking.locker import distributions_of, make_lock
 from ..model.channels import CHANNEL_ORIGINS
 from ..model.lock_check import contradictions
 from ..model.plan import Lock, Plan
+from ..runtimes import RUNTIMES
 from ..target_tools.names import normalize
 from ..text import counted, shown
 from .channels import close_engine, engine, virtual_packages
@@ -142,7 +143,10 @@ def _check_origins(planned: Plan, packages: PackageList, inputs: PlanInputs) -> 
 
 def _check(lock: Lock, packages: PackageList, origin: str, context: Context) -> None:
     """Raise DocumentError unless the lock holds what is listed; say what it holds besides."""
-    wrong = [Problem(each, None, (_RECIPE,)) for each in contradictions(lock, entries().backends)]
+    wrong = [
+        Problem(each, None, (_RECIPE,))
+        for each in contradictions(lock, entries().backends, RUNTIMES)
+    ]
     wheels = {each.name: each for each in lock.index_files if each.kind == "wheel"}
     for each in packages.pip:
         found = wheels.get(normalize(each.name))

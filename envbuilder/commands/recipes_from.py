@@ -19,7 +19,7 @@ from ..model.recipe import Recipe
 from ..model.site import PlainVersion
 from ..resolve.flag_refusals import flag_refusals
 from ..resolve.flag_table import reads
-from ..resolve.implied_requirements import BUNDLED
+from ..runtimes import BUNDLED, RUNTIMES
 from ..text import LONG, filled, shown
 from .context import Context
 from .entries import entries
@@ -34,8 +34,6 @@ from .inspected import (
 from .output import output_path
 
 _SUFFIX = ".yaml"
-# What the runtime of every environment needs, as ``implied_requirements`` has it.
-_IMPLIED = ("numpy", "mpi4py", "mpi")
 
 
 def recipe_from(
@@ -92,13 +90,14 @@ def _subject(environment: Environment, stack: Stack, context: Context) -> Subjec
         stack=stack,
         components=knowledge.components,
         backend=backend_of(environment),
+        runtimes=RUNTIMES,
         bundled=BUNDLED,
+        implied=tuple(RUNTIMES[BUNDLED].TRAITS.needs),
         modules=provided_by_modules(environment, context),
         releases={
             name: frozenset(release.version for release in releases)
             for name, releases in knowledge.releases.items()
         },
-        implied=_IMPLIED,
         reads=known,
         channels={each.url: name for name, each in knowledge.channels.items()},
     )
@@ -118,7 +117,7 @@ def _refused(environment: Environment, stack: Stack, context: Context) -> Iterat
 
 def _refused_flags(recipe: Recipe, context: Context) -> Iterator[str]:
     """Yield the rows for which ``create`` refuses the flags, whatever the site."""
-    for each in flag_refusals(recipe, context.knowledge):
+    for each in flag_refusals(recipe, context.knowledge, RUNTIMES[recipe.runtime.package]):
         yield shown(f"create refuses its flags: {each.row.summary} ({each.row.id})", 480)
 
 

@@ -15,6 +15,7 @@ from ..model.decisions import asks_the_same
 from ..model.lock_check import contradictions
 from ..model.plan import Lock, Plan
 from ..root import environment_lock
+from ..runtimes import RUNTIMES
 from ..target_tools.files import IrregularFileError, read_regular
 from ..target_tools.root import layout, publish
 from ..target_tools.trust import distrust
@@ -33,7 +34,7 @@ def lock_of_root(
     last = None if relock else _last_lock(home, context)
     if last and asks_the_same(last.plan, planned):
         again = Lock(plan=planned, artifacts=last.artifacts)
-        wrong = contradictions(again)
+        wrong = contradictions(again, runtimes=RUNTIMES)
         if not wrong:
             context.reporter.say("reusing the existing lock (use --relock to resolve again)")
             return again
@@ -42,7 +43,7 @@ def lock_of_root(
     request = fingerprint(planned, plan_inputs, context, scratch)
     file = lock_cache.cache_file(request, context.environ, context.cwd)
     usable = file is not None and not relock and _is_trusted(file, None, context)
-    found = lock_cache.find(file, context.clock()) if file and usable else None
+    found = lock_cache.find(file, context.clock(), RUNTIMES) if file and usable else None
     if found:
         context.reporter.say(
             f"reusing a lock made {found.age_text()} (use --relock to resolve again)"

@@ -21,6 +21,7 @@ from ..render.build import render_build
 from ..render.forms import FORMS, Form, job_form
 from ..render.job import ENDPOINT, HOSTS, program_words
 from ..render.subject import JobParts, Renderable, Subject
+from ..runtimes import RUNTIMES
 from ..schedulers import SCHEDULERS
 from ..target_tools.root.attestations import PREDICATE, SBOM
 from .launch_requests import (
@@ -31,6 +32,7 @@ from .launch_requests import (
     image_start,
     plan_in_image,
     programs_launcher,
+    reads_tf_config,
 )
 from .load import PlanInputs
 from .options import JobSize
@@ -61,7 +63,7 @@ def build_texts(
 
     *folders*: those that have ``patches/``.
     """
-    rendered = render_build(lock, places, prefix, start)
+    rendered = render_build(lock, places, prefix, RUNTIMES, start)
     patches = patch_files(lock.plan, folders)
     return {**rendered, **patches, "lock.json": lock.text()}
 
@@ -105,6 +107,7 @@ def subject_of(
         places=places,
         knowledge=knowledge,
         prefix_of=lambda plan: prefix_parts(plan, knowledge.components),
+        runtimes=RUNTIMES,
         tree=tree,
         job=parts,
         example=lambda: example(facts),
@@ -146,7 +149,7 @@ def _job(facts: LaunchFacts, chosen: ChosenSite, asked: JobSize, scheduler: str)
         partition=chosen.partition_name or (fitting[0] if len(fitting) == 1 else None),
         one_task_per_node=traits.one_per_node,
         launch_node=LAUNCHERS[plan.launcher.kind].TRAITS.launch_node,
-        tf_config=plan.runtime.beside == "tf-distribute",
+        tf_config=reads_tf_config(plan),
     )
 
 

@@ -24,6 +24,7 @@ from ..model.outcome import RowMatch
 from ..model.recipe import Arch, Recipe, Severity
 from ..model.validation import Acceptance, Baseline, CheckInfo, Finding, Validation
 from ..resolve.facts import site_facts
+from ..runtimes import RUNTIMES
 from ..text import shown
 from .context import Context
 from .entries import entries
@@ -206,7 +207,9 @@ def _as_recipe(
     """Return what is not as a recipe asks."""
     components = context.knowledge.components
     yield from as_asked.compare(
-        as_asked.Comparison(wanted, environment, stack, components, backend_of(environment))
+        as_asked.Comparison(
+            wanted, environment, stack, components, backend_of(environment), RUNTIMES
+        )
     )
 
 

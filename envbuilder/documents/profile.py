@@ -7,10 +7,10 @@ from dataclasses import replace
 from ..errors import NoSolutionError, UsageError
 from ..model.backend import BackendTraits
 from ..model.entries import check_choice
-from ..model.horovod import HOROVOD
 from ..model.knowledge import Knowledge
 from ..model.profiles import PROFILES, STACKS, variant_name
 from ..model.recipe import Profile, Recipe
+from ..model.runtime import RuntimeTraits
 from ..model.site import Site, Snapshot
 from .load import LoadedDocument
 
@@ -22,14 +22,17 @@ def profile_of(name: str | None) -> Profile | None:
 
 
 def variant(
-    recipe: LoadedDocument[Recipe], profile: Profile, backend: BackendTraits
+    recipe: LoadedDocument[Recipe],
+    profile: Profile,
+    backend: BackendTraits,
+    runtime: RuntimeTraits,
 ) -> LoadedDocument[Recipe]:
     """Return the recipe with what the profile needs in its stack, under a name of its own.
 
     Raises UsageError for a recipe that builds nothing that could be measured.
     """
     value = recipe.value
-    if value.runtime.package != HOROVOD or value.runtime.origin != "build":
+    if not runtime.instrumented or value.runtime.origin != "build":
         raise UsageError(
             f"--profile {profile} instruments the Horovod that is built, and recipe {value.name} "
             "builds none",

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from ..model.base import fits
-from ..model.horovod import HOROVOD
 from ..model.recipe import Arch, FlagValue
+from ..model.runtime import CollectiveRuntime, own_component
 from ..target_tools.distributions import INSIDE
 from ..text import LONG, shown
+from .build_traces import build_traces
 from .facts import Distribution, PackageFolder, arch_of
-from .horovod import horovod_build
 from .origins import direct_origin
 from .recipe_lines import Entry, Subject, exactly, line
 from .recipe_outside import elsewhere, linked, missing, module_of, of_modules, outside, stated
@@ -120,24 +120,26 @@ def _python(what: Subject) -> Iterator[Entry]:
 
 
 def _runtime(what: Subject) -> Iterator[Entry]:
-    found = what.environment.found.get(HOROVOD)
-    if found is None:
+    name = own_component(what.runtimes, what.environment.found)
+    if name is None:
         return
-    folder, each = found
+    folder, each = what.environment.found[name]
     if folder.kind == "own" and (origin := direct_origin(each)):
         said = f"{each} was built from {origin}: the recipe builds that release of the index"
         yield Entry("unknown", shown(said, LONG))
-    yield Entry("runtime", "package", HOROVOD)
+    yield Entry("runtime", "package", name)
     if folder.kind == "module":
         yield Entry("runtime", "origin", "module")
     wanted = exactly(each.version)
     yield Entry("runtime", "version", wanted or "*")
-    yield from _flags(what, folder, each)
+    yield from _flags(what, what.runtimes[name], folder, each)
 
 
-def _flags(what: Subject, folder: PackageFolder, each: Distribution) -> Iterator[Entry]:
+def _flags(
+    what: Subject, runtime: CollectiveRuntime, folder: PackageFolder, each: Distribution
+) -> Iterator[Entry]:
     recorded = what.stack.flags
-    built = None if recorded else horovod_build(what.environment, folder)
+    built = None if recorded else build_traces(runtime, what.environment, folder)
     if recorded is None and built is None:
         said = f"with which variables {each} was built: neither {INSIDE} nor a library says it"
         yield Entry("unknown", said)

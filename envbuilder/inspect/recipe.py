@@ -10,16 +10,16 @@ from packaging.requirements import Requirement
 
 from ..model.channels import CHANNEL_ORIGINS
 from ..model.conda_order import conda_matches
-from ..model.horovod import HOROVOD
 from ..model.knowledge import Component
 from ..model.module_names import version_part
 from ..model.ranges import matches
 from ..model.recipe import Recipe
+from ..model.runtime import Runtimes
 from ..model.validation import CheckInfo, EnvironmentKind, Finding, Observation
 from ..target_tools.names import normalize
+from .build_traces import build_traces
 from .checks.protocol import Violation, seen, told
 from .facts import Environment, arch_of
-from .horovod import horovod_build
 from .stack import Stack
 
 # They take packages from nowhere else.
@@ -32,7 +32,8 @@ _SOURCE = "https://github.com/horovod/horovod/blob/2626dc87/docs/install.rst"
 class Comparison:
     """What is compared: the recipe as it is on the environment's architecture, and what is there.
 
-    ``backend``: which one makes such environments; None: none does.
+    ``backend``: which one makes such environments; None: none does. ``runtimes``: all that there
+    are.
     """
 
     recipe: Recipe
@@ -40,6 +41,7 @@ class Comparison:
     stack: Stack
     components: Mapping[str, Component]
     backend: str | None
+    runtimes: Runtimes
 
     def install(self, component: str, constraint: str) -> str | None:
         """Return how a component is installed by who brought it, or would; None: by neither."""
@@ -73,8 +75,9 @@ def _asked(what: Comparison) -> Iterator[tuple[str, str]]:
         # What only builds need may be gone when the environment is there.
         if known is None or not known.build_only:
             yield name, constraint
-    if what.recipe.runtime.package == HOROVOD and HOROVOD not in what.recipe.stack:
-        yield HOROVOD, what.recipe.runtime.version
+    package = what.recipe.runtime.package
+    if what.runtimes[package].TRAITS.is_component and package not in what.recipe.stack:
+        yield package, what.recipe.runtime.version
 
 
 def _stated(what: Comparison, field: str, value: object) -> Observation:
@@ -87,7 +90,7 @@ def _missing(what: Comparison) -> Iterator[Violation]:
             continue
         known = what.components.get(name)
         # Libraries alone may lie where nobody looked: beside a framework, or in a module.
-        library = known is None or (known.python_import is None and name != HOROVOD)
+        library = known is None or known.python_import is None
         fix = what.install(name, constraint)
         yield Violation(
             f"there is no {name} ({constraint})",
@@ -139,8 +142,8 @@ def _other_version(what: Comparison) -> Iterator[Violation]:
 
 
 def _other_flags(what: Comparison) -> Iterator[Violation]:
-    asked = what.recipe.runtime.flags
-    if HOROVOD not in what.stack.versions or not asked:
+    package, asked = what.recipe.runtime.package, what.recipe.runtime.flags
+    if package not in what.stack.versions or not asked:
         return
     built = what.stack.flags
     if built is None:
@@ -149,29 +152,31 @@ def _other_flags(what: Comparison) -> Iterator[Violation]:
     for name, value in asked.items():
         if built.get(name) != value:
             yield Violation(
-                f"Horovod was built with {name}={built.get(name, '')}, "
+                f"{package} was built with {name}={built.get(name, '')}, "
                 f"recipe {what.recipe.name} asks for {value}",
                 (_stated(what, f"runtime.flags.{name}", value),),
             )
 
 
 def _flags_of_libraries(what: Comparison, asked: Mapping[str, str]) -> Iterator[Violation]:
-    """Yield what the native libraries of a Horovod show, where nobody recorded its flags."""
-    found = what.environment.found.get(HOROVOD)
-    build = horovod_build(what.environment, found[0]) if found else None
-    there = {name: build.says(name) if build else None for name in asked}
+    """Yield what the native libraries of a runtime show, where nobody recorded its flags."""
+    package = what.recipe.runtime.package
+    found = what.environment.found.get(package)
+    build = build_traces(what.runtimes[package], what.environment, found[0]) if found else None
+    traces = {**build.unset, **build.flags} if build else {}
+    there = {name: traces.get(name) for name in asked}
     for name, value in asked.items():
         said = there[name]
         if said is not None and said != value:
             yield Violation(
-                f"the libraries of Horovod show {name}={said}, recipe {what.recipe.name} asks for "
-                f"{value}",
+                f"the libraries of {package} show {name}={said}, recipe {what.recipe.name} asks "
+                f"for {value}",
                 (_stated(what, f"runtime.flags.{name}", value),),
             )
     unknown = sorted(name for name, said in there.items() if said is None)
     if unknown:
         yield Violation(
-            f"nothing says with which flags Horovod was built; asked: {', '.join(unknown)}",
+            f"nothing says with which flags {package} was built; asked: {', '.join(unknown)}",
             (_stated(what, "runtime.flags", "unknown here"),),
             confidence="possible",
             severity="info",

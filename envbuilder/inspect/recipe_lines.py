@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ..model.base import fits
 from ..model.knowledge import Component
 from ..model.ranges import VersionRange
+from ..model.runtime import Runtimes, own_component
 from ..target_tools.names import normalize
 from ..text import shown
 from .facts import DEBIAN, Distribution, Environment
@@ -21,22 +22,27 @@ class Subject:
     """What is described, and what is known beside it.
 
     ``modules``: the loaded ones, each with the components that it is. ``backend``: what makes such
-    environments; None: nothing does. ``releases``: of a component that the index has. ``bundled``:
-    the runtime that every environment gets; ``implied``: components that this needs.
-    ``reads``: whether a release of Horovod has a build variable that a recipe states.
-    ``channels``: the names of recorded ones, by their URLs.
+    environments; None: nothing does. ``runtimes``: all of them; ``bundled``: the one that every
+    environment gets; ``implied``: the components that this needs. ``releases``: of a component that
+    the index has. ``reads``: whether a release of a runtime has a build variable that a recipe
+    states. ``channels``: the names of recorded ones, by their URLs.
     """
 
     environment: Environment
     stack: Stack
     components: Mapping[str, Component]
     backend: str | None
+    runtimes: Runtimes
     bundled: str
     modules: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     releases: Mapping[str, frozenset[str]] = field(default_factory=dict)
     implied: tuple[str, ...] = ()
     reads: Callable[[str, str], bool] = lambda _flag, _release: True
     channels: Mapping[str, str] = field(default_factory=dict)
+
+    def is_runtime(self, component: str | None) -> bool:
+        """Return whether a component is a runtime, which is no line of the stack."""
+        return own_component(self.runtimes, [component] if component else []) is not None
 
     @cached_property
     def own(self) -> list[Distribution]:

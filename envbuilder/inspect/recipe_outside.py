@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from ..host import Host
 from ..host.mpi import COMPONENTS
 from ..model.base import ModuleName, fits
-from ..model.horovod import HOROVOD
 from ..model.knowledge import Component
 from ..target_tools.files import is_below, open_regular
 from ..target_tools.names import normalize
@@ -30,7 +29,7 @@ _LARGEST_MODULEFILE = 256 * 1024
 def _stands_on(name: str, each: Component) -> bool:
     """Whether an environment stands on a component; what is below that comes along with it."""
     named = bool(each.fulfils or each.gpu or each.python_import or each.collectives)
-    return named or name in ("python", "cudnn", HOROVOD)
+    return named or name in ("python", "cudnn")
 
 
 def of_modules(what: Subject) -> Iterator[Entry]:
@@ -38,7 +37,7 @@ def of_modules(what: Subject) -> Iterator[Entry]:
     for module, provided in what.modules.items():
         for name, version in provided.items():
             known = what.components.get(name)
-            if known is None or name == HOROVOD or not _stands_on(name, known):
+            if known is None or what.is_runtime(name) or not _stands_on(name, known):
                 continue
             there = what.stack.versions.get(name)
             if there == version:
@@ -133,7 +132,7 @@ def outside(what: Subject) -> Iterator[Entry]:
     required = {normalize(_name(text)) for each in what.own for text in each.requires}
     for key, (folder, each) in what.environment.found.items():
         component = what.component_of(key)
-        if component in (None, HOROVOD) or folder.kind == "own":
+        if component is None or what.is_runtime(component) or folder.kind == "own":
             continue
         if folder.kind == "module" or key in required or component in what.implied:
             yield line(component, each.version)

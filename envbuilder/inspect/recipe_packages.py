@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from ..host import names_in
 from ..model.base import fits
-from ..model.horovod import HOROVOD
 from ..model.recipe import CondaSpec, PipRequirement
 from ..model.urls import ChannelName
 from ..target_tools.names import normalize
@@ -28,9 +27,9 @@ def of_conda(what: Subject) -> Iterator[Entry]:
         spec = " ".join(filter(None, (each.name, f"=={each.version}", each.build)))
         if fits(CondaSpec, spec):
             yield Entry("conda-packages", spec)
-        elif component in (None, HOROVOD):
+        elif component is None or what.is_runtime(component):
             yield Entry("unknown", f"the conda package {shown(spec, LONG)}")
-        if component not in (None, HOROVOD):
+        if component is not None and not what.is_runtime(component):
             yield line(component, each.version)
     channels = {url for each in what.environment.conda for url in [each.channel] if url}
     if len(channels) > 1:
@@ -54,8 +53,8 @@ def of_pip(what: Subject) -> Iterator[Entry]:
         yield Entry("differs", f"{number} of Debian: left to that Python")
     for each in what.own:
         component = what.component_of(each.key)
-        if each.key == normalize(what.bundled) or component == HOROVOD:
-            continue  # the runtime
+        if each.key == normalize(what.bundled) or what.is_runtime(component):
+            continue
         if f"{each.key}-{each.version}" in brought:
             continue
         if each.key == _PIP:

@@ -5,7 +5,6 @@ Sources of the options stand in each launcher's module.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import chain
 
 from ..errors import UsageError
@@ -65,25 +64,8 @@ def launch_words(request: LaunchRequest) -> Words:
 
 def own_launcher(mpi: str) -> SiteLauncher | None:
     """Return what an MPI (its component) brings to start its ranks; None: none is known."""
-    return _first(lambda each: each.TRAITS.own_of.get(mpi))
-
-
-def runtime_launcher(runtime: str | None) -> SiteLauncher | None:
-    """Return the one launcher of a runtime's programs; None: any will do."""
-    return _first(
-        lambda each: each.COMMAND if runtime and each.TRAITS.only_for == runtime else None
-    )
-
-
-def api_launcher(api: str) -> SiteLauncher | None:
-    """Return the launcher that the programs of an API bring along; None: they bring none."""
-    return _first(lambda each: each.COMMAND if api in each.TRAITS.apis else None)
-
-
-def _first(command_of: Callable[[Launcher], Words | None]) -> SiteLauncher | None:
-    commands = ((kind, command_of(launcher)) for kind, launcher in LAUNCHERS.items())
-    found = (SiteLauncher(kind=kind, command=words) for kind, words in commands if words)
-    return next(found, None)
+    commands = ((kind, each.TRAITS.own_of.get(mpi)) for kind, each in LAUNCHERS.items())
+    return next((SiteLauncher(kind=kind, command=words) for kind, words in commands if words), None)
 
 
 def programs() -> tuple[str, ...]:

@@ -12,14 +12,12 @@ from .protocol import Traits
 
 COMMAND: Words = ("ddlrun",)
 TRAITS = Traits(
-    part_of=frozenset({"ddl"}),
     mpi_only=True,
     outside_image=True,
     asks_scheduler=True,
     on_every_gpu=True,
     exports=True,
     inherits=True,
-    only_for="ddl",
 )
 
 # IBM licensed DDL for so many nodes of Summit (OLCF user guide).

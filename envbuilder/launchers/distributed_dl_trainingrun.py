@@ -7,7 +7,7 @@ from .options import hosts_and_slots
 from .protocol import Traits
 
 COMMAND: Words = ("distributed-dl-trainingrun",)
-TRAITS = Traits(part_of=frozenset({"distributed-dl-training"}), gloo_of=frozenset({"pytorch"}))
+TRAITS = Traits()
 
 
 def options(request: LaunchRequest) -> Words:

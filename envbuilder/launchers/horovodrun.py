@@ -15,10 +15,7 @@ from .protocol import Traits
 COMMAND: Words = ("horovodrun",)
 # --mpi hands the variables of root on to mpirun.
 TRAITS = Traits(
-    part_of=frozenset({"horovod"}),
     root_variables=ROOT_VARIABLES,
-    apis=frozenset({"horovod.tensorflow", "horovod.torch"}),
-    gloo_of=frozenset({"horovod"}),
 )
 
 

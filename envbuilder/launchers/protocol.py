@@ -15,8 +15,7 @@ from ..model.launch import LaunchRequest, Words
 class Traits(NamedTuple):
     """What is particular about a launcher.
 
-    ``own_of``: the MPIs that bring it, each with the command that they call it by. ``part_of``: the
-    other components or runtimes that bring it. ``not_of``: MPIs
+    ``own_of``: the MPIs that bring it, each with the command that they call it by. ``not_of``: MPIs
     whose ranks it does not start: each would be rank 0 of 1. ``mpi_only``: it starts MPI programs
     alone. ``scheduler``: the one that it belongs to, and ``once_a_node``: returns the words by
     which it starts one process on every node of a job, the command among them. ``job_only``: it
@@ -27,16 +26,12 @@ class Traits(NamedTuple):
     a node of their own for the script (LSF with IBM's CSM). ``cuda_aware``: it has an option for an
     MPI that is handed GPU memory. ``rdma``: it has the form for Open MPI's own RDMA. ``ucx``: it
     has an option for UCX. ``exports``: it hands on variables that an option names; ``inherits``:
-    else every variable. ``root_variables``: what root must set to 1 to start ranks. ``apis``: those
-    whose own launcher it is: where no scheduler stands between, a smoke test of them starts by it.
-    ``variables``: returns those that it is started with, as NAME=VALUE. ``cores``: it has an option
-    for the cores of a rank, or what starts it on every node has. ``gloo_of``: components whose
-    programs it starts by Gloo. ``only_for``: the runtime (``beside`` of a plan) whose programs
-    nothing else starts.
+    else every variable. ``root_variables``: what root must set to 1 to start ranks. ``variables``:
+    returns those that it is started with, as NAME=VALUE. ``cores``: it has an option for the cores
+    of a rank, or what starts it on every node has. Which runtimes bring it, these say.
     """
 
     own_of: Mapping[str, Words] = MappingProxyType({})
-    part_of: frozenset[str] = frozenset()
     not_of: frozenset[str] = frozenset()
     mpi_only: bool = False
     scheduler: str | None = None
@@ -55,9 +50,6 @@ class Traits(NamedTuple):
     root_variables: Words = ()
     variables: Callable[[LaunchRequest], Words] | None = None
     cores: bool = False
-    apis: frozenset[str] = frozenset()
-    gloo_of: frozenset[str] = frozenset()
-    only_for: str | None = None
 
 
 class Launcher(Protocol):

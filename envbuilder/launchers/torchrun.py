@@ -9,11 +9,8 @@ from .protocol import Traits
 
 COMMAND: Words = ("torchrun",)
 TRAITS = Traits(
-    part_of=frozenset({"pytorch"}),
     one_per_node=True,
     cores=True,
-    apis=frozenset({"torch.distributed"}),
-    only_for="torch-distributed",
 )
 
 

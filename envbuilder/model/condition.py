@@ -62,7 +62,8 @@ FACTS: Mapping[str, FactKind] = {
 ``ops.allreduce`` and its like (which library does that operation on GPUs, 'CPU' for none), and
 ``COMPONENT.fact`` (what is stated of the module that provides it, such as ``mpi.cuda_aware``)."""
 
-OPERATION_LIBRARIES = ("CPU", "MPI", "NCCL", "DDL")
+NO_LIBRARY = "CPU"
+OPERATION_LIBRARIES = (NO_LIBRARY, "MPI", "NCCL", "DDL")
 """What does an operation on GPUs: the values of ``ops.``."""
 
 OPERATIONS = ("allreduce", "allgather", "broadcast", "alltoall", "reducescatter")

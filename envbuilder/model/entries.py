@@ -19,6 +19,7 @@ from ..text import unknown
 
 if TYPE_CHECKING:
     from .backend import BackendTraits
+    from .runtime import RuntimeTraits
 
 # In a JSON schema, in place of the names, until who writes the schema knows them.
 ENTRIES_OF = "x-entries-of"
@@ -35,6 +36,12 @@ class Entries:
     launchers: tuple[str, ...] = ()
     schedulers: tuple[str, ...] = ()
     launch_programs: tuple[str, ...] = ()
+    runtimes: Mapping[str, RuntimeTraits] = field(default_factory=dict)
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The names that programs may find the bundled runtime under."""
+        return tuple(alias for each in self.runtimes.values() for alias in each.aliases)
 
     def with_channels(self) -> tuple[str, ...]:
         """Return the backends whose packages come from conda channels."""
@@ -81,6 +88,10 @@ BackendName = Annotated[str, _EntryOf("backends")]
 LauncherName = Annotated[str, _EntryOf("launchers")]
 SchedulerName = Annotated[str, _EntryOf("schedulers")]
 """The name of an entry of ``schedulers/``, or NO_SCHEDULER."""
+
+RuntimeName = Annotated[str, _EntryOf("runtimes")]
+AliasName = Annotated[str, _EntryOf("aliases")]
+"""The name of a runtime whose programs find the bundled one under it."""
 
 NO_SCHEDULER = "none"
 """What a site says that has none."""

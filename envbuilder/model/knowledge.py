@@ -10,9 +10,10 @@ from pydantic import Field, model_validator
 from .base import Document, Line, Name, VariableName, checked_once
 from .channels import Channel, SourceTrees
 from .condition import parse
+from .entries import RuntimeName
 from .plan import Api
 from .ranges import VersionRange
-from .recipe import AdvisoryId, Arch, RuntimePackage, Severity
+from .recipe import AdvisoryId, Arch, Severity
 from .site import Origin, PlainVersion
 from .symptom import Pattern, Symptom
 
@@ -57,7 +58,7 @@ class Collectives(Document):
     """Collectives of a framework's own, and the smoke test that proves them."""
 
     proof: Api
-    package: RuntimePackage = Field(description="The runtime that a recipe names for them.")
+    package: RuntimeName = Field(description="The runtime that a recipe names for them.")
     launched: tuple[OwnLauncher, ...] = Field(
         description="Where its own launcher starts the ranks; else MPI's does."
     )
@@ -331,11 +332,6 @@ class Knowledge(Document):
     generations: dict[Line, Generation] = Field(default_factory=dict)
     flags: dict[VariableName, Flag] = Field(default_factory=dict)
     flag_rules: tuple[FlagRule, ...] = ()
-
-    def horovod_parts(self) -> dict[str, HorovodPart]:
-        """Return the parts of Horovod by the framework that each is for, sorted by their names."""
-        parts = {name: each.horovod for name, each in self.components.items() if each.horovod}
-        return dict(sorted(parts.items(), key=lambda item: item[1].name))
 
     def fulfilling(self, virtual: str) -> tuple[str, ...]:
         """Return the components that fulfil a virtual such as mpi, sorted."""

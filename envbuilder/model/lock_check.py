@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from ..target_tools.files import file_name
 from ..target_tools.names import normalize
 from .artifact import STAND_IN, IndexFile, tree_file
 from .backend import BackendTraits
 from .conda_lock_check import CONDA_CHECKS
-from .horovod import by_nccl, has_part, horovod_of
 from .module_names import key
-from .plan import Api, Lock, Pin, Plan, SourceBuild, is_of_revision
+from .plan import Lock, Pin, Plan, is_of_revision
+from .runtime import ProofInputs, Runtimes, all_proofs
 from .steps import steps_of
 
 if TYPE_CHECKING:
@@ -25,14 +25,18 @@ if TYPE_CHECKING:
 
 
 def contradictions(
-    lock: Lock, backends: Mapping[str, BackendTraits] | None = None
+    lock: Lock,
+    backends: Mapping[str, BackendTraits] | None = None,
+    runtimes: Runtimes | None = None,
 ) -> tuple[str, ...]:
     """Return what in a lock cannot be so, a line each; nothing of one that is whole.
 
     *backends*: which steps of a prefix there are; None: that is not known, and some are enough.
+    *runtimes*: which proofs follow from the builds; None: that is not known.
     """
     plan = lock.plan
-    found = (_of_interpreter(plan), _of_steps(plan, backends), _of_proofs(plan), _of_modules(plan))
+    proofs = _of_proofs(plan, runtimes or {})
+    found = (_of_interpreter(plan), _of_steps(plan, backends), proofs, _of_modules(plan))
     files = (_of_names(lock), _of_pins(lock), _of_builds(lock), _of_trees(lock), _of_closure(lock))
     conda = (check(lock) for check in CONDA_CHECKS)
     return tuple(line for lines in (*found, *files, *conda) for line in lines)
@@ -103,26 +107,22 @@ def _of_modules(plan: Plan) -> Iterator[str]:
         yield f"{told}, and {STAND_IN} is {'not ' if modules.stand_ins else ''}loaded"
 
 
-def _of_proofs(plan: Plan) -> Iterator[str]:
-    """Yield what must be proved and is not. The first plans named no proof: see ``proofs_of``."""
+def _of_proofs(plan: Plan, runtimes: Runtimes) -> Iterator[str]:
+    """Yield what must be proved and is not. The first plans named no proof: see ``proofs_of``.
+
+    Whether Gloo can be tried is the site's to say, and what frameworks bring, that of knowledge.
+    """
     there = [(each.api, each.transport) for each in plan.proofs]
     if not there:
         return
-    build = horovod_of(plan)
-    follow = [("numpy", "mpi"), *(_proofs_of(build) if build else ())]
-    for api, transport in follow:
-        if (api, transport) not in there:
-            yield f"the smoke test of {api} over {transport} is left out"
+    builds = [each for each in (*plan.builds, *plan.verified) if each.component in runtimes]
+    inputs = ProofInputs({}, {}, builds, plan.launcher, api_launcher=lambda _: None)
+    for each in all_proofs(runtimes, inputs):
+        if (each.api, each.transport) not in there:
+            yield f"the smoke test of {each.api} over {each.transport} is left out"
     strangers = {each.launcher.kind for each in plan.proofs if each.api == "numpy"}
     if strangers - {plan.launcher.kind}:
         yield f"the smoke test is started by {', '.join(sorted(strangers))}, not by the launcher"
-
-
-def _proofs_of(build: SourceBuild) -> Iterator[tuple[str, str]]:
-    """Yield what proves a Horovod over MPI; whether Gloo can be tried is the site's to say."""
-    for framework in build.frameworks if has_part(build.flags, "MPI") else ():
-        if f"horovod.{framework}" in get_args(Api):
-            yield f"horovod.{framework}", "nccl" if by_nccl(build.flags) else "mpi"
 
 
 def _of_names(lock: Lock) -> Iterator[str]:

@@ -23,8 +23,8 @@ from .base import (
     canonical_json,
 )
 from .decisions import lock_sha256
-from .entries import BackendName
-from .recipe import AdvisoryId, Alias, Arch, Beside, Profile, Severity, Smoke
+from .entries import AliasName, BackendName, RuntimeName
+from .recipe import AdvisoryId, Arch, Profile, Severity, Smoke
 from .site import AbsolutePath, Launcher, ModuleSystem, Origin, PlainVersion
 from .urls import ChannelName, LockUrl
 
@@ -199,10 +199,10 @@ class RuntimePlan(Document):
     version: PlainVersion
     source_sha256: Sha256
     bundled: bool = True
-    aliases: tuple[Alias, ...] = Field(
+    aliases: tuple[AliasName, ...] = Field(
         default=(), description="Names that it answers to as well, such as horovod."
     )
-    beside: Beside | None = Field(
+    beside: RuntimeName | None = Field(
         default=None,
         description="What the recipe's programs talk through instead, where they are started in "
         "a way of its own: by ddlrun, or with TF_CONFIG on every rank.",

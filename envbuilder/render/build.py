@@ -14,6 +14,7 @@ from ..model.launch import StartCommand
 from ..model.places import Places
 from ..model.plan import Edit, Lock, Modules, Plan, Proof
 from ..model.proofs import mpi_of, proofs_of
+from ..model.runtime import Runtimes
 from .dialects import action_line, edit_line
 from .quoting import Quoted, bash
 from .requirements import import_name, requirement_files
@@ -23,12 +24,16 @@ from .templates import render
 
 
 def render_build(
-    lock: Lock, places: Places, prefix: PrefixParts, start: StartCommand | None = None
+    lock: Lock,
+    places: Places,
+    prefix: PrefixParts,
+    runtimes: Runtimes,
+    start: StartCommand | None = None,
 ) -> dict[str, str]:
     """Return every file of the build folder: relative name -> text.
 
-    *prefix*: what the plan's backend makes of it. *start*: what starts the ranks of the first smoke
-    test; without it there is no smoke.sh.
+    *prefix*: what the plan's backend makes of it. *runtimes*: all of them. *start*: what starts the
+    ranks of the first smoke test; without it there is no smoke.sh.
 
     The runtime's sources (``runtime/``) and the tools that the scripts call (``target_tools/``) are
     put beside them by whoever writes the folder. Raises UsageError for a lock that cannot be
@@ -38,7 +43,11 @@ def render_build(
         **(render_smoke(lock, places, prefix, start) if start else {}),
         **render_shell(lock, places, prefix),
         **requirement_files(lock),
-        **({"builds.json": builds_text(lock)} if lock.plan.builds or lock.plan.verified else {}),
+        **(
+            {"builds.json": builds_text(lock, runtimes)}
+            if lock.plan.builds or lock.plan.verified
+            else {}
+        ),
         "build.sh": render_script(lock, places, prefix),
     }
 

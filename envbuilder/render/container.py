@@ -60,7 +60,9 @@ def render_image(subject: Subject) -> dict[str, str]:
     lock = Lock(plan=image.plan, artifacts=subject.source.artifacts)
     name = lock.plan.recipe
     start = subject.start(lock.plan) if subject.start else None
-    files = render_build(lock, image_places(name), subject.prefix_of(lock.plan), start)
+    files = render_build(
+        lock, image_places(name), subject.prefix_of(lock.plan), subject.runtimes, start
+    )
     return {
         f"{name}.def": render_definition(lock, image),
         "Dockerfile": render_dockerfile(lock, image),

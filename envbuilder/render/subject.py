@@ -14,6 +14,7 @@ from ..model.launch import EnvironmentProgram, StartCommand
 from ..model.places import Places
 from ..model.plan import Lock, Plan
 from ..model.profiles import recipe_arguments
+from ..model.runtime import Runtimes
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Subject:
     places: Places
     knowledge: Knowledge
     prefix_of: Callable[[Plan], PrefixParts]
+    runtimes: Runtimes
     tree: Path = Path("modulefiles")
     number: int | None = None
     evidence: Evidence | None = None

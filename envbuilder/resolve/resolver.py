@@ -266,6 +266,7 @@ def _flags(
     The second are homes that lie in the prefix, relative to it.
     """
     arch, flags = inputs.request.arch, dict(inputs.request.recipe.runtime.flags)
+    lookup = inputs.facts._replace(release=runtime.version).lookup
     read = {
         name: flag
         for name, flag in inputs.request.knowledge.flags.items()
@@ -277,7 +278,7 @@ def _flags(
         for name, flag in read.items()
         if name not in flags
         and flag.derived is not None
-        and Condition(flag.derived).evaluate(inputs.facts.lookup) is True
+        and Condition(flag.derived).evaluate(lookup) is True
     }
 
     def homes(known: Mapping[str, str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast, get_args
 
 from ..errors import UsageError
@@ -12,6 +12,7 @@ from ..model.entries import check_choice
 from ..model.fact_values import fact_fault, provider_fact_fault
 from ..model.knowledge import Knowledge
 from ..model.ranges import version
+from ..model.runtime import Runtimes
 from ..model.site import Origin
 from ..text import shown, unknown
 from .facts import Facts
@@ -57,9 +58,13 @@ def unknown_release(component: str, asked: str, knowledge: Knowledge) -> str | N
 
 
 def stated_facts(
-    arch: str | None, words: Sequence[str], knowledge: Knowledge
+    arch: str | None,
+    words: Sequence[str],
+    knowledge: Knowledge,
+    runtimes: Runtimes,
+    versions: Mapping[str, str],
 ) -> tuple[Facts, dict[str, Origin]]:
-    """Return what ``NAME=VALUE`` words state: facts and origins.
+    """Return what ``NAME=VALUE`` words state of a stack with these versions: facts and origins.
 
     Raises UsageError, with the nearest name, also for a value that no condition reads. A name is a
     fact (``network``), ``flags.FLAG``, ``ops.OPERATION``, ``COMPONENT.FACT`` or
@@ -82,7 +87,8 @@ def stated_facts(
             origins[owner] = cast("Origin", text)
         else:
             facts[name] = _value(name, text, knowledge)
-    return Facts(facts, flags or None), origins
+    owner = next((knowledge.flags[name].runtime for name in flags), "")
+    return Facts(facts, flags or None, runtimes.get(owner), versions.get(owner)), origins
 
 
 def _check_flag(name: str, knowledge: Knowledge) -> None:
@@ -94,7 +100,7 @@ def _value(name: str, text: str, knowledge: Knowledge) -> Value:
     owner, dot, rest = name.partition(".")
     if dot and owner == "ops":
         check_choice("operation", rest, OPERATIONS)
-        # As a flag's value, whose case does not matter to Horovod.
+        # The case does not matter on the command line, unlike in a flag's value.
         library = text.upper()
         check_choice(
             "library", library if library in OPERATION_LIBRARIES else text, OPERATION_LIBRARIES

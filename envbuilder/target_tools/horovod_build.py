@@ -1,16 +1,15 @@
-"""What a build of Horovod must hold, by its release and flags, and what one does hold.
+"""What a build of Horovod holds, compared with its entry of builds.json.
 
-Read from the sources of the releases 0.16.4 to 0.28.1.
+What its flags mean to its release, the entry states: ``parts`` and ``cpu_operations``. Read from
+the sources of the releases 0.16.4 to 0.28.1.
 """
-
-import re
-from pathlib import Path
 
 from .files import read_json
 from .names import release
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Iterable, Iterator, Mapping
 
     from .wheel_key import Build
@@ -33,8 +32,6 @@ CLASSES = {
 # enum LibType of horovod/common/utils/env_parser.h, the same from 0.18 on; 1 was MLSL before 0.19.
 CPU_OPERATIONS = {"MPI": 0, "MLSL": 1, "CCL": 1, "GLOO": 2}
 CPU_OPERATIONS_FUNCTION = "_ZN7horovod6common18ParseCPUOpsFromEnvEv"
-CMAKE = (0, 20)  # from here on CMake builds it, and a flag counts only as exactly 1
-GLOO = (0, 17)
 METADATA = (0, 21, 1)
 NCCL_CODE = (0, 20)  # from here on horovod_nccl_built() returns NCCL's version
 
@@ -44,53 +41,9 @@ def is_the_sites(build: "Build") -> bool:
     return bool(build.get("module"))
 
 
-def is_on(build: "Build", name: str) -> bool:
-    """Return whether a WITH or WITHOUT flag counts as given, as that release reads it."""
-    value: str = build["flags"].get("HOROVOD_" + name, "")
-    return value == "1" if release(build["version"]) >= CMAKE else value != ""
-
-
-def gpu_operations(build: "Build") -> "set[str]":
-    """Return what carries GPU operations: NCCL, MPI, DDL."""
-    values = build["flags"].items()
-    # HOROVOD_GPU_OPERATIONS means nothing before 0.20.
-    known = [v for n, v in values if re.fullmatch(r"HOROVOD_GPU_[A-Z]+", n)]
-    if release(build["version"]) < CMAKE:
-        known = [v for n, v in values if re.fullmatch(r"HOROVOD_GPU_(ALL\w+|BROADCAST)", n)]
-    return {value.upper() for value in known}
-
-
-def expected(build: "Build") -> "dict[str, bool]":
-    """Return what must be compiled in: name -> True or False; a name left out may be either."""
-    found = meant(build)
-    return stated(build, found) if is_the_sites(build) else found
-
-
-def stated(build: "Build", found: "dict[str, bool]") -> "dict[str, bool]":
-    """Return what the recipe's flags really speak of: nobody here has built with them."""
-    flags = set(build["flags"])
-    operations = {"nccl", "ddl"} if any(n.startswith("HOROVOD_GPU_") for n in flags) else set()
-    spoken = operations | {
-        name
-        for name in ("mpi", "gloo")
-        if {"HOROVOD_WITH_" + name.upper(), "HOROVOD_WITHOUT_" + name.upper()} & flags
-    }
-    return {name: value for name, value in found.items() if name in spoken or name == "ccl"}
-
-
-def meant(build: "Build") -> "dict[str, bool]":
-    """Return what a build with these flags compiles in."""
-    operations = gpu_operations(build)
-    found = {
-        "mpi": build["mpi"] is not None and not is_on(build, "WITHOUT_MPI"),
-        "nccl": "NCCL" in operations,
-        "ddl": "DDL" in operations,
-    }
-    if release(build["version"]) >= GLOO:
-        found["gloo"] = not is_on(build, "WITHOUT_GLOO")
-    if build["flags"].get("HOROVOD_CPU_OPERATIONS", "").upper() == "CCL":
-        found["ccl"] = True
-    return found
+def parts(build: "Build") -> "Mapping[str, bool]":
+    """Return what is compiled in by the entry: part -> True or False; others may be either."""
+    return build["parts"] or {}
 
 
 def compiled_in(defined: "Iterable[str]") -> "dict[str, bool]":
@@ -140,7 +93,7 @@ def said_by_library(
     build: "Build", answers: "Mapping[str, int]"
 ) -> "Iterator[tuple[bool | None, str]]":
     """Yield (passed, text) about what a loaded library answers to horovod_*_built()."""
-    wanted = expected(build)
+    wanted = parts(build)
     for name, value in sorted(answers.items()):
         if name in wanted:
             fits = bool(value) == wanted[name]
@@ -151,9 +104,9 @@ def said_by_library(
         fits = code == nccl_code(wants)
         text = f"NCCL's version number was {code} when it was compiled"
         yield fits, text if fits else f"{text}, that of {wants} is {nccl_code(wants)}"
-    asked = build["flags"].get("HOROVOD_CPU_OPERATIONS")
+    asked = build["cpu_operations"]
     if asked and "cpu_operations" in answers:
-        fits = answers["cpu_operations"] == CPU_OPERATIONS.get(asked.upper())
+        fits = answers["cpu_operations"] == CPU_OPERATIONS[asked]
         names = [n for n, number in CPU_OPERATIONS.items() if number == answers["cpu_operations"]]
         text = "CPU operations default to " + (names or ["?"])[-1]
         yield fits, text if fits else f"{text}, the plan says {asked}"

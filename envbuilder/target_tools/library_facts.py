@@ -185,7 +185,7 @@ def reason(path: str, place: Place) -> str:
 def nccl_facts(build: "Build", native: Native, place: Place) -> "Iterator[Fact]":
     """Yield facts about the NCCL of a Horovod library."""
     shared = [name for name in native.needed if NCCL_NAME.match(name)]
-    wanted = horovod_build.expected(build).get("nccl")
+    wanted = horovod_build.parts(build).get("nccl")
     if wanted is None:
         yield unknown(f"{native.name} links {', '.join(shared) or 'no NCCL'}; not stated")
         return
@@ -250,7 +250,7 @@ def content_facts(build: "Build", native: Native) -> "Iterator[Fact]":
     """Yield facts about the operations that are compiled into a Horovod library."""
     defined, _ = symbols(native.path)
     inside = horovod_build.compiled_in(defined)
-    for name, wanted in sorted(horovod_build.expected(build).items()):
+    for name, wanted in sorted(horovod_build.parts(build).items()):
         has = "has" if inside[name] else "has no"
         text = f"{native.name} {has} {horovod_build.CLASSES[name]}"
         says = "" if inside[name] == wanted else f", the plan {horovod_build.words(name, wanted)}"

@@ -177,7 +177,7 @@ def framework_facts(
 def horovod_library_facts(build: "Build", native: Native, place: Place) -> "Iterator[Fact]":
     """Yield facts about one library of Horovod."""
     yield from content_facts(build, native)
-    yield from mpi_facts(native, horovod_build.expected(build).get("mpi"), place)
+    yield from mpi_facts(native, horovod_build.parts(build).get("mpi"), place)
     yield from nccl_facts(build, native, place)
 
 
@@ -221,7 +221,7 @@ def facts_of(build: "Build", place: Place) -> "list[Fact]":
     if each and not sites:
         facts += record_facts(build, each.path, place)
         location = each.folder / "horovod"
-    if location and (sites or build["component"] == "horovod"):
+    if location and build["parts"] is not None:
         facts += horovod_facts(build, location.parent, place)
     elif each:
         facts += other_facts(build, each.path, place)

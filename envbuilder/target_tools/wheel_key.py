@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     PlannedPin = TypedDict(
         "PlannedPin", {"component": str, "version": str, "origin": str, "locator": str}
     )
-    # An entry of builds.json. *module*: the one that provides a build of the site.
+    # An entry of builds.json. *module*: the one that provides a build of the site. *parts*: what
+    # is compiled in, None for what is no Horovod.
     Build = TypedDict(
         "Build",
         {
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
             "homes": Dict[str, str],
             "mpi": Optional[PlannedPin],
             "nccl": Optional[PlannedPin],
+            "parts": Optional[Dict[str, bool]],
+            "cpu_operations": Optional[str],
         },
     )
 
@@ -137,7 +140,7 @@ def facts_of(
         "frameworks": {name: framework_facts(name) for name in build["frameworks"]},
     }
     # An empty value is none for CMake.
-    if build["component"] == "horovod" and not os.environ.get("HOROVOD_BUILD_ARCH_FLAGS"):
+    if build["parts"] is not None and not os.environ.get("HOROVOD_BUILD_ARCH_FLAGS"):
         facts["host-flags"] = host_flags()
     return dict(without_folders(facts, places_of(prefix, folder)))
 

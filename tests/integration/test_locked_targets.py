@@ -20,6 +20,7 @@ from envbuilder.model.plan import Lock, Pin, Plan, RuntimePlan, SourceBuild, Ste
 from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher
 from envbuilder.render.build import render_build
+from envbuilder.runtimes import RUNTIMES
 from tests.pythons import find_python
 
 pytestmark = pytest.mark.usefixtures("index")
@@ -140,7 +141,8 @@ def test_python_3_6_gets_a_pip_that_takes_todays_wheels_and_untouched_sources(
     lock = lock.model_copy(update={"plan": plan.model_copy(update={"builds": ()})})
     folder, prefix = tmp_path / "build", tmp_path / "prefix"
     folder.mkdir()
-    for name, text in render_build(lock, Places(prefix, folder), prefix_parts(plan, {})).items():
+    parts = prefix_parts(plan, {})
+    for name, text in render_build(lock, Places(prefix, folder), parts, RUNTIMES).items():
         (folder / name).write_text(text, encoding="utf-8")
     sources.copy(data.TARGET_TOOLS, folder / data.TARGET_TOOLS.name)
     done = run(["bash", folder / "build.sh"])

@@ -39,7 +39,6 @@ def test_traits_are_of_one_piece(kind: str) -> None:
     assert {*traits.own_of, *traits.not_of} <= {*read_shipped().value.fulfilling("mpi")}
     assert not traits.not_of & set(traits.own_of)
     assert not traits.rdma or traits.own_of
-    assert not (traits.gloo_of and traits.mpi_only)
     # One that belongs to a scheduler is not to be had inside an image.
     assert traits.outside_image or traits.scheduler is None
     for mpi, command in traits.own_of.items():

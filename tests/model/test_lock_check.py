@@ -15,6 +15,7 @@ from envbuilder.commands.lock import LOCKS
 from envbuilder.errors import DocumentError
 from envbuilder.model.lock_check import contradictions
 from envbuilder.model.plan import Lock, Plan
+from envbuilder.runtimes import RUNTIMES
 from tests.cli.published import planned
 from tests.made_up_files import locked, sdist, wheel
 
@@ -33,7 +34,7 @@ def stored(name: str) -> Lock:
 @pytest.mark.parametrize("path", sorted(STORED.glob("*/*.json")), ids=lambda path: path.stem)
 def test_locks_of_every_release_are_whole(path: Path) -> None:
     lock = Lock.model_validate_json(path.read_text(encoding="utf-8"))
-    assert contradictions(lock, entries().backends) == ()
+    assert contradictions(lock, entries().backends, RUNTIMES) == ()
 
 
 def with_plan(lock: Lock, **changes: object) -> Lock:
@@ -117,7 +118,7 @@ Edit = Callable[[Lock], Lock]
 )  # fmt: skip
 def test_what_was_edited_is_named(lock: Lock, edit: Edit, said: str) -> None:
     for backends in (None, entries().backends):
-        found = contradictions(edit(lock), backends)
+        found = contradictions(edit(lock), backends, RUNTIMES)
         assert any(said in line for line in found), found
 
 

@@ -9,14 +9,16 @@ from typer.testing import CliRunner
 
 from envbuilder.backends import BACKENDS
 from envbuilder.cli import app
+from envbuilder.commands.entries import api_launcher, entries
 from envbuilder.errors import UsageError
-from envbuilder.launchers import api_launcher, own_launcher
+from envbuilder.launchers import own_launcher
 from envbuilder.model.channels import Channel, Licence
 from envbuilder.model.plan import Edit, Pin, Plan, RuntimePlan
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.resolution import Resolution
 from envbuilder.model.site import Launcher, Site
 from envbuilder.planning import PlanRequest, make_plan
+from envbuilder.runtimes import RUNTIMES
 from tests.shipped import read_shipped
 
 KNOWLEDGE = read_shipped().value
@@ -73,6 +75,7 @@ def plan(
             inputs=(),
             own_launcher=own_launcher,
             api_launcher=api_launcher,
+            runtimes=RUNTIMES,
             knowledge=KNOWLEDGE.model_copy(update={"channels": CHANNELS}),
         )
     )
@@ -190,5 +193,8 @@ def test_an_alias_never_stands_before_the_real_thing() -> None:
     ],
 )
 def test_aliases_that_cannot_be(runtime: dict[str, object], message: str) -> None:
+    document = {"schema": 1, "name": "demo", "summary": "A demo", "arch": ("x86_64",)}
     with pytest.raises(ValueError, match=message):
-        plan({"runtime": runtime})
+        Recipe.model_validate(
+            {**document, "stack": {"python": "*"}, "runtime": runtime}, context=entries()
+        )

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from envbuilder.launchers import api_launcher
+from envbuilder.commands.entries import api_launcher, entries
 from envbuilder.model.plan import Pin, SourceBuild
 from envbuilder.model.recipe import Recipe
+from envbuilder.model.runtime import ProofInputs, all_proofs, frameworks
 from envbuilder.model.site import Launcher, Origin
-from envbuilder.planning.proofs import proofs
+from envbuilder.runtimes import RUNTIMES
 from tests.shipped import read_shipped
 
 KNOWLEDGE = read_shipped().value
@@ -30,7 +31,8 @@ def recipe(stack: dict[str, str], **runtime: Any) -> Recipe:
             "arch": ["x86_64"],
             "stack": {"python": "*", **stack},
             "runtime": runtime,
-        }
+        },
+        context=entries(),
     )
 
 
@@ -50,19 +52,24 @@ def told(
         for name in names
     ]
     pins.append(Pin(component="python", version=python, origin="system", locator="p", why="w"))
-    builds = (
-        [SourceBuild(component="horovod", version="1.0", flags=flags or {})]
-        if horovod == "build"
-        else []
-    )
-    found = proofs(
-        wanted,
-        KNOWLEDGE,
-        pins,
+    versions = {pin.component: pin.version for pin in pins}
+    builds = []
+    if horovod:
+        given = wanted.runtime.flags if flags is None else flags
+        build = SourceBuild(component="horovod", version="1.0", flags=given)
+        parts = frameworks(RUNTIMES, build, versions, KNOWLEDGE.components)
+        builds.append(build.model_copy(update={"frameworks": parts}))
+    inputs = ProofInputs(
+        versions,
+        KNOWLEDGE.components,
         builds,
         launcher,
         api_launcher if launcher is HYDRA else lambda _: None,
+        wanted.runtime.package,
+        wanted.runtime.aliases,
+        ("nccl",) if "nccl" in versions else ("gloo",),
     )
+    found = all_proofs(RUNTIMES, inputs)
     return [(each.api, each.transport, each.launcher.kind) for each in found]
 
 

@@ -32,6 +32,7 @@ from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher
 from envbuilder.render.build import render_build, render_smoke
 from envbuilder.render.modulefile import render_modulefile
+from envbuilder.runtimes import RUNTIMES
 from envbuilder.target_tools.modulefile import default_text
 from envbuilder.target_tools.root.layout import DEFAULT_FILES
 from tests.shipped import read_shipped
@@ -63,7 +64,8 @@ def prefix_of(plan: Plan) -> PrefixParts:
 
 
 def build_files(lock: Lock, places: Places, start: StartCommand | None = None) -> dict[str, str]:
-    return render_build(lock, places, prefix_of(lock.plan), start or start_of(lock.plan))
+    prefix, begin = prefix_of(lock.plan), start or start_of(lock.plan)
+    return render_build(lock, places, prefix, RUNTIMES, begin)
 
 
 def smoke_files(

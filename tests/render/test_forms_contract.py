@@ -15,6 +15,7 @@ from envbuilder.errors import UsageError
 from envbuilder.model.job import Job
 from envbuilder.render.forms import FORMS, Form
 from envbuilder.render.subject import Renderable, Subject, UnlockedPlan
+from envbuilder.runtimes import RUNTIMES
 
 pytestmark = pytest.mark.thorough
 
@@ -28,6 +29,7 @@ def subject(case: Case, source: Renderable) -> Subject:
         places=case.places,
         knowledge=shipped_knowledge(),
         prefix_of=prefix_of,
+        runtimes=RUNTIMES,
         job=lambda name: job_parts(name, job, ("srun", "python")),
     )
 

@@ -27,6 +27,7 @@ from envbuilder.errors import UsageError
 from envbuilder.model.job import Job
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.render.subject import Subject, UnlockedPlan
+from envbuilder.runtimes import RUNTIMES
 from tests.shipped import read_shipped
 
 pytestmark = pytest.mark.thorough
@@ -85,6 +86,7 @@ def forms_of(case: Case, knowledge: Knowledge, *, locked: bool) -> dict[str, str
         places=case.places,
         knowledge=knowledge,
         prefix_of=prefix_of,
+        runtimes=RUNTIMES,
         tree=Path("/software/modulefiles"),
         job=lambda scheduler: job_parts(scheduler, job, PROGRAM),
     )

@@ -16,6 +16,7 @@ from envbuilder.model.site import Launcher
 from envbuilder.render.container import render_image
 from envbuilder.render.image import Image, bases, make_image
 from envbuilder.render.subject import Subject, UnlockedPlan
+from envbuilder.runtimes import RUNTIMES
 
 PLAIN, MODULES = CASES[:2]
 
@@ -113,7 +114,9 @@ class TestImage:
         assert str(image.plan.pins[1]) == f"numpy@{release.version} <- pip:numpy"
         text = render("def", plan, knowledge)
         assert "# From the index, not from modules: numpy." in text
-        subject = Subject(Lock(plan=plan, artifacts=()), PLAIN.places, knowledge, prefix_of)
+        subject = Subject(
+            Lock(plan=plan, artifacts=()), PLAIN.places, knowledge, prefix_of, RUNTIMES
+        )
         with pytest.raises(UsageError, match="the lock has no files for numpy"):
             render_image(subject)
 
@@ -158,7 +161,7 @@ class TestImage:
     def test_an_image_s_folder_runs_the_build_script_of_the_image(
         self, knowledge: Knowledge
     ) -> None:
-        files = render_image(Subject(PLAIN.lock, PLAIN.places, knowledge, prefix_of))
+        files = render_image(Subject(PLAIN.lock, PLAIN.places, knowledge, prefix_of, RUNTIMES))
         assert "PREFIX=/opt/envbuild/allreduce\n" in files["build/environment.sh"]
         locked = Lock.model_validate(json.loads(files["build/lock.json"]))
         assert locked.plan.python == "/usr/bin/python3"
@@ -167,7 +170,9 @@ class TestImage:
             assert locked.sha256() in files[name]
 
     def test_an_image_needs_a_lock(self, knowledge: Knowledge) -> None:
-        subject = Subject(UnlockedPlan(PLAIN.lock.plan), PLAIN.places, knowledge, prefix_of)
+        subject = Subject(
+            UnlockedPlan(PLAIN.lock.plan), PLAIN.places, knowledge, prefix_of, RUNTIMES
+        )
         with pytest.raises(UsageError, match="an image is built from a lock"):
             render_image(subject)
 

@@ -20,6 +20,7 @@ from envbuilder.model.plan import Lock, Plan
 from envbuilder.render.forms import FORMS
 from envbuilder.render.subject import Renderable, Subject, UnlockedPlan
 from envbuilder.root.environments import places_of
+from envbuilder.runtimes import RUNTIMES
 from envbuilder.target_tools.root.layout import Home
 from tests.cli.published import planned
 
@@ -85,6 +86,7 @@ def render(form: str, source: Renderable) -> str:
             places=places_of(home, "0" * 12),
             knowledge=shipped_knowledge(),
             prefix_of=prefix_of,
+            runtimes=RUNTIMES,
         )
     )
 

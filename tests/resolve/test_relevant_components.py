@@ -12,6 +12,7 @@ from envbuilder.documents.load import load_recipe
 from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.recipe import Recipe
 from envbuilder.resolve.relevant_components import relevant_components
+from envbuilder.runtimes import RUNTIMES
 from tests.shipped import read_shipped
 
 MPIS = {"openmpi", "mpich", "spectrum-mpi", "mvapich2", "impi"}
@@ -27,7 +28,7 @@ def shipped(name: str, known: Knowledge) -> Recipe:
 
 
 def of_use_to(recipe: Recipe, known: Knowledge) -> frozenset[str]:
-    return relevant_components(recipe, backend(recipe.backend).TRAITS, known)
+    return relevant_components(recipe, backend(recipe.backend).TRAITS, known, RUNTIMES)
 
 
 def test_a_recipe_of_wheels_asks_neither_for_cmake_nor_for_another_mpi(known: Knowledge) -> None:

@@ -16,6 +16,7 @@ from envbuilder.model.site import Interpreter, Site, SiteFacts, Snapshot, Stated
 from envbuilder.resolve.request import Request, Requirement
 from envbuilder.resolve.resolver import resolve
 from envbuilder.resolve.tools import build_tools
+from envbuilder.runtimes import RUNTIMES
 
 
 def component(pip: str | None = None, fulfils: tuple[str, ...] = ()) -> Component:
@@ -64,6 +65,7 @@ def request(
     return Request(
         recipe=recipe,
         backend=BACKENDS[recipe.backend].TRAITS,
+        runtime=RUNTIMES[recipe.runtime.package],
         site=site,
         arch="x86_64",
         snapshot=Snapshot(interpreters=interpreters, modules=modules),

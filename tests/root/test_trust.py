@@ -17,6 +17,7 @@ from envbuilder.cli import app
 from envbuilder.commands import root_lock, stages
 from envbuilder.locking import lock_cache
 from envbuilder.model.plan import Lock
+from envbuilder.runtimes import RUNTIMES
 from envbuilder.target_tools.root import store
 from envbuilder.target_tools.trust import distrust
 from tests.cli.published import planned
@@ -114,9 +115,9 @@ def test_a_cached_lock_that_others_may_have_written_is_not_taken(tmp_path: Path)
     tmp_path.chmod(0o700)
     cached = tmp_path / "locks" / f"lock-{'0' * 64}.json"
     lock_cache.store(cached, lock(), NOW)
-    assert lock_cache.find(cached, NOW)
+    assert lock_cache.find(cached, NOW, RUNTIMES)
     cached.parent.chmod(0o775)
-    assert lock_cache.find(cached, NOW) is None
+    assert lock_cache.find(cached, NOW, RUNTIMES) is None
 
 
 @pytest.mark.parametrize("trusted", [True, False])
