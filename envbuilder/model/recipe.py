@@ -16,7 +16,7 @@ from pydantic import (
 from .base import Document, Line, ModuleName, Name, VariableName, spelt
 from .entries import AliasName, BackendName, RuntimeName, entries_of
 from .ranges import VersionRange, check_range, refuse_arbitrary_equality
-from .urls import ChannelName, CleanUrl
+from .urls import ChannelName, CleanUrl, refuse_secret_queries
 
 Arch = Literal["x86_64", "ppc64le", "aarch64"]
 
@@ -30,7 +30,8 @@ def _pip_requirement(text: str) -> str:
     except InvalidRequirement as error:
         raise ValueError(f"not a pip requirement: {text!r} (write 'pandas>=2')") from error
     if requirement.url:
-        raise ValueError(f"a requirement by URL cannot be locked by version: {text!r}")
+        # The URL may hold a secret, and this message may end in the log of a CI job.
+        raise ValueError(f"a requirement by URL cannot be locked by version: {requirement.name}")
     refuse_arbitrary_equality(requirement.specifier)
     return text
 
@@ -303,7 +304,7 @@ class Recipe(Document):
         description="For the backend conda: further packages of its channels, that no knowledge is "
         "kept about, or the builds of those of the stack.",
     )
-    env: dict[FreeVariable, Line] = Field(
+    env: dict[FreeVariable, Annotated[Line, AfterValidator(refuse_secret_queries)]] = Field(
         default_factory=dict, description="Variables the environment sets when it is loaded."
     )
     pip_indexes: tuple[CleanUrl, ...] = Field(

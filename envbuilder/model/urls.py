@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from pydantic import AfterValidator
 
-from ..secret_queries import without_secret_query
+from ..secret_queries import without_secret_queries, without_secret_query
 from ..target_tools.names import without_credentials
 from .base import spelt
 
@@ -31,17 +31,18 @@ def _without_credentials(url: str) -> str:
     return url
 
 
-def _without_secret(url: str) -> str:
-    if without_secret_query(url) != url:
+def refuse_secret_queries(text: str) -> str:
+    """Return a text. Raises ValueError if a URL in it has a query that holds a secret."""
+    if without_secret_queries(text) != text:
         raise ValueError(
             "a query with a secret does not belong in a document: find-links of pip's own "
             "configuration may have one, and ~/.netrc holds credentials"
         )
-    return url
+    return text
 
 
 CleanUrl = Annotated[
-    IndexUrl, AfterValidator(_without_credentials), AfterValidator(_without_secret)
+    IndexUrl, AfterValidator(_without_credentials), AfterValidator(refuse_secret_queries)
 ]
 
 LockUrl = Annotated[
@@ -164,7 +165,7 @@ _GitUrl = Annotated[
     AfterValidator(_without_password),
 ]
 
-GitUrl = Annotated[_GitUrl, AfterValidator(_without_secret)]
+GitUrl = Annotated[_GitUrl, AfterValidator(refuse_secret_queries)]
 """Where a git tree is fetched from. ssh's user is no secret."""
 
 LockGitUrl = Annotated[_GitUrl, AfterValidator(without_secret_query)]

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from envbuilder.cli import app
 
-pytestmark = pytest.mark.usefixtures("_x86_64")
+pytestmark = [pytest.mark.usefixtures("_x86_64"), pytest.mark.thorough]
 
 SITE = """\
 schema: 1

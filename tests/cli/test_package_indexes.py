@@ -300,17 +300,37 @@ def test_a_file_that_an_index_shows_to_pip_alone_is_refused(
     [
         'find-links: ["https://wheels.example/page.html?token=s3cr3t"]',
         'pip-indexes: ["https://index.example/simple?X-Amz-Signature=s3cr3t"]',
-        'pip-indexes: ["https://index.example/simple?id=glpat-a1a1a1a1a1a1a1a1a1a1"]',
+        'pip-indexes: ["https://index.example/simple?id=glpat-s3cr3ts3cr3ts3cr3t1"]',
+        'env: {DATA: "s3://x,https://data.example/set.tar?X-Amz-Signature=s3cr3t"}',
+        'packages: ["six @ https://index.example/six-1.0-py3-none-any.whl?token=s3cr3t"]',
+        'channels: ["https://conda.example/own?token=s3cr3t"]',
+        'channels: ["https://conda.example/t/s3cr3t-1234/own"]',
     ],
 )
 def test_a_recipe_holds_no_query_with_a_secret(place: Place, line: str) -> None:
     place.write("https://index.example/simple", more=line)
-    if line.startswith("pip-indexes"):
-        text = place.recipe.read_text().replace("pip-indexes: [https://index.example/simple]\n", "")
-        place.recipe.write_text(text)
+    kept = place.recipe.read_text().splitlines()
+    key = line.partition(":")[0]
+    text = "\n".join(each for each in kept if each == line or not each.startswith(f"{key}:"))
+    place.recipe.write_text(f"{text}\n")
     done = place.run("plan")
     assert done.exit_code == 2
-    number = place.recipe.read_text().splitlines().index(line) + 1
+    number = text.splitlines().index(line) + 1
     assert f"small.yaml:{number}:" in done.stderr
     assert "s3cr3t" not in done.output + done.stderr
-    assert "glpat" not in done.output + done.stderr
+
+
+@pytest.mark.parametrize("query", ["token=s3cr3t", "sv=2022&sig=s3cr3t", "private_token=s3cr3t"])
+def test_a_git_tree_has_no_query_with_a_secret(tmp_path: Path, query: str) -> None:
+    sources = Path(__file__).resolve().parents[2] / "recipes" / "knowledge"
+    file = next(each for each in sorted(sources.rglob("*.yaml")) if "trees:" in each.read_text())
+    lines = file.read_text().splitlines()
+    number = next(n for n, each in enumerate(lines) if each.strip().startswith("url: https://"))
+    lines[number] = f"{lines[number]}?{query}"
+    copy = tmp_path / "knowledge" / file.name
+    copy.parent.mkdir()
+    copy.write_text("\n".join(lines), encoding="utf-8")
+    done = CliRunner().invoke(app, ["advisories", "list", "--recipes", str(tmp_path)])
+    assert done.exit_code == 2
+    assert f"{file.name}:{number + 1}:" in done.stderr
+    assert "s3cr3t" not in done.output + done.stderr

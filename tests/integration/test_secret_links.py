@@ -6,12 +6,15 @@ import json
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
-from integration_tools import LOCK_CACHE, Envbuild, small_recipe
+from emulated_tools import SECONDS
+from image_tools import debian_base
+from integration_tools import LOCK_CACHE, Envbuild, run, small_recipe, without_network
 
 from tests.index_servers import IndexServer, index_server
 
@@ -40,12 +43,10 @@ def server(built_root: Path, tmp_path: Path) -> Iterator[IndexServer]:
         yield served
 
 
-def test_no_file_of_an_environment_holds_a_secret_of_a_link(
-    envbuild: Envbuild, server: IndexServer, tmp_path: Path
-) -> None:
-    place = tmp_path / "place"
+def environ(place: Path) -> dict[str, str]:
+    """Return the variables with which every cache and temporary file lies below *place*."""
     place.mkdir()
-    env = {
+    return {
         "HOME": str(place / "home"),
         "XDG_CACHE_HOME": str(place / "cache"),
         "PIP_CACHE_DIR": str(place / "cache" / "pip"),
@@ -54,6 +55,69 @@ def test_no_file_of_an_environment_holds_a_secret_of_a_link(
         "PIP_RETRIES": "0",
         "no_proxy": "localhost",
     }
+
+
+def holders(place: Path) -> list[str]:
+    """Return the files below *place* that hold a secret."""
+    return [
+        str(path.relative_to(place))
+        for path in place.rglob("*")
+        if path.is_file() and not path.is_symlink() and SECRET.encode() in path.read_bytes()
+    ]
+
+
+def test_no_file_of_a_bundle_or_of_what_it_installs_holds_a_secret_of_a_link(
+    envbuild: Envbuild, server: IndexServer, tmp_path: Path
+) -> None:
+    place = tmp_path / "place"
+    env = environ(place)
+    recipe = small_recipe(place, "presigned", more=f"pip-indexes: [{server.simple}]\n")
+    words = ("create", recipe, "--site", "local", "--bundle", "--output", place / "bundles")
+    done = envbuild(*words, env=env, timeout=SECONDS)
+    assert done.code == 0, done.text
+    [archive] = (place / "bundles").glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(place / "unpacked", filter="fully_trusted")
+    archive.unlink()
+    [install] = (place / "unpacked").glob("*/install.sh")
+    words = [*without_network(), "bash", install, place / "root"]
+    installed = run(words, env=env, timeout=SECONDS)
+    assert installed.code == 0, installed.text
+    lock = place / "root" / "presigned" / "lock.json"
+    for number, form in enumerate(("all", "image", "folder")):
+        output = place / f"rendered-{number}"
+        words = ("render", recipe, "--locked", lock, "--as", form, "--output", output)
+        base = ("--base", "docker.io/library/debian:12") if form == "image" else ()
+        rendered = envbuild(*words, *base, env=env)
+        assert rendered.code == 0, rendered.text
+    assert holders(place) == []
+
+
+def test_no_file_of_an_image_holds_a_secret_of_a_link(
+    envbuild: Envbuild,
+    server: IndexServer,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    if shutil.which("apptainer") is None:
+        pytest.skip("apptainer is not on PATH: bash ci/apptainer.sh FOLDER unpacks it")
+    base = debian_base(tmp_path_factory)
+    place = tmp_path / "place"
+    env = environ(place)
+    recipe = small_recipe(place, "presigned", more=f"pip-indexes: [{server.simple}]\n")
+    words = ("image", recipe, "--base", base, "--format", "sandbox", "--output", place / "images")
+    done = envbuild(*words, env=env, timeout=SECONDS)
+    assert done.code == 0, done.text
+    assert SECRET not in done.text
+    assert [*(place / "images").glob("presigned-*-x86_64")]
+    assert holders(place) == []
+
+
+def test_no_file_of_an_environment_holds_a_secret_of_a_link(
+    envbuild: Envbuild, server: IndexServer, tmp_path: Path
+) -> None:
+    place = tmp_path / "place"
+    env = environ(place)
     recipe = small_recipe(place, "presigned", more=f"pip-indexes: [{server.simple}]\n")
 
     def create(root: str, *words: str | Path) -> str:
@@ -94,9 +158,4 @@ def test_no_file_of_an_environment_holds_a_secret_of_a_link(
     assert done.code == 9
     assert server.simple in done.err
     assert any(each["filename"] in done.err for each in files)
-    found = [
-        str(path.relative_to(place))
-        for path in place.rglob("*")
-        if path.is_file() and SECRET.encode() in path.read_bytes()
-    ]
-    assert found == []
+    assert holders(place) == []

@@ -22,6 +22,8 @@ from envbuilder.locking.settings import PipSettings
 from envbuilder.model.artifact import CondaArchive
 from envbuilder.model.plan import Lock, Pin
 
+pytestmark = pytest.mark.thorough
+
 
 def put(
     index: Path,

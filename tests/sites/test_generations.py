@@ -30,6 +30,8 @@ from .generations import (
 )
 from .site_tools import environ, lmod_init
 
+pytestmark = pytest.mark.thorough
+
 SITE = """\
 schema: 1
 name: {scheme}

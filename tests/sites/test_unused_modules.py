@@ -14,7 +14,10 @@ from envbuilder.cli import app
 
 from .site_tools import lmod_init, modulefiles
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the recipes are for x86_64")
+pytestmark = [
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the recipes are for x86_64"),
+    pytest.mark.thorough,
+]
 
 # As Anvil's GPU tree: its Open MPI is built with the older CUDA.
 SITE = """\
