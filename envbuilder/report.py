@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
+from .base import Document, canonical_json
 from .errors import BuildError, EnvbuildError, Problem
-from .model.base import Document, canonical_json
 
 if TYPE_CHECKING:
     from rich.live import Live

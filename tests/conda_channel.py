@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from envbuilder.model.artifact import CondaArchive
+from envbuilder.knowledge.artifacts import CondaArchive
 
 # As conda-build writes it where the prefix will be: as long as a prefix may become.
 PLACEHOLDER = "/placeholder".ljust(255, "_")

@@ -11,8 +11,8 @@ import pytest
 
 from envbuilder import data
 from envbuilder.backends import BACKENDS
+from envbuilder.knowledge.rows import Component
 from envbuilder.model.backend import BackendTraits, PrefixParts, Script
-from envbuilder.model.knowledge import Component
 from envbuilder.model.plan import Plan, Step
 
 COPIED = """\

@@ -43,7 +43,7 @@ STATED: dict[str, tuple[int, str]] = {
     "envbuilder/model/recipe.py": (1, "what people take for backends"),
     "envbuilder/model/proofs.py": (2, "MPIs in locks of before pins said what they fulfil"),
     "envbuilder/model/site.py": (1, "the origins of components"),
-    "envbuilder/model/channels.py": (1, "the origin of what comes from conda channels"),
+    "envbuilder/knowledge/channels.py": (1, "the origin of what comes from conda channels"),
     "envbuilder/model/validation.py": (1, "the kinds of environments, whoever made them"),
     "envbuilder/model/pipeline.py": (1, "a stage of pipelines, called as the verb envbuild image"),
     "envbuilder/commands/pipeline.py": (2, "the verbs envbuild bundle and envbuild image"),

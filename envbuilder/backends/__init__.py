@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from ..knowledge.entries import check_choice
+from ..knowledge.rows import Component
 from ..model.backend import BackendTraits, PrefixParts
-from ..model.entries import check_choice
-from ..model.knowledge import Component
 from ..model.plan import Plan
 from . import conda, virtualenv
 

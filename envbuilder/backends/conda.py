@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..knowledge.rows import Component
 from ..model.backend import BackendTraits, ImageParts, PrefixParts, Script
-from ..model.knowledge import Component
 from ..model.plan import Plan, Step
 
 TRAITS = BackendTraits(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..knowledge.rows import Component
 from ..model.backend import BackendTraits, PrefixParts, Script
-from ..model.knowledge import Component
 from ..model.plan import Pin, Plan, Step
 
 TRAITS = BackendTraits(

@@ -12,9 +12,9 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from .. import __version__, files
-from ..model.base import sha256_text
-from ..model.channels import CondaPackage, VirtualPackage
-from ..model.recipe import Arch
+from ..base import sha256_text
+from ..knowledge.channels import CondaPackage, VirtualPackage
+from ..knowledge.terms import Arch
 from ..target_tools.files import make_folder
 from ..target_tools.trust import distrust
 

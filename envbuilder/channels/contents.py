@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..base import fits
 from ..errors import BuildError
-from ..model.base import fits
-from ..model.channels import NOARCH, SUBDIRS, Channel, CondaPackage, VirtualPackage
-from ..model.knowledge import Component
-from ..model.recipe import Arch
-from ..model.site import PlainVersion
+from ..knowledge.channels import NOARCH, SUBDIRS, Channel, CondaPackage, VirtualPackage
+from ..knowledge.rows import Component
+from ..knowledge.terms import Arch, PlainVersion
 from .cache import ChannelCache, Contents
 from .engine import Engine, EngineError
 

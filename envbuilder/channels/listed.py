@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..errors import BuildError, DocumentError, Place, Problem
-from ..model.channels import Channel, VirtualPackage
-from ..model.knowledge import Component
-from ..model.recipe import Arch
+from ..knowledge.channels import Channel, VirtualPackage
+from ..knowledge.rows import Component
+from ..knowledge.terms import Arch
 from ..target_tools.files import file_name
 from .contents import Urls, component_names, places_of, read_records, rows
 from .engine import Engine, EngineError

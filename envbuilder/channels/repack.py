@@ -18,7 +18,7 @@ from hashlib import md5, sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..model.channels import NOARCH
+from ..knowledge.channels import NOARCH
 from ..target_tools.conda_packages import ENTRY_POINT, META, placed
 from ..target_tools.files import file_name, sha256_of, write_atomically
 from ..target_tools.relocate import PLACEHOLDER

@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ..base import Name, fits
 from ..errors import BuildError, NoSolutionError
-from ..model.artifact import CondaArchive
-from ..model.base import Name, fits
-from ..model.channels import (
+from ..knowledge.artifacts import CondaArchive
+from ..knowledge.channels import (
     CHANNEL_ORIGINS,
     NOARCH,
     SUBDIRS,
@@ -18,7 +18,7 @@ from ..model.channels import (
     package_name,
     spec_name,
 )
-from ..model.knowledge import Component
+from ..knowledge.rows import Component
 from ..model.plan import Pin, Plan
 from ..target_tools.names import normalize
 from .engine import Engine, EngineError

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from ..errors import UsageError
-from ..model.entries import check_choice
-from ..model.knowledge import Knowledge, Row
-from ..model.matching import kind, rows, subjects
+from ..knowledge.entries import check_choice
+from ..knowledge.matching import kind, rows, subjects
+from ..knowledge.rows import Knowledge, Row
+from ..knowledge.terms import Arch, Severity
 from ..model.outcome import CheckResult, RowMatch
-from ..model.recipe import Arch, Severity
 from ..resolve.pool import roles
 from ..resolve.stated_facts import (
     check_component,

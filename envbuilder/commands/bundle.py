@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from .. import process
+from ..base import canonical_json, sha256_text
 from ..bundle_archive import read_archive
 from ..channels.pack import ARCHIVE, PACKAGES, TABLE
 from ..documents.source import source_of
 from ..errors import BuildError, DocumentError, SmokeError, UsageError
 from ..files import open_unchanged
-from ..model.base import canonical_json, sha256_text
 from ..model.outcome import BundleCheck
 from ..model.plan import Lock, Step
 from ..model.progress import reported

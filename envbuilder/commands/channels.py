@@ -10,10 +10,10 @@ from ..channels.contents import Cached, read_channels
 from ..channels.engine import Engine
 from ..channels.solve import conda_pins, solve
 from ..host import Host, cache_folder
+from ..knowledge.artifacts import CondaArchive
+from ..knowledge.channels import Channel, VirtualPackage
+from ..knowledge.rows import Knowledge
 from ..locking.target import OLDEST_GLIBC
-from ..model.artifact import CondaArchive
-from ..model.channels import Channel, VirtualPackage
-from ..model.knowledge import Knowledge
 from ..model.plan import Plan
 from ..model.site import glibc_of
 from .context import Context

@@ -10,9 +10,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from .. import process
+from ..base import canonical_json, sha256_text
 from ..files import remove_tree, write_atomically
-from ..model.base import canonical_json, sha256_text
-from ..model.entries import check_choice
+from ..knowledge.entries import check_choice
 from ..model.pipeline import FOLDER, Command, Job, JobResult, Pipeline, RunResult
 from ..model.plan import Step
 from ..model.progress import Listener

@@ -36,9 +36,9 @@ from ..formats.recipe import recipe_text
 from ..inspect.facts import Distribution
 from ..inspect.origins import direct_origin
 from ..inspect.reading import read_environment
-from ..model.channels import SUBDIRS, Channel
+from ..knowledge.channels import SUBDIRS, Channel
+from ..knowledge.urls import plain_url
 from ..model.outcome import BundleResult, CreateResult, ImageResult
-from ..model.urls import plain_url
 from ..runtimes import BUNDLED
 from ..target_tools.conda_packages import placed, scripts, wrong_files
 from ..text import counted, shown

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ..documents.library import search_path
-from ..model.entries import check_choice
+from ..knowledge.entries import check_choice
 from ..runtimes import RUNTIMES
 
 if TYPE_CHECKING:
     from ..channels.engine import Engine
     from ..documents.knowledge_cache import LoadedKnowledge
-    from ..model.knowledge import Knowledge
+    from ..knowledge.rows import Knowledge
     from ..model.plan import Step
     from ..model.progress import Listener
 

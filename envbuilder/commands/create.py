@@ -5,8 +5,8 @@ from __future__ import annotations
 import platform
 
 from ..errors import BuildError, UsageError
+from ..knowledge.entries import check_choice
 from ..locking.checks import changed_inputs
-from ..model.entries import check_choice
 from ..model.evidence import TIERS
 from ..model.outcome import BundleResult, CreateResult, ImageResult
 from ..model.plan import Lock

@@ -12,10 +12,10 @@ from typing import BinaryIO
 from ..diagnosis.conclusion import KnownSymptom, conclude
 from ..diagnosis.search import Findings, search
 from ..errors import UsageError
+from ..knowledge.matching import rows
+from ..knowledge.rows import Knowledge, Row
+from ..knowledge.symptoms import Symptom
 from ..model.diagnosis import Diagnosis, Symptomatic
-from ..model.knowledge import Knowledge, Row
-from ..model.matching import rows
-from ..model.symptom import Symptom
 from ..model.validation import Validation
 from ..target_tools.files import IrregularFileError, open_regular
 from ..text import counted, shown

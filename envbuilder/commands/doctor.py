@@ -9,8 +9,8 @@ from ..doctor.examine import examine
 from ..doctor.local import local_site
 from ..documents.knowledge import load_knowledge
 from ..errors import EnvbuildError, UsageError
+from ..knowledge.rows import Advisory
 from ..model.doctor import DoctorReport
-from ..model.knowledge import Advisory
 from .context import Context
 from .places import root_path
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .. import backends, runtimes
+from ..knowledge.entries import NO_SCHEDULER, Entries
 from ..launchers import LAUNCHERS, programs
-from ..model.entries import NO_SCHEDULER, Entries
 from ..model.site import Launcher
 from ..schedulers import SCHEDULERS
 

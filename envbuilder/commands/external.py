@@ -6,9 +6,9 @@ import os
 import re
 from pathlib import Path
 
+from ..base import Name, fits
 from ..errors import UsageError
 from ..host import is_there
-from ..model.base import Name, fits
 from ..model.external import ExternalEnvironment
 from ..model.outcome import ExternalEntry
 from ..root import Root, external

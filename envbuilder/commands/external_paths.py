@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..base import Name, fits
 from ..host import is_there
-from ..model.base import Name, fits
 from ..root import external
 from .context import Context
 from .options import RootOptions

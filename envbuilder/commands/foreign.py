@@ -12,11 +12,11 @@ from ..documents.library import NAME
 from ..errors import DocumentError, Problem, UsageError
 from ..formats.foreign import ForeignFile, read_foreign
 from ..formats.recipe import KnownNames, recipe_name, recipe_text
-from ..model.channels import SUBDIRS
-from ..model.entries import check_choice
-from ..model.knowledge import Knowledge
+from ..knowledge.channels import SUBDIRS
+from ..knowledge.entries import check_choice
+from ..knowledge.rows import Knowledge
+from ..knowledge.terms import Arch
 from ..model.outcome import ImportResult
-from ..model.recipe import Arch
 from ..runtimes import BUNDLED, RUNTIMES
 from ..text import shown
 from .context import Context

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import process
+from ..base import canonical_json
 from ..doctor.gpu import gpus_here
 from ..documents.site_choice import ChosenSite
 from ..errors import UsageError
@@ -27,9 +28,8 @@ from ..inspect.checks.together import loaded_nccls
 from ..inspect.facts import Environment
 from ..inspect.imports import RANKS_FAILED
 from ..inspect.stack import Stack
+from ..knowledge.rows import Knowledge
 from ..launchers import own_launcher, site_shape
-from ..model.base import canonical_json
-from ..model.knowledge import Knowledge
 from ..model.launch import LaunchRequest, Mpi, Shape
 from ..model.plan import Proof, SourceBuild
 from ..model.runtime import ProofInputs, all_proofs, frameworks, own_component

@@ -19,9 +19,9 @@ from ..images import (
     parse_base,
     read_base,
 )
+from ..knowledge.entries import check_choice
+from ..knowledge.terms import Arch
 from ..model.base_image import BaseImage
-from ..model.entries import check_choice
-from ..model.recipe import Arch
 from ..model.site import Site
 from ..render.image import bases
 from ..text import shown

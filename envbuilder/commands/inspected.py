@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..backends import BACKENDS
+from ..base import ModuleName, fits
 from ..errors import EnvbuildError, UsageError
 from ..host import Host, is_file, is_there
 from ..inspect.facts import Environment
 from ..inspect.reading import read_environment
 from ..inspect.stack import Stack, stack_of
-from ..model.base import ModuleName, fits
-from ..model.condition import Value
+from ..knowledge.conditions import Value
 from ..model.outcome import RowMatch
 from ..model.runtime import own_component
 from ..model.site import StatedModule

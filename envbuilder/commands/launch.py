@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from ..backends import entering
 from ..documents.site_choice import with_partition
 from ..errors import UsageError
+from ..knowledge.entries import check_choice
 from ..launchers import LAUNCHERS, launch_line
-from ..model.entries import check_choice
 from ..model.launch import JobHosts, LaunchRequest, Words, slots_of
 from ..model.outcome import LaunchLine
 from ..model.plan import Plan

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..documents.site_choice import ChosenSite, choose_site, with_partition
 from ..errors import UsageError
+from ..knowledge.rows import Component
 from ..launchers import (
     LAUNCHERS,
     launch_line,
@@ -20,7 +21,6 @@ from ..launchers import (
     site_shape,
 )
 from ..model.evidence import LaunchRecord
-from ..model.knowledge import Component
 from ..model.launch import (
     RENDEZVOUS_PORT,
     EnvironmentProgram,

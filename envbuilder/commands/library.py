@@ -16,7 +16,7 @@ from ..documents.snapshots import (
     snapshot_of_site,
 )
 from ..errors import DocumentError, EnvbuildError, Problem
-from ..model.knowledge import Knowledge
+from ..knowledge.rows import Knowledge
 from ..model.module_names import unknown_module_notes, unread_modules
 from ..model.outcome import DocumentCheck, DocumentEntry, UnreadModule
 from ..model.recipe import Recipe

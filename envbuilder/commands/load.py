@@ -19,12 +19,13 @@ from ..documents.patches import patches_of
 from ..documents.profile import check_is_there, profile_of, variant
 from ..documents.site_choice import ChosenSite, choose_arch, choose_site, with_partition
 from ..errors import UsageError
+from ..knowledge import matching
+from ..knowledge.rows import Knowledge
+from ..knowledge.terms import Arch, Profile
 from ..launchers import own_launcher
-from ..model import matching
 from ..model.backend import PrefixParts
-from ..model.knowledge import Knowledge
 from ..model.plan import Input, Plan, RuntimePlan, SiteFinding
-from ..model.recipe import Arch, Profile, Recipe
+from ..model.recipe import Recipe
 from ..model.resolution import Resolution
 from ..model.site import Site, Snapshot
 from ..planning import PlanRequest, make_plan

@@ -17,9 +17,9 @@ from ..channels.listed import Listed, ListedPackages, Target, look_up
 from ..channels.solve import archives
 from ..errors import DocumentError, Place, Problem, UsageError
 from ..formats.packages import CondaEntry, PackageList, PipEntry
+from ..knowledge.channels import CHANNEL_ORIGINS
 from ..locking.failures import Refusal
 from ..locking.locker import distributions_of, make_lock
-from ..model.channels import CHANNEL_ORIGINS
 from ..model.lock_check import contradictions
 from ..model.plan import Lock, Plan
 from ..runtimes import RUNTIMES

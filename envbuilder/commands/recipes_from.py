@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..base import fits
 from ..documents.load import checked
 from ..documents.source import source_of
 from ..formats.recipe import recipe_name
@@ -13,10 +14,9 @@ from ..inspect.as_recipe import Draft, recipe_draft
 from ..inspect.facts import Environment
 from ..inspect.recipe_lines import Subject
 from ..inspect.stack import Stack
-from ..model.base import fits
+from ..knowledge.terms import PlainVersion
 from ..model.outcome import RecipeDraft
 from ..model.recipe import Recipe
-from ..model.site import PlainVersion
 from ..resolve.flag_refusals import flag_refusals
 from ..resolve.flag_table import reads
 from ..runtimes import BUNDLED, RUNTIMES

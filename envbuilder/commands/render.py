@@ -9,14 +9,14 @@ from pathlib import Path
 from pydantic import Field
 
 from ..backends import prefix_parts
+from ..base import Document
 from ..build import prepare
 from ..documents.patches import patch_files
 from ..errors import UsageError
 from ..files import write_atomically
+from ..knowledge.entries import check_choice
 from ..locking.checks import check_runtime
-from ..model.base import Document
 from ..model.base_image import BUNDLE_FOLDER
-from ..model.entries import check_choice
 from ..model.places import Places
 from ..model.plan import Lock
 from ..model.site import Site

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..base import canonical_json, sha256_text
 from ..documents.site_choice import DESCRIBE, NOT_DESCRIBED, ChosenSite, SiteSearch
 from ..documents.snapshots import lacks_snapshot, snapshot_command
 from ..errors import EnvbuildError
-from ..model.base import canonical_json, sha256_text
 from ..model.base_image import BaseImage
 from ..model.plan import SiteFinding
 from ..model.site import Site, Snapshot

@@ -9,10 +9,10 @@ from pathlib import Path
 from ..backends import prefix_parts
 from ..documents.patches import patch_files
 from ..documents.site_choice import ChosenSite
+from ..knowledge.rows import Knowledge
 from ..launchers import LAUNCHERS, launch_line
 from ..model.backend import PrefixParts
 from ..model.job import Job
-from ..model.knowledge import Knowledge
 from ..model.launch import EnvironmentProgram, JobHosts, StartCommand, Words
 from ..model.places import Dialect, Places
 from ..model.plan import Lock

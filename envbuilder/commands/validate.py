@@ -18,10 +18,11 @@ from ..inspect import recipe as as_asked
 from ..inspect.checks.protocol import seen
 from ..inspect.facts import Environment, Target, arch_of
 from ..inspect.stack import Stack
-from ..model.condition import Value
-from ..model.matching import Verdict
+from ..knowledge.conditions import Value
+from ..knowledge.matching import Verdict
+from ..knowledge.terms import Arch, Severity
 from ..model.outcome import RowMatch
-from ..model.recipe import Arch, Recipe, Severity
+from ..model.recipe import Recipe
 from ..model.validation import Acceptance, Baseline, CheckInfo, Finding, Validation
 from ..resolve.facts import site_facts
 from ..runtimes import RUNTIMES

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+from ..knowledge.symptoms import Symptom, SymptomTells
 from ..model.diagnosis import Diagnosis, LogPlace, LogSize, RankSymptom, Symptomatic
-from ..model.symptom import Symptom, SymptomTells
 from ..target_tools.messages import listing
 from ..target_tools.names import without_credentials
 from ..text import shown

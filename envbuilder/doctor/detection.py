@@ -8,9 +8,9 @@ from datetime import date
 from functools import partial
 from typing import Any
 
+from ..base import canonical_json
 from ..host import Host, glibc_version, together
 from ..interpreters import find_interpreters
-from ..model.base import canonical_json
 from ..model.site import Site, Snapshot, StatedModule
 from ..module_system.site_modules import SiteModules
 from .system import system_components

@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..base import fits
 from ..errors import EnvbuildError
 from ..host import Host, glibc_version, is_folder
-from ..model.base import fits
-from ..model.site import Launcher, PlainVersion, Site, SitePath
+from ..knowledge.terms import PlainVersion
+from ..model.site import Launcher, Site, SitePath
 from .machine import os_release
 from .tools import scheduler_name
 from .visible import base_trees

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ..errors import EnvbuildError
 from ..host import ENDING, PATIENCE, Host, together
+from ..knowledge.rows import Advisory
 from ..model.doctor import DoctorReport, Section
-from ..model.knowledge import Advisory
 from ..model.site import Site
 from .capabilities import abilities
 from .detection import detect

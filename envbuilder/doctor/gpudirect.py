@@ -21,8 +21,8 @@ from typing import get_args
 from packaging.version import Version
 
 from ..host import Host, is_folder
+from ..knowledge.terms import PeerMemory
 from ..model.doctor import Item, Status
-from ..model.site import PeerMemory
 from .items import make
 
 MODULES: tuple[PeerMemory, ...] = get_args(PeerMemory)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast, get_args
 
+from ..base import fits
 from ..errors import UsageError
 from ..host import Host, machine_arch
-from ..model.base import fits
-from ..model.recipe import Arch
-from ..model.site import PlainVersion, Site, SiteFacts, SitePath
+from ..knowledge.terms import Arch, PlainVersion
+from ..model.site import Site, SiteFacts, SitePath
 from ..module_system.find import find_modules
 from .gpu import capabilities, driver_version
 from .gpudirect import gpudirect

@@ -11,8 +11,8 @@ from typing import get_args
 
 from ..host import Host, glibc_version, is_there, machine_arch
 from ..host.emulation import emulated_archs
+from ..knowledge.terms import Arch
 from ..model.doctor import Fact, Item, Section
-from ..model.recipe import Arch
 from .items import make, section
 
 GIB = 2**30

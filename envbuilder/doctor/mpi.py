@@ -8,10 +8,10 @@ from functools import partial
 
 from ..host import ENDING, Host, first_line, together
 from ..host.mpi import COMPONENTS, TITLES, identify
-from ..model.condition import Condition, Value
+from ..knowledge.conditions import Condition, Value
+from ..knowledge.ranges import matches
+from ..knowledge.rows import Advisory
 from ..model.doctor import Item, Section
-from ..model.knowledge import Advisory
-from ..model.ranges import matches
 from .items import make, section
 
 # In the order of the report.

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from .. import __version__, files
+from ..base import Document, canonical_json, fits, sha256_text
 from ..host import Host, cache_folder, is_folder
-from ..model.base import Document, canonical_json, fits, sha256_text
 from ..model.site import Site, SitePath, StatedModule
 from ..module_system.shell import start
 from ..module_system.site_modules import read_modules

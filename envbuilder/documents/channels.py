@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..model.channels import unrecorded
+from ..knowledge.channels import unrecorded
 from ..model.recipe import Recipe
 from .knowledge_cache import LoadedKnowledge
 from .load import LoadedDocument

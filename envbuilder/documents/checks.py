@@ -7,8 +7,8 @@ from itertools import chain
 from pathlib import Path
 
 from ..errors import Problem
-from ..model.fact_values import fact_fault, provider_fact_fault
-from ..model.knowledge import Knowledge
+from ..knowledge.fact_values import fact_fault, provider_fact_fault
+from ..knowledge.rows import Knowledge
 from ..text import nearest, shown, unknown
 from .scalars import kind
 from .tree import Items, Node, Pairs, Scalar, find

@@ -16,7 +16,7 @@ from typing import Generic, NoReturn, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ..errors import DocumentError, Problem
-from ..model.entries import Entries
+from ..knowledge.entries import Entries
 from ..text import shown
 from .json_nodes import nodes
 from .messages import all_of, problems

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import __version__, files
+from ..base import CHECKED, Document, Sha256, canonical_json, sha256_text
 from ..host import Host, cache_folder
-from ..model.base import CHECKED, Document, Sha256, canonical_json, sha256_text
-from ..model.knowledge import STEMS, Knowledge
+from ..knowledge.rows import STEMS, Knowledge
 from ..target_tools.files import make_folder, sha256_of
 
 # What turns YAML into knowledge, and what knowledge is.

@@ -10,8 +10,8 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from ..base import WANTED, kebab
 from ..errors import DocumentError, Place, Problem
-from ..model.base import WANTED, kebab
 from ..secret_queries import without_secret_queries
 from ..text import LONG, nearest, shown, unknown
 from .scalars import in_words, kind

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ..base import sha256_text
 from ..errors import Place, UsageError
-from ..model.artifact import Patch
-from ..model.base import sha256_text
+from ..knowledge.artifacts import Patch
+from ..knowledge.ranges import check_range, matches
 from ..model.plan import Plan, SourceBuild
-from ..model.ranges import check_range, matches
 from ..text import shown
 
 # The first line of a patch that says so: "Applies-to: horovod >=0.25,<=0.28.1".

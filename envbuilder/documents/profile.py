@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import NoSolutionError, UsageError
+from ..knowledge.entries import check_choice
+from ..knowledge.rows import Knowledge
+from ..knowledge.terms import Profile
 from ..model.backend import BackendTraits
-from ..model.entries import check_choice
-from ..model.knowledge import Knowledge
 from ..model.profiles import PROFILES, STACKS, variant_name
-from ..model.recipe import Profile, Recipe
+from ..model.recipe import Recipe
 from ..model.runtime import RuntimeTraits
 from ..model.site import Site, Snapshot
 from .load import LoadedDocument

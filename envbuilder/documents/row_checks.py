@@ -6,17 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from ..model.condition import OPERATIONS, Condition
-from ..model.knowledge import Knowledge, Ranges, Row, Selection, Selector
-from ..model.knowledge_files import (
-    Advisories,
-    Components,
-    Couplings,
-    Flags,
-    Toolchains,
-    Versions,
-)
-from ..model.ranges import ANY_VERSION, check_range, matches, sort_key
+from ..knowledge.conditions import OPERATIONS, Condition
+from ..knowledge.files import Advisories, Components, Couplings, Flags, Toolchains, Versions
+from ..knowledge.ranges import ANY_VERSION, check_range, matches, sort_key
+from ..knowledge.rows import Knowledge, Ranges, Row, Selection, Selector
 from ..text import nearest, shown, unknown
 from .checks import OWN_COMPONENTS_HINT, component_fault
 from .tree import KEY, Keys

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Place, Problem
-from ..model.knowledge import Knowledge
-from ..model.knowledge_files import FILES
+from ..knowledge.files import FILES
+from ..knowledge.rows import Knowledge
 from ..text import shown
 from .load import LoadedDocument, read_document
 from .row_checks import RowChecks, faults

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, get_args
 
+from ..base import canonical_json, sha256_text
 from ..errors import EnvbuildError, UsageError
-from ..model.base import canonical_json, sha256_text
-from ..model.entries import Entries
-from ..model.knowledge import Knowledge
-from ..model.recipe import Arch, Recipe
+from ..knowledge.entries import Entries
+from ..knowledge.rows import Knowledge
+from ..knowledge.terms import Arch
+from ..model.recipe import Recipe
 from ..model.site import Partition, Site, SiteFacts
 from ..text import unknown
 from .library import catalogue, find

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import EnvbuildError, UsageError
-from ..model.entries import Entries
-from ..model.knowledge import Knowledge
+from ..knowledge.entries import Entries
+from ..knowledge.rows import Knowledge
 from ..model.site import Site, Snapshot
 from .json_file import JsonFile
 from .load import LoadedDocument, checked

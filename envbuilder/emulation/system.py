@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import files, process
+from ..base import canonical_json, sha256_text
 from ..errors import BuildError, MissingToolError, UsageError
 from ..host import Host, cache_folder, machine_arch
 from ..host.emulation import emulator
-from ..model.base import canonical_json, sha256_text
 from ..model.site import DEBIAN_ARCHES, DebianSystem, Site
 from ..target_tools.files import make_folder
 from ..target_tools.root import locks

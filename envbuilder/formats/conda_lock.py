@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..base import canonical_json, sha256_text
 from ..documents.source import Source
 from ..documents.tree import Node, Pairs, Scalar
 from ..documents.yaml_nodes import parse
-from ..model.base import canonical_json, sha256_text
 from .packages import CondaEntry, PackageList, PipEntry
 from .reading import MOST_VALUES, Reading, node_at, pairs_at
 from .writing import yaml_text

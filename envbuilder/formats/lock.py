@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from ..base import WANTED
 from ..errors import DocumentError, Problem
-from ..model.artifact import CondaArchive
-from ..model.base import WANTED
-from ..model.channels import SUBDIRS
+from ..knowledge.artifacts import CondaArchive
+from ..knowledge.channels import SUBDIRS
 from ..model.plan import Lock
 from .packages import CondaEntry, PackageList, PipEntry
 

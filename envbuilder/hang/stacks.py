@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..model.base import Line, fits
+from ..base import Line, fits
 from ..model.hang import StackFrame
 from ..process import Finished
 from ..text import shown

@@ -11,20 +11,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, cast, get_args
 
+from ..base import fits
 from ..errors import UsageError
-from ..model.base import fits
+from ..knowledge.rows import Component
+from ..knowledge.terms import Arch, PlainVersion
 from ..model.base_image import BaseImage, VendorPackage
-from ..model.knowledge import Component
-from ..model.recipe import Arch
-from ..model.site import (
-    DEBIAN_ARCHES,
-    Interpreter,
-    PlainVersion,
-    Site,
-    SiteFacts,
-    Snapshot,
-    SystemComponent,
-)
+from ..model.site import DEBIAN_ARCHES, Interpreter, Site, SiteFacts, Snapshot, SystemComponent
 
 # Of every Debian, and of what is made of it.
 STATUS = Path("var/lib/dpkg/status")

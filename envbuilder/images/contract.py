@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..knowledge.ranges import series
 from ..model.host_contract import ContractRow, HostedMpi, HostMpi, HostOffer, ImageNeeds
 from ..model.launch import Mpi
-from ..model.ranges import series
 
 # CUDA's releases are compatible by these; the driver says up to which it runs programs.
 _CUDA_SERIES = 2

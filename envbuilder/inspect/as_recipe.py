@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from ..model.base import fits
-from ..model.recipe import Arch, FlagValue
+from ..base import fits
+from ..knowledge.terms import Arch
+from ..model.recipe import FlagValue
 from ..model.runtime import CollectiveRuntime, own_component
 from ..target_tools.distributions import INSIDE
 from ..text import LONG, shown

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..host import ask, first_line, is_file
-from ..model.knowledge import Component
+from ..knowledge.rows import Component
 from ..model.validation import CheckInfo, Finding
 from ..target_tools.names import normalize
 from .checks.protocol import Violation, seen, told

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from packaging.requirements import Requirement
 
-from ..model.channels import CHANNEL_ORIGINS
-from ..model.conda_order import conda_matches
-from ..model.knowledge import Component
+from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.conda_order import conda_matches
+from ..knowledge.ranges import matches
+from ..knowledge.rows import Component
 from ..model.module_names import version_part
-from ..model.ranges import matches
 from ..model.recipe import Recipe
 from ..model.runtime import Runtimes
 from ..model.validation import CheckInfo, EnvironmentKind, Finding, Observation

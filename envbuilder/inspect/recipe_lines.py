@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from ..model.base import fits
-from ..model.knowledge import Component
-from ..model.ranges import VersionRange
+from ..base import fits
+from ..knowledge.ranges import VersionRange
+from ..knowledge.rows import Component
 from ..model.runtime import Runtimes, own_component
 from ..target_tools.names import normalize
 from ..text import shown

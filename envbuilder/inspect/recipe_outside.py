@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
+from ..base import ModuleName, fits
 from ..host import Host
 from ..host.mpi import COMPONENTS
-from ..model.base import ModuleName, fits
-from ..model.knowledge import Component
+from ..knowledge.rows import Component
 from ..target_tools.files import is_below, open_regular
 from ..target_tools.names import normalize
 from ..text import LONG, shown

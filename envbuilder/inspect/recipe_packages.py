@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..base import fits
 from ..host import names_in
-from ..model.base import fits
+from ..knowledge.urls import ChannelName
 from ..model.recipe import CondaSpec, PipRequirement
-from ..model.urls import ChannelName
 from ..target_tools.names import normalize
 from ..text import LONG, counted, shown
 from .facts import CondaPackage, Distribution, Environment

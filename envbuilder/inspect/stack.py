@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ..base import Line, VariableName, fits
 from ..host.mpi import COMPONENTS
-from ..model.base import Line, VariableName, fits
-from ..model.channels import CHANNEL_ORIGINS
-from ..model.condition import Value
-from ..model.knowledge import Component
-from ..model.site import Origin
+from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.conditions import Value
+from ..knowledge.rows import Component
+from ..knowledge.terms import Origin
 from ..model.validation import Observation
 from ..target_tools.distributions import INSIDE
 from ..target_tools.files import open_regular, parse_json

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ..model.base import canonical_json, sha256_text
-from ..model.channels import NOARCH, SUBDIRS, VirtualPackage
+from ..base import canonical_json, sha256_text
+from ..knowledge.channels import NOARCH, SUBDIRS, VirtualPackage
 from ..model.plan import Plan
 from .index import local_path
 from .settings import read_settings

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..errors import MissingToolError
-from ..model.artifact import GitRevision, GitTree, Submodule, tree_file
+from ..knowledge.artifacts import GitRevision, GitTree, Submodule, tree_file
 from ..target_tools.git_tree import Revision, TreeFacts, fetch_tree
 
 

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from .. import __version__, files
+from ..base import sha256_text
 from ..host import Host, cache_folder
-from ..model.base import sha256_text
 from ..model.lock_check import contradictions
 from ..model.plan import Lock
 from ..model.runtime import Runtimes

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import BuildError
-from ..model.artifact import Artifact, CondaArchive, GitTree, IndexFile, Sdist, Wheel
-from ..model.knowledge import Component
+from ..knowledge.artifacts import Artifact, CondaArchive, GitTree, IndexFile, Sdist, Wheel
+from ..knowledge.rows import Component
 from ..model.lock_check import only_built_with
 from ..model.plan import Lock, Plan, SourceBuild
 from ..model.recipe import Recipe

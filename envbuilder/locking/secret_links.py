@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import BuildError, MissingToolError
-from ..model.artifact import UNKNOWN_INDEX, IndexFile
+from ..knowledge.artifacts import UNKNOWN_INDEX, IndexFile
 from ..target_tools.fetch import is_whole
 from ..target_tools.files import file_name, make_folder, sha256_of
 from .connection import Unreachable

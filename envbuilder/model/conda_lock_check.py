@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from .artifact import CondaArchive
-from .channels import CHANNEL_ORIGINS, NOARCH, SUBDIRS, package_name, spec_name
+from ..knowledge.artifacts import CondaArchive
+from ..knowledge.channels import CHANNEL_ORIGINS, NOARCH, SUBDIRS, package_name, spec_name
 from .plan import Lock, Pin
 
 # What a MatchSpec begins with: an optional channel, and the package's name.

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Document, Line
-from .symptom import Confidence, SymptomTells
+from ..base import Document, Line
+from ..knowledge.symptoms import Confidence, SymptomTells
 
 
 class LogPlace(Document):

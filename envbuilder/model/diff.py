@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import Field
 
-from .base import Document
+from ..base import Document
 from .decisions import decisions, plan_decisions
 from .plan import Lock, Plan
 

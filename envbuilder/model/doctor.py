@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Document, Line
+from ..base import Document, Line
 
 Status = Literal["ok", "missing", "problem", "note"]
 Fact = bool | int | str

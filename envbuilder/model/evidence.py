@@ -9,10 +9,10 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from ..base import Document, Line, Name, Sha256, VariableName
+from ..knowledge.terms import AdvisoryId, Api, Arch, Transport
 from ..text import LONG, shown
-from .base import Document, Line, Name, Sha256, VariableName
-from .plan import Api, FindingStatus, Transport
-from .recipe import AdvisoryId, Arch
+from .plan import FindingStatus
 
 Tier = Literal["rendered", "built", "imported", "one rank", "several ranks", "several nodes"]
 TIERS: tuple[str, ...] = get_args(Tier)

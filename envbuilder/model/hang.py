@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Document, Line
+from ..base import Document, Line
 
 RankState = Literal["busy", "asleep", "stopped", "in the kernel"]
 

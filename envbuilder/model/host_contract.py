@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Document, Line, Name
+from ..base import Document, Line, Name
 from .launch import Mpi
 from .site import Launcher
 

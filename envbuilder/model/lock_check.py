@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
+from ..knowledge.artifacts import STAND_IN, IndexFile, tree_file
 from ..target_tools.files import file_name
 from ..target_tools.names import normalize
-from .artifact import STAND_IN, IndexFile, tree_file
 from .backend import BackendTraits
 from .conda_lock_check import CONDA_CHECKS
 from .module_names import key

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
-from .knowledge import Component
+from ..knowledge.rows import Component
 from .site import StatedModule
 
 # What package managers put before the names of Python's packages: py-torch.

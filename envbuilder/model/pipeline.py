@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..base import Document, Line
 from ..errors import ExitCode
-from .base import Document, Line
 from .site import Runner
 
 FOLDER = "envbuild-ci"

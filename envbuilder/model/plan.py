@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from .artifact import (
+from ..base import Document, Line, ModuleName, Name, Sha256, VariableName, canonical_json
+from ..knowledge.artifacts import (
     Artifact,
     CondaArchive,
     GitRevision,
@@ -13,20 +14,21 @@ from .artifact import (
     Patch,
     no_content_trust,
 )
-from .base import (
-    Document,
-    Line,
-    ModuleName,
-    Name,
-    Sha256,
-    VariableName,
-    canonical_json,
+from ..knowledge.entries import AliasName, BackendName, RuntimeName
+from ..knowledge.terms import (
+    AdvisoryId,
+    Api,
+    Arch,
+    Origin,
+    PlainVersion,
+    Profile,
+    Severity,
+    Transport,
 )
+from ..knowledge.urls import ChannelName, LockUrl
 from .decisions import lock_sha256
-from .entries import AliasName, BackendName, RuntimeName
-from .recipe import AdvisoryId, Arch, Profile, Severity, Smoke
-from .site import AbsolutePath, Launcher, ModuleSystem, Origin, PlainVersion
-from .urls import ChannelName, LockUrl
+from .recipe import Smoke
+from .site import AbsolutePath, Launcher, ModuleSystem
 
 
 class Pin(Document):
@@ -174,12 +176,6 @@ class SourceBuild(Document):
     links: tuple[Name, ...] = Field(
         default=(), description="What its libraries are linked with: mpi, nccl."
     )
-
-
-Api = Literal["numpy", "mpi4py", "torch.distributed", "horovod.torch", "horovod.tensorflow"]
-"""What a program talks through: the bundled runtime (numpy), or one that the environment has."""
-
-Transport = Literal["mpi", "nccl", "gloo"]
 
 
 class Proof(Document):

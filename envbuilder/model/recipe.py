@@ -13,12 +13,11 @@ from pydantic import (
     model_validator,
 )
 
-from .base import Document, Line, ModuleName, Name, VariableName, spelt
-from .entries import AliasName, BackendName, RuntimeName, entries_of
-from .ranges import VersionRange, check_range, refuse_arbitrary_equality
-from .urls import ChannelName, CleanUrl, refuse_secret_queries
-
-Arch = Literal["x86_64", "ppc64le", "aarch64"]
+from ..base import Document, Line, ModuleName, Name, VariableName, spelt
+from ..knowledge.entries import AliasName, BackendName, RuntimeName, entries_of
+from ..knowledge.ranges import VersionRange, check_range, refuse_arbitrary_equality
+from ..knowledge.terms import AdvisoryId, Arch, Use
+from ..knowledge.urls import ChannelName, CleanUrl, refuse_secret_queries
 
 
 def _pip_requirement(text: str) -> str:
@@ -107,18 +106,6 @@ def names_module(constraint: str) -> bool:
 
 Constraint = Annotated[Line, AfterValidator(_range_or_module)]
 """A version range, or exactly one module: ``>=2.3.7``, ``*``, ``NCCL/2.3.7-fosscuda-2018b``."""
-
-AdvisoryId = Annotated[str, spelt(r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$", "an id such as OMPI-001", 40)]
-"""The id of a row of knowledge, such as OMPI-001."""
-
-
-Profile = Literal["scorep"]
-"""A variant of a recipe that is measured while it runs."""
-
-Severity = Literal["error", "warning", "info"]
-
-Use = Literal["alltoall", "elastic", "spark", "multi-node"]
-"""What a program will do with the environment that not every program does."""
 
 
 def _as_text(value: object) -> object:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from .plan import Api, Proof, SourceBuild, Transport
+from ..knowledge.terms import Api, Transport
+from .plan import Proof, SourceBuild
 from .site import Launcher
 
 if TYPE_CHECKING:
-    from .knowledge import Component, HorovodPart
+    from ..knowledge.rows import Component, HorovodPart
 
 ApiLauncher = Callable[[Api], Launcher | None]
 """Returns the launcher that the programs of an API bring along, where it can start the ranks: no

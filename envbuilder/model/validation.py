@@ -6,11 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Document, Line
+from ..base import Document, Line
+from ..knowledge.symptoms import Confidence
+from ..knowledge.terms import Severity
 from .evidence import LaunchRecord, Moment, SmokeResult
 from .outcome import RowMatch
-from .recipe import Severity
-from .symptom import Confidence
 
 EnvironmentKind = Literal["virtualenv", "conda environment", "Python prefix"]
 

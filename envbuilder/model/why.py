@@ -1,8 +1,8 @@
 """Answers to "why this?" and "why not that?"."""
 
-from .base import Document, Line, Name
+from ..base import Document, Line, Name
+from ..knowledge.terms import PlainVersion
 from .plan import Finding
-from .site import PlainVersion
 
 
 class WhyNot(Document):

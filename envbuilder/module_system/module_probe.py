@@ -12,12 +12,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from ..base import fits
 from ..host import EVERYTHING, ask, first_line, is_folder, names_in, together
 from ..host.mpi import COMPONENTS, identify, open_mpi_facts
-from ..model.base import fits
-from ..model.knowledge import Component
+from ..knowledge.rows import Component
+from ..knowledge.terms import PlainVersion
 from ..model.module_names import stem, stems, version_part
-from ..model.site import PlainVersion, StatedModule
+from ..model.site import StatedModule
 from ..target_tools.messages import one_line
 from ..target_tools.names import normalize
 from .modulefile_effects import Effects

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ..base import Line, ModuleName, fits
 from ..host import runs
-from ..model.base import Line, ModuleName, fits
 from ..model.module_names import key, stem, version_part
 from ..model.module_variants import variant
 from ..model.site import Site, SitePath, StatedModule, Tree

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..errors import UsageError
-from ..model.artifact import Patch
+from ..knowledge.artifacts import Patch
+from ..knowledge.rows import Knowledge
+from ..knowledge.terms import Arch, Profile
 from ..model.backend import BackendTraits
-from ..model.knowledge import Knowledge
 from ..model.plan import (
     Edit,
     Input,
@@ -21,7 +22,7 @@ from ..model.plan import (
     SourceBuild,
 )
 from ..model.profiles import build_variables
-from ..model.recipe import Arch, Profile, Recipe
+from ..model.recipe import Recipe
 from ..model.resolution import Resolution
 from ..model.runtime import ApiLauncher, ProofInputs, Runtimes, all_proofs, frameworks
 from ..model.site import Launcher, Site

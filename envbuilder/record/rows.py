@@ -16,8 +16,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from .. import __version__, files
+from ..base import canonical_json, sha256_text
 from ..host import Host, cache_folder
-from ..model.base import canonical_json, sha256_text
 from ..model.outcome import EnvironmentEntry
 from ..target_tools.files import make_folder
 from ..target_tools.proving.evidence import RECORD

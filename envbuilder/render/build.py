@@ -8,8 +8,8 @@ from typing import Any
 
 from .. import data
 from ..errors import UsageError
+from ..knowledge.conda_order import compare
 from ..model.backend import PrefixParts, Script
-from ..model.conda_order import compare
 from ..model.launch import StartCommand
 from ..model.places import Places
 from ..model.plan import Edit, Lock, Modules, Plan, Proof

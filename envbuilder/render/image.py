@@ -14,17 +14,17 @@ from typing import Literal
 from pydantic import Field
 
 from .. import data
+from ..base import Document, Line, Name
 from ..errors import UsageError
+from ..knowledge.ranges import matches, series, series_text
+from ..knowledge.releases import glibc_suffices, runs
+from ..knowledge.rows import Knowledge, Release
+from ..knowledge.terms import Arch, PlainVersion
 from ..model.backend import PrefixParts
-from ..model.base import Document, Line, Name
 from ..model.base_image import VendorPackage
 from ..model.host_contract import HostLibraries, HostMpi
-from ..model.knowledge import Knowledge, Release
 from ..model.plan import Modules, Pin, Plan, SourceBuild
-from ..model.ranges import matches, series, series_text
-from ..model.recipe import Arch
-from ..model.releases import glibc_suffices, runs
-from ..model.site import AbsolutePath, PlainVersion
+from ..model.site import AbsolutePath
 
 PYTHON = "/usr/bin/python3"
 CUDA_HOME = "/usr/local/cuda"

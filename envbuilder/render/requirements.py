@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import unquote, urlsplit
 
+from ..base import canonical_json
 from ..errors import UsageError
-from ..model.artifact import CondaArchive, GitTree, IndexFile
-from ..model.base import canonical_json
-from ..model.channels import SUBDIRS
+from ..knowledge.artifacts import CondaArchive, GitTree, IndexFile
+from ..knowledge.channels import SUBDIRS
 from ..model.plan import Lock, Plan, RuntimePlan
 
 # RFC 3986 without what a requirements file gives a meaning of its own: '#', ';', '$', quotes,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..base import canonical_json
 from ..errors import UsageError
-from ..model.artifact import GitTree, Sdist, tree_file
-from ..model.base import canonical_json
+from ..knowledge.artifacts import GitTree, Sdist, tree_file
 from ..model.plan import Lock, Pin, SourceBuild
 from ..model.proofs import is_mpi
 from ..model.runtime import FlagMeaning, Runtimes

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..knowledge.rows import Knowledge
 from ..model.backend import PrefixParts
 from ..model.evidence import Evidence
 from ..model.job import Job, JobScript
-from ..model.knowledge import Knowledge
 from ..model.launch import EnvironmentProgram, StartCommand
 from ..model.places import Places
 from ..model.plan import Lock, Plan

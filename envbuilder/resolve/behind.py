@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..model.channels import CHANNEL_ORIGINS
-from ..model.ranges import matches, series, sort_key
+from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.ranges import matches, series, sort_key
 from ..model.recipe import names_module
 from .problem import Candidate, Stack
 from .problem_builder import ProblemInputs

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from ..errors import KnownBadError, NoSolutionError, Place, Problem
-from ..model import matching
-from ..model.channels import channel_name, package_name
-from ..model.conda_order import conda_matches
-from ..model.knowledge import Advisory, Row
+from ..knowledge import matching
+from ..knowledge.channels import channel_name, package_name
+from ..knowledge.conda_order import conda_matches
+from ..knowledge.ranges import ANY_VERSION
+from ..knowledge.rows import Advisory, Row
 from ..model.module_names import statement, unread_modules
 from ..model.module_variants import loaded_as
-from ..model.ranges import ANY_VERSION
 from ..model.recipe import names_module
 from ..text import filled, nearest
 from .engine import LimitError, Limits, closest, conflicts, solve

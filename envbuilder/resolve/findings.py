@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..model.knowledge import Remedy
+from ..knowledge.rows import Remedy
 from ..model.plan import Finding, FindingStatus
 from .pool import describe
 from .problem import Rule, Stack

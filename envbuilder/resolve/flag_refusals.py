@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..model.knowledge import Knowledge, Row
-from ..model.ranges import matches
+from ..knowledge.ranges import matches
+from ..knowledge.rows import Knowledge, Row
 from ..model.recipe import Recipe
 from ..model.runtime import CollectiveRuntime
 from .facts import Facts, recipe_facts

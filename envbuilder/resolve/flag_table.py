@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from ..model.knowledge import Flag, FlagRule, Knowledge
-from ..model.ranges import matches, version
-from ..model.recipe import Severity
+from ..knowledge.ranges import matches, version
+from ..knowledge.rows import Flag, FlagRule, Knowledge
+from ..knowledge.terms import Severity
 from .pool import Pool
 from .problem import Candidate, FlagCase, Rule
 from .rules import GroundRule

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..model.knowledge import Knowledge, Need
+from ..knowledge.ranges import matches
+from ..knowledge.rows import Knowledge, Need
 from ..model.module_names import stem
-from ..model.ranges import matches
 from ..model.recipe import Recipe
 from ..model.runtime import Runtimes
 from ..model.site import Snapshot

@@ -49,7 +49,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from ..model.site import Origin
+from ..knowledge.terms import Origin
 
 CandidateId = str
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from ..model.knowledge import Component
+from ..knowledge.ranges import series_text
+from ..knowledge.rows import Component
 from ..model.module_names import key, stem
 from ..model.module_variants import NO_PARENTS, clash, loaded_as
-from ..model.ranges import series_text
 from ..model.site import StatedModule
 from .loading import closure
 from .names import Names

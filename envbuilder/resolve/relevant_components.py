@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..knowledge.rows import Knowledge
 from ..model.backend import BackendTraits
-from ..model.knowledge import Knowledge
 from ..model.recipe import Recipe
 from ..model.runtime import Runtimes
 from .implied_requirements import runtime_requirements

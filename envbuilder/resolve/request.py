@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..errors import Place
+from ..knowledge.rows import Knowledge
+from ..knowledge.terms import Arch
 from ..model.backend import BackendTraits
-from ..model.knowledge import Knowledge
-from ..model.recipe import Arch, Recipe
+from ..model.recipe import Recipe
 from ..model.runtime import CollectiveRuntime
 from ..model.site import Site, SiteFacts, Snapshot, glibc_of
 

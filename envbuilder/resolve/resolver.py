@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import UsageError
-from ..model.artifact import STAND_IN, GitRevision
-from ..model.channels import CHANNEL_ORIGINS
-from ..model.condition import Condition
-from ..model.knowledge import Advisory, Remedy, Row
+from ..knowledge.artifacts import STAND_IN, GitRevision
+from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.conditions import Condition
+from ..knowledge.rows import Advisory, Remedy, Row
 from ..model.module_names import key as name_of
 from ..model.module_variants import loaded_as
 from ..model.plan import Pin, Replacement, SourceBuild

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import cast, get_args
 
 from ..errors import UsageError
-from ..model.condition import FACTS, OPERATION_LIBRARIES, OPERATIONS, Value
-from ..model.entries import check_choice
-from ..model.fact_values import fact_fault, provider_fact_fault
-from ..model.knowledge import Knowledge
-from ..model.ranges import version
+from ..knowledge.conditions import FACTS, OPERATION_LIBRARIES, OPERATIONS, Value
+from ..knowledge.entries import check_choice
+from ..knowledge.fact_values import fact_fault, provider_fact_fault
+from ..knowledge.ranges import version
+from ..knowledge.rows import Knowledge
+from ..knowledge.terms import Origin
 from ..model.runtime import Runtimes
-from ..model.site import Origin
 from ..text import shown, unknown
 from .facts import Facts
 

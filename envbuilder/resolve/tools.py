@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..errors import NoSolutionError
+from ..knowledge.ranges import ANY_VERSION, matches, sort_key
+from ..knowledge.releases import runs
 from ..model.plan import Pin, SourceBuild
-from ..model.ranges import ANY_VERSION, matches, sort_key
-from ..model.releases import runs
 from .request import Request
 
 _NAME = re.compile(r"[a-z0-9._+-]+")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..model.channels import CHANNEL_ORIGINS
-from ..model.knowledge import Knowledge
+from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.rows import Knowledge
 from ..model.module_names import statement, unread_modules
 from ..model.module_variants import loaded_as
 from ..model.plan import Pin, SiteFinding

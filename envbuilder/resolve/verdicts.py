@@ -12,10 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import get_args
 
-from ..model.knowledge import Knowledge, Row
-from ..model.matching import Verdict
-from ..model.recipe import Severity
-from ..model.site import Origin
+from ..knowledge.matching import Verdict
+from ..knowledge.rows import Knowledge, Row
+from ..knowledge.terms import Origin, Severity
 from .facts import Facts, has_gpu_component
 from .findings import in_case, remedy_text
 from .flag_table import flag_table

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..errors import UsageError
-from ..model.channels import CHANNEL_ORIGINS
-from ..model.ranges import ANY_VERSION, matches
+from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.ranges import ANY_VERSION, matches
 from ..model.why import Why, WhyNot
 from ..text import unknown
 from .engine import LimitError, Limits, conflict, conflicts, solve

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..base import canonical_json
 from ..files import write_atomically
-from ..model.base import canonical_json
 from ..target_tools import sharing
 from ..target_tools.files import IrregularFileError, entries, read_regular
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import cast, get_args
 
-from ..model.knowledge import Component, HorovodPart
-from ..model.plan import Api, Proof, Transport
+from ..knowledge.rows import Component, HorovodPart
+from ..knowledge.terms import Api, Transport
+from ..model.plan import Proof
 from ..model.runtime import BuildTraces, FlagMeaning, ProofInputs, RuntimeTraits
 from ..target_tools.horovod_build import CLASSES, FRAMEWORKS
 from ..target_tools.names import release as numbers

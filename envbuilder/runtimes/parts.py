@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ..model.knowledge import Collectives, Component, HorovodPart
+from ..knowledge.ranges import matches
+from ..knowledge.rows import Collectives, Component, HorovodPart
 from ..model.plan import Proof
-from ..model.ranges import matches
 from ..model.runtime import BuildTraces, FlagMeaning, ProofInputs
 
 

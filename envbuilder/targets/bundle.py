@@ -13,9 +13,9 @@ import tempfile
 from pathlib import Path
 
 from .. import files
+from ..base import canonical_json
 from ..errors import UsageError
 from ..model.backend import Script
-from ..model.base import canonical_json
 from ..model.evidence import Tier
 from ..model.outcome import BundleResult
 from ..model.places import Places

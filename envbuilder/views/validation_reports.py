@@ -14,10 +14,10 @@ from xml.etree import ElementTree
 import yaml
 
 from .. import __version__
+from ..base import canonical_json, sha256_text
 from ..errors import UsageError
-from ..model.base import canonical_json, sha256_text
-from ..model.entries import check_choice
-from ..model.recipe import Severity
+from ..knowledge.entries import check_choice
+from ..knowledge.terms import Severity
 from ..model.validation import CheckInfo, Finding, Observation, Validation
 
 _LEVELS: Mapping[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}

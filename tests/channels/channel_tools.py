@@ -23,7 +23,7 @@ from envbuilder.commands import channels, clone, lock, lock_listed
 from envbuilder.commands.context import Context
 from envbuilder.commands.load import load
 from envbuilder.commands.options import PlanOptions
-from envbuilder.model.artifact import CondaArchive
+from envbuilder.knowledge.artifacts import CondaArchive
 from envbuilder.model.plan import Lock, Pin, Plan, PlanChannel
 from envbuilder.report import Report
 from tests.conda_channel import File, Package

@@ -30,8 +30,8 @@ from envbuilder.commands.load import load
 from envbuilder.commands.options import PlanOptions
 from envbuilder.documents.load import load_recipe, load_site
 from envbuilder.errors import DocumentError, NoSolutionError
+from envbuilder.knowledge.urls import ChannelUrl
 from envbuilder.model.plan import Plan
-from envbuilder.model.urls import ChannelUrl
 from envbuilder.report import Report
 from envbuilder.target_tools.conda_engine import clean
 from tests.conda_channel import write_channel

@@ -9,7 +9,7 @@ from channel_tools import GLIBC, engine, package, pip, plan, planned, python
 
 from envbuilder.channels.solve import ChannelRefusal, solve
 from envbuilder.errors import NoSolutionError
-from envbuilder.model.channels import VirtualPackage
+from envbuilder.knowledge.channels import VirtualPackage
 from tests.conda_channel import write_channel
 
 PY = "python >=3.11,<3.12.0a0"

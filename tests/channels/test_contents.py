@@ -16,8 +16,8 @@ from channel_tools import engine, package, pip, python
 from envbuilder.channels.cache import ChannelCache
 from envbuilder.channels.contents import Cached, read_channels
 from envbuilder.errors import BuildError
-from envbuilder.model.channels import Channel, CondaPackage, VirtualPackage
-from envbuilder.model.knowledge import Component
+from envbuilder.knowledge.channels import Channel, CondaPackage, VirtualPackage
+from envbuilder.knowledge.rows import Component
 from tests.conda_channel import change_record, write_channel
 from tests.serving import serving_by
 

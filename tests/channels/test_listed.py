@@ -25,7 +25,7 @@ from envbuilder.formats.foreign import read_foreign
 from envbuilder.formats.lock import packages_of
 from envbuilder.formats.match_spec import parse
 from envbuilder.formats.packages import PackageList
-from envbuilder.model.channels import unrecorded
+from envbuilder.knowledge.channels import unrecorded
 from envbuilder.model.plan import Lock
 from tests.conda_channel import write_channel
 

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
-from envbuilder.model.matching import rows
+from envbuilder.knowledge.matching import rows
 from envbuilder.views import advisories as views
 from tests.shipped import read_shipped
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from envbuilder.base import canonical_json
 from envbuilder.cli import app
-from envbuilder.model.base import canonical_json
 from envbuilder.model.plan import Plan
 from tests.cli.published import publish_plan
 from tests.made_up_files import locked, wheel

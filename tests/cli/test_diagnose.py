@@ -12,8 +12,8 @@ from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
 from envbuilder.commands.diagnose import build_hints
-from envbuilder.model.knowledge import Knowledge
-from envbuilder.model.symptom import Symptom
+from envbuilder.knowledge.rows import Knowledge
+from envbuilder.knowledge.symptoms import Symptom
 
 FULL = "OSError: [Errno 28] No space left on device: 'x'\n"
 MISSING = "ImportError: libgone.so.1: cannot open shared object file: No such file or directory\n"

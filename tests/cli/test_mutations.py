@@ -19,13 +19,13 @@ from typing import Any
 
 import pytest
 
+from envbuilder.base import canonical_json
 from envbuilder.commands.bundle import verify
 from envbuilder.commands.context import Context
 from envbuilder.commands.environments import info, list_all
 from envbuilder.commands.image_contents import OpenedRoot
 from envbuilder.commands.options import SignatureOptions
 from envbuilder.errors import EnvbuildError
-from envbuilder.model.base import canonical_json
 from envbuilder.record import read_all
 from envbuilder.report import problems_text
 from envbuilder.target_tools.bundle import read_facts

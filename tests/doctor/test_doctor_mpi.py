@@ -8,8 +8,8 @@ import pytest
 
 from envbuilder.doctor.mpi import MpiInstallation, identify, mpi_section, why_bad
 from envbuilder.host import Host
+from envbuilder.knowledge.rows import Advisory
 from envbuilder.model.doctor import Section
-from envbuilder.model.knowledge import Advisory
 from tests.shipped import read_shipped
 
 from .conftest import Machine

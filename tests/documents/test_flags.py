@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from envbuilder.model.condition import Condition, Value
-from envbuilder.model.knowledge import FlagRule, Knowledge
-from envbuilder.model.ranges import matches
+from envbuilder.knowledge.conditions import Condition, Value
+from envbuilder.knowledge.ranges import matches
+from envbuilder.knowledge.rows import FlagRule, Knowledge
 from envbuilder.resolve.facts import Facts
 from envbuilder.resolve.flag_table import reads, takes
 from envbuilder.runtimes import RUNTIMES

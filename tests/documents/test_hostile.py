@@ -13,7 +13,7 @@ from envbuilder.commands.entries import entries
 from envbuilder.documents import yaml_nodes
 from envbuilder.documents.load import load_recipe, load_site
 from envbuilder.errors import EnvbuildError, ExitCode, Problem
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 
 from .hostile import CASES, RECIPE, SITE, STEM, WITHOUT_LINE, Case, file_name
 

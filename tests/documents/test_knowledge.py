@@ -11,8 +11,8 @@ from envbuilder.commands.entries import entries
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.load import load_recipe
 from envbuilder.errors import DocumentError
-from envbuilder.model.condition import FACTS
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.conditions import FACTS
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.text import LONG, shown
 
 COMPONENTS = """\

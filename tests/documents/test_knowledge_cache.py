@@ -16,7 +16,7 @@ from envbuilder.documents import knowledge_cache as kept
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.knowledge_cache import knowledge_folder
 from envbuilder.errors import DocumentError
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough

@@ -15,7 +15,7 @@ from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.load import load_recipe, load_site
 from envbuilder.documents.messages import MAX_PROBLEMS, field_names
 from envbuilder.errors import DocumentError, EnvbuildError, Place, UsageError
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.site import Site
 from tests.shipped import read_shipped
 

@@ -27,7 +27,7 @@ from envbuilder.images import read_header
 from envbuilder.inspect import checks
 from envbuilder.inspect.conda import conda_packages
 from envbuilder.inspect.reading import read_environment
-from envbuilder.model.conda_order import spec_admits
+from envbuilder.knowledge.conda_order import spec_admits
 from envbuilder.module_system.modulefile_effects import of_lmod, of_tcl
 from envbuilder.target_tools import manifest
 from envbuilder.target_tools.distributions import parse_fields, parse_record

@@ -21,9 +21,9 @@ from envbuilder.commands.texts import job_words
 from envbuilder.documents.library import catalogue
 from envbuilder.documents.load import load_site
 from envbuilder.errors import UsageError
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.launchers import LAUNCHERS, launch_line, site_shape
 from envbuilder.model.job import Job
-from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.launch import Host, Hosts, LaunchRequest, Shape, TaskRequest, Words
 from envbuilder.model.plan import Pin, Plan, Proof, RuntimePlan
 from envbuilder.model.recipe import Smoke

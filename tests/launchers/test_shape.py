@@ -8,9 +8,9 @@ from envbuilder import data
 from envbuilder.commands.entries import entries
 from envbuilder.documents.load import load_site
 from envbuilder.errors import UsageError
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.launchers import site_shape
 from envbuilder.launchers.checks import check_node
-from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.launch import Shape
 from tests.shipped import read_shipped
 

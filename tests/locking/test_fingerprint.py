@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from locking_tools import plan
 
+from envbuilder.knowledge.channels import VirtualPackage
 from envbuilder.locking.fingerprint import request_fingerprint
-from envbuilder.model.channels import VirtualPackage
 from envbuilder.model.plan import Plan, PlanChannel
 from envbuilder.process import Finished
 

@@ -14,12 +14,12 @@ from locking_tools import plan
 
 from envbuilder import process
 from envbuilder.errors import BuildError
+from envbuilder.knowledge.artifacts import CondaArchive
 from envbuilder.locking.failures import Refusal
 from envbuilder.locking.index import Index
 from envbuilder.locking.index_order import check_indexes
 from envbuilder.locking.locker import LockEnvironment, make_lock
 from envbuilder.locking.settings import PipSettings
-from envbuilder.model.artifact import CondaArchive
 from envbuilder.model.plan import Lock, Pin
 
 pytestmark = pytest.mark.thorough

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.model.artifact import CondaArchive
+from envbuilder.knowledge.artifacts import CondaArchive
 from envbuilder.model.conda_lock_check import CONDA_CHECKS
 from envbuilder.model.plan import Lock, Pin
 

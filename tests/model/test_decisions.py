@@ -13,9 +13,16 @@ from hypothesis import strategies as st
 from locks_otherwise import at, changed, leaves
 from pydantic import create_model
 
+from envbuilder.base import canonical_json
 from envbuilder.commands.lock import LOCKS
-from envbuilder.model.artifact import CondaArchive, GitRevision, GitTree, Patch, Sdist, Submodule
-from envbuilder.model.base import canonical_json
+from envbuilder.knowledge.artifacts import (
+    CondaArchive,
+    GitRevision,
+    GitTree,
+    Patch,
+    Sdist,
+    Submodule,
+)
 from envbuilder.model.decisions import asks_the_same, spelt
 from envbuilder.model.plan import Finding, Lock, Pin, Plan, Proof, SourceBuild, Step
 

@@ -11,8 +11,8 @@ from envbuilder.backends import BACKENDS
 from envbuilder.cli import app
 from envbuilder.commands.entries import api_launcher, entries
 from envbuilder.errors import UsageError
+from envbuilder.knowledge.channels import Channel, Licence
 from envbuilder.launchers import own_launcher
-from envbuilder.model.channels import Channel, Licence
 from envbuilder.model.plan import Edit, Pin, Plan, RuntimePlan
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.resolution import Resolution

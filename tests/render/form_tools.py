@@ -13,7 +13,7 @@ from render_cases import (
     standard_edits,
 )
 
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.plan import Edit, Lock, Pin, Plan
 from envbuilder.render.forms import FORMS
 from envbuilder.render.subject import Subject, UnlockedPlan

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from envbuilder.backends import prefix_parts
 from envbuilder.commands.launch_requests import LaunchFacts, example, script_start
-from envbuilder.model.artifact import Wheel
+from envbuilder.knowledge.artifacts import Wheel
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.backend import PrefixParts
 from envbuilder.model.evidence import Check, Evidence, LoadedLibrary, SmokeResult, Timing
-from envbuilder.model.knowledge import Knowledge
 from envbuilder.model.launch import StartCommand
 from envbuilder.model.places import Dialect, Places
 from envbuilder.model.plan import (

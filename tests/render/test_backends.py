@@ -21,7 +21,7 @@ from envbuilder import data
 from envbuilder.backends import BACKENDS, Backend
 from envbuilder.build import prepare
 from envbuilder.cli import app
-from envbuilder.model.artifact import CondaArchive
+from envbuilder.knowledge.artifacts import CondaArchive
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Edit, Lock, Pin, Plan, PlanChannel
 from envbuilder.render.forms import FORMS

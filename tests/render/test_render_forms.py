@@ -14,7 +14,7 @@ from form_tools import PYTHON, hostile_plan, parsed_dockerfile, pin, render
 from render_cases import CASES, TAURUS, make_plan, shipped_knowledge, standard_edits
 
 from envbuilder.errors import UsageError
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.plan import Edit, Plan, SourceBuild
 
 PLAIN, MODULES, HOSTILE_CASE, SWAP = CASES

@@ -24,8 +24,8 @@ from envbuilder.cli import app
 from envbuilder.commands.render import forms
 from envbuilder.commands.texts import job_parts
 from envbuilder.errors import UsageError
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.job import Job
-from envbuilder.model.knowledge import Knowledge
 from envbuilder.render.subject import Subject, UnlockedPlan
 from envbuilder.runtimes import RUNTIMES
 from tests.shipped import read_shipped

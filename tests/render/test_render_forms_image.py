@@ -10,7 +10,7 @@ from render_cases import CASES, make_plan, prefix_of, shipped_knowledge
 
 from envbuilder.commands.launch_requests import plan_in_image
 from envbuilder.errors import UsageError
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.plan import Lock, Modules, Pin, Plan, SourceBuild
 from envbuilder.model.site import Launcher
 from envbuilder.render.container import render_image

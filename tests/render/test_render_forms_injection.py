@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from render_cases import CASES, HOSTILE, make_plan, shipped_knowledge, standard_edits
 
 from envbuilder.errors import UsageError
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.render import quoting
 
 HOSTILE_CASE = CASES[2]

@@ -15,7 +15,7 @@ from envbuilder.errors import DocumentError, UsageError
 from envbuilder.formats import conda_lock, explicit, pixi_lock
 from envbuilder.formats.lock import archives_of, packages_of
 from envbuilder.formats.packages import PackageList
-from envbuilder.model.artifact import CondaArchive, Wheel
+from envbuilder.knowledge.artifacts import CondaArchive, Wheel
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.render.forms import FORMS
 from envbuilder.render.subject import Renderable, Subject, UnlockedPlan

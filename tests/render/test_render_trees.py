@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from envbuilder.cli import app
 from envbuilder.errors import UsageError
-from envbuilder.model.artifact import Submodule
+from envbuilder.knowledge.artifacts import Submodule
 from envbuilder.model.lock_check import contradictions
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.render.requirements import requirement_files

@@ -9,7 +9,7 @@ import pytest
 from render_cases import make_plan
 
 from envbuilder.errors import UsageError
-from envbuilder.model.artifact import CondaArchive, IndexFile, Sdist, Wheel
+from envbuilder.knowledge.artifacts import CondaArchive, IndexFile, Sdist, Wheel
 from envbuilder.model.plan import Lock, PlanChannel
 from envbuilder.render.requirements import requirement_files
 

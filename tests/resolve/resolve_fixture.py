@@ -8,7 +8,7 @@ from typing import Any
 
 from envbuilder.backends import BACKENDS
 from envbuilder.errors import Place
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.site import Site, Snapshot
 from envbuilder.resolve.request import Request, Requirement

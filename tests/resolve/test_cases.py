@@ -28,7 +28,7 @@ from envbuilder.documents.load import LoadedDocument, load_recipe, load_site
 from envbuilder.documents.site_choice import ChosenSite
 from envbuilder.documents.snapshots import load_snapshot
 from envbuilder.errors import NoSolutionError
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.resolution import Resolution
 from envbuilder.model.site import Site, Snapshot

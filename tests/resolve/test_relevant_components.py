@@ -9,7 +9,7 @@ from envbuilder.backends import backend
 from envbuilder.commands.entries import entries
 from envbuilder.documents.library import find
 from envbuilder.documents.load import load_recipe
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.recipe import Recipe
 from envbuilder.resolve.relevant_components import relevant_components
 from envbuilder.runtimes import RUNTIMES

@@ -8,9 +8,9 @@ import pytest
 
 from envbuilder.backends import BACKENDS
 from envbuilder.errors import NoSolutionError, Place
-from envbuilder.model.knowledge import Component, Knowledge, Release
+from envbuilder.knowledge.ranges import matches
+from envbuilder.knowledge.rows import Component, Knowledge, Release
 from envbuilder.model.plan import SourceBuild
-from envbuilder.model.ranges import matches
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.site import Interpreter, Site, SiteFacts, Snapshot, StatedModule
 from envbuilder.resolve.request import Request, Requirement

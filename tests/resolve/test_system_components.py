@@ -10,7 +10,7 @@ from resolve_fixture import asked, plain
 
 from envbuilder.backends import BACKENDS
 from envbuilder.errors import KnownBadError, NoSolutionError
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.resolution import Resolution
 from envbuilder.model.site import Interpreter, Site, Snapshot, StatedModule, SystemComponent

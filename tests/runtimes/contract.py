@@ -8,8 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from envbuilder.commands.entries import entries
+from envbuilder.knowledge.terms import Api
 from envbuilder.launchers import LAUNCHERS
-from envbuilder.model.plan import Api, Proof, SourceBuild
+from envbuilder.model.plan import Proof, SourceBuild
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.runtime import FlagMeaning, ProofInputs, all_proofs, frameworks
 from envbuilder.model.site import Launcher

@@ -14,7 +14,7 @@ from envbuilder.commands.entries import entries
 from envbuilder.commands.sites import draft_site
 from envbuilder.documents.load import load_site
 from envbuilder.errors import MissingToolError, UsageError
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.site import Launcher, Site
 from envbuilder.module_system.shell import start
 from envbuilder.report import Report

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.model.knowledge import Component
+from envbuilder.knowledge.rows import Component
 from envbuilder.model.site import StatedModule
 from envbuilder.module_system.module_probe import probe
 from envbuilder.module_system.site_modules import SiteModules

@@ -12,7 +12,7 @@ from envbuilder.commands.entries import entries
 from envbuilder.doctor.detection import snapshot_text
 from envbuilder.documents.load import load_site
 from envbuilder.documents.snapshots import load_snapshot
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.site import Site, Snapshot, Tree
 from envbuilder.module_system.merge import merged
 from envbuilder.module_system.trees import age_note

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ...model.conda_order import spec_admits
+from ...knowledge.conda_order import spec_admits
 from ...target_tools.names import normalize
 from ..facts import OWN, CondaPackage, Distribution, Environment
 from .protocol import Violation, check, seen

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ...model.recipe import Severity
-from ...model.symptom import Confidence
+from ...knowledge.symptoms import Confidence
+from ...knowledge.terms import Severity
 from ...model.validation import CheckInfo, Finding, Observation
 from ...target_tools.messages import LINE_LENGTH, one_line
 from ...text import shown

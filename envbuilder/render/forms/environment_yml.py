@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from ...errors import UsageError
 from ...formats.environment_yml import pinned
 from ...formats.lock import packages_of
-from ...model.channels import CHANNEL_ORIGINS, match_spec, package_name, spec_name
-from ...model.knowledge import Component
+from ...knowledge.channels import CHANNEL_ORIGINS, match_spec, package_name, spec_name
+from ...knowledge.ranges import series_text
+from ...knowledge.rows import Component
 from ...model.plan import Edit, Lock, Pin, Plan, SourceBuild
-from ...model.ranges import series_text
 from ..quoting import Quoted, has_control, line, yaml
 from ..requirements import pip_options
 from ..subject import Subject

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from .knowledge import Advisory, Coupling, FlagRule, Knowledge, Ranges, Row, Selection, Selector
+from .rows import Advisory, Coupling, FlagRule, Knowledge, Ranges, Row, Selection, Selector
 
 Verdict = Literal["holds", "lifted", "unknown", "beside"]
 """``lifted``: by a remedy. ``unknown``: that depends on facts. ``beside``: it would hold with

@@ -18,8 +18,8 @@ from ..errors import UsageError
 from ..text import unknown
 
 if TYPE_CHECKING:
-    from .backend import BackendTraits
-    from .runtime import RuntimeTraits
+    from ..model.backend import BackendTraits
+    from ..model.runtime import RuntimeTraits
 
 # In a JSON schema, in place of the names, until who writes the schema knows them.
 ENTRIES_OF = "x-entries-of"

@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core.core_schema import no_info_after_validator_function, str_schema
 
-from ..target_tools.files import canonical_json as canonical_json  # noqa: PLC0414
+from .target_tools.files import canonical_json as canonical_json  # noqa: PLC0414
 
 
 def kebab(name: str) -> str:

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from .base import Day, Document, GitCommit, Line, Name, VariableName
-from .recipe import Arch
-from .site import Origin, PlainVersion
+from ..base import Day, Document, GitCommit, Line, Name, VariableName
+from .terms import Arch, Origin, PlainVersion
 from .urls import ChannelUrl, GitUrl
 
 SUBDIRS: Mapping[Arch, str] = {

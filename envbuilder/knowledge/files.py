@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Day, Document, Line, Name, VariableName
+from ..base import Day, Document, Line, Name, VariableName
 from .channels import Channel, SourceTrees
-from .knowledge import (
+from .rows import (
     STEMS,
     Advisory,
     Component,
@@ -21,7 +21,7 @@ from .knowledge import (
     Release,
     ToolchainKind,
 )
-from .symptom import Symptom
+from .symptoms import Symptom
 
 
 class Components(Document):

@@ -7,15 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from .base import Document, Line, Name, VariableName, checked_once
+from ..base import Document, Line, Name, VariableName, checked_once
 from .channels import Channel, SourceTrees
-from .condition import parse
+from .conditions import parse
 from .entries import RuntimeName
-from .plan import Api
 from .ranges import VersionRange
-from .recipe import AdvisoryId, Arch, Severity
-from .site import Origin, PlainVersion
-from .symptom import Pattern, Symptom
+from .symptoms import Pattern, Symptom
+from .terms import AdvisoryId, Api, Arch, Origin, PlainVersion, Severity
 
 STEMS = ("components", "versions", "symptoms", "advisories", "couplings", "toolchains", "flags")
 """The files of a folder of knowledge, in the order of reading and hashing."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal, get_args
 
+from ..base import fits
 from ..text import shown, unknown
-from .base import fits
-from .condition import FACTS, Condition
-from .knowledge import Knowledge
+from .conditions import FACTS, Condition
 from .matching import rows
-from .recipe import Arch, Use
-from .site import PeerMemory, PlainVersion
+from .rows import Knowledge
+from .terms import Arch, PeerMemory, PlainVersion, Use
 
 ProviderFactType = Literal["bool", "text"]
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from .base import Line, checked_once
+from ..base import Line, checked_once
 
 ANY_VERSION = "*"
 

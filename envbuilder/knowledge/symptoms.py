@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, model_validator
 
+from ..base import CHECKED, Document, Line, Name, checked_once
 from ..text import shown
-from .base import CHECKED, Document, Line, Name, checked_once
 
 
 def _compiles(pattern: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from packaging.specifiers import InvalidSpecifier
 
-from .knowledge import Release
 from .ranges import ANY_VERSION, matches, series
+from .rows import Release
 
 # What tells one glibc from another: its releases are 2.17, 2.28, ...
 _GLIBC_PARTS = 2

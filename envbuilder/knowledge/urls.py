@@ -10,9 +10,9 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from pydantic import AfterValidator
 
+from ..base import spelt
 from ..secret_queries import without_secret_queries, without_secret_query
 from ..target_tools.names import without_credentials
-from .base import spelt
 
 IndexUrl = Annotated[
     str,
