@@ -55,10 +55,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from envbuilder.cli import start_fast
 start_fast()  # as the program does
-from envbuilder.commands.channels import solved
-from envbuilder.commands.context import Context
-from envbuilder.commands.load import load
-from envbuilder.commands.options import PlanOptions
+from envbuilder.workflow.channels import solved
+from envbuilder.workflow.context import Context
+from envbuilder.workflow.load import load
+from envbuilder.workflow.options import PlanOptions
 from envbuilder.report import Report
 
 folder, what = Path(sys.argv[1]), sys.argv[2]

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from envbuilder.errors import UsageError
+from envbuilder.launching.schedulers import SCHEDULERS
+from envbuilder.launching.schedulers.protocol import Ask, Which, no_job_step, no_job_task, no_pmi
 from envbuilder.model.job import Job, JobScript
 from envbuilder.model.launch import Host, Hosts, LaunchNode, Words
 from envbuilder.model.site import Launcher
-from envbuilder.schedulers import SCHEDULERS
-from envbuilder.schedulers.protocol import Ask, Which, no_job_step, no_job_task, no_pmi
 
 TITLE = "PJM"
 SUBMIT = "pjsub"

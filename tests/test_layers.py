@@ -157,7 +157,7 @@ FORBIDDEN = [
     ("envbuilder/render/quoting.py", "__import__('envbuilder.resolve')"),
     ("envbuilder/errors.py", "from .model.plan import Plan"),
     # A circle between stages that may use one another.
-    ("envbuilder/interpreters/__init__.py", "from ..doctor import doctor"),
+    ("envbuilder/machine/interpreters/__init__.py", "from ..doctor import doctor"),
     # What runs inside a target has a Python and pyelftools.
     *(
         (some_file(unit), line)

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from envbuilder.backends import BACKENDS
-from envbuilder.launchers import LAUNCHERS
-from envbuilder.pipelines import PROVIDERS
+from envbuilder.build.backends import BACKENDS
+from envbuilder.build.targets import TARGETS
+from envbuilder.ci.providers import PROVIDERS
+from envbuilder.launching.launchers import LAUNCHERS
+from envbuilder.launching.schedulers import SCHEDULERS
 from envbuilder.render.forms import FORMS
 from envbuilder.runtimes import RUNTIMES
-from envbuilder.schedulers import SCHEDULERS
-from envbuilder.targets import TARGETS
 
 from .layers import ROOMS, imports, module_name, sources, unit_of
 
@@ -45,18 +45,18 @@ STATED: dict[str, tuple[int, str]] = {
     "envbuilder/model/site.py": (1, "the origins of components"),
     "envbuilder/knowledge/channels.py": (1, "the origin of what comes from conda channels"),
     "envbuilder/model/validation.py": (1, "the kinds of environments, whoever made them"),
-    "envbuilder/model/pipeline.py": (1, "a stage of pipelines, called as the verb envbuild image"),
-    "envbuilder/commands/pipeline.py": (2, "the verbs envbuild bundle and envbuild image"),
-    "envbuilder/formats/conda_lock.py": (1, "the managers of packages in conda-lock.yml"),
-    "envbuilder/formats/pixi_lock.py": (1, "the kinds of packages in pixi.lock"),
+    "envbuilder/ci/values.py": (1, "a stage of pipelines, called as the verb envbuild image"),
+    "envbuilder/ci/jobs.py": (2, "the verbs envbuild bundle and envbuild image"),
+    "envbuilder/conda/formats/conda_lock.py": (1, "the managers of packages in conda-lock.yml"),
+    "envbuilder/conda/formats/pixi_lock.py": (1, "the kinds of packages in pixi.lock"),
     "envbuilder/images/oci_signatures.py": (1, "a key of the text that cosign signs"),
     "envbuilder/inspect/mpi.py": (2, _PROGRAMS),
     "envbuilder/doctor/capabilities.py": (2, _REPORT),
     "envbuilder/doctor/examine.py": (1, _REPORT),
-    "envbuilder/doctor/items.py": (1, _REPORT),
-    "envbuilder/doctor/mpi.py": (3, _PROGRAMS),
-    "envbuilder/doctor/system.py": (2, _PROGRAMS),
-    "envbuilder/host/mpi.py": (15, _PROGRAMS),
+    "envbuilder/machine/items.py": (1, _REPORT),
+    "envbuilder/machine/mpi_programs.py": (3, _PROGRAMS),
+    "envbuilder/machine/system.py": (2, _PROGRAMS),
+    "envbuilder/machine/mpi.py": (15, _PROGRAMS),
     "envbuilder/target_tools/horovod_build.py": (1, _INSIDE),
     "envbuilder/target_tools/smoke/api_horovod.py": (2, _INSIDE),
     "envbuilder/target_tools/library_facts.py": (1, _PROGRAMS),

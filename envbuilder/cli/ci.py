@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..commands.options import CiOptions
+from ..workflow.options import CiOptions
 from .command import Group, command
 from .session import Session
 
@@ -26,9 +26,9 @@ def render(
     ] = None,
 ) -> None:
     """Write a pipeline for a matrix of recipes and architectures. No network, nothing built."""
-    from ..commands.ci import render as run
-    from ..commands.output import output_path
+    from ..ci.command import render as run
     from ..files import write_atomically
+    from ..workflow.output import output_path
 
     path = output_path(output, session.context)
     text = run(options, provider, session.context)
@@ -53,8 +53,8 @@ def run(
 
     A job that fails ends what needs it, and no other recipe. The exit code is that of the first.
     """
-    from ..commands.ci import run as do
-    from ..views import pipeline as views
+    from ..ci import view as views
+    from ..ci.command import run as do
 
     value = do(options, session.context, resume=resume, nightly=nightly)
     session.report.show(value, views.finished(value))

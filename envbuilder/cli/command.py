@@ -40,7 +40,7 @@ class _Command(TyperCommand):
     """A command whose help names the entries of the variation points: ``{launchers}``."""
 
     def format_help(self, *words: Any) -> None:
-        from ..commands.entries import names
+        from ..workflow.entries import names
 
         for each in self.params:
             if isinstance(text := getattr(each, "help", None), str):

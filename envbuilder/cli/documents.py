@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..commands.options import ArchOption, RootOption, SignatureOptions
+from ..workflow.options import ArchOption, RootOption, SignatureOptions
 from .command import Group, command
 from .environments import environment_or_active
 from .session import Session
@@ -87,7 +87,7 @@ def recipe_from(
 
     What nothing says is not guessed: it is listed in the recipe's first lines.
     """
-    from ..commands.recipes_from import recipe_from as run
+    from ..recipes_from.command import recipe_from as run
     from ..views import documents as views
 
     value = run(name, root, called, output, session.context, loaded=loaded)
@@ -120,7 +120,7 @@ def import_file(
 
     Of a lock it pins every package; envbuild lock NAME --from FILE takes just these files.
     """
-    from ..commands.foreign import import_recipe
+    from ..workflow.foreign_files import import_recipe
 
     made = import_recipe(file, name, arch, output, session.context)
     for each in made.left_out:
@@ -155,9 +155,9 @@ def snapshot(
     nothing is changed there. A site file without a snapshot is made to use the one of --output.
     """
     from ..commands import sites as run
-    from ..commands.output import output_path
     from ..files import write_atomically
     from ..views import documents as views
+    from ..workflow.output import output_path
 
     path = output_path(output, session.context)
     detected = run.take_snapshot(site, session.context, probe=probe, trees=tree)
@@ -192,8 +192,8 @@ def detect(
 ) -> None:
     """Draft a site document from what this machine has; with --json all that was found."""
     from ..commands import sites as run
-    from ..commands.output import output_path
     from ..files import write_atomically
+    from ..workflow.output import output_path
 
     path = output_path(output, session.context)
     text = run.draft_site(session.context, output)

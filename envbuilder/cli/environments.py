@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..commands.options import (
-    LaunchOptions,
-    LiveOptions,
-    RootOptions,
-    SignatureOptions,
-)
 from ..model.places import AttestationForm
+from ..workflow.options import LaunchOptions, LiveOptions, RootOptions, SignatureOptions
 from .command import Group, command
 from .session import Session, open_session
 
@@ -27,7 +22,7 @@ verbs = Group()
 
 
 def _root(session: Session, where: RootOptions) -> Root:
-    from ..commands.places import existing_root
+    from ..workflow.places import existing_root
 
     return existing_root(where, session.context)
 
@@ -99,8 +94,8 @@ def import_(
 
     It is never changed or removed. Again: what is found now takes the place of before.
     """
-    from ..commands import external as run
     from ..errors import UsageError
+    from ..validate import registration as run
     from ..views import environments as views
 
     if (path is None) == (forget is None):
@@ -122,9 +117,9 @@ def catalogue(
     ] = None,
 ) -> None:
     """Write one page of HTML of what a root holds: stacks, proofs, known problems, speed."""
-    from ..commands.catalogue import catalogue as run
-    from ..commands.output import output_path
+    from ..catalogue.command import catalogue as run
     from ..files import write_atomically
+    from ..workflow.output import output_path
 
     path = output_path(output, session.context)
     text = run(_root(session, where), session.context)
@@ -167,9 +162,9 @@ def info(
     """
     from ..commands.environments import attestation
     from ..commands.environments import info as run
-    from ..commands.image_contents import opened
     from ..errors import ExitCode, UsageError
     from ..views import environments as views
+    from ..workflow.image_contents import opened
 
     if form and verify:
         raise UsageError("--as prints one document, --verify compares files: take one of them")
@@ -184,7 +179,7 @@ def info(
         value = run(found, verify=verify)
     if value.image and where.site:
         # lazy import: only of an image, and where it is to run
-        from ..commands.image_contract import fits_at
+        from ..workflow.image_contract import fits_at
 
         value = fits_at(value, where.site, session.context)
     session.report.show(value, views.info(value))
@@ -246,13 +241,13 @@ def smoke(
     Of an image (NAME.sif, a sandbox), the ranks are containers that this machine's MPI starts.
     """
     from ..commands.environments import smoke as run
-    from ..commands.image_contents import is_image
     from ..errors import UsageError
     from ..views import environments as views
+    from ..workflow.image_contents import is_image
 
     if is_image(environment, session.context.path(environment)):
         # lazy import: only of an image
-        from ..commands.image_proof import smoke_image
+        from ..workflow.image_proof import smoke_image
 
         if emulate:
             raise UsageError("--emulate is for an environment in a root: an image runs as it is")

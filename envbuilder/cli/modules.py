@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..commands.options import MatrixOptions
+from ..workflow.options import MatrixOptions
 from .command import Group, command
 from .session import Session
 

@@ -17,8 +17,8 @@ from .streams import drop_output
 if TYPE_CHECKING:
     from types import FrameType
 
-    from ..commands.context import Context
-    from ..report import Report
+    from ..reporter import Report
+    from ..workflow.context import Context
 
 
 class Session(NamedTuple):
@@ -38,9 +38,9 @@ class Interrupted(BaseException):
 
 def open_session(as_json: bool, recipes: list[Path] | None = None) -> Session:
     """Return the session of this call. *recipes*: further folders of recipes, sites, knowledge."""
-    from ..commands.context import Context
     from ..errors import UsageError
-    from ..report import Report
+    from ..reporter import Report
+    from ..workflow.context import Context
 
     report = Report(sys.stdout, sys.stderr, as_json)
     try:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ..commands.options import (
+from ..workflow.options import (
     CloneOptions,
     CreateOptions,
     LockOptions,
@@ -88,7 +88,7 @@ def clone(session: Session, options: CloneOptions) -> None:
     They come from their channels, else from conda's cache or the files that are there (uses the
     network). The recipe is written to NAME.yaml.
     """
-    from ..commands.clone import clone as run
+    from ..clone.command import clone as run
     from ..views import building as views
 
     done = run(options, session.context)
@@ -140,8 +140,8 @@ def image(
     Lock, manifest and records are inside, and in a folder beside it.
     """
     from ..commands.create import create as run
-    from ..commands.options import CreateOptions, ImageOptions
     from ..views import building as views
+    from ..workflow.options import CreateOptions, ImageOptions
 
     options = CreateOptions(
         choice,
@@ -183,12 +183,12 @@ def lock(
     signed: SignatureOptions,
 ) -> int:
     """Decide every file that would be fetched, with its hash; prints JSON (uses the network)."""
-    from ..commands import lock as run
-    from ..commands.load import load
-    from ..commands.output import output_path
     from ..errors import ExitCode, UsageError
     from ..files import write_atomically
     from ..views import building as views
+    from ..workflow import lock as run
+    from ..workflow.load import load
+    from ..workflow.output import output_path
 
     if check is not None and listed is not None:
         raise UsageError("--check makes no lock, and --from makes one: take one of them")
@@ -234,8 +234,8 @@ def render(session: Session, options: RenderOptions) -> None:
 @command(verbs, example="doctor", recipes=False)
 def doctor(session: Session) -> None:
     """Show what this machine has, what is missing, and how to get it without root."""
-    from ..commands.doctor import doctor as run
-    from ..views import doctor as views
+    from ..doctor import view as views
+    from ..doctor.command import doctor as run
 
     value = run(session.context)
     session.report.show(value, views.doctor(value))
@@ -250,8 +250,8 @@ def plan(
     ] = False,
 ) -> None:
     """Show what would be built: components, modules, steps. No network, nothing written."""
-    from ..commands import load as run
     from ..views import plan as views
+    from ..workflow import load as run
 
     value = run.plan(run.load(choice, session.context), verbose=verbose)
     session.report.show(value, views.plan(value, verbose))

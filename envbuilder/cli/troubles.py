@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ..commands.options import RootOption
-from ..commands.validate_options import RemovedOptions, ReportOptions, ValidateOptions
+from ..validate.options import RemovedOptions, ReportOptions, ValidateOptions
+from ..workflow.options import RootOption
 from .command import Group, command
 from .environments import environment_or_active
 from .session import Session
@@ -40,10 +40,10 @@ def validate(
     A virtualenv, conda prefix or Python, as a program started in this shell would use it. Writes
     nothing. Exit code 4 if a finding is an error that no --baseline accepts; with warnings alone 0.
     """
-    from ..commands import validate as run
     from ..errors import ExitCode, UsageError
-    from ..views import validation as views
-    from ..views import validation_reports as reports
+    from ..validate import command as run
+    from ..validate import reports
+    from ..validate import view as views
 
     run.check_removed(removed)
     run.check_proving(options.proving)
@@ -88,10 +88,10 @@ def diagnose(
 
     Only reads. Exit code 4 if an error is known in them, 0 if none is or there are warnings alone.
     """
-    from ..commands.diagnose import diagnose as run
-    from ..commands.validate import validate
+    from ..diagnosis import view as views
+    from ..diagnosis.command import diagnose as run
     from ..errors import ExitCode
-    from ..views import diagnosis as views
+    from ..validate.command import validate
     from .streams import pipe
 
     found = validate(environment, root, session.context) if environment else None
@@ -120,9 +120,9 @@ def hang(
     py-spy reads their stacks; nothing is sent to them, and they go on. The ranks of this machine:
     on each node of a job it is asked anew.
     """
-    from ..commands.hang import hang as run
     from ..errors import UsageError
-    from ..views import hang as views
+    from ..hang import view as views
+    from ..hang.command import hang as run
 
     if bool(pids) == bool(job):
         raise UsageError("name either processes or --job ID", "envbuild hang 4711")
@@ -151,8 +151,8 @@ def report(
     What doctor, validate and diagnose say, variables that matter, and the ends of the logs.
     Passwords, tokens and the like, and the user's name, are left out.
     """
-    from ..commands import support as run
-    from ..views import support as views
+    from ..report import command as run
+    from ..report import view as views
 
     path = run.place(output, session.context)
     with session.context.reporter.working("looking at the machine and the environment"):

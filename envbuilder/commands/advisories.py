@@ -21,7 +21,7 @@ from ..resolve.stated_facts import (
 from ..resolve.verdicts import Match, StackFacts, match
 from ..runtimes import RUNTIMES
 from ..text import unknown
-from .context import Context
+from ..workflow.context import Context
 
 
 def list_rows(component: str | None, severity: str | None, context: Context) -> tuple[Row, ...]:

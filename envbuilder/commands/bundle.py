@@ -9,8 +9,8 @@ from typing import Any
 
 from .. import process
 from ..base import canonical_json, sha256_text
-from ..bundle_archive import read_archive
-from ..channels.pack import ARCHIVE, PACKAGES, TABLE
+from ..build.bundle_archive import read_archive
+from ..conda.pack import ARCHIVE, PACKAGES, TABLE
 from ..documents.source import source_of
 from ..errors import BuildError, DocumentError, SmokeError, UsageError
 from ..files import open_unchanged
@@ -32,11 +32,11 @@ from ..target_tools.bundle import (
     read_folder,
 )
 from ..text import LONG, last_lines, shown
-from .context import Context
-from .lock import LOCKS
-from .options import SignatureOptions
-from .prove import proving_of
-from .signed import check_no_key, check_signed
+from ..workflow.context import Context
+from ..workflow.lock import LOCKS
+from ..workflow.options import SignatureOptions
+from ..workflow.prove import proving_of
+from ..workflow.signed import check_no_key, check_signed
 
 _INSTALLER = "install.sh"
 _ERRORS = {int(each.code): each for each in (UsageError, SmokeError)}

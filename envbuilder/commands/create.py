@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import platform
 
+from ..build.targets import TARGETS, default_target, suits
+from ..build.targets.protocol import Target
 from ..errors import BuildError, UsageError
 from ..knowledge.entries import check_choice
 from ..locking.checks import changed_inputs
 from ..model.evidence import TIERS
 from ..model.outcome import BundleResult, CreateResult, ImageResult
 from ..model.plan import Lock
-from ..targets import TARGETS, default_target, suits
-from ..targets.protocol import Target
-from .channels import Reading
-from .context import Context
-from .emulate import OFFER, can_emulate
-from .image_inputs import ImageInputs, image_inputs
-from .load import PlanInputs, load
-from .lock import check_derived, named_lock
-from .options import CreateOptions
-from .stages import CreateStages
+from ..workflow.channels import Reading
+from ..workflow.context import Context
+from ..workflow.emulate import OFFER, can_emulate
+from ..workflow.image_inputs import ImageInputs, image_inputs
+from ..workflow.load import PlanInputs, load
+from ..workflow.lock import check_derived, named_lock
+from ..workflow.options import CreateOptions
+from ..workflow.stages import CreateStages
 
 
 def create(options: CreateOptions, context: Context) -> CreateResult | BundleResult | ImageResult:

@@ -11,14 +11,14 @@ from ..model.diff import Diff, diff
 from ..model.plan import Lock
 from ..root.environment_lock import read_lock
 from ..root.environments import find
-from .context import Context
-from .entries import entries
-from .image_contents import opened
-from .load import load
-from .lock import LOCKS
-from .options import LiveOptions, RootOptions
-from .places import existing_root
-from .published import is_recipe_file
+from ..workflow.context import Context
+from ..workflow.entries import entries
+from ..workflow.image_contents import opened
+from ..workflow.load import load
+from ..workflow.lock import LOCKS
+from ..workflow.options import LiveOptions, RootOptions
+from ..workflow.places import existing_root
+from ..workflow.published import is_recipe_file
 
 LIVE = "live"
 _IMAGES = (".sif", ".oci")

@@ -27,11 +27,11 @@ from ..root.environment_lock import lock_file, read_lock
 from ..root.environments import find, number_before_default
 from ..target_tools import sharing
 from ..target_tools.root import layout, locks, manifests, publish, registry, stamp, store
-from .context import Context
-from .image_contents import OpenedRoot
+from ..workflow.context import Context
+from ..workflow.image_contents import OpenedRoot
 
 if TYPE_CHECKING:
-    from .launch_requests import LaunchFacts
+    from ..workflow.launch_requests import LaunchFacts
 
 
 def list_all(root: stamp.Root, context: Context) -> Listing:
@@ -61,7 +61,7 @@ def list_all(root: stamp.Root, context: Context) -> Listing:
     others, unread = external.read_all(root.path)
     if others:
         # lazy import: most roots list none
-        from .external import entry
+        from ..validate.registration import entry
     if kept.keys() != known.keys():
         rows.store(cache, kept)
     return Listing(
@@ -156,7 +156,7 @@ def attestation(opened: OpenedRoot, form: AttestationForm, context: Context) -> 
     """
     # lazy import: the other verbs need none
     from ..record.attestations import read_attestation
-    from .texts import bill_of
+    from ..workflow.texts import bill_of
 
     home, version = find(opened.root, opened.environment)
     lock, name = read_lock(home, version), f"{home.name}/{version.number}"
@@ -196,8 +196,8 @@ def smoke(
     be had UsageError, MissingToolError or BuildError.
     """
     # lazy imports: 25 ms, which those who only look need not wait for
-    from .emulate import check_emulates, prove_emulated
-    from .prove import prove
+    from ..workflow.emulate import check_emulates, prove_emulated
+    from ..workflow.prove import prove
 
     home, version = find(root, environment)
     store.check_writable(root)
@@ -225,7 +225,7 @@ def smoke(
 
 def _facts(plan: Plan, site: str | None, context: Context) -> LaunchFacts:
     """Return what the environment's site says of launch lines; nothing where it is not found."""
-    from .launch_requests import LaunchFacts, facts_at
+    from ..workflow.launch_requests import LaunchFacts, facts_at
 
     try:
         return facts_at(plan, site, None, context)

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..backends import entering
+from ..build.backends import entering
 from ..documents.site_choice import with_partition
 from ..errors import UsageError
 from ..knowledge.entries import check_choice
-from ..launchers import LAUNCHERS, launch_line
+from ..launching.launchers import LAUNCHERS, launch_line
+from ..launching.schedulers import SCHEDULERS, current_scheduler
 from ..model.launch import JobHosts, LaunchRequest, Words, slots_of
 from ..model.outcome import LaunchLine
 from ..model.plan import Plan
@@ -21,12 +22,11 @@ from ..record import read_all
 from ..render.job import PYTHON, guarded
 from ..root.environments import find
 from ..runtimes import RUNTIMES
-from ..schedulers import SCHEDULERS, current_scheduler
 from ..text import LONG, counted, shown
-from .context import Context
-from .hosts import HostList, find_hosts, with_room
-from .image_contents import is_image
-from .launch_requests import (
+from ..workflow.context import Context
+from ..workflow.hosts import HostList, find_hosts, with_room
+from ..workflow.image_contents import is_image
+from ..workflow.launch_requests import (
     LaunchFacts,
     base_request,
     environment_program,
@@ -37,10 +37,10 @@ from .launch_requests import (
     programs_launcher,
     reads_tf_config,
 )
-from .load import PlanInputs, load
-from .options import LaunchOptions, PlanOptions
-from .places import existing_root
-from .published import (
+from ..workflow.load import PlanInputs, load
+from ..workflow.options import LaunchOptions, PlanOptions
+from ..workflow.places import existing_root
+from ..workflow.published import (
     Published,
     check_programs,
     environments_of,
@@ -51,7 +51,7 @@ from .published import (
 )
 
 if TYPE_CHECKING:
-    from .image_contract import HostedImage
+    from ..workflow.image_contract import HostedImage
 
 # What the site's modules may set for what lies in them.
 _OF_MODULES = ("LD_LIBRARY_PATH", "PYTHONPATH")
@@ -143,7 +143,7 @@ def _in_image(name: str, options: LaunchOptions, context: Context) -> _Environme
     Raises UsageError where the two do not fit: each rank would be rank 0 of 1.
     """
     # lazy import: only of an image
-    from .image_contract import check_fits, hosted_image
+    from ..workflow.image_contract import check_fits, hosted_image
 
     image = hosted_image(
         name,

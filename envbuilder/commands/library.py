@@ -17,13 +17,13 @@ from ..documents.snapshots import (
 )
 from ..errors import DocumentError, EnvbuildError, Problem
 from ..knowledge.rows import Knowledge
-from ..model.module_names import unknown_module_notes, unread_modules
+from ..machine.modules.names import unknown_module_notes, unread_modules
 from ..model.outcome import DocumentCheck, DocumentEntry, UnreadModule
 from ..model.recipe import Recipe
 from ..model.site import Site
 from ..runtimes import RUNTIMES
-from .context import Context
-from .entries import entries
+from ..workflow.context import Context
+from ..workflow.entries import entries
 
 Kind = Literal["recipe", "site"]
 
@@ -111,8 +111,8 @@ def _check_site(
     Module trees without a snapshot, snapshots that are not used, contradictions of what the
     document states, module trees on this machine that changed since, and age.
     """
-    from ..module_system.merge import merged
-    from ..module_system.trees import age_note, changed_trees
+    from ..machine.modules.merge import merged
+    from ..machine.modules.trees import age_note, changed_trees
 
     site, components = loaded.value, context.knowledge.components
     notes = [

@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from .. import files
-from ..channels.listed import Listed, ListedPackages, Target, look_up
-from ..channels.solve import archives
+from ..conda.formats.packages import CondaEntry, PackageList, PipEntry
+from ..conda.listed import Listed, ListedPackages, Target, look_up
+from ..conda.solve import archives
 from ..errors import DocumentError, Place, Problem, UsageError
-from ..formats.packages import CondaEntry, PackageList, PipEntry
 from ..knowledge.channels import CHANNEL_ORIGINS
 from ..locking.failures import Refusal
 from ..locking.locker import distributions_of, make_lock
@@ -25,13 +25,13 @@ from ..model.plan import Lock, Plan
 from ..runtimes import RUNTIMES
 from ..target_tools.names import normalize
 from ..text import counted, shown
-from .channels import close_engine, engine, virtual_packages
-from .context import Context
-from .entries import entries
-from .foreign import read_file
-from .load import PlanInputs, load
-from .lock import lock_environment
-from .options import PlanOptions
+from ..workflow.channels import close_engine, engine, virtual_packages
+from ..workflow.context import Context
+from ..workflow.entries import entries
+from ..workflow.foreign_files import read_file
+from ..workflow.load import PlanInputs, load
+from ..workflow.lock import lock_environment
+from ..workflow.options import PlanOptions
 
 _RECIPE = "envbuild recipes import FILE makes a recipe of all that a list has"
 

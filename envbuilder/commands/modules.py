@@ -17,12 +17,12 @@ from ..root.environment_lock import read_lock
 from ..root.environments import places_of
 from ..target_tools.root import publish, registry
 from ..target_tools.root.layout import Home
-from .context import Context
-from .launch_requests import example, facts_of
-from .matrix import Matrix, Row, matrix
-from .options import MatrixOptions
-from .output import output_folder
-from .places import site_folder
+from ..workflow.context import Context
+from ..workflow.launch_requests import example, facts_of
+from ..workflow.matrix import Matrix, Row, matrix
+from ..workflow.options import MatrixOptions
+from ..workflow.output import output_folder
+from ..workflow.places import site_folder
 
 # What a module system takes for the file of NAME/NUMBER.
 _FILES: dict[Dialect, str] = {"lua": "{}.lua", "tcl": "{}"}

@@ -8,13 +8,15 @@ from pathlib import Path
 
 from pydantic import Field
 
-from ..backends import prefix_parts
 from ..base import Document
-from ..build import prepare
+from ..build.backends import prefix_parts
+from ..build.scripts import prepare
+from ..build.sources import tree_sha256
 from ..documents.patches import patch_files
 from ..errors import UsageError
 from ..files import write_atomically
 from ..knowledge.entries import check_choice
+from ..launching.schedulers import SCHEDULERS
 from ..locking.checks import check_runtime
 from ..model.base_image import BUNDLE_FOLDER
 from ..model.places import Places
@@ -23,21 +25,19 @@ from ..model.site import Site
 from ..render.bundle_image import BASE, render_bundle_definition
 from ..render.container import render_image
 from ..render.image import make_image
-from ..schedulers import SCHEDULERS
-from ..sources import tree_sha256
-from .channels import Reading
-from .context import Context
-from .image import write_definition
-from .image_base import base_name
-from .image_inputs import ImageInputs, image_inputs
-from .launch_requests import facts_at, facts_of, script_start
-from .load import load
-from .lock import new_lock
-from .options import CreateOptions, ImageOptions, RenderOptions
-from .output import output_folder, output_path
-from .published import Published, environments_of
-from .render_source import given_lock, home_of, named, of_lock, render_source, selected
-from .texts import build_texts, forms
+from ..workflow.channels import Reading
+from ..workflow.context import Context
+from ..workflow.image import write_definition
+from ..workflow.image_base import base_name
+from ..workflow.image_inputs import ImageInputs, image_inputs
+from ..workflow.launch_requests import facts_at, facts_of, script_start
+from ..workflow.load import load
+from ..workflow.lock import new_lock
+from ..workflow.options import CreateOptions, ImageOptions, RenderOptions
+from ..workflow.output import output_folder, output_path
+from ..workflow.published import Published, environments_of
+from ..workflow.render_source import given_lock, home_of, named, of_lock, render_source, selected
+from ..workflow.texts import build_texts, forms
 
 # The script for the scheduler that the site states.
 JOB = "job"
@@ -188,8 +188,8 @@ def _image_on_base(
     """Write what ``envbuild image`` starts Apptainer on: definition, bundle, a link to the base."""
     plan_inputs, base, binds = asked
     # lazy imports: what no other form needs
-    from ..targets import bundle
-    from .stages import CreateStages
+    from ..build.targets import bundle
+    from ..workflow.stages import CreateStages
 
     given = given_lock(options, plan_inputs, context, with_runtime=True)
     of = CreateOptions(choice=options.choice, output=folder)

@@ -9,25 +9,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import data
-from ..doctor.detection import DetectionResult, live_snapshot, snapshot, snapshot_text
-from ..doctor.draft import draft
-from ..doctor.local import local_site
-from ..doctor.visible import base_trees, has_visible_trees
 from ..documents.library import NAME, find
 from ..documents.load import load_site
 from ..documents.site_choice import DESCRIBE, LOCAL
 from ..documents.snapshots import snapshot_command, snapshot_file, text_with_snapshot
 from ..errors import UsageError
 from ..files import write_atomically
-from ..host import Host
+from ..launching.schedulers import SCHEDULERS
+from ..machine.detection import DetectionResult, live_snapshot, snapshot, snapshot_text
+from ..machine.host import Host
+from ..machine.local_site import local_site
+from ..machine.modules.module_probe import probe as probe_modules
+from ..machine.modules.site_modules import read_modules
+from ..machine.site_draft import draft
+from ..machine.visible_modules import base_trees, has_visible_trees
 from ..model.launch import Words
 from ..model.site import Launcher, Site, Snapshot
-from ..module_system.module_probe import probe as probe_modules
-from ..module_system.site_modules import read_modules
-from ..schedulers import SCHEDULERS
 from ..text import shown
-from .context import Context
-from .entries import entries
+from ..workflow.context import Context
+from ..workflow.entries import entries
 
 __all__ = ["attach_snapshot", "detect_site", "draft_site", "snapshot_text", "take_snapshot"]
 

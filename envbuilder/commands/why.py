@@ -8,10 +8,10 @@ from ..resolve.stated_facts import stated_versions
 from ..resolve.why import why as resolve_why
 from ..resolve.why import why_not as resolve_why_not
 from ..text import unknown
-from .context import Context
-from .load import PlanInputs, load, request
-from .options import WhyOptions
-from .published import Published, decides_same, environments_of, find_published, inputs_of
+from ..workflow.context import Context
+from ..workflow.load import PlanInputs, load, request
+from ..workflow.options import WhyOptions
+from ..workflow.published import Published, decides_same, environments_of, find_published, inputs_of
 
 
 def why(choice: WhyOptions, component: str, context: Context) -> Why:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import get_args
 
 from ..knowledge.symptoms import Symptom, SymptomTells
-from ..model.diagnosis import Diagnosis, LogPlace, LogSize, RankSymptom, Symptomatic
 from ..target_tools.messages import listing
 from ..target_tools.names import without_credentials
 from ..text import shown
 from .search import Findings, Hit
 from .signs import Sign
+from .values import Diagnosis, LogPlace, LogSize, RankSymptom, Symptomatic
 
 _LEVELS: tuple[SymptomTells, ...] = get_args(SymptomTells)
 _WIDTH = 300

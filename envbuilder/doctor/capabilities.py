@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..model.doctor import Capability, Fact, Item, Section
+from ..machine.item_values import Capability, Fact, Item, Section
 from ..target_tools.messages import one_line
 
 # Architectures for which the index has an MPI as a wheel.

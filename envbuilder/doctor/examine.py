@@ -8,27 +8,27 @@ from functools import partial
 from pathlib import Path
 
 from ..errors import EnvbuildError
-from ..host import ENDING, PATIENCE, Host, together
 from ..knowledge.rows import Advisory
-from ..model.doctor import DoctorReport, Section
-from ..model.site import Site
-from .capabilities import abilities
-from .detection import detect
-from .gpu import gpu_section
-from .items import SECTIONS, make
-from .machine import machine_section
-from .modules import modules_section
-from .mpi import mpi_section
-from .network import network_section
-from .places import places_section
-from .pythons import pythons_section, settings_section
-from .tools import (
+from ..machine.detection import detect
+from ..machine.gpu import gpu_section
+from ..machine.hardware import machine_section
+from ..machine.host import ENDING, PATIENCE, Host, together
+from ..machine.item_values import DoctorReport, Section
+from ..machine.items import SECTIONS, make
+from ..machine.mpi_programs import mpi_section
+from ..machine.tools import (
     compilers_section,
     conda_section,
     containers_section,
     rattler_version,
     scheduler_section,
 )
+from ..model.site import Site
+from .capabilities import abilities
+from .modules import modules_section
+from .network import network_section
+from .places import places_section
+from .pythons import pythons_section, settings_section
 
 # A program is asked at most this often in a row within one section.
 _IN_A_ROW = 4

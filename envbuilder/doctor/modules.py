@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..host import Host, is_folder
-from ..model.doctor import Item, Section
-from ..module_system.find import find_modules
-from .items import make, section
+from ..machine.host import Host, is_folder
+from ..machine.item_values import Item, Section
+from ..machine.items import make, section
+from ..machine.modules.find import find_modules
 
 _VERSION = re.compile(r"(?:Lua: Version|Modules Release|VERSION=)\s*v?(\d[\w.+-]*)")
 

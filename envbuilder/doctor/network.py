@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from ..host import Host
-from ..model.doctor import Item, Section, Status
-from .items import make, section
+from ..machine.host import Host
+from ..machine.item_values import Item, Section, Status
+from ..machine.items import make, section
 
 PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..host import Host, cache_folder, is_folder, is_there, temp_folder
-from ..model.doctor import Item, Section, Status
-from .items import make, section
-from .machine import GIB
+from ..machine.hardware import GIB
+from ..machine.host import Host, cache_folder, is_folder, is_there, temp_folder
+from ..machine.item_values import Item, Section, Status
+from ..machine.items import make, section
 
 # A small environment with its MPI takes a quarter of this, a framework several times as much.
 LITTLE_SPACE = GIB

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from ..host import Host, names_in
-from ..interpreters import version_of
-from ..model.doctor import Item, Section
+from ..machine.detection import DetectionResult
+from ..machine.host import Host, names_in
+from ..machine.interpreters import version_of
+from ..machine.item_values import Item, Section
+from ..machine.items import make, section
 from ..model.site import Interpreter
-from .detection import DetectionResult
-from .items import make, section
 
 # The oldest Python that the bundled runtime runs on.
 OLDEST = Version("3.6")

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from .. import __version__, files
 from ..base import CHECKED, Document, Sha256, canonical_json, sha256_text
-from ..host import Host, cache_folder
 from ..knowledge.rows import STEMS, Knowledge
+from ..machine.host import Host, cache_folder
 from ..target_tools.files import make_folder, sha256_of
 
 # What turns YAML into knowledge, and what knowledge is.

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from ..base import WANTED, kebab
 from ..errors import DocumentError, Place, Problem
-from ..secret_queries import without_secret_queries
+from ..redaction.secret_queries import without_secret_queries
 from ..text import LONG, nearest, shown, unknown
 from .scalars import in_words, kind
 from .tree import KEY, Items, Keys, Node, Pairs, Scalar, find, key_place

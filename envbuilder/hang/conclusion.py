@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..model.hang import HangRank, StackFrame, Verdict
+from .values import HangRank, StackFrame, Verdict
 
 # Calls of MPI and NCCL that return when other ranks have come: all collectives, and waiting.
 _NATIVE = re.compile(

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..base import Line, fits
-from ..model.hang import StackFrame
 from ..process import Finished
 from ..text import shown
+from .values import StackFrame
 
 Run = Callable[[list[str]], Finished]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .. import process
 from ..errors import BuildError, EnvbuildError, MissingToolError, SmokeError, UsageError
-from ..host import Host
+from ..machine.host import Host
 from ..model.base_image import Bind
 from ..model.progress import Listener
 from ..text import last_lines

@@ -15,7 +15,7 @@ from typing import IO
 
 from .. import process
 from ..errors import DriftError, MissingToolError, UsageError
-from ..host import Host
+from ..machine.host import Host
 from .sif import SifHeader, header_of
 
 # Below the root inside, by shell patterns; the last two say that a prefix is there.

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from .. import files, process
 from ..errors import BuildError, MissingToolError, UsageError
-from ..host import Host, cache_folder
+from ..machine.host import Host, cache_folder
 from ..model.base_image import BaseSource
 from ..redaction import redact
 from ..target_tools.files import make_folder, sha256_of

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from .. import process
 from ..errors import DriftError, MissingToolError, UsageError
-from ..host import Host, names_in
+from ..machine.host import Host, names_in
 from .sif import SifHeader
 
 _SECONDS = 3600.0

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..host import names_in
+from ..machine.host import names_in
 from ..target_tools.conda_packages import places_of
 from ..target_tools.files import open_regular, parse_json
 from ..target_tools.names import without_credentials

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..host import names_in
+from ..machine.host import names_in
 from ..target_tools.distributions import ENDINGS, parse_fields, read_metadata, read_record
 from ..target_tools.files import open_regular
 from .facts import Distribution

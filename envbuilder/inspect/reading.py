@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import UsageError
-from ..host import glibc_version, is_file, is_folder, names_in
+from ..machine.host import glibc_version, is_file, is_folder, names_in
 from ..model.validation import EnvironmentKind
 from ..target_tools.elf import ElfError, Library, read_library
 from ..target_tools.files import open_regular, real_in

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..base import Line, VariableName, fits
-from ..host.mpi import COMPONENTS
 from ..knowledge.channels import CHANNEL_ORIGINS
 from ..knowledge.conditions import Value
 from ..knowledge.rows import Component
 from ..knowledge.terms import Origin
+from ..machine.mpi import COMPONENTS
 from ..model.validation import Observation
 from ..target_tools.distributions import INSIDE
 from ..target_tools.files import open_regular, parse_json
 from ..target_tools.names import normalize
-from .checks.mpi import loaded_mpis
-from .checks.protocol import seen
+from ..validate.checks.mpi import loaded_mpis
+from ..validate.checks.protocol import seen
 from .facts import OWN, Distribution, Environment, PackageFolder, arch_of
 
 # What is none is compared with nothing: who knows what it is.

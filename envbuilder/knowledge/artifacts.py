@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from ..base import Document, GitCommit, Line, Name, Sha256, spelt
-from ..secret_queries import without_secret_query
+from ..redaction.secret_queries import without_secret_query
 from ..target_tools.files import file_name
 from .entries import entries_of
 from .urls import LockGitUrl, LockUrl

@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 from pydantic import AfterValidator
 
 from ..base import spelt
-from ..secret_queries import without_secret_queries, without_secret_query
+from ..redaction.secret_queries import without_secret_queries, without_secret_query
 from ..target_tools.names import without_credentials
 
 IndexUrl = Annotated[

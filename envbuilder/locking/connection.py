@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.request import OpenerDirector, Request
 
-from ..secret_queries import without_secret_queries, without_secret_query
+from ..redaction.secret_queries import without_secret_queries, without_secret_query
 from ..target_tools.files import CHUNK, sha256_of
 from ..target_tools.http_client import make_opener, reason, with_retries
 from ..target_tools.names import normalize

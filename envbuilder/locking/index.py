@@ -19,7 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 from urllib.request import url2pathname
 
 from ..errors import BuildError
-from ..secret_queries import without_secret_query
+from ..redaction.secret_queries import without_secret_query
 from ..target_tools.files import file_name, sha256_of
 from .connection import Connection, Unreachable
 from .failures import Refusal, index_unreachable

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .. import __version__, files
 from ..base import sha256_text
-from ..host import Host, cache_folder
+from ..machine.host import Host, cache_folder
 from ..model.lock_check import contradictions
 from ..model.plan import Lock
 from ..model.runtime import Runtimes

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..model.plan import Pin, Plan
 from ..process import Finished
-from ..secret_queries import without_secret_queries
+from ..redaction.secret_queries import without_secret_queries
 from .closure import Closure, check_closure, closure_of
 from .failures import LACKING, pip_failure, pip_is_missing
 from .settings import PipSettings, read_settings

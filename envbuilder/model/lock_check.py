@@ -11,11 +11,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from ..knowledge.artifacts import STAND_IN, IndexFile, tree_file
+from ..machine.modules.names import key
 from ..target_tools.files import file_name
 from ..target_tools.names import normalize
 from .backend import BackendTraits
 from .conda_lock_check import CONDA_CHECKS
-from .module_names import key
 from .plan import Lock, Pin, Plan, is_of_revision
 from .runtime import ProofInputs, Runtimes, all_proofs
 from .steps import steps_of

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from .. import __version__, files
 from ..base import canonical_json, sha256_text
-from ..host import Host, cache_folder
+from ..machine.host import Host, cache_folder
 from ..model.outcome import EnvironmentEntry
 from ..target_tools.files import make_folder
 from ..target_tools.proving.evidence import RECORD

@@ -12,8 +12,8 @@ from ..knowledge.channels import channel_name, package_name
 from ..knowledge.conda_order import conda_matches
 from ..knowledge.ranges import ANY_VERSION
 from ..knowledge.rows import Advisory, Row
-from ..model.module_names import statement, unread_modules
-from ..model.module_variants import loaded_as
+from ..machine.modules.names import statement, unread_modules
+from ..machine.modules.variants import loaded_as
 from ..model.recipe import names_module
 from ..text import filled, nearest
 from .engine import LimitError, Limits, closest, conflicts, solve

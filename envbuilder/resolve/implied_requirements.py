@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..knowledge.ranges import matches
 from ..knowledge.rows import Knowledge, Need
-from ..model.module_names import stem
+from ..machine.modules.names import stem
 from ..model.recipe import Recipe
 from ..model.runtime import Runtimes
 from ..model.site import Snapshot

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..knowledge.rows import Component, Generation
-from ..model.module_names import provided_by_name, stems
+from ..machine.modules.names import provided_by_name, stems
 from ..model.site import StatedModule
 
 

@@ -9,8 +9,8 @@ from difflib import SequenceMatcher
 from packaging.specifiers import SpecifierSet
 
 from ..knowledge.ranges import ANY_VERSION, matches, series, sort_key
-from ..model.module_names import version_part
-from ..model.module_variants import NO_PARENTS, loaded_as, told_apart
+from ..machine.modules.names import version_part
+from ..machine.modules.variants import NO_PARENTS, loaded_as, told_apart
 from ..model.recipe import names_module
 from ..model.site import StatedModule
 from .facts import Facts, request_facts

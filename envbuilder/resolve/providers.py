@@ -11,8 +11,8 @@ from ..knowledge.ranges import sort_key
 from ..knowledge.releases import admits, has_wheels_for, runs_on
 from ..knowledge.rows import Component
 from ..knowledge.terms import Origin
-from ..model.module_names import key
-from ..model.module_variants import loaded_as
+from ..machine.modules.names import key
+from ..machine.modules.variants import loaded_as
 from ..model.site import SystemComponent
 from .names import natural
 from .pool import Pool, roles

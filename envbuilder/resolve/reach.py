@@ -14,8 +14,8 @@ from functools import cache, cached_property
 
 from ..knowledge.ranges import series_text
 from ..knowledge.rows import Component
-from ..model.module_names import key, stem
-from ..model.module_variants import NO_PARENTS, clash, loaded_as
+from ..machine.modules.names import key, stem
+from ..machine.modules.variants import NO_PARENTS, clash, loaded_as
 from ..model.site import StatedModule
 from .loading import closure
 from .names import Names

@@ -15,8 +15,8 @@ from ..knowledge.artifacts import STAND_IN, GitRevision
 from ..knowledge.channels import CHANNEL_ORIGINS
 from ..knowledge.conditions import Condition
 from ..knowledge.rows import Advisory, Remedy, Row
-from ..model.module_names import key as name_of
-from ..model.module_variants import loaded_as
+from ..machine.modules.names import key as name_of
+from ..machine.modules.variants import loaded_as
 from ..model.plan import Pin, Replacement, SourceBuild
 from ..model.resolution import Resolution
 from ..model.site import StatedModule

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ..knowledge.channels import CHANNEL_ORIGINS
 from ..knowledge.rows import Knowledge
-from ..model.module_names import statement, unread_modules
-from ..model.module_variants import loaded_as
+from ..machine.modules.names import statement, unread_modules
+from ..machine.modules.variants import loaded_as
 from ..model.plan import Pin, SiteFinding
 from .problem import Candidate, Stack
 from .problem_builder import ProblemInputs, admits

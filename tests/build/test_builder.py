@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.build import build, prepare
+from envbuilder.build.scripts import build, prepare
 from envbuilder.errors import BuildError, UsageError
 from envbuilder.model.plan import Lock, Plan, RuntimePlan, Step
 from envbuilder.model.recipe import Smoke

@@ -21,19 +21,19 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 from test_contents import KNOWN, Answer, Quiet, channel, rows
 
-from envbuilder.channels.contents import read_channels
-from envbuilder.channels.engine import Engine
-from envbuilder.commands import channels as channels_command
-from envbuilder.commands.context import Context
-from envbuilder.commands.entries import entries
-from envbuilder.commands.load import load
-from envbuilder.commands.options import PlanOptions
+from envbuilder.conda.contents import read_channels
+from envbuilder.conda.engine import Engine
 from envbuilder.documents.load import load_recipe, load_site
 from envbuilder.errors import DocumentError, NoSolutionError
 from envbuilder.knowledge.urls import ChannelUrl
 from envbuilder.model.plan import Plan
-from envbuilder.report import Report
+from envbuilder.reporter import Report
 from envbuilder.target_tools.conda_engine import clean
+from envbuilder.workflow import channels as channels_command
+from envbuilder.workflow.context import Context
+from envbuilder.workflow.entries import entries
+from envbuilder.workflow.load import load
+from envbuilder.workflow.options import PlanOptions
 from tests.conda_channel import write_channel
 from tests.serving import serving_by
 from tests.shipped import read_shipped

@@ -13,12 +13,12 @@ import pytest
 from channel_tools import context, one_engine, package, pip
 from linked_prefix import link_prefix
 
-from envbuilder.commands import clone as clone_command
-from envbuilder.commands.clone import clone
-from envbuilder.commands.lock import LOCKS
-from envbuilder.commands.options import CloneOptions, CreateOptions
+from envbuilder.clone import command as clone_command
+from envbuilder.clone.command import clone
 from envbuilder.errors import BuildError, DocumentError, UsageError
 from envbuilder.model.plan import Lock
+from envbuilder.workflow.lock import LOCKS
+from envbuilder.workflow.options import CloneOptions, CreateOptions
 from tests.conda_channel import PLACEHOLDER, SERIES, File, Package
 
 P = PLACEHOLDER.encode()

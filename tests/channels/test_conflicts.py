@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from channel_tools import GLIBC, engine, package, pip, plan, planned, python
 
-from envbuilder.channels.solve import ChannelRefusal, solve
+from envbuilder.conda.solve import ChannelRefusal, solve
 from envbuilder.errors import NoSolutionError
 from envbuilder.knowledge.channels import VirtualPackage
 from tests.conda_channel import write_channel

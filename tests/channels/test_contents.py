@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from channel_tools import engine, package, pip, python
 
-from envbuilder.channels.cache import ChannelCache
-from envbuilder.channels.contents import Cached, read_channels
+from envbuilder.conda.cache import ChannelCache
+from envbuilder.conda.contents import Cached, read_channels
 from envbuilder.errors import BuildError
 from envbuilder.knowledge.channels import Channel, CondaPackage, VirtualPackage
 from envbuilder.knowledge.rows import Component

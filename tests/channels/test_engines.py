@@ -15,9 +15,9 @@ from channel_tools import GLIBC, engine, pip, plan
 from render_cases import build_files
 
 from envbuilder import data
-from envbuilder.backends import BACKENDS
-from envbuilder.build import prepare
-from envbuilder.channels.solve import solve
+from envbuilder.build.backends import BACKENDS
+from envbuilder.build.scripts import prepare
+from envbuilder.conda.solve import solve
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock
 from tests.conda_channel import PLACEHOLDER, File, Package, change_record, write_channel

@@ -11,22 +11,22 @@ from channel_tools import GLIBC, context, engine, one_engine, package, pip, plan
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from envbuilder.channels.listed import Listed, ListedPackages, Target, look_up
-from envbuilder.channels.solve import archives, solve
-from envbuilder.commands import lock as lock_command
-from envbuilder.commands.foreign import import_recipe
-from envbuilder.commands.load import load
 from envbuilder.commands.lock_listed import lock_of_file
-from envbuilder.commands.options import PlanOptions
+from envbuilder.conda.formats import conda_lock, environment_yml, explicit, pixi_lock
+from envbuilder.conda.formats.foreign import read_foreign
+from envbuilder.conda.formats.lock import packages_of
+from envbuilder.conda.formats.match_spec import parse
+from envbuilder.conda.formats.packages import PackageList
+from envbuilder.conda.listed import Listed, ListedPackages, Target, look_up
+from envbuilder.conda.solve import archives, solve
 from envbuilder.documents.source import source_of
 from envbuilder.errors import DocumentError, NoSolutionError, UsageError
-from envbuilder.formats import conda_lock, environment_yml, explicit, pixi_lock
-from envbuilder.formats.foreign import read_foreign
-from envbuilder.formats.lock import packages_of
-from envbuilder.formats.match_spec import parse
-from envbuilder.formats.packages import PackageList
 from envbuilder.knowledge.channels import unrecorded
 from envbuilder.model.plan import Lock
+from envbuilder.workflow import lock as lock_command
+from envbuilder.workflow.foreign_files import import_recipe
+from envbuilder.workflow.load import load
+from envbuilder.workflow.options import PlanOptions
 from tests.conda_channel import write_channel
 
 PY = "python >=3.12,<3.13.0a0"

@@ -13,11 +13,11 @@ from channel_tools import GLIBC, engine, package, pip, plan
 from render_cases import build_files
 
 from envbuilder import data
-from envbuilder.backends import BACKENDS
-from envbuilder.build import prepare
-from envbuilder.channels.pack import pack_prefix
-from envbuilder.channels.solve import solve
+from envbuilder.build.backends import BACKENDS
+from envbuilder.build.scripts import prepare
 from envbuilder.commands.bundle import of_conda_packages
+from envbuilder.conda.pack import pack_prefix
+from envbuilder.conda.solve import solve
 from envbuilder.errors import BuildError
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock

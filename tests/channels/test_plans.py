@@ -13,18 +13,18 @@ import pytest
 from channel_tools import package, pip, python, without_pip
 from test_contents import Quiet
 
-from envbuilder.commands import lock as lock_command
-from envbuilder.commands.channels import Reading
-from envbuilder.commands.context import Context
-from envbuilder.commands.load import PlanInputs, load
-from envbuilder.commands.lock import obtain_lock
-from envbuilder.commands.options import PlanOptions
-from envbuilder.commands.root_lock import lock_of_root
 from envbuilder.errors import NoSolutionError
 from envbuilder.locking import lock_cache
 from envbuilder.model.plan import Lock, Plan
-from envbuilder.report import Report
+from envbuilder.reporter import Report
 from envbuilder.target_tools.root.layout import Home
+from envbuilder.workflow import lock as lock_command
+from envbuilder.workflow.channels import Reading
+from envbuilder.workflow.context import Context
+from envbuilder.workflow.load import PlanInputs, load
+from envbuilder.workflow.lock import obtain_lock
+from envbuilder.workflow.options import PlanOptions
+from envbuilder.workflow.root_lock import lock_of_root
 from tests.conda_channel import Package, write_channel
 from tests.serving import serving_by
 

@@ -11,8 +11,8 @@ import pytest
 from channel_tools import GLIBC, engine, package, pip, plan, python
 
 from envbuilder import data, process
-from envbuilder.channels.engine import Engine
-from envbuilder.channels.solve import ChannelRefusal, solve
+from envbuilder.conda.engine import Engine
+from envbuilder.conda.solve import ChannelRefusal, solve
 from envbuilder.errors import BuildError, NoSolutionError
 from envbuilder.files import write_atomically
 from envbuilder.knowledge.rows import Component

@@ -18,10 +18,10 @@ from channel_tools import GLIBC, engine, package, pip, plan, python
 from render_cases import build_files
 
 from envbuilder import data
-from envbuilder.backends import BACKENDS
-from envbuilder.build import prepare
-from envbuilder.channels.engine import Engine
-from envbuilder.channels.solve import solve
+from envbuilder.build.backends import BACKENDS
+from envbuilder.build.scripts import prepare
+from envbuilder.conda.engine import Engine
+from envbuilder.conda.solve import solve
 from envbuilder.errors import BuildError
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock, PlanChannel

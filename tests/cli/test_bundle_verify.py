@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from envbuilder import bundle_archive
+from envbuilder.build import bundle_archive
 from envbuilder.cli import app
 from tests.cli.bundles import seal, write_bundle
 

@@ -136,7 +136,7 @@ def test_what_cannot_be_emulated_is_refused_before_anything_is_written(tmp_path:
 def test_emulation_is_offered_to_who_asks_for_a_proof_where_it_is_possible(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, possible: bool
 ) -> None:
-    monkeypatch.setattr("envbuilder.commands.emulate.can_be_found", lambda _: possible)
+    monkeypatch.setattr("envbuilder.workflow.emulate.can_be_found", lambda _: possible)
     power = ("create", "allreduce", "--arch", "ppc64le", "--root", str(tmp_path), "--require-tier")
     ranks = run(*power, "ranks")
     assert ranks.exit_code == 5

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from envbuilder.build.emulation import system as emulated
 from envbuilder.cli import app
-from envbuilder.emulation import system as emulated
 from tests.debian_system import PACKAGES, system
 
 # Nothing in it depends on the Python.

@@ -12,9 +12,9 @@ from typer.testing import CliRunner, Result
 
 from envbuilder import data
 from envbuilder.cli import app
-from envbuilder.commands import stages
-from envbuilder.commands.context import Context
 from envbuilder.model.plan import Lock, Plan
+from envbuilder.workflow import stages
+from envbuilder.workflow.context import Context
 from tests.debian_system import system
 from tests.made_up_files import locked
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
-from envbuilder.launchers import LAUNCHERS
+from envbuilder.launching.launchers import LAUNCHERS
 from tests.cli.published import CHECK, LSF, SLURM
 
 pytestmark = pytest.mark.thorough

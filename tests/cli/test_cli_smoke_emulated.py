@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from envbuilder.build.emulation import NAMED
+from envbuilder.build.emulation import system as emulated
 from envbuilder.cli import app
-from envbuilder.emulation import NAMED
-from envbuilder.emulation import system as emulated
 from envbuilder.target_tools.root.layout import Home
 from tests.cli.published import planned, publish_plan
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
-from envbuilder.commands.diagnose import build_hints
+from envbuilder.diagnosis.command import build_hints
 from envbuilder.knowledge.rows import Knowledge
 from envbuilder.knowledge.symptoms import Symptom
 

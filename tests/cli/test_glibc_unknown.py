@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from envbuilder.commands import lock
-from envbuilder.commands.context import Context
-from envbuilder.commands.load import PlanOptions, load, plan
 from envbuilder.errors import NoSolutionError
+from envbuilder.workflow import lock
+from envbuilder.workflow.context import Context
+from envbuilder.workflow.load import PlanOptions, load, plan
 
 
 def refused_all_mpich(site: str, context: Context) -> NoSolutionError:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from envbuilder.cli import app
 from envbuilder.errors import BuildError, os_error
 from envbuilder.files import write_atomically
-from envbuilder.report import Report
+from envbuilder.reporter import Report
 
 # Each verb that writes one file. None of them may come to its work: some would use the network.
 VERBS = [
@@ -95,7 +95,7 @@ def test_standard_output_that_takes_nothing_is_no_matter_of_a_root() -> None:
 def test_a_lock_that_is_written_is_printed_as_json_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from envbuilder.commands import lock
+    from envbuilder.workflow import lock
 
     class Made:
         def text(self) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.commands.stages import _check_tier
 from envbuilder.errors import BuildError
 from envbuilder.model.evidence import BuildFact, Evidence, FindingNote, SmokeReport
 from envbuilder.model.outcome import (
@@ -21,6 +20,7 @@ from envbuilder.model.outcome import (
 from envbuilder.model.plan import Lock
 from envbuilder.target_tools.modulefile import SUMMARY, filled, proved_lines
 from envbuilder.views import building, environments
+from envbuilder.workflow.stages import _check_tier
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "render"))
 from render_cases import CASES, make_evidence

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.host import Host
-from envbuilder.model.doctor import Item, Section
+from envbuilder.machine.host import Host
+from envbuilder.machine.item_values import Item, Section
 
 DATA = Path(__file__).parent / "data"
 

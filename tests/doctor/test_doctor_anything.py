@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envbuilder.doctor.mpi import identify
 from envbuilder.doctor.network import address, pip_options
-from envbuilder.host import Host, search_path
+from envbuilder.machine.host import Host, search_path
+from envbuilder.machine.mpi_programs import identify
 from envbuilder.target_tools.messages import one_line
 
 pytestmark = pytest.mark.thorough

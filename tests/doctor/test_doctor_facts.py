@@ -8,12 +8,10 @@ from importlib.metadata import PackageNotFoundError, version
 
 import pytest
 
-from envbuilder.doctor import tools
 from envbuilder.doctor.capabilities import abilities
-from envbuilder.doctor.gpu import capabilities, driver_version, gpu_section
-from envbuilder.doctor.items import make
-from envbuilder.doctor.local import local_site
-from envbuilder.doctor.machine import (
+from envbuilder.machine import tools
+from envbuilder.machine.gpu import capabilities, driver_version, gpu_section
+from envbuilder.machine.hardware import (
     container_kind,
     cpu_quota,
     emulated_archs,
@@ -21,8 +19,10 @@ from envbuilder.doctor.machine import (
     memory_total,
     os_release,
 )
-from envbuilder.host import Host, arch_name
-from envbuilder.model.doctor import Section
+from envbuilder.machine.host import Host, arch_name
+from envbuilder.machine.item_values import Section
+from envbuilder.machine.items import make
+from envbuilder.machine.local_site import local_site
 
 from .conftest import Machine, host, item
 

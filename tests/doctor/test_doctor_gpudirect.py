@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from envbuilder.doctor.draft import draft
-from envbuilder.doctor.gpu import gpu_section
-from envbuilder.doctor.gpudirect import GpuDirect, gpudirect, rdma_networks
-from envbuilder.doctor.local import local_site
-from envbuilder.model.doctor import Item
+from envbuilder.machine.gpu import gpu_section
+from envbuilder.machine.gpudirect import GpuDirect, gpudirect, rdma_networks
+from envbuilder.machine.item_values import Item
+from envbuilder.machine.local_site import local_site
+from envbuilder.machine.site_draft import draft
 from envbuilder.model.site import SiteFacts
 
 from .conftest import Machine, host

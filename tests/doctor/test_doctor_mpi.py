@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from envbuilder.doctor.mpi import MpiInstallation, identify, mpi_section, why_bad
-from envbuilder.host import Host
 from envbuilder.knowledge.rows import Advisory
-from envbuilder.model.doctor import Section
+from envbuilder.machine.host import Host
+from envbuilder.machine.item_values import Section
+from envbuilder.machine.mpi_programs import MpiInstallation, identify, mpi_section, why_bad
 from tests.shipped import read_shipped
 
 from .conftest import Machine

@@ -13,7 +13,7 @@ import pytest
 from envbuilder.doctor.network import address, network_section, pip_options
 from envbuilder.doctor.places import look_at, places_section
 from envbuilder.doctor.pythons import settings_section
-from envbuilder.model.doctor import Section
+from envbuilder.machine.item_values import Section
 from envbuilder.model.site import Interpreter
 
 from .conftest import Machine, host, item
@@ -91,7 +91,7 @@ def test_a_read_only_home_is_told_with_what_to_do(
 ) -> None:
     # Root may write anywhere but on a read-only mount, so make one, seen by this program alone.
     program = (
-        "import os\nfrom envbuilder.host import Host\n"
+        "import os\nfrom envbuilder.machine import Host\n"
         "from envbuilder.doctor.places import places_section\n"
         "print(places_section(Host(os.environ), None, None).model_dump_json())"
     )

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.doctor.detection import snapshot
-from envbuilder.doctor.system import system_components
-from envbuilder.host import Host, machine_arch
-from envbuilder.host.mpi import open_mpi_facts
+from envbuilder.machine.detection import snapshot
+from envbuilder.machine.host import Host, machine_arch
+from envbuilder.machine.mpi import open_mpi_facts
+from envbuilder.machine.system import system_components
 from envbuilder.model.site import Site, StatedModule, SystemComponent
 
 from .conftest import Machine, host

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.doctor.local import local_site
 from envbuilder.doctor.modules import modules_section
-from envbuilder.host import Host
-from envbuilder.module_system.find import LMOD_HOMES, TCL_HOMES, find_modules
+from envbuilder.machine.host import Host
+from envbuilder.machine.local_site import local_site
+from envbuilder.machine.modules.find import LMOD_HOMES, TCL_HOMES, find_modules
 
 from .conftest import Machine, host
 

@@ -6,14 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.host import (
-    Host,
-    ask,
-    first_line,
-    quiet_environment,
-    search_path,
-    together,
-)
+from envbuilder.machine.host import Host, ask, first_line, quiet_environment, search_path, together
 from envbuilder.target_tools.messages import LINE_LENGTH, one_line
 
 from .conftest import Machine

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.doctor.detection import DetectionResult, snapshot
+from envbuilder.machine.detection import DetectionResult, snapshot
 from envbuilder.model.site import Site, StatedModule
 
 from .conftest import Machine

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.doctor.detection import snapshot
-from envbuilder.host import Host
-from envbuilder.host.pyenv import NotActiveError, behind_shim
+from envbuilder.machine.detection import snapshot
+from envbuilder.machine.host import Host
+from envbuilder.machine.pyenv import NotActiveError, behind_shim
 from envbuilder.model.site import Site
 
 from .conftest import Machine

@@ -9,11 +9,11 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envbuilder.commands.entries import entries
 from envbuilder.documents import yaml_nodes
 from envbuilder.documents.load import load_recipe, load_site
 from envbuilder.errors import EnvbuildError, ExitCode, Problem
 from envbuilder.knowledge.rows import Knowledge
+from envbuilder.workflow.entries import entries
 
 from .hostile import CASES, RECIPE, SITE, STEM, WITHOUT_LINE, Case, file_name
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from envbuilder import data
-from envbuilder.commands.entries import entries
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.load import load_recipe
 from envbuilder.errors import DocumentError
 from envbuilder.knowledge.conditions import FACTS
 from envbuilder.knowledge.rows import Knowledge
 from envbuilder.text import LONG, shown
+from envbuilder.workflow.entries import entries
 
 COMPONENTS = """\
 schema: 1

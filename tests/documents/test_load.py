@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from envbuilder import data
-from envbuilder.commands.entries import entries
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.load import load_recipe, load_site
 from envbuilder.documents.messages import MAX_PROBLEMS, field_names
 from envbuilder.errors import DocumentError, EnvbuildError, Place, UsageError
 from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.site import Site
+from envbuilder.workflow.entries import entries
 from tests.shipped import read_shipped
 
 from .hostile import RECIPE, SITE

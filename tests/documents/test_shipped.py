@@ -15,7 +15,6 @@ from packaging.version import Version
 
 from envbuilder import data
 from envbuilder.base import WANTED
-from envbuilder.commands.entries import entries
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.library import catalogue
 from envbuilder.documents.load import load_recipe, load_site
@@ -25,6 +24,7 @@ from envbuilder.knowledge.ranges import version
 from envbuilder.knowledge.rows import Knowledge, Ranges, Selection, Selector
 from envbuilder.model.plan import Pin
 from envbuilder.model.proofs import is_mpi
+from envbuilder.workflow.entries import entries
 from tests.shipped import plain_yaml
 
 from .hostile import RECIPE, SITE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.emulation import Entry, install, prove_again
+from envbuilder.build.emulation import Entry, install, prove_again
 from envbuilder.errors import BuildError, DriftError, EnvbuildError, SmokeError, UsageError
 from envbuilder.model.plan import Step
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from envbuilder import process
-from envbuilder.emulation import NAMED, SystemRequest, can_be_found, find_system
-from envbuilder.emulation.system import MIRROR
+from envbuilder.build.emulation import NAMED, SystemRequest, can_be_found, find_system
+from envbuilder.build.emulation.system import MIRROR
 from envbuilder.errors import BuildError, EnvbuildError, MissingToolError, UsageError
-from envbuilder.host import Host
+from envbuilder.machine.host import Host
 from envbuilder.model.site import DebianSystem, Site
 
 ENTRY = "enabled\ninterpreter /usr/libexec/qemu-binfmt/ppc64le-binfmt-P\nflags: PF\noffset 0\n"

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from envbuilder.conda.formats import conda_lock, explicit, pixi_lock
+from envbuilder.conda.formats.packages import CondaEntry, PackageList, PipEntry, in_order
 from envbuilder.documents.source import read as read_source
 from envbuilder.documents.source import source_of
 from envbuilder.errors import DocumentError, UsageError
-from envbuilder.formats import conda_lock, explicit, pixi_lock
-from envbuilder.formats.packages import CondaEntry, PackageList, PipEntry, in_order
 
 DATA = Path(__file__).parent / "data"
 FORGE = "https://conda.anaconda.org/conda-forge"

@@ -18,21 +18,21 @@ from functools import cache
 from pathlib import Path
 
 from envbuilder import data as shipped
-from envbuilder.commands.diagnose import known_symptoms
+from envbuilder.diagnosis.command import known_symptoms
 from envbuilder.diagnosis.conclusion import KnownSymptom, conclude
 from envbuilder.diagnosis.search import search
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.errors import DriftError
 from envbuilder.images import read_header
-from envbuilder.inspect import checks
 from envbuilder.inspect.conda import conda_packages
 from envbuilder.inspect.reading import read_environment
 from envbuilder.knowledge.conda_order import spec_admits
-from envbuilder.module_system.modulefile_effects import of_lmod, of_tcl
+from envbuilder.machine.modules.modulefile_effects import of_lmod, of_tcl
 from envbuilder.target_tools import manifest
 from envbuilder.target_tools.distributions import parse_fields, parse_record
 from envbuilder.target_tools.elf import ElfError, read_library
 from envbuilder.target_tools.ld_so import MAGIC, read_cache
+from envbuilder.validate import checks
 from tests.images.image_files import sif
 
 # Between the files of one input.

@@ -8,7 +8,7 @@ import pytest
 
 from envbuilder.hang.conclusion import conclude, place_of
 from envbuilder.hang.stacks import read_stack
-from envbuilder.model.hang import HangRank, StackFrame
+from envbuilder.hang.values import HangRank, StackFrame
 from envbuilder.process import Finished
 
 SITE = "/env/lib/python3.11/site-packages"

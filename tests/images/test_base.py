@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from envbuilder import data
-from envbuilder.commands.image_base import base_name
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.errors import UsageError
 from envbuilder.images import read_base
 from envbuilder.model.base_image import BaseImage
 from envbuilder.model.site import DebianSystem, Site, SiteFacts, Snapshot
 from envbuilder.render.image import bases
+from envbuilder.workflow.image_base import base_name
 from tests.debian_system import DEBIAN, PACKAGES, system
 
 pytestmark = pytest.mark.thorough

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envbuilder.images import check_contract, fitting
-from envbuilder.launchers.srun import PMI
+from envbuilder.launching.launchers.srun import PMI
 from envbuilder.model.host_contract import Fit, HostedMpi, HostOffer, ImageNeeds
 from envbuilder.model.launch import Mpi
 from envbuilder.model.site import Launcher

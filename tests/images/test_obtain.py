@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from envbuilder.errors import BuildError, EnvbuildError, MissingToolError, UsageError
-from envbuilder.host import Host
 from envbuilder.images import BaseRequest, OciConfig, obtain, obtain_base, pack_layout, parse_base
 from envbuilder.images.obtain import UnpackedBase
+from envbuilder.machine.host import Host
 from tests.debian_system import system
 
 # What it is asked is kept. It has one image, at one place, and refuses at others as skopeo does.

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from envbuilder.errors import UsageError
-from envbuilder.host import Host
 from envbuilder.images import check_rights
+from envbuilder.machine.host import Host
 
 USER = 50001
 

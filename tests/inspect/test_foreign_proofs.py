@@ -13,9 +13,9 @@ from test_validate import run
 from ways import mpis
 from zoo import Made
 
-from envbuilder.commands import foreign_proofs
 from envbuilder.target_tools.manifest import look
 from envbuilder.target_tools.proving.runner import SmokeRequest
+from envbuilder.validate import rank_proofs as foreign_proofs
 
 FAILED: dict[str, Any] = {
     "execution": "native",
@@ -35,7 +35,7 @@ FAILED: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def nothing_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the metadata of these tests names is not there to be imported."""
-    monkeypatch.setattr("envbuilder.inspect.imports.modules_of", lambda *_: ())
+    monkeypatch.setattr("envbuilder.validate.imports.modules_of", lambda *_: ())
 
 
 @pytest.fixture

@@ -12,9 +12,6 @@ import pytest
 import zoo
 from zoo import Made
 
-from envbuilder.commands.context import Context
-from envbuilder.commands.validate import validate
-from envbuilder.commands.validate_options import ProvingOptions, ValidateOptions
 from envbuilder.errors import DriftError, UsageError
 from envbuilder.images.system import Entry, check_listing, entries
 from envbuilder.inspect.libraries import glibc_of
@@ -23,6 +20,9 @@ from envbuilder.target_tools.elf import read_library
 from envbuilder.target_tools.files import real_in
 from envbuilder.target_tools.ld_so import Search
 from envbuilder.target_tools.manifest import look
+from envbuilder.validate.command import validate
+from envbuilder.validate.options import ProvingOptions, ValidateOptions
+from envbuilder.workflow.context import Context
 from tests.images.image_files import sif, squashfs
 
 Look_ = Callable[..., Validation]

@@ -16,10 +16,10 @@ from typer.testing import CliRunner, Result
 from zoo import Made
 
 from envbuilder.cli import app
-from envbuilder.commands.validate import list_checks
 from envbuilder.model.validation import Validation
 from envbuilder.target_tools.distributions import INSIDE
 from envbuilder.target_tools.manifest import look
+from envbuilder.validate.command import list_checks
 from tests.cli.published import planned, publish_plan
 from tests.layers import CHECKOUT
 

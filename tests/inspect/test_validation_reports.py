@@ -19,11 +19,11 @@ from lxml import etree
 from test_validate import KNOWLEDGE, run
 from zoo import Made
 
-from envbuilder.commands.validate import looked_for
-from envbuilder.commands.validate_options import ValidateOptions
-from envbuilder.inspect.checks.protocol import seen
 from envbuilder.model.validation import Finding, Validation
-from envbuilder.views.validation_reports import junit, sarif
+from envbuilder.validate.checks.protocol import seen
+from envbuilder.validate.command import looked_for
+from envbuilder.validate.options import ValidateOptions
+from envbuilder.validate.reports import junit, sarif
 
 TABLE = looked_for(ValidateOptions())
 

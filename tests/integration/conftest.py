@@ -68,12 +68,12 @@ def ppc64el(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ENVBUILD_PPC64EL_ROOT names one that is there: making it takes minutes.
     """
     from envbuilder import data
-    from envbuilder.commands.entries import entries
+    from envbuilder.build.emulation import NAMED, SystemRequest, find_system
     from envbuilder.documents.knowledge import load_knowledge
     from envbuilder.documents.load import load_site
-    from envbuilder.emulation import NAMED, SystemRequest, find_system
     from envbuilder.errors import BuildError, MissingToolError
-    from envbuilder.host import Host
+    from envbuilder.machine.host import Host
+    from envbuilder.workflow.entries import entries
 
     file = data.RECIPES / "sites" / "debian-ppc64le.yaml"
     site = load_site(file, load_knowledge([data.RECIPES]).value, entries()).value

@@ -17,7 +17,7 @@ from emulated_tools import SECONDS, Emulated
 from integration_tools import Envbuild, run
 from taurus_tools import SOFTWARE, Copy, bring, bring_package, write_trees
 
-from envbuilder.emulation import NAMED
+from envbuilder.build.emulation import NAMED
 
 pytestmark = [pytest.mark.long]
 

@@ -20,7 +20,7 @@ from emulated_tools import SECONDS, Emulated
 from integration_tools import Done, Envbuild, finish
 
 from envbuilder import data
-from envbuilder.emulation import NAMED
+from envbuilder.build.emulation import NAMED
 from envbuilder.target_tools import proc
 from envbuilder.target_tools.files import remove_tree
 

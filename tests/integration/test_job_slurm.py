@@ -15,8 +15,8 @@ from integration_tools import Done, run
 from module_tools import lmod_init
 from slurm_tools import Slurm, need_slurm, slurm
 
-from envbuilder.commands.texts import job_parts
-from envbuilder.launchers import launch_line
+from envbuilder.launching.launchers import launch_line
+from envbuilder.launching.schedulers.slurm import node_names
 from envbuilder.model.job import Job
 from envbuilder.model.launch import EnvironmentProgram, JobHosts, LaunchRequest, Mpi
 from envbuilder.model.places import Places
@@ -25,7 +25,7 @@ from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import Launcher
 from envbuilder.render.job import ENDPOINT, HOSTS, program_words, render_job
 from envbuilder.render.modulefile import render_modulefile
-from envbuilder.schedulers.slurm import node_names
+from envbuilder.workflow.texts import job_parts
 
 NODES, RANKS = 2, 2
 TOTAL = NODES * RANKS

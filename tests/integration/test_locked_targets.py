@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from integration_tools import clean_environ, run
 
-from envbuilder import data, process, sources
-from envbuilder.backends import prefix_parts
+from envbuilder import data, process
+from envbuilder.build import sources
+from envbuilder.build.backends import prefix_parts
 from envbuilder.locking.index import Index
 from envbuilder.locking.locker import Distributions, LockEnvironment, make_lock
 from envbuilder.locking.settings import read_settings

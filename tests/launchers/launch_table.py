@@ -7,9 +7,20 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from envbuilder import data
-from envbuilder.commands.entries import entries
-from envbuilder.commands.hosts import HostList
-from envbuilder.commands.launch_requests import (
+from envbuilder.documents.library import catalogue
+from envbuilder.documents.load import load_site
+from envbuilder.errors import UsageError
+from envbuilder.knowledge.rows import Knowledge
+from envbuilder.launching.launchers import LAUNCHERS, launch_line, site_shape
+from envbuilder.model.job import Job
+from envbuilder.model.launch import Host, Hosts, LaunchRequest, Shape, TaskRequest, Words
+from envbuilder.model.plan import Pin, Plan, Proof, RuntimePlan
+from envbuilder.model.recipe import Smoke
+from envbuilder.model.site import Launcher, Site
+from envbuilder.render.quoting import bash
+from envbuilder.workflow.entries import entries
+from envbuilder.workflow.hosts import HostList
+from envbuilder.workflow.launch_requests import (
     LaunchFacts,
     base_request,
     example,
@@ -17,18 +28,7 @@ from envbuilder.commands.launch_requests import (
     script_start,
     smoke_request,
 )
-from envbuilder.commands.texts import job_words
-from envbuilder.documents.library import catalogue
-from envbuilder.documents.load import load_site
-from envbuilder.errors import UsageError
-from envbuilder.knowledge.rows import Knowledge
-from envbuilder.launchers import LAUNCHERS, launch_line, site_shape
-from envbuilder.model.job import Job
-from envbuilder.model.launch import Host, Hosts, LaunchRequest, Shape, TaskRequest, Words
-from envbuilder.model.plan import Pin, Plan, Proof, RuntimePlan
-from envbuilder.model.recipe import Smoke
-from envbuilder.model.site import Launcher, Site
-from envbuilder.render.quoting import bash
+from envbuilder.workflow.texts import job_words
 from tests.shipped import read_shipped
 
 NODES = 2

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from envbuilder.errors import UsageError
-from envbuilder.launchers import LAUNCHERS, launch_line, launch_words, own_launcher
+from envbuilder.launching.launchers import LAUNCHERS, launch_line, launch_words, own_launcher
+from envbuilder.launching.schedulers import SCHEDULERS
 from envbuilder.model.launch import Host, JobHosts, LaunchRequest, Mpi, Shape
-from envbuilder.schedulers import SCHEDULERS
 from tests.shipped import read_shipped
 
 SHAPE = Shape(gpus_per_node=2, cores_per_node=8)

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envbuilder.errors import UsageError
-from envbuilder.model.hosts import hostfile, hosts_argument
+from envbuilder.launching.hosts import hostfile, hosts_argument
+from envbuilder.launching.schedulers import lsf
+from envbuilder.launching.schedulers.lsf import lsf_hostfile, lsf_hosts
+from envbuilder.launching.schedulers.slurm import node_names, slurm_hosts
 from envbuilder.model.launch import Host, Hosts, LaunchNode, text_of
-from envbuilder.schedulers import lsf
-from envbuilder.schedulers.lsf import lsf_hostfile, lsf_hosts
-from envbuilder.schedulers.slurm import node_names, slurm_hosts
 
 SUMMIT = "batch2 1 a01n02 42 a01n03 42"
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from envbuilder.errors import UsageError
-from envbuilder.launchers import launch_line
-from envbuilder.model.hosts import hosts_argument
+from envbuilder.launching.hosts import hosts_argument
+from envbuilder.launching.launchers import launch_line
 from envbuilder.model.launch import (
     Host,
     JobHosts,

@@ -10,9 +10,15 @@ from pathlib import Path
 import pytest
 from launch_table import facts_of, sites
 
-from envbuilder.commands.context import Context
-from envbuilder.commands.hosts import HostList, find_smoke_hosts
-from envbuilder.commands.launch_requests import (
+from envbuilder.errors import UsageError
+from envbuilder.launching.launchers import launch_words
+from envbuilder.model.launch import Host, JobStep, Shape
+from envbuilder.model.plan import Proof
+from envbuilder.model.site import Launcher
+from envbuilder.reporter import Report
+from envbuilder.workflow.context import Context
+from envbuilder.workflow.hosts import HostList, find_smoke_hosts
+from envbuilder.workflow.launch_requests import (
     LaunchFacts,
     example,
     image_start,
@@ -23,12 +29,6 @@ from envbuilder.commands.launch_requests import (
     smoke_request,
     start_command,
 )
-from envbuilder.errors import UsageError
-from envbuilder.launchers import launch_words
-from envbuilder.model.launch import Host, JobStep, Shape
-from envbuilder.model.plan import Proof
-from envbuilder.model.site import Launcher
-from envbuilder.report import Report
 
 SITES = {site.name: site for site in sites()}
 

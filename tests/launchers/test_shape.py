@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from envbuilder import data
-from envbuilder.commands.entries import entries
 from envbuilder.documents.load import load_site
 from envbuilder.errors import UsageError
 from envbuilder.knowledge.rows import Knowledge
-from envbuilder.launchers import site_shape
-from envbuilder.launchers.checks import check_node
+from envbuilder.launching.launchers import site_shape
+from envbuilder.launching.launchers.checks import check_node
 from envbuilder.model.launch import Shape
+from envbuilder.workflow.entries import entries
 from tests.shipped import read_shipped
 
 

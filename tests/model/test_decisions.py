@@ -14,7 +14,6 @@ from locks_otherwise import at, changed, leaves
 from pydantic import create_model
 
 from envbuilder.base import canonical_json
-from envbuilder.commands.lock import LOCKS
 from envbuilder.knowledge.artifacts import (
     CondaArchive,
     GitRevision,
@@ -25,6 +24,7 @@ from envbuilder.knowledge.artifacts import (
 )
 from envbuilder.model.decisions import asks_the_same, spelt
 from envbuilder.model.plan import Finding, Lock, Pin, Plan, Proof, SourceBuild, Step
+from envbuilder.workflow.lock import LOCKS
 
 STORED = Path(__file__).parent / "stored_locks"
 IDS: dict[str, str] = json.loads((STORED / "ids.json").read_text(encoding="utf-8"))

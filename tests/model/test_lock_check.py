@@ -10,12 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from envbuilder.cli import app
-from envbuilder.commands.entries import entries
-from envbuilder.commands.lock import LOCKS
 from envbuilder.errors import DocumentError
 from envbuilder.model.lock_check import contradictions
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.runtimes import RUNTIMES
+from envbuilder.workflow.entries import entries
+from envbuilder.workflow.lock import LOCKS
 from tests.cli.published import planned
 from tests.made_up_files import locked, sdist, wheel
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envbuilder.model.module_names import (
+from envbuilder.machine.modules.names import (
     stem,
     stems,
     unknown_module_notes,

@@ -27,14 +27,14 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from envbuilder.ci.jobs import pipeline
+from envbuilder.ci.providers import PROVIDERS
+from envbuilder.ci.values import Pipeline, shell_lines
 from envbuilder.cli import app
-from envbuilder.commands.context import Context
-from envbuilder.commands.matrix import matrix
-from envbuilder.commands.options import CiOptions
-from envbuilder.commands.pipeline import pipeline
-from envbuilder.model.pipeline import Pipeline, shell_lines
-from envbuilder.pipelines import PROVIDERS
-from envbuilder.report import Report
+from envbuilder.reporter import Report
+from envbuilder.workflow.context import Context
+from envbuilder.workflow.matrix import matrix
+from envbuilder.workflow.options import CiOptions
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough

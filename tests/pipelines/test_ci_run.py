@@ -10,19 +10,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from envbuilder.ci.command import in_order
+from envbuilder.ci.values import Command, Job, JobResult, JobState, Pipeline, RunResult, shell_lines
+from envbuilder.ci.view import finished
 from envbuilder.cli import app
-from envbuilder.commands.ci import in_order
-from envbuilder.model.pipeline import (
-    Command,
-    Job,
-    JobResult,
-    JobState,
-    Pipeline,
-    RunResult,
-    shell_lines,
-)
 from envbuilder.model.site import Runner
-from envbuilder.views.pipeline import finished
 
 BROKEN = """\
 schema: 1

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.model.pipeline import Command, Job, Pipeline, shell_lines
+from envbuilder.ci.providers import PROVIDERS
+from envbuilder.ci.values import Command, Job, Pipeline, shell_lines
 from envbuilder.model.site import Runner
-from envbuilder.pipelines import PROVIDERS
 
 DOCS = Path(__file__).parents[2] / "docs" / "ci.md"
 GOLDENS = Path(__file__).parent / "goldens"

@@ -7,18 +7,18 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from envbuilder.backends import BACKENDS
+from envbuilder.build.backends import BACKENDS
 from envbuilder.cli import app
-from envbuilder.commands.entries import api_launcher, entries
 from envbuilder.errors import UsageError
 from envbuilder.knowledge.channels import Channel, Licence
-from envbuilder.launchers import own_launcher
+from envbuilder.launching.launchers import own_launcher
 from envbuilder.model.plan import Edit, Pin, Plan, RuntimePlan
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.resolution import Resolution
 from envbuilder.model.site import Launcher, Site
 from envbuilder.planning import PlanRequest, make_plan
 from envbuilder.runtimes import RUNTIMES
+from envbuilder.workflow.entries import api_launcher, entries
 from tests.shipped import read_shipped
 
 KNOWLEDGE = read_shipped().value

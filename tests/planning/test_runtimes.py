@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from envbuilder.commands.entries import api_launcher, entries
 from envbuilder.knowledge.terms import Origin
 from envbuilder.model.plan import Pin, SourceBuild
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.runtime import ProofInputs, all_proofs, frameworks
 from envbuilder.model.site import Launcher
 from envbuilder.runtimes import RUNTIMES
+from envbuilder.workflow.entries import api_launcher, entries
 from tests.shipped import read_shipped
 
 KNOWLEDGE = read_shipped().value

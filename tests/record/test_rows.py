@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from envbuilder import record
-from envbuilder.commands.context import Context
 from envbuilder.commands.environments import info, list_all
-from envbuilder.commands.image_contents import OpenedRoot
 from envbuilder.model.outcome import EnvironmentEntry, Listing
 from envbuilder.record import rows
-from envbuilder.report import Report
+from envbuilder.reporter import Report
 from envbuilder.target_tools.root import publish, registry, store
 from envbuilder.target_tools.root.layout import Home
+from envbuilder.workflow.context import Context
+from envbuilder.workflow.image_contents import OpenedRoot
 from tests.cli.published import planned, publish_plan
 from tests.record.proofs import proved
 from tests.smoke.smoke_ranks import LARGE, LIBMPI, Rank

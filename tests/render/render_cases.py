@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from envbuilder.backends import prefix_parts
-from envbuilder.commands.launch_requests import LaunchFacts, example, script_start
+from envbuilder.build.backends import prefix_parts
 from envbuilder.knowledge.artifacts import Wheel
 from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.backend import PrefixParts
@@ -35,6 +34,7 @@ from envbuilder.render.modulefile import render_modulefile
 from envbuilder.runtimes import RUNTIMES
 from envbuilder.target_tools.modulefile import default_text
 from envbuilder.target_tools.root.layout import DEFAULT_FILES
+from envbuilder.workflow.launch_requests import LaunchFacts, example, script_start
 from tests.shipped import read_shipped
 
 HOSTILE = (

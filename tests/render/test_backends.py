@@ -18,8 +18,8 @@ from render_tools import clean_env, need, run
 from typer.testing import CliRunner
 
 from envbuilder import data
-from envbuilder.backends import BACKENDS, Backend
-from envbuilder.build import prepare
+from envbuilder.build.backends import BACKENDS, Backend
+from envbuilder.build.scripts import prepare
 from envbuilder.cli import app
 from envbuilder.knowledge.artifacts import CondaArchive
 from envbuilder.model.places import Places

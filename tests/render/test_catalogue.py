@@ -11,10 +11,10 @@ import pytest
 from render_cases import CASES, make_evidence
 from typer.testing import CliRunner
 
+from envbuilder.catalogue.page import Catalogue, plot, render_catalogue, speeds
 from envbuilder.cli import app
 from envbuilder.model.evidence import Evidence, Timing
 from envbuilder.model.outcome import Info
-from envbuilder.render.catalogue import Catalogue, plot, render_catalogue, speeds
 from tests.cli.published import planned, publish_plan
 
 LOCK = CASES[0].lock

@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 
 from envbuilder.cli import app
 from envbuilder.commands.render import forms
-from envbuilder.commands.texts import job_parts
 from envbuilder.errors import UsageError
 from envbuilder.model.job import Job
 from envbuilder.render.forms import FORMS, Form
 from envbuilder.render.subject import Renderable, Subject, UnlockedPlan
 from envbuilder.runtimes import RUNTIMES
+from envbuilder.workflow.texts import job_parts
 
 pytestmark = pytest.mark.thorough
 

@@ -17,7 +17,8 @@ from render_cases import STEPS, build_files, make_plan, make_steps, standard_edi
 from render_tools import clean_env, lmod_folder, modulecmd, need, run
 from render_wheels import make_wheel, make_wheels, module, write_runtime
 
-from envbuilder import data, sources
+from envbuilder import data
+from envbuilder.build import sources
 from envbuilder.model.places import Places
 from envbuilder.model.plan import Lock, Modules
 from envbuilder.model.site import ModuleSystem

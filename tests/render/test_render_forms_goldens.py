@@ -22,12 +22,12 @@ from typer.testing import CliRunner
 from envbuilder import data
 from envbuilder.cli import app
 from envbuilder.commands.render import forms
-from envbuilder.commands.texts import job_parts
 from envbuilder.errors import UsageError
 from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.job import Job
 from envbuilder.render.subject import Subject, UnlockedPlan
 from envbuilder.runtimes import RUNTIMES
+from envbuilder.workflow.texts import job_parts
 from tests.shipped import read_shipped
 
 pytestmark = pytest.mark.thorough

@@ -8,7 +8,6 @@ import pytest
 from form_tools import PYTHON, pin, render
 from render_cases import CASES, make_plan, prefix_of, shipped_knowledge
 
-from envbuilder.commands.launch_requests import plan_in_image
 from envbuilder.errors import UsageError
 from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.plan import Lock, Modules, Pin, Plan, SourceBuild
@@ -17,6 +16,7 @@ from envbuilder.render.container import render_image
 from envbuilder.render.image import Image, bases, make_image
 from envbuilder.render.subject import Subject, UnlockedPlan
 from envbuilder.runtimes import RUNTIMES
+from envbuilder.workflow.launch_requests import plan_in_image
 
 PLAIN, MODULES = CASES[:2]
 

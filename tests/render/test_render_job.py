@@ -15,9 +15,8 @@ import pytest
 from render_cases import CASES, HOSTILE, make_plan
 from render_tools import need
 
-from envbuilder.commands.texts import job_parts
 from envbuilder.errors import UsageError
-from envbuilder.launchers import launch_line
+from envbuilder.launching.launchers import launch_line
 from envbuilder.model.job import Job
 from envbuilder.model.launch import (
     EnvironmentProgram,
@@ -35,6 +34,7 @@ from envbuilder.render.job import (
     program_words,
     render_job,
 )
+from envbuilder.workflow.texts import job_parts
 
 GOLDENS = Path(__file__).parent / "goldens" / "job"
 CASE = {case.name: case for case in CASES}

@@ -6,7 +6,7 @@ import copy
 import re
 from typing import Any
 
-from envbuilder.backends import BACKENDS
+from envbuilder.build.backends import BACKENDS
 from envbuilder.errors import Place
 from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.recipe import Recipe

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import problems
 
-from envbuilder.model.module_variants import variant
+from envbuilder.machine.modules.variants import variant
 from envbuilder.resolve.loading import Action, LoadError, order
 from envbuilder.resolve.problem import Module, Problem
 from tests.module_simulator import simulate

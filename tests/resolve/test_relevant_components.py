@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from envbuilder import data
-from envbuilder.backends import backend
-from envbuilder.commands.entries import entries
+from envbuilder.build.backends import backend
 from envbuilder.documents.library import find
 from envbuilder.documents.load import load_recipe
 from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.recipe import Recipe
 from envbuilder.resolve.relevant_components import relevant_components
 from envbuilder.runtimes import RUNTIMES
+from envbuilder.workflow.entries import entries
 from tests.shipped import read_shipped
 
 MPIS = {"openmpi", "mpich", "spectrum-mpi", "mvapich2", "impi"}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from envbuilder.backends import BACKENDS
+from envbuilder.build.backends import BACKENDS
 from envbuilder.errors import NoSolutionError, Place
 from envbuilder.knowledge.ranges import matches
 from envbuilder.knowledge.rows import Component, Knowledge, Release

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from resolve_fixture import asked, plain
 
-from envbuilder.backends import BACKENDS
+from envbuilder.build.backends import BACKENDS
 from envbuilder.errors import KnownBadError, NoSolutionError
 from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.recipe import Recipe

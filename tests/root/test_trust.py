@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 
 from envbuilder import files
 from envbuilder.cli import app
-from envbuilder.commands import root_lock, stages
 from envbuilder.locking import lock_cache
 from envbuilder.model.plan import Lock
 from envbuilder.runtimes import RUNTIMES
 from envbuilder.target_tools.root import store
 from envbuilder.target_tools.trust import distrust
+from envbuilder.workflow import root_lock, stages
 from tests.cli.published import planned
 from tests.made_up_files import locked
 

@@ -7,14 +7,14 @@ from typing import get_args
 import pytest
 from pydantic import ValidationError
 
-from envbuilder.commands.entries import entries
 from envbuilder.knowledge.terms import Api
-from envbuilder.launchers import LAUNCHERS
+from envbuilder.launching.launchers import LAUNCHERS
 from envbuilder.model.plan import Proof, SourceBuild
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.runtime import FlagMeaning, ProofInputs, all_proofs, frameworks
 from envbuilder.model.site import Launcher
 from envbuilder.runtimes import RUNTIMES
+from envbuilder.workflow.entries import entries
 from tests.shipped import read_shipped
 
 KNOWN = read_shipped().value

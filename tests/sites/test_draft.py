@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from envbuilder.commands.context import Context
-from envbuilder.commands.entries import entries
 from envbuilder.commands.sites import draft_site
 from envbuilder.documents.load import load_site
 from envbuilder.errors import MissingToolError, UsageError
 from envbuilder.knowledge.rows import Knowledge
+from envbuilder.machine.modules.shell import start
 from envbuilder.model.site import Launcher, Site
-from envbuilder.module_system.shell import start
-from envbuilder.report import Report
+from envbuilder.reporter import Report
+from envbuilder.workflow.context import Context
+from envbuilder.workflow.entries import entries
 from tests.shipped import read_shipped
 
 from .site_tools import base_tree, environ, lmod_init

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envbuilder.machine.modules.merge import merged
 from envbuilder.model.site import Site, Snapshot, StatedModule
-from envbuilder.module_system.merge import merged
 
 
 def site(*modules: StatedModule) -> Site:

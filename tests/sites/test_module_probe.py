@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from envbuilder.knowledge.rows import Component
+from envbuilder.machine.modules.module_probe import probe
+from envbuilder.machine.modules.site_modules import SiteModules
+from envbuilder.machine.modules.trees import tree_sha256
 from envbuilder.model.site import StatedModule
-from envbuilder.module_system.module_probe import probe
-from envbuilder.module_system.site_modules import SiteModules
-from envbuilder.module_system.trees import tree_sha256
 from tests.shipped import read_shipped
 
 from .site_tools import modulefiles, read_tree

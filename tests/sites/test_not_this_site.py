@@ -8,7 +8,7 @@ from unittest import mock
 from typer.testing import CliRunner
 
 from envbuilder.cli import app
-from envbuilder.commands import root_lock
+from envbuilder.workflow import root_lock
 
 _SITE = """\
 schema: 1

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envbuilder import data
-from envbuilder.doctor.detection import snapshot_text
 from envbuilder.documents.snapshots import load_snapshot
 from envbuilder.errors import DocumentError, EnvbuildError, Problem, UsageError
+from envbuilder.machine.detection import snapshot_text
 from envbuilder.model.site import Snapshot, StatedModule, Tree
 
 SHIPPED = (data.RECIPES / "sites" / "taurus-ml.snapshot.json").read_text()

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.doctor.detection import DetectionResult
 from envbuilder.errors import EnvbuildError, MissingToolError, UsageError
+from envbuilder.machine.detection import DetectionResult
+from envbuilder.machine.modules.trees import changed_trees, tree_sha256
 from envbuilder.model.site import Site, StatedModule
-from envbuilder.module_system.trees import changed_trees, tree_sha256
 
 from .site_tools import (
     PRELOADS,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.doctor.detection import DetectionResult
+from envbuilder.machine.detection import DetectionResult
 
 from .site_tools import TODAY, environ, loaded_after, make_site, modulefiles, take, tcl_init
 

@@ -18,7 +18,8 @@ import pytest
 from smoke_ranks import LIBMPI, Rank
 from typer.testing import CliRunner
 
-from envbuilder import data, sources
+from envbuilder import data
+from envbuilder.build import sources
 from envbuilder.cli import app
 from envbuilder.errors import UsageError
 from envbuilder.files import remove_tree

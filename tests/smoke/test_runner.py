@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from smoke_runs import run_smoke
 
-from envbuilder import data, sources
+from envbuilder import data
+from envbuilder.build import sources
 from envbuilder.errors import MissingToolError
 from envbuilder.target_tools.proving.runner import SmokeRequest
 

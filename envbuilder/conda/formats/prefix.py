@@ -1,0 +1,142 @@
+"""conda-meta: what conda installed in a prefix, read as a list of packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import DocumentError, Place, Problem, UsageError
+from ...target_tools.conda_packages import META, is_outside
+from ...target_tools.files import open_regular, parse_json
+from ...target_tools.names import without_credentials
+from ...text import shown
+from .packages import CondaEntry, PackageList, platform_of, url_fault
+from .reading import Reading
+
+_AGAIN = "conda writes such a record of each package that it links"
+# Of Python itself some 6 MB.
+_LARGEST = 64 * 1024 * 1024
+_HEX = {"sha256": 64, "md5": 32}
+
+
+@dataclass(frozen=True)
+class PrefixPackages:
+    """The packages of a prefix, and the record of each by the name of its package."""
+
+    packages: PackageList
+    records: Mapping[str, Mapping[str, Any]]
+
+
+def read_prefix(prefix: Path) -> PrefixPackages:
+    """Return what conda-meta says.
+
+    Raises UsageError for a folder that is no conda environment, DocumentError for records that
+    cannot be read or name no channel, each with its file.
+    """
+    files = sorted((prefix / META).glob("*.json"))
+    if not files:
+        raise UsageError(
+            "no conda environment: it has no records in conda-meta", place=Place(str(prefix))
+        )
+    reading = Reading(_AGAIN)
+    entries: list[CondaEntry] = []
+    records: dict[str, Mapping[str, Any]] = {}
+    for path in files:
+        record = _record(reading, path)
+        entry = record and _entry(reading, record, Place(str(path)))
+        if record and entry:
+            entries.append(entry)
+            records[entry.name] = record
+    platform = platform_of(entries)
+    if platform is None and not reading.problems:
+        reading.wrong(Place(str(prefix / META)), "the packages are of no platform, or of several")
+    reading.check()
+    channels = tuple(dict.fromkeys(each.channel for each in entries))
+    return PrefixPackages(PackageList(str(platform), channels, tuple(entries)).sorted(), records)
+
+
+def _record(reading: Reading, path: Path) -> Mapping[str, Any] | None:
+    try:
+        with open_regular(path) as stream:
+            said = parse_json(stream.read(_LARGEST).decode("utf-8"))
+    except (OSError, ValueError) as error:
+        reading.wrong(Place(str(path)), f"it cannot be read: {shown(str(error))}")
+        return None
+    wrong = next(_faults(said), None)
+    if wrong:
+        reading.wrong(Place(str(path)), wrong)
+        return None
+    record: Mapping[str, Any] = said
+    return record
+
+
+def _faults(said: Any) -> Iterator[str]:
+    """Yield what keeps JSON from being a record of a package."""
+    if type(said) is not dict:
+        yield "it is no record of a package"
+        return
+    for key in ("name", "version", "build"):
+        if type(said.get(key)) is not str:
+            yield f"it does not say the {key}"
+    for key in ("depends", "constrains", "files"):
+        if any(type(each) is not str for each in said.get(key) or ()):
+            yield f"its {key} are no texts"
+            return
+    data = said.get("paths_data")
+    paths = data.get("paths") if type(data) is dict else None
+    if type(paths) is not list or any(type(each) is not dict for each in paths):
+        yield "it says nothing of its files: conda before 4.4 linked it"
+        return
+    names = [*(said.get("files") or ()), *(each.get("_path") for each in paths)]
+    for each in names:
+        if type(each) is not str or is_outside(each):
+            yield f"a file that it names lies outside: {shown(str(each))}"
+            return
+
+
+def _entry(reading: Reading, record: Mapping[str, Any], place: Place) -> CondaEntry | None:
+    url = without_credentials(_url(record))
+    fault = url_fault(url)
+    if fault:
+        text = f"{record['name']} {record['version']}: no channel has it: {shown(url)}: {fault}"
+        reading.wrong(place, text, "install it from a channel, or leave it out of the environment")
+        return None
+    hashes = {
+        key: value if isinstance(value, str) and len(value) == size else None
+        for key, size in _HEX.items()
+        for value in [record.get(key)]
+    }
+    size = record.get("size")
+    entry = CondaEntry(
+        url,
+        size=size if isinstance(size, int) else None,
+        depends=tuple(record.get("depends") or ()),
+        place=place,
+        **hashes,
+    )
+    own = record["name"], record["version"], record["build"]
+    if own != (entry.name, entry.version, entry.build):
+        # What it says names files, too: a package that is put together again.
+        text = f"it is a record of {shown(' '.join(own))}, and its file is {entry.filename}"
+        reading.wrong(place, text)
+        return None
+    return entry
+
+
+def _url(record: Mapping[str, Any]) -> str:
+    """Return where a package came from: as recorded, else as channel, subdir and file say."""
+    url = record.get("url")
+    if isinstance(url, str) and "://" in url:
+        return url
+    channel, file = str(record.get("channel", "")), str(record.get("fn", ""))
+    subdir = str(record.get("subdir") or record.get("platform") or "")
+    return f"{channel.rstrip('/').removesuffix('/' + subdir)}/{subdir}/{file}"
+
+
+def problems_of(prefix: Path, found: Mapping[str, str]) -> DocumentError:
+    """Return what to raise for files of a prefix: relative path -> what is wrong."""
+    return DocumentError(
+        tuple(Problem(text, Place(str(prefix / name)), ()) for name, text in found.items())
+    )

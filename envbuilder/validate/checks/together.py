@@ -1,0 +1,119 @@
+"""What comes together in one process: the libraries that extension modules load, of one kind."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from ...inspect.facts import Environment, NativeLibrary
+from ...model.validation import Observation
+from .protocol import Violation, check, seen
+
+_NCCL = re.compile(r"libnccl\.so\b")
+# LLVM's OpenMP and Intel's, which is made of it; wheels put a hash behind the name of theirs. GNU's
+# libgomp does not mind others.
+_LLVM_OPENMP = re.compile(r"lib(iomp5|omp)(-[0-9a-f]+)?\.so\b")
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A library that an extension module loads, by the name that it, or what it loads, needs."""
+
+    native: NativeLibrary
+    name: str
+    path: str
+
+    @property
+    def real(self) -> str:
+        return os.path.realpath(self.path)
+
+    @property
+    def words(self) -> str:
+        """What it is, for people."""
+        return self.name
+
+    def evidence(self, environment: Environment) -> Observation:
+        """Return where it was read."""
+        how = "NEEDED" if self.name in self.native.library.needed else "NEEDED of what it needs"
+        where = f"{self.name} => {environment.short(self.path)}"
+        return seen(environment.short(self.native.path), how, where)
+
+
+def loaded(environment: Environment, pattern: re.Pattern[str]) -> dict[str, list[Loaded]]:
+    """Return the libraries of a kind by the modules that load them: path up to the first dot."""
+    found: dict[str, list[Loaded]] = {}
+    for native in (*environment.libraries, *environment.outer):
+        for name in native.tree if native.module or native.variant else ():
+            path = environment.loaded(native, name) if pattern.match(name) else None
+            if path is not None:
+                found.setdefault(native.stem, []).append(Loaded(native, name, path))
+    return found
+
+
+def two(environment: Environment, modules: Mapping[str, Sequence[Loaded]]) -> Iterator[Violation]:
+    """Yield the first two libraries that come together: in one module, or in two."""
+    for those in modules.values():
+        for one, other in combinations(those, 2):
+            if one.native is other.native and one.real != other.real:
+                name = environment.name(one.native.path)
+                yield Violation(
+                    f"{name} alone loads {one.words} and {other.words}",
+                    (one.evidence(environment), other.evidence(environment)),
+                )
+                return
+    for first, second in combinations(sorted(modules), 2):
+        ones, others = modules[first], modules[second]
+        if {each.real for each in ones}.isdisjoint(each.real for each in others):
+            yield from _of_two_modules(environment, ones[0], others[0])
+            return
+
+
+def _of_two_modules(environment: Environment, one: Loaded, other: Loaded) -> Iterator[Violation]:
+    names = (environment.name(each.native.path) for each in (one, other))
+    same = one.words == other.words
+    parts = [f"{name} loads {each.words}" for name, each in zip(names, (one, other), strict=True)]
+    yield Violation(
+        ", ".join(parts) + (" of another place" if same else ""),
+        (one.evidence(environment), other.evidence(environment)),
+        confidence="likely",
+    )
+
+
+def loaded_nccls(environment: Environment) -> dict[str, list[Loaded]]:
+    """Return the NCCLs that its modules load, by the modules."""
+    return loaded(environment, _NCCL)
+
+
+def _two_nccls(environment: Environment) -> Iterator[Violation]:
+    yield from two(environment, loaded_nccls(environment))
+
+
+def _two_openmps(environment: Environment) -> Iterator[Violation]:
+    yield from two(environment, loaded(environment, _LLVM_OPENMP))
+
+
+CHECKS = (
+    check(
+        _two_nccls,
+        id="nccl.two-in-process",
+        severity="warning",
+        title="two NCCLs come together in one process",
+        why="a name is loaded once: which NCCL carries the data depends on what is imported first, "
+        "and releases differ in what they can",
+        fix="build what uses NCCL against that of the framework, or the framework with the site's",
+        source="https://man7.org/linux/man-pages/man8/ld.so.8.html",
+    ),
+    check(
+        _two_openmps,
+        id="openmp.two-in-process",
+        severity="warning",
+        title="two OpenMP runtimes of LLVM's kind come together in one process",
+        why="the second one ends the program with OMP: Error #15, or both start threads for every "
+        "core",
+        fix="install the packages from one source that gives them one runtime, conda-forge say",
+        source="https://openmp.llvm.org/design/Runtimes.html",
+    ),
+)

@@ -1,0 +1,82 @@
+"""``envbuild import``: an environment of others is listed with what was found; never changed."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from ..base import Name, fits
+from ..errors import UsageError
+from ..machine.host import is_there
+from ..model.external import ExternalEnvironment
+from ..model.outcome import ExternalEntry
+from ..root import Root, external
+from ..target_tools.files import is_below
+from ..target_tools.root.store import check_writable
+from ..workflow.context import Context
+from ..workflow.options import RootOptions
+from ..workflow.places import opened_root
+from .command import validate
+
+
+def import_environment(
+    where: RootOptions, path: str, name: str | None, context: Context
+) -> ExternalEntry:
+    """List an environment of others in a root, with what is found of it now.
+
+    *where*: the root, which is made if there is none. *path*: a folder or an image. *name*: None
+    takes that of the folder. Again: what is found now takes the place of what was. Raises
+    UsageError for what is none, and for a name that is taken.
+    """
+    place = Path(os.path.normpath(context.path(path)))  # links stay: a site's may be moved
+    called = name or re.sub(r"[^a-z0-9._+-]+", "-", place.stem.lower()).strip("-._+")
+    if not fits(Name, called):
+        raise UsageError(f"{called!r} is no name of an environment", "give one: --name NAME")
+    validation = validate(str(place), None, context)
+    root = opened_root(where, context)
+    if is_below(os.path.realpath(place), os.path.realpath(root.path)):
+        raise UsageError(f"{place} lies in the root: it is no environment of others")
+    check_writable(root)
+    known = external.find(root.path, called)
+    if called in {home.name for home in root.homes()} or (known and known.path != str(place)):
+        whose = f": {known.path}" if known else " of this root"
+        raise UsageError(f"{called} is another environment{whose}", "give a name: --name NAME")
+    record = ExternalEnvironment(
+        name=called,
+        path=str(place),
+        imported=context.clock().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        validation=validation,
+    )
+    external.write(root.path, record)
+    return entry(record)
+
+
+def forget(root: Root, name: str) -> ExternalEntry:
+    """Take an environment of others off the list. Raises UsageError where it is not on it."""
+    record = external.find(root.path, name)
+    if record is None:
+        there = ", ".join(each.name for each in external.read_all(root.path)[0]) or "none"
+        raise UsageError(f"no external environment is called {name!r}", f"there: {there}")
+    check_writable(root)
+    external.forget(root.path, name)
+    return entry(record)
+
+
+def entry(record: ExternalEnvironment) -> ExternalEntry:
+    """Return the row of an environment of others."""
+    found = record.validation
+    number = dict.fromkeys(("error", "warning"), 0)
+    for one in found.findings:
+        number[one.severity] = number.get(one.severity, 0) + 1
+    return ExternalEntry(
+        name=record.name,
+        path=record.path,
+        imported=record.imported,
+        kind=found.kind,
+        python=found.python,
+        arch=found.arch,
+        errors=number["error"],
+        warnings=number["warning"],
+        there=is_there(record.path),
+    )

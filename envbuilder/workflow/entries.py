@@ -1,0 +1,51 @@
+"""Which entries there are: what documents and locks are read with."""
+
+from __future__ import annotations
+
+from .. import runtimes
+from ..build import backends
+from ..knowledge.entries import NO_SCHEDULER, Entries
+from ..launching.launchers import LAUNCHERS, programs
+from ..launching.schedulers import SCHEDULERS
+from ..model.site import Launcher
+
+
+def entries() -> Entries:
+    """Return the entries of every variation point that a document may name."""
+    return Entries(
+        backends=backends.traits(),
+        launchers=tuple(LAUNCHERS),
+        schedulers=(*SCHEDULERS, NO_SCHEDULER),
+        launch_programs=programs(),
+        runtimes=runtimes.traits(),
+    )
+
+
+def runtime_launcher(runtime: str | None) -> Launcher | None:
+    """Return the one launcher of the programs of a framework's part; None: any will do."""
+    entry = runtimes.RUNTIMES.get(runtime or "")
+    return _launcher(entry.TRAITS.launcher) if entry else None
+
+
+def api_launcher(api: str) -> Launcher | None:
+    """Return the launcher that the programs of an API bring along; None: they bring none."""
+    every = (each.TRAITS for each in runtimes.RUNTIMES.values())
+    return _launcher(next((each.launcher for each in every if api in each.apis), None))
+
+
+def _launcher(kind: str | None) -> Launcher | None:
+    return Launcher(kind=kind, command=LAUNCHERS[kind].COMMAND) if kind else None
+
+
+def names(point: str) -> str:
+    """Return the names of launchers, providers or forms of one file, as help lists them."""
+    if point == "launchers":
+        return f"{', '.join([*LAUNCHERS][:-1])} or {[*LAUNCHERS][-1]}"
+    if point == "providers":
+        # lazy import: plans have no pipelines
+        from ..ci.providers import PROVIDERS
+
+        return ", ".join(PROVIDERS)
+    from .texts import forms
+
+    return ", ".join(forms())
