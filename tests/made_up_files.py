@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envbuilder.base import sha256_text
 from envbuilder.knowledge.artifacts import GitRevision, GitTree, Sdist, Wheel, tree_file
-from envbuilder.model.lock_check import only_built_with
+from envbuilder.locking.lock_check import only_built_with
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.target_tools.names import normalize
 

@@ -42,8 +42,8 @@ def _group(kind: Kind) -> Group:
     @command(group, "check", example=f"{prefix} check my-{kind}.yaml")
     def check(session: Session, files: list[Path]) -> None:
         """Check files; every problem of all of them is shown with its line and column."""
-        from ..commands.library import check as run
         from ..views import documents as views
+        from ..workflow.document_checks import check as run
 
         value = run(kind, files, session.context)
         session.report.show(value, views.checked(value))

@@ -94,17 +94,18 @@ def import_(
 
     It is never changed or removed. Again: what is found now takes the place of before.
     """
+    from ..commands.environments import forget_external
     from ..errors import UsageError
-    from ..validate import registration as run
+    from ..validate.registration import import_environment
     from ..views import environments as views
 
     if (path is None) == (forget is None):
         raise UsageError("name what to import, or with --forget what to take off the list")
     if forget is not None:
-        gone = run.forget(_root(session, where), forget)
+        gone = forget_external(_root(session, where), forget)
         session.report.show(gone, f"{gone.name} is off the list; {gone.path} stays as it is")
     else:
-        value = run.import_environment(where, str(path), name, session.context)
+        value = import_environment(where, str(path), name, session.context)
         session.report.show(value, "\n".join(views.external(value)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from ..workflow.options import (
 )
 from .command import Group, command
 from .session import Session
+
+if TYPE_CHECKING:
+    from ..knowledge.rows import Knowledge
 
 verbs = Group()
 
@@ -42,6 +45,14 @@ class ImageKind(str, Enum):
     sif = "sif"
     oci = "oci"
     sandbox = "sandbox"
+
+
+def build_hints(log: Path, knowledge: Knowledge) -> tuple[str, ...]:
+    """Return advice on a build step that failed, read from its log."""
+    # lazy import: only a step that failed has its log searched
+    from ..diagnosis.command import build_hints as search
+
+    return search(log, knowledge)
 
 
 @command(verbs, example="create allreduce --root /scratch/me/env")
@@ -77,7 +88,8 @@ def create(
     if bundle and emulate:
         raise UsageError("--bundle builds nothing, and --emulate builds: take one of them")
     target = "bundle" if bundle else "emulation" if emulate else None
-    done = run(replace(options, target=target, output=output, require_tier=tier), session.context)
+    asked = replace(options, target=target, output=output, require_tier=tier)
+    done = run(asked, session.context, build_hints)
     session.report.show(done, views.made(done))
 
 
@@ -91,7 +103,7 @@ def clone(session: Session, options: CloneOptions) -> None:
     from ..clone.command import clone as run
     from ..views import building as views
 
-    done = run(options, session.context)
+    done = run(options, session.context, build_hints)
     session.report.show(done, views.made(done))
 
 
@@ -151,7 +163,7 @@ def image(
         locked=locked,
         signed=signed,
     )
-    done = run(options, session.context)
+    done = run(options, session.context, build_hints)
     session.report.show(done, views.made(done))
 
 

@@ -42,12 +42,15 @@ from ..workflow.context import Context
 from ..workflow.foreign_files import check_recipe, known_names, write_new
 from ..workflow.load import PlanInputs, load
 from ..workflow.options import CloneOptions, CreateOptions, PlanOptions
+from ..workflow.stages import BuildHints, no_hints
 
 _SUFFIX = ".yaml"
 _SHOWN = 20
 
 
-def clone(options: CloneOptions, context: Context) -> CreateResult | BundleResult | ImageResult:
+def clone(
+    options: CloneOptions, context: Context, build_hints: BuildHints = no_hints
+) -> CreateResult | BundleResult | ImageResult:
     """Make, prove and publish an environment of the packages of a prefix.
 
     Writes the recipe NAME.yaml into the current folder, and beside it, where channels lack a
@@ -73,13 +76,18 @@ def clone(options: CloneOptions, context: Context) -> CreateResult | BundleResul
         write_new(recipe, text)
         failed.callback(recipe.unlink, missing_ok=True)
         context.reporter.say(f"wrote {recipe.name}")
-        made = _created(recipe, packages, options, context, str(prefix))
+        made = _created(recipe, packages, options, context, str(prefix), build_hints)
         failed.pop_all()
     return made
 
 
 def _created(
-    recipe: Path, packages: PackageList, options: CloneOptions, context: Context, origin: str
+    recipe: Path,
+    packages: PackageList,
+    options: CloneOptions,
+    context: Context,
+    origin: str,
+    build_hints: BuildHints,
 ) -> CreateResult | BundleResult | ImageResult:
     """Create the environment of a recipe and just these packages. *origin*: what they are from."""
     choice = PlanOptions(str(recipe), options.site, None, options.partition, None, options.allow)
@@ -90,7 +98,7 @@ def _created(
         made = CreateOptions(
             replace(choice, allow=None), root=options.root, target="here", locked=file
         )
-        return create(made, context)
+        return create(made, context, build_hints)
 
 
 def _new_recipe(name: str, context: Context) -> Path:

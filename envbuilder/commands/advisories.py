@@ -10,7 +10,7 @@ from ..knowledge.entries import check_choice
 from ..knowledge.matching import kind, rows, subjects
 from ..knowledge.rows import Knowledge, Row
 from ..knowledge.terms import Arch, Severity
-from ..model.outcome import CheckResult, RowMatch
+from ..model.outcome import CheckResult
 from ..resolve.pool import roles
 from ..resolve.stated_facts import (
     check_component,
@@ -18,7 +18,7 @@ from ..resolve.stated_facts import (
     stated_versions,
     unknown_release,
 )
-from ..resolve.verdicts import Match, StackFacts, match
+from ..resolve.verdicts import StackFacts, match, row_match
 from ..runtimes import RUNTIMES
 from ..text import unknown
 from ..workflow.context import Context
@@ -74,31 +74,10 @@ def check(
     matches = match(knowledge, StackFacts(versions, stated, origins))
     return CheckResult(
         asked=tuple(f"{name}=={text}" for name, text in versions.items()),
-        rows=tuple(_row_match(each) for each in matches),
+        rows=tuple(row_match(each) for each in matches),
         bad=any(each.bad for each in matches),
     )
 
 
-def row_matches(knowledge: Knowledge, stack: StackFacts) -> tuple[RowMatch, ...]:
-    """Return the rows that say something of a stack, those that hold first."""
-    return tuple(_row_match(each) for each in match(knowledge, stack))
-
-
 def _speaks_of(row: Row, component: str, knowledge: Knowledge) -> bool:
     return not roles(knowledge, component).isdisjoint(subjects(row))
-
-
-def _row_match(match: Match) -> RowMatch:
-    row = match.row
-    return RowMatch(
-        id=row.id,
-        kind=kind(row),
-        verdict=match.verdict,
-        severity=match.severity,
-        summary=row.summary,
-        about=match.about,
-        open=match.open,
-        remedy=match.remedy,
-        fix=row.fix,
-        link=row.sources[0],
-    )

@@ -19,10 +19,12 @@ from ..workflow.image_inputs import ImageInputs, image_inputs
 from ..workflow.load import PlanInputs, load
 from ..workflow.lock import check_derived, named_lock
 from ..workflow.options import CreateOptions
-from ..workflow.stages import CreateStages
+from ..workflow.stages import BuildHints, CreateStages, no_hints
 
 
-def create(options: CreateOptions, context: Context) -> CreateResult | BundleResult | ImageResult:
+def create(
+    options: CreateOptions, context: Context, build_hints: BuildHints = no_hints
+) -> CreateResult | BundleResult | ImageResult:
     """Build, prove and publish an environment; or find that it is there already.
 
     For an architecture that this machine is not: make a bundle, which is built there. Raises
@@ -41,7 +43,9 @@ def create(options: CreateOptions, context: Context) -> CreateResult | BundleRes
     _check_tier(options.require_tier, name, plan_inputs, context)
     _check_shared(options, name)
     given = _given_lock(options, plan_inputs, context)
-    stages = CreateStages(options, plan_inputs, context, given, asked.base, asked.binds)
+    stages = CreateStages(
+        options, plan_inputs, context, given, asked.base, asked.binds, build_hints
+    )
     return TARGETS[name].make(stages)
 
 

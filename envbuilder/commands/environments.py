@@ -13,6 +13,7 @@ from ..model.outcome import (
     Attestation,
     DefaultChange,
     EnvironmentEntry,
+    ExternalEntry,
     Info,
     Listing,
     RemoveResult,
@@ -22,7 +23,7 @@ from ..model.places import AttestationForm
 from ..model.plan import Plan
 from ..record import read_all, rows
 from ..render.container import FOLDER
-from ..root import external, removal
+from ..root import Root, external, removal
 from ..root.environment_lock import lock_file, read_lock
 from ..root.environments import find, number_before_default
 from ..target_tools import sharing
@@ -59,9 +60,6 @@ def list_all(root: stamp.Root, context: Context) -> Listing:
         ]
         damaged += [f"{home.name}: {problem}" for problem in registry.problems(home)]
     others, unread = external.read_all(root.path)
-    if others:
-        # lazy import: most roots list none
-        from ..validate.registration import entry
     if kept.keys() != known.keys():
         rows.store(cache, kept)
     return Listing(
@@ -73,7 +71,7 @@ def list_all(root: stamp.Root, context: Context) -> Listing:
         environments=tuple(listed),
         unfinished=tuple(unfinished),
         damaged=(*damaged, *unread),
-        external=tuple(entry(each) for each in others),
+        external=tuple(map(external.entry, others)),
     )
 
 
@@ -306,3 +304,14 @@ def _remove(
         removal.remove_number(home, version, say)
         removed = (f"{name}/{version.number}",)
     return RemoveResult(environment=name, removed=removed)
+
+
+def forget_external(root: Root, name: str) -> ExternalEntry:
+    """Take an environment of others off the list. Raises UsageError where it is not on it."""
+    record = external.find(root.path, name)
+    if record is None:
+        there = ", ".join(each.name for each in external.read_all(root.path)[0]) or "none"
+        raise UsageError(f"no external environment is called {name!r}", f"there: {there}")
+    store.check_writable(root)
+    external.forget(root.path, name)
+    return external.entry(record)

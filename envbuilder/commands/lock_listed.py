@@ -19,8 +19,8 @@ from ..conda.solve import archives
 from ..errors import DocumentError, Place, Problem, UsageError
 from ..knowledge.channels import CHANNEL_ORIGINS
 from ..locking.failures import Refusal
+from ..locking.lock_check import contradictions
 from ..locking.locker import distributions_of, make_lock
-from ..model.lock_check import contradictions
 from ..model.plan import Lock, Plan
 from ..runtimes import RUNTIMES
 from ..target_tools.names import normalize

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ..base import ModuleName, fits
 from ..build.backends import BACKENDS
-from ..commands.advisories import row_matches
 from ..errors import EnvbuildError, UsageError
 from ..knowledge.conditions import Value
 from ..machine.host import Host, is_file, is_there
@@ -17,7 +16,7 @@ from ..model.runtime import own_component
 from ..model.site import StatedModule
 from ..resolve.facts import Facts
 from ..resolve.names import names
-from ..resolve.verdicts import StackFacts
+from ..resolve.verdicts import StackFacts, row_matches
 from ..root.environment_lock import read_lock
 from ..root.environments import find
 from ..root.environments import names as names_of

@@ -16,9 +16,9 @@ from ..model.validation import Observation
 from ..target_tools.distributions import INSIDE
 from ..target_tools.files import open_regular, parse_json
 from ..target_tools.names import normalize
-from ..validate.checks.mpi import loaded_mpis
-from ..validate.checks.protocol import seen
 from .facts import OWN, Distribution, Environment, PackageFolder, arch_of
+from .loaded import loaded_mpis
+from .observation import seen
 
 # What is none is compared with nothing: who knows what it is.
 _VERSION = re.compile(r"[0-9][A-Za-z0-9.+_-]{0,63}")

@@ -12,11 +12,11 @@ from pathlib import Path
 from .. import __version__, files
 from ..base import sha256_text
 from ..machine.host import Host, cache_folder
-from ..model.lock_check import contradictions
 from ..model.plan import Lock
 from ..model.runtime import Runtimes
 from ..target_tools.files import make_folder, read_regular
 from ..target_tools.trust import distrust
+from .lock_check import contradictions
 
 # An index has something new at any time. A day later is late to hear of it, and who builds the
 # same in two places does so within minutes.

@@ -17,7 +17,6 @@ from typing import Any, Protocol
 from ..errors import BuildError
 from ..knowledge.artifacts import Artifact, CondaArchive, GitTree, IndexFile, Sdist, Wheel
 from ..knowledge.rows import Component
-from ..model.lock_check import only_built_with
 from ..model.plan import Lock, Plan, SourceBuild
 from ..model.recipe import Recipe
 from ..target_tools.files import file_name, sha256_of
@@ -25,6 +24,7 @@ from ..target_tools.names import normalize
 from .git_trees import lock_tree
 from .index import Index, IndexFiles, SourceFile, local_path, without_credentials
 from .index_order import Origin, check_indexes, unhashed_note
+from .lock_check import only_built_with
 from .pip_report import InstalledDistributions, PipReport, ask_for_target, ask_own
 from .settings import PipSettings
 from .stub_wheels import well_named

@@ -26,7 +26,7 @@ from ..model.recipe import Recipe
 from ..model.resolution import Resolution
 from ..model.runtime import ApiLauncher, ProofInputs, Runtimes, all_proofs, frameworks
 from ..model.site import Launcher, Site
-from ..model.steps import steps_of
+from .steps import steps_of
 
 
 class PlanRequest(NamedTuple):

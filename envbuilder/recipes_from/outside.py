@@ -8,15 +8,14 @@ from collections.abc import Iterator, Mapping
 
 from ..base import ModuleName, fits
 from ..inspect.facts import Environment
+from ..inspect.library_homes import CUDA, NCCL, LibraryHome, release_of
+from ..inspect.loaded import loaded, loaded_mpis
 from ..knowledge.rows import Component
 from ..machine.host import Host
 from ..machine.mpi import COMPONENTS
 from ..target_tools.files import is_below, open_regular
 from ..target_tools.names import normalize
 from ..text import LONG, shown
-from ..validate.checks.mpi import loaded_mpis
-from ..validate.checks.shell import CUDA, NCCL, LibraryHome, release_of
-from ..validate.checks.together import loaded
 from .lines import Entry, Subject, line
 
 _LIBRARIES: Mapping[str, LibraryHome] = {"nccl": NCCL, "cuda": CUDA}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import BuildError
+from ..locking.lock_check import contradictions
 from ..model.decisions import earlier_sha256
-from ..model.lock_check import contradictions
 from ..model.plan import Lock
 from ..target_tools.files import IrregularFileError, read_text
 from ..target_tools.root.layout import Home, Version

@@ -15,6 +15,7 @@ from ..documents.site_choice import ChosenSite, with_partition
 from ..errors import UsageError
 from ..inspect.environments import backend_of, components_of, rows_of
 from ..inspect.facts import Environment, Target, arch_of
+from ..inspect.observation import seen
 from ..inspect.stack import Stack
 from ..knowledge.conditions import Value
 from ..knowledge.matching import Verdict
@@ -30,7 +31,6 @@ from ..workflow.entries import entries
 from ..workflow.site_contents import site_search
 from . import checks, imports
 from . import recipe_comparison as as_asked
-from .checks.protocol import seen
 from .image_environment import environment_or_image
 from .options import ComparisonOptions, ProvingOptions, RemovedOptions, ValidateOptions
 

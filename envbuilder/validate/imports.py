@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..inspect.facts import OWN, Environment
+from ..inspect.observation import seen
 from ..knowledge.rows import Component
 from ..machine.host import ask, first_line, is_file
 from ..model.validation import CheckInfo, Finding
 from ..target_tools.names import normalize
-from .checks.protocol import Violation, seen, told
+from .checks.protocol import Violation, told
 
 # Seconds for one import: a framework on a busy shared file system needs a minute.
 PATIENCE = 180.0

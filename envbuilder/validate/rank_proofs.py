@@ -20,6 +20,8 @@ from ..documents.site_choice import ChosenSite
 from ..errors import UsageError
 from ..inspect.build_traces import build_traces
 from ..inspect.facts import Environment
+from ..inspect.loaded import first_launcher, loaded_mpis
+from ..inspect.observation import seen
 from ..inspect.stack import Stack
 from ..knowledge.rows import Knowledge
 from ..launching.launchers import own_launcher, site_shape
@@ -41,8 +43,7 @@ from ..workflow.context import Context
 from ..workflow.entries import api_launcher
 from ..workflow.hosts import find_smoke_hosts
 from ..workflow.launch_requests import foreign_request, record, start_command
-from .checks.mpi import first_launcher, loaded_mpis
-from .checks.protocol import Violation, seen, told
+from .checks.protocol import Violation, told
 from .checks.together import loaded_nccls
 from .imports import RANKS_FAILED
 from .options import ProvingOptions

@@ -10,6 +10,7 @@ from packaging.requirements import Requirement
 
 from ..inspect.build_traces import build_traces
 from ..inspect.facts import Environment, arch_of
+from ..inspect.observation import seen
 from ..inspect.stack import Stack
 from ..knowledge.channels import CHANNEL_ORIGINS
 from ..knowledge.conda_order import conda_matches
@@ -20,7 +21,7 @@ from ..model.recipe import Recipe
 from ..model.runtime import Runtimes
 from ..model.validation import CheckInfo, EnvironmentKind, Finding, Observation
 from ..target_tools.names import normalize
-from .checks.protocol import Violation, seen, told
+from .checks.protocol import Violation, told
 
 # They take packages from nowhere else.
 _WHOLE: tuple[EnvironmentKind, ...] = ("conda environment", "Python prefix")

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from ..base import Name, fits
 from ..errors import UsageError
-from ..machine.host import is_there
 from ..model.external import ExternalEnvironment
 from ..model.outcome import ExternalEntry
-from ..root import Root, external
+from ..root import external
 from ..target_tools.files import is_below
 from ..target_tools.root.store import check_writable
 from ..workflow.context import Context
@@ -49,34 +48,4 @@ def import_environment(
         validation=validation,
     )
     external.write(root.path, record)
-    return entry(record)
-
-
-def forget(root: Root, name: str) -> ExternalEntry:
-    """Take an environment of others off the list. Raises UsageError where it is not on it."""
-    record = external.find(root.path, name)
-    if record is None:
-        there = ", ".join(each.name for each in external.read_all(root.path)[0]) or "none"
-        raise UsageError(f"no external environment is called {name!r}", f"there: {there}")
-    check_writable(root)
-    external.forget(root.path, name)
-    return entry(record)
-
-
-def entry(record: ExternalEnvironment) -> ExternalEntry:
-    """Return the row of an environment of others."""
-    found = record.validation
-    number = dict.fromkeys(("error", "warning"), 0)
-    for one in found.findings:
-        number[one.severity] = number.get(one.severity, 0) + 1
-    return ExternalEntry(
-        name=record.name,
-        path=record.path,
-        imported=record.imported,
-        kind=found.kind,
-        python=found.python,
-        arch=found.arch,
-        errors=number["error"],
-        warnings=number["warning"],
-        there=is_there(record.path),
-    )
+    return external.entry(record)

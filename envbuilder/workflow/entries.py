@@ -35,17 +35,3 @@ def api_launcher(api: str) -> Launcher | None:
 
 def _launcher(kind: str | None) -> Launcher | None:
     return Launcher(kind=kind, command=LAUNCHERS[kind].COMMAND) if kind else None
-
-
-def names(point: str) -> str:
-    """Return the names of launchers, providers or forms of one file, as help lists them."""
-    if point == "launchers":
-        return f"{', '.join([*LAUNCHERS][:-1])} or {[*LAUNCHERS][-1]}"
-    if point == "providers":
-        # lazy import: plans have no pipelines
-        from ..ci.providers import PROVIDERS
-
-        return ", ".join(PROVIDERS)
-    from .texts import forms
-
-    return ", ".join(forms())

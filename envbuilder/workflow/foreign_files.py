@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..commands.library import check
 from ..conda.formats.foreign import ForeignFile, read_foreign
 from ..conda.formats.recipe import KnownNames, recipe_name, recipe_text
 from ..conda.solve import WITH_EVERY_PYTHON
@@ -21,6 +20,7 @@ from ..model.outcome import ImportResult
 from ..runtimes import BUNDLED, RUNTIMES
 from ..text import shown
 from .context import Context
+from .document_checks import check
 from .output import output_path
 
 _SUFFIX = ".yaml"

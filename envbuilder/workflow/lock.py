@@ -21,12 +21,12 @@ from ..errors import DocumentError, EnvbuildError, NoSolutionError, Place, Probl
 from ..locking.checks import changed_inputs, check_is_for, check_runtime
 from ..locking.failures import Refusal
 from ..locking.fingerprint import request_fingerprint
+from ..locking.lock_check import contradictions
 from ..locking.locker import LockEnvironment, distributions_of, make_lock
 from ..locking.target import OLDEST_GLIBC
 from ..locking.virtualenv import Run
 from ..machine.host import glibc_version
 from ..model.decisions import plan_decisions
-from ..model.lock_check import contradictions
 from ..model.outcome import LockCheck
 from ..model.places import Places
 from ..model.plan import Lock, Modules, Plan

@@ -11,8 +11,8 @@ from pathlib import Path
 from .. import files
 from ..errors import BuildError
 from ..locking import lock_cache
+from ..locking.lock_check import contradictions
 from ..model.decisions import asks_the_same
-from ..model.lock_check import contradictions
 from ..model.plan import Lock, Plan
 from ..root import environment_lock
 from ..runtimes import RUNTIMES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from ..build.scripts import build, hand_over, prepare
 from ..build.targets.protocol import JobFile
 from ..conda.pack import pack_prefix
 from ..errors import BuildError, SmokeError, UsageError
+from ..knowledge.rows import Knowledge
 from ..launching.schedulers import SCHEDULERS
 from ..model.backend import Script
 from ..model.base_image import BaseImage, Bind
@@ -70,10 +71,19 @@ def _check_machine(options: CreateOptions, plan_inputs: PlanInputs) -> None:
     )
 
 
+BuildHints = Callable[[Path, Knowledge], tuple[str, ...]]
+"""Returns advice on a build step that failed, read from its log."""
+
+
+def no_hints(_log: Path, _knowledge: Knowledge) -> tuple[str, ...]:
+    """Return no advice."""
+    return ()
+
+
 @dataclass(frozen=True)
 class CreateStages:
     """See ``targets.Stages``. ``given``: the lock of ``--locked``. ``base`` and ``binds``:
-    of an image.
+    of an image. ``build_hints``: explains a build step that failed.
 
     One class with many methods: each hands one recipe, site and root to a stage, and a target calls
     those that it needs.
@@ -85,6 +95,7 @@ class CreateStages:
     given: Lock | None
     base: BaseImage | None = None
     binds: tuple[Bind, ...] = ()
+    build_hints: BuildHints = no_hints
 
     @property
     def planned(self) -> Plan:
@@ -239,10 +250,7 @@ class CreateStages:
             sharing.share_trees(self.home.group, places.build, places.prefix)
 
     def _explain(self, log: Path) -> tuple[str, ...]:
-        # lazy import: only a step that failed has its log searched
-        from ..diagnosis.command import build_hints
-
-        return build_hints(log, self.plan_inputs.knowledge.value)
+        return self.build_hints(log, self.plan_inputs.knowledge.value)
 
     def prove(self, lock: Lock) -> tuple[Evidence, ...]:
         facts = self._facts(lock)

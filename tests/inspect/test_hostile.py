@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from zoo import Made, Validate
 
+from envbuilder.inspect.observation import seen
 from envbuilder.inspect.reading import read_environment
 from envbuilder.validate.checks import run
-from envbuilder.validate.checks.protocol import seen
 
 pytestmark = pytest.mark.thorough
 

@@ -19,8 +19,8 @@ from lxml import etree
 from test_validate import KNOWLEDGE, run
 from zoo import Made
 
+from envbuilder.inspect.observation import seen
 from envbuilder.model.validation import Finding, Validation
-from envbuilder.validate.checks.protocol import seen
 from envbuilder.validate.command import looked_for
 from envbuilder.validate.options import ValidateOptions
 from envbuilder.validate.reports import junit, sarif

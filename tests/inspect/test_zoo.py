@@ -15,9 +15,9 @@ import zoo
 from ways import mpis, optional_module, other_machine, script_for
 from zoo import Made, Validate
 
+from envbuilder.inspect.loaded import first_launcher, loaded_mpis
 from envbuilder.inspect.reading import read_environment
 from envbuilder.target_tools.names import normalize
-from envbuilder.validate.checks.mpi import first_launcher, loaded_mpis
 
 
 def test_a_file_that_was_set_back_is_found_by_its_hash(made: Made, check: Validate) -> None:

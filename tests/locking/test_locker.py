@@ -13,9 +13,9 @@ from locking_tools import plan
 from envbuilder.errors import BuildError, MissingToolError
 from envbuilder.locking.failures import Refusal
 from envbuilder.locking.index import IndexFiles, Link, SourceFile
+from envbuilder.locking.lock_check import contradictions
 from envbuilder.locking.locker import Distributions, LockEnvironment, make_lock
 from envbuilder.locking.settings import PipSettings
-from envbuilder.model.lock_check import contradictions
 from envbuilder.model.plan import Lock, Pin, Plan, SourceBuild
 from envbuilder.process import Finished
 from envbuilder.render.requirements import requirement_files

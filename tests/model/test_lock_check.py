@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from envbuilder.cli import app
 from envbuilder.errors import DocumentError
-from envbuilder.model.lock_check import contradictions
+from envbuilder.locking.lock_check import contradictions
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.runtimes import RUNTIMES
 from envbuilder.workflow.entries import entries

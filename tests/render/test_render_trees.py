@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from envbuilder.cli import app
 from envbuilder.errors import UsageError
 from envbuilder.knowledge.artifacts import Submodule
-from envbuilder.model.lock_check import contradictions
+from envbuilder.locking.lock_check import contradictions
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.render.requirements import requirement_files
 from envbuilder.render.sources import builds_text

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 from ...inspect.facts import OWN, CondaPackage, Distribution, Environment
+from ...inspect.observation import seen
 from ...knowledge.conda_order import spec_admits
 from ...target_tools.names import normalize
-from .protocol import Violation, check, seen
+from .protocol import Violation, check
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 

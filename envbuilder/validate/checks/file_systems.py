@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from ...inspect.facts import Environment, Mount
 from ...inspect.machine import mount_of
-from .protocol import Violation, check, seen
+from ...inspect.observation import seen
+from .protocol import Violation, check
 
 # Whose files lie on other machines. Of tmpfs and the like nothing has to be said.
 _NETWORK = (

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ...inspect.facts import OWN, Distribution, Environment, Installed, RecordedFile
+from ...inspect.observation import seen
 from ...inspect.origins import direct_origin
 from ...machine.host import is_file
 from ...model.validation import CheckInfo
@@ -19,7 +20,7 @@ from ...target_tools import manifest
 from ...target_tools.files import CHUNK, open_regular
 from ...text import counted
 from .conda import replaced
-from .protocol import Check, Violation, check, seen
+from .protocol import Check, Violation, check
 
 _RECORD = "https://packaging.python.org/en/latest/specifications/recording-installed-packages/"
 _REINSTALL = (

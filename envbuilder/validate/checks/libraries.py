@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from ...inspect.facts import Environment, NativeLibrary, arch_of
 from ...inspect.mpi import holds
+from ...inspect.observation import seen
 from ...target_tools.elf import machine_words
-from .protocol import Violation, check, seen
+from .protocol import Violation, check
 
 # The driver's libraries are on machines with a GPU alone; login nodes have none.
 _DRIVER = re.compile(r"lib(cuda|nvidia-ml|nvcuvid|nvidia-encode)\.so\b")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...inspect.facts import Distribution, Environment, PackageFolder
-from .protocol import Violation, check, seen
+from ...inspect.observation import seen
+from .protocol import Violation, check
 
 _SITE = "https://docs.python.org/3/library/site.html"
 

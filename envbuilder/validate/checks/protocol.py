@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from ...inspect.facts import Environment
+from ...inspect.observation import line, seen
 from ...knowledge.symptoms import Confidence
 from ...knowledge.terms import Severity
 from ...model.validation import CheckInfo, Finding, Observation
-from ...target_tools.messages import LINE_LENGTH, one_line
-from ...text import shown
+from ...target_tools.messages import one_line
 
 # So many places are named; of more, their number.
 MOST_EVIDENCE = 8
@@ -51,21 +50,6 @@ def check(
     return Check(info, lambda environment, _: look(environment))
 
 
-def seen(file: str | Path, field: str | None = None, value: object = None) -> Observation:
-    """Return where something was read; what it says may be anything, and is made a line."""
-    return Observation(
-        file=_line(str(file)),
-        field=_line(field) if field else None,
-        value=_line(str(value)) if value is not None else None,
-    )
-
-
-def _line(text: str) -> str:
-    # Surrogates stand for bytes of a name that are no UTF-8: JSON cannot hold them.
-    safe = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return shown(safe, LINE_LENGTH - 100)[:LINE_LENGTH] or "-"
-
-
 def told(info: CheckInfo, found: Violation) -> Finding:
     """Return what is told of one thing that was found."""
     evidence = found.evidence[:MOST_EVIDENCE]
@@ -75,9 +59,9 @@ def told(info: CheckInfo, found: Violation) -> Finding:
         id=info.id,
         severity=found.severity or info.severity,
         confidence=found.confidence,
-        summary=one_line(_line(found.summary)),
+        summary=one_line(line(found.summary)),
         evidence=evidence,
         why=info.why,
-        fix=one_line(_line(found.fix)) if found.fix else info.fix,
+        fix=one_line(line(found.fix)) if found.fix else info.fix,
         source=info.source,
     )

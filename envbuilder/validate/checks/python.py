@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...inspect.facts import Environment
+from ...inspect.observation import seen
 from ...machine.host import is_there
 from ...target_tools.files import open_regular
-from .protocol import Violation, check, seen
+from .protocol import Violation, check
 
 _VENV = "https://docs.python.org/3/library/venv.html"
 

@@ -14,8 +14,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from ...inspect.facts import Distribution, Environment, arch_of
+from ...inspect.observation import seen
 from ...target_tools.names import normalize
-from .protocol import Violation, check, seen
+from .protocol import Violation, check
 
 _DEPENDENCIES = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
 _TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"

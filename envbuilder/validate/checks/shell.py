@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from ...inspect.facts import Environment
+from ...inspect.library_homes import CUDA, NCCL, LibraryHome, home_library, release_of
+from ...inspect.loaded import first_launcher, loaded
 from ...inspect.mpi import MPI_LIBRARY, MpiFile, mpi_of
+from ...inspect.observation import seen
 from ...machine.host import is_file, is_folder, names_in
-from ...target_tools.files import open_regular
-from .mpi import first_launcher
-from .protocol import Violation, check, seen
-from .together import loaded
+from .protocol import Violation, check
 
 _MODULES = "https://modules.readthedocs.io/en/latest/module.html"
-_LARGEST_HEADER = 4 * 1024 * 1024
 
 
 def _gone(environment: Environment) -> Iterator[Violation]:
@@ -81,56 +77,7 @@ def _other_mpi(environment: Environment) -> Iterator[Violation]:
         )
 
 
-class LibraryHome(NamedTuple):
-    """What a variable of Horovod's build names: a library, and the header with its release."""
-
-    title: str
-    library: re.Pattern[str]
-    header: str
-    release: re.Pattern[str]
-
-
-# The names are those of Horovod's setup.py; NVIDIA's headers state the release.
-NCCL = LibraryHome(
-    "NCCL",
-    re.compile(r"libnccl\.so\b"),
-    "nccl.h",
-    re.compile(r"#define NCCL_(?:MAJOR|MINOR|PATCH) +(\d+)"),
-)
-CUDA = LibraryHome(
-    "CUDA runtime",
-    re.compile(r"libcudart\.so\b"),
-    "cuda_runtime_api.h",
-    re.compile(r"#define CUDART_VERSION +(\d+)"),
-)
 _HOMES = {"HOROVOD_NCCL_HOME": NCCL, "HOROVOD_CUDA_HOME": CUDA}
-_FOLDERS = ("lib", "lib64", "targets/x86_64-linux/lib", "targets/ppc64le-linux/lib")
-
-
-def _home_library(home: LibraryHome, folder: str) -> str | None:
-    for name in _FOLDERS:
-        for file in names_in(Path(folder, name)):
-            if home.library.match(file) and is_file(Path(folder, name, file)):
-                return f"{folder}/{name}/{file}"
-    return None
-
-
-def release_of(home: LibraryHome, library: str) -> tuple[int, ...] | None:
-    """Return the release of a library: of its file's name, else of the header beside it."""
-    real = os.path.realpath(library)
-    named = re.search(r"\.so\.(\d+(?:\.\d+)+)$", real)
-    if named:
-        return tuple(map(int, named[1].split(".")[:3]))
-    header = Path(real).parent.parent / "include" / home.header
-    try:
-        with open_regular(header) as stream:
-            text = stream.read(_LARGEST_HEADER).decode("utf-8", "replace")
-    except OSError:
-        return None
-    numbers = [int(each) for each in home.release.findall(text)][:3]
-    if len(numbers) == 1:  # CUDART_VERSION 12040 is 12.4
-        return numbers[0] // 1000, numbers[0] % 1000 // 10
-    return tuple(numbers) or None
 
 
 def _named(environment: Environment) -> Iterator[tuple[str, LibraryHome, str]]:
@@ -142,7 +89,7 @@ def _named(environment: Environment) -> Iterator[tuple[str, LibraryHome, str]]:
 
 def _no_home(environment: Environment) -> Iterator[Violation]:
     for variable, home, folder in _named(environment):
-        if _home_library(home, folder) is None:
+        if home_library(home, folder) is None:
             yield Violation(
                 f"{variable} names {folder}, in which there is no {home.title}",
                 (seen(folder, variable, "no such library in lib or lib64"),),
@@ -151,7 +98,7 @@ def _no_home(environment: Environment) -> Iterator[Violation]:
 
 def _other_release(environment: Environment) -> Iterator[Violation]:
     for variable, home, folder in _named(environment):
-        library = _home_library(home, folder)
+        library = home_library(home, folder)
         there = release_of(home, library) if library else None
         for those in loaded(environment, home.library).values() if there else ():
             used = release_of(home, those[0].path)

@@ -2,55 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
-from ...inspect.facts import Environment, NativeLibrary
-from ...model.validation import Observation
-from .protocol import Violation, check, seen
+from ...inspect.facts import Environment
+from ...inspect.loaded import Loaded, loaded
+from .protocol import Violation, check
 
 _NCCL = re.compile(r"libnccl\.so\b")
 # LLVM's OpenMP and Intel's, which is made of it; wheels put a hash behind the name of theirs. GNU's
 # libgomp does not mind others.
 _LLVM_OPENMP = re.compile(r"lib(iomp5|omp)(-[0-9a-f]+)?\.so\b")
-
-
-@dataclass(frozen=True, eq=False)
-class Loaded:
-    """A library that an extension module loads, by the name that it, or what it loads, needs."""
-
-    native: NativeLibrary
-    name: str
-    path: str
-
-    @property
-    def real(self) -> str:
-        return os.path.realpath(self.path)
-
-    @property
-    def words(self) -> str:
-        """What it is, for people."""
-        return self.name
-
-    def evidence(self, environment: Environment) -> Observation:
-        """Return where it was read."""
-        how = "NEEDED" if self.name in self.native.library.needed else "NEEDED of what it needs"
-        where = f"{self.name} => {environment.short(self.path)}"
-        return seen(environment.short(self.native.path), how, where)
-
-
-def loaded(environment: Environment, pattern: re.Pattern[str]) -> dict[str, list[Loaded]]:
-    """Return the libraries of a kind by the modules that load them: path up to the first dot."""
-    found: dict[str, list[Loaded]] = {}
-    for native in (*environment.libraries, *environment.outer):
-        for name in native.tree if native.module or native.variant else ():
-            path = environment.loaded(native, name) if pattern.match(name) else None
-            if path is not None:
-                found.setdefault(native.stem, []).append(Loaded(native, name, path))
-    return found
 
 
 def two(environment: Environment, modules: Mapping[str, Sequence[Loaded]]) -> Iterator[Violation]:

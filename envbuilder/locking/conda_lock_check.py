@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from ..knowledge.artifacts import CondaArchive
 from ..knowledge.channels import CHANNEL_ORIGINS, NOARCH, SUBDIRS, package_name, spec_name
-from .plan import Lock, Pin
+from ..model.plan import Lock, Pin
 
 # What a MatchSpec begins with: an optional channel, and the package's name.
 _NAMED = re.compile(r"(?:[^\s\[]+::)?([A-Za-z0-9_.+-]+)")

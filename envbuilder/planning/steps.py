@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .plan import Plan, Step
+from ..model.plan import Plan, Step
 
 
 def steps_of(plan: Plan, own: Sequence[Step]) -> tuple[Step, ...]:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from ..knowledge.artifacts import STAND_IN, IndexFile, tree_file
 from ..machine.modules.names import key
+from ..model.backend import BackendTraits
+from ..model.plan import Lock, Pin, Plan, is_of_revision
+from ..model.runtime import ProofInputs, Runtimes, all_proofs
+from ..planning.steps import steps_of
 from ..target_tools.files import file_name
 from ..target_tools.names import normalize
-from .backend import BackendTraits
 from .conda_lock_check import CONDA_CHECKS
-from .plan import Lock, Pin, Plan, is_of_revision
-from .runtime import ProofInputs, Runtimes, all_proofs
-from .steps import steps_of
 
 if TYPE_CHECKING:
     from packaging.version import Version
