@@ -20,7 +20,7 @@ from envbuilder.launching.schedulers import SCHEDULERS
 from envbuilder.render.forms import FORMS
 from envbuilder.runtimes import RUNTIMES
 
-from .layers import ROOMS, imports, module_name, sources, unit_of
+from .layers import ROOMS, imports, sources
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
@@ -29,11 +29,7 @@ pytestmark = pytest.mark.thorough
 _LANGUAGES = {"lua", "tcl"}
 POINTS = (BACKENDS, TARGETS, LAUNCHERS, SCHEDULERS, PROVIDERS, FORMS, RUNTIMES)
 NAMES = frozenset({name for point in POINTS for name in point} - _LANGUAGES)
-FILES = {
-    path: text
-    for path, text in sources("envbuilder").items()
-    if unit_of(module_name(path)) not in ROOMS
-}
+FILES = {path: text for path, text in sources("envbuilder").items() if not path.startswith(ROOMS)}
 
 # Places that may, and why.
 _INSIDE = "names of libraries and modules that the programs inside a target look at"
@@ -42,7 +38,7 @@ _REPORT = "names of doctor's sections and lines"
 STATED: dict[str, tuple[int, str]] = {
     "envbuilder/model/recipe.py": (1, "what people take for backends"),
     "envbuilder/model/proofs.py": (2, "MPIs in locks of before pins said what they fulfil"),
-    "envbuilder/model/site.py": (1, "the origins of components"),
+    "envbuilder/knowledge/terms.py": (1, "the origins of components"),
     "envbuilder/knowledge/channels.py": (1, "the origin of what comes from conda channels"),
     "envbuilder/model/validation.py": (1, "the kinds of environments, whoever made them"),
     "envbuilder/ci/values.py": (1, "a stage of pipelines, called as the verb envbuild image"),

@@ -185,4 +185,4 @@ def test_a_horovod_built_without_gloo_is_not_started_by_it(tmp_path: Path, launc
     publish_plan(tmp_path, plan)
     answer = launch("local", "horovod-torch-cpu", "--gloo", "--root", str(tmp_path))
     assert answer.exit_code == 2
-    assert "built without Gloo (HOROVOD_WITHOUT_GLOO=1)" in answer.stderr
+    assert "built without Gloo" in answer.stderr
