@@ -26,19 +26,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional, Sequence, TypedDict
 
-    from typing_extensions import NotRequired
-
     PlannedPin = TypedDict(
         "PlannedPin", {"component": str, "version": str, "origin": str, "locator": str}
     )
     # An entry of builds.json. *module*: the one that provides a build of the site. *parts*: what
     # is compiled in, None for what is no Horovod.
-    Build = TypedDict(
-        "Build",
+    PlannedBuild = TypedDict(
+        "PlannedBuild",
         {
             "component": str,
             "version": str,
-            "module": NotRequired[str],
             "sdist": Optional[str],
             "sha256": Optional[str],
             "flags": Dict[str, str],
@@ -53,6 +50,12 @@ if TYPE_CHECKING:
             "cpu_operations": Optional[str],
         },
     )
+
+    class Build(PlannedBuild, total=False):
+        """An entry of builds.json. *module*: the one that provides a build of the site."""
+
+        module: str
+
 
 SCHEMA = 1
 PREFIX_WORD = "<prefix>"

@@ -286,7 +286,7 @@ def incomplete(
             said.append(f"speaks of {record.world.size} ranks")
         if record.world and not 0 <= record.world.rank < expected.ranks:
             said.append("is of no rank that was asked for")
-        if record.end and record.end.failed:
+        if record.ended and record.end and record.end.failed:
             said.append(f"counts {record.end.failed} failed checks and tells of none")
         if said:
             return [f"the record of {names[record.source]} {listing(said)}"]
