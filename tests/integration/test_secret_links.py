@@ -83,12 +83,10 @@ def test_no_file_of_a_bundle_or_of_what_it_installs_holds_a_secret_of_a_link(
     words = [*without_network(), "bash", install, place / "root"]
     installed = run(words, env=env, timeout=SECONDS)
     assert installed.code == 0, installed.text
-    lock = place / "root" / "presigned" / "lock.json"
-    for number, form in enumerate(("all", "image", "folder")):
-        output = place / f"rendered-{number}"
-        words = ("render", recipe, "--locked", lock, "--as", form, "--output", output)
-        base = ("--base", "docker.io/library/debian:12") if form == "image" else ()
-        rendered = envbuild(*words, *base, env=env)
+    [lock] = (place / "root" / "presigned").glob("*.build/lock.json")
+    for form in ("all", "folder"):
+        words = ("render", recipe, "--locked", lock, "--as", form, "--output", place / form)
+        rendered = envbuild(*words, env=env)
         assert rendered.code == 0, rendered.text
     assert holders(place) == []
 
