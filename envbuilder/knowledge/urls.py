@@ -35,8 +35,8 @@ def refuse_secret_queries(text: str) -> str:
     """Return a text. Raises ValueError if a URL in it has a query that holds a secret."""
     if without_secret_queries(text) != text:
         raise ValueError(
-            "a query with a secret does not belong in a document: find-links of pip's own "
-            "configuration may have one, and ~/.netrc holds credentials"
+            "a URL with a secret does not belong in a document: set it in the shell or in pip's "
+            "own configuration; ~/.netrc holds credentials"
         )
     return text
 

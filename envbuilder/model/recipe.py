@@ -29,8 +29,7 @@ def _pip_requirement(text: str) -> str:
     except InvalidRequirement as error:
         raise ValueError(f"not a pip requirement: {text!r} (write 'pandas>=2')") from error
     if requirement.url:
-        # The URL may hold a secret, and this message may end in the log of a CI job.
-        raise ValueError(f"a requirement by URL cannot be locked by version: {requirement.name}")
+        raise ValueError(f"a requirement by URL cannot be locked by version: {text!r}")
     refuse_arbitrary_equality(requirement.specifier)
     return text
 

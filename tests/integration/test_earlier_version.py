@@ -302,6 +302,8 @@ def test_it_is_proved_again_rolled_back_and_removed(
     site = ("--site", made.site) if name == "on-modules" else ()
     proof = passed(envbuild("smoke", name, *where, *site, "--json", env=AS_ROOT))
     assert "several ranks" in proof.out
+    # create --locked has made the number of its lock the default.
+    passed(envbuild("rollback", name, "--to", "2", *where))
     passed(envbuild("rollback", name, *where))
     rows = json.loads(passed(envbuild("list", *where, "--json")).out)
     text = json.dumps(rows)
