@@ -36,9 +36,8 @@ class DocumentError(EnvbuildError):
     """One or more documents are wrong; ``problems`` holds every finding."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
-        super().__init__(problems[0].message)
+        super().__init__(*problems[0][:2])
         self.problems = problems
-        self.details = {}
 
 
 class NoSolutionError(EnvbuildError):
@@ -76,4 +75,5 @@ def os_error(error: OSError) -> EnvbuildError:
         errno.ENOTDIR: (f"a part of that path is a file, not a folder: {_ELSEWHERE}",),
         errno.ENAMETOOLONG: ("the path is too long: use a shorter --root or --output",),
     }.get(error.errno or 0, ())
-    return BuildError(f"{what}{where}", *hints)
+    name = errno.errorcode.get(error.errno or 0, "unknown").lower()
+    return BuildError(f"file.{name}", f"{what}{where}", *hints)

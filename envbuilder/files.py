@@ -69,6 +69,7 @@ def open_unchanged(path: Path) -> Iterator[IO[bytes]]:
         ended = os.fstat(stream.fileno())
         if _version(begun) != _version(ended):
             raise DriftError(
+                "files.changed-while-read",
                 f"{path} was changed while it was read",
                 "nothing of it was used; run it again when nothing writes to the file",
             )

@@ -54,7 +54,9 @@ class Report:
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise BuildError(f"the output cannot be written: {error.strerror}") from error
+            raise BuildError(
+                "reporter.output-cannot-written", f"the output cannot be written: {error.strerror}"
+            ) from error
 
     def say(self, line: str) -> None:
         """Print what happens, for somebody who waits."""
@@ -124,6 +126,7 @@ def _error_json(error: EnvbuildError) -> dict[str, Any]:
         "exit-code": int(error.code),
         "problems": [
             {
+                "id": problem.id,
                 "message": problem.message,
                 "place": str(problem.place) if problem.place else None,
                 "hints": list(problem.hints),

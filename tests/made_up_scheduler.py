@@ -51,7 +51,11 @@ def job_hosts(
 ) -> Hosts:
     file = environ.get("PJM_O_NODEINF")
     if not file:
-        raise UsageError("this is a job of PJM, and PJM_O_NODEINF is not set", "name the hosts: -H")
+        raise UsageError(
+            "hosts.not-in-job",
+            "this is a job of PJM, and PJM_O_NODEINF is not set",
+            "name the hosts: -H",
+        )
     slots = Counter(read(file, "PJM_O_NODEINF").split())
     return tuple(Host(name, number) for name, number in slots.items())
 

@@ -48,8 +48,11 @@ def python_version(folder: Path, package: str) -> str:
     try:
         text = init.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise UsageError(f"{folder} holds no sources of {package}: no {init.name} there") from error
+        raise UsageError(
+            "sources.holds-no-sources",
+            f"{folder} holds no sources of {package}: no {init.name} there",
+        ) from error
     match = re.search(r'^__version__ = "([^"]+)"', text, re.MULTILINE)
     if not match:
-        raise UsageError(f"{init} states no __version__")
+        raise UsageError("sources.states-no-version", f"{init} states no __version__")
     return match[1]

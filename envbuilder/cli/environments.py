@@ -100,7 +100,10 @@ def import_(
     from ..views import environments as views
 
     if (path is None) == (forget is None):
-        raise UsageError("name what to import, or with --forget what to take off the list")
+        raise UsageError(
+            "cli.name-import-forget",
+            "name what to import, or with --forget what to take off the list",
+        )
     if forget is not None:
         gone = forget_external(_root(session, where), forget)
         session.report.show(gone, f"{gone.name} is off the list; {gone.path} stays as it is")
@@ -168,7 +171,10 @@ def info(
     from ..workflow.image_contents import opened
 
     if form and verify:
-        raise UsageError("--as prints one document, --verify compares files: take one of them")
+        raise UsageError(
+            "cli.prints-document-verify",
+            "--as prints one document, --verify compares files: take one of them",
+        )
     with opened(environment, lambda: _root(session, where), session.context, signed) as found:
         if form:
             document = attestation(found, form, session.context)
@@ -251,10 +257,13 @@ def smoke(
         from ..workflow.image_proof import smoke_image
 
         if emulate:
-            raise UsageError("--emulate is for an environment in a root: an image runs as it is")
+            raise UsageError(
+                "cli.emulate-environment-root",
+                "--emulate is for an environment in a root: an image runs as it is",
+            )
         value = smoke_image(environment, where, ranks, session.context, host_mpi=host_mpi)
     elif host_mpi:
-        raise UsageError("--host-mpi is for an image: NAME.sif, or a sandbox")
+        raise UsageError("cli.host-mpi-image", "--host-mpi is for an image: NAME.sif, or a sandbox")
     else:
         root = _root(session, where)
         value = run(root, environment, ranks, session.context, where.site, emulate=emulate)
@@ -318,7 +327,10 @@ def remove(
 
     old = keep is not None or older_than is not None
     if unfinished + everything + old > 1:
-        raise UsageError("--unfinished, --all, and --keep or --older-than are different removals")
+        raise UsageError(
+            "cli.unfinished-all-keep",
+            "--unfinished, --all, and --keep or --older-than are different removals",
+        )
     what: What = "all" if everything else "unfinished" if unfinished else "old" if old else "number"
     value = run(
         _root(session, where),

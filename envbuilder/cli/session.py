@@ -47,7 +47,7 @@ def open_session(as_json: bool, recipes: list[Path] | None = None) -> Session:
         cwd = Path.cwd()
     except FileNotFoundError:
         gone = "the working folder is gone: it was removed or moved"
-        report.error(error := UsageError(gone, "cd to one that is there"))
+        report.error(error := UsageError("cli.invalid", gone, "cd to one that is there"))
         raise typer.Exit(int(error.code)) from None
     context = Context(
         environ=dict(os.environ),
@@ -101,7 +101,9 @@ def _hand_over() -> None:
         raise
     except OSError as error:
         drop_output()
-        raise BuildError(f"the output cannot be written: {error.strerror}") from error
+        raise BuildError(
+            "cli.output-cannot-written", f"the output cannot be written: {error.strerror}"
+        ) from error
 
 
 def _listen() -> None:

@@ -86,7 +86,10 @@ def create(
 
     tier = require_tier.name if require_tier else None
     if bundle and emulate:
-        raise UsageError("--bundle builds nothing, and --emulate builds: take one of them")
+        raise UsageError(
+            "cli.bundle-builds-nothing",
+            "--bundle builds nothing, and --emulate builds: take one of them",
+        )
     target = "bundle" if bundle else "emulation" if emulate else None
     asked = replace(options, target=target, output=output, require_tier=tier)
     done = run(asked, session.context, build_hints)
@@ -203,15 +206,22 @@ def lock(
     from ..workflow.output import output_path
 
     if check is not None and listed is not None:
-        raise UsageError("--check makes no lock, and --from makes one: take one of them")
+        raise UsageError(
+            "cli.check-makes-no", "--check makes no lock, and --from makes one: take one of them"
+        )
     if check is not None:
         value = run.check(choice, check, signed, session.context)
         session.report.show(value, views.lock_check(value))
         return ExitCode.DRIFT if value.changed else ExitCode.OK
     if signed.key or signed.signature:
-        raise UsageError("--key is for the file of --check: what is made now is not signed yet")
+        raise UsageError(
+            "cli.key-file-check",
+            "--key is for the file of --check: what is made now is not signed yet",
+        )
     if not choice.recipe:
-        raise UsageError("lock needs a recipe", "envbuild recipes list shows them")
+        raise UsageError(
+            "cli.lock-needs-recipe", "lock needs a recipe", "envbuild recipes list shows them"
+        )
     path = output_path(output, session.context)
     if listed is not None:
         from ..commands.lock_listed import lock_of_file

@@ -49,7 +49,9 @@ def validate(
     run.check_proving(options.proving)
     if list_:
         if told.form:
-            raise UsageError("--as tells what is found, and --list looks at nothing")
+            raise UsageError(
+                "cli.tells-found-list", "--as tells what is found, and --list looks at nothing"
+            )
         table = run.list_checks()
         session.report.show(table, views.checks(table))
         return int(ExitCode.OK)
@@ -125,7 +127,9 @@ def hang(
     from ..hang.command import hang as run
 
     if bool(pids) == bool(job):
-        raise UsageError("name either processes or --job ID", "envbuild hang 4711")
+        raise UsageError(
+            "cli.name-either-processes", "name either processes or --job ID", "envbuild hang 4711"
+        )
     value = run(pids or (), job, seconds, session.context)
     session.report.show(value, views.hang(value, everything=everything))
 

@@ -104,12 +104,15 @@ def _created(
 def _new_recipe(name: str, context: Context) -> Path:
     """Return where the recipe is written. Raises UsageError where something of that name is."""
     if not NAME.fullmatch(name):
-        raise UsageError(f"'{shown(name)}' is no name of an environment: write it lower case")
+        raise UsageError(
+            "clone.no-name-environment",
+            f"'{shown(name)}' is no name of an environment: write it lower case",
+        )
     recipe = context.cwd / f"{name}{_SUFFIX}"
     for each in (recipe, _packages(name, context)):
         if each.exists():
             hint = f"take another --name; envbuild create {recipe.name}"
-            raise UsageError(f"{each.name} is there already", hint)
+            raise UsageError("clone.already", f"{each.name} is there already", hint)
     return recipe
 
 
@@ -117,6 +120,7 @@ def _check_arch(packages: PackageList) -> None:
     own = SUBDIRS.get(platform.machine())  # type: ignore[call-overload]
     if packages.platform != own:
         raise UsageError(
+            "clone.prefix-machine",
             f"the prefix is for {packages.platform}, and this machine is {own}",
             "clone it on a machine that can run it",
         )
@@ -136,19 +140,28 @@ def _checked(
     }
     changed = [*wrong_files(prefix, records)]
     more = [f"{each} is of no package" for each in strangers(prefix, records, files)]
-    wrong = [Problem(each, Place(str(prefix)), ()) for each in scripts(records)]
+    wrong = [Problem("clone.invalid", each, Place(str(prefix)), ()) for each in scripts(records)]
     for each in pip:
         origin = direct_origin(each)
         if origin and each.key != BUNDLED and not options.leave:
             wrong.append(
-                Problem(f"pip installed {each} from {origin}: no index has it", Place(str(prefix)))
+                Problem(
+                    "clone.pip-installed-no",
+                    f"pip installed {each} from {origin}: no index has it",
+                    Place(str(prefix)),
+                )
             )
     left = [*changed, *more]
     if left and not options.leave:
         hint = "--leave takes the packages as they were packed, and leaves all this behind"
-        wrong += [Problem(shown(each, 300), Place(str(prefix)), ()) for each in left[:_SHOWN]]
+        wrong += [
+            Problem("clone.invalid", shown(each, 300), Place(str(prefix)), ())
+            for each in left[:_SHOWN]
+        ]
         if len(left) > _SHOWN:
-            wrong.append(Problem(f"and {len(left) - _SHOWN} more", Place(str(prefix)), ()))
+            wrong.append(
+                Problem("clone.more", f"and {len(left) - _SHOWN} more", Place(str(prefix)), ())
+            )
         wrong[-1] = wrong[-1]._replace(hints=(hint,))
     if wrong:
         raise DocumentError(tuple(wrong))
@@ -236,7 +249,7 @@ def _available(
         try:
             archives[each.name] = take(file, record, own) if file else repack(prefix, record, own)
         except (CannotRepackError, OSError) as error:
-            wrong.append(Problem(f"{each.filename}: {error}", each.place, ()))
+            wrong.append(Problem("clone.invalid", f"{each.filename}: {error}", each.place, ()))
         else:
             how = "taken from conda's cache" if file else "put together from the prefix"
             context.reporter.say(f"no channel serves {each.filename}: {how}")
@@ -305,6 +318,7 @@ def _check_licences(dead: Mapping[str, Channel], context: Context) -> None:
         licence = channel.licence
         if licence and context.environ.get(licence.variable) != licence.value:
             raise UsageError(
+                "clone.packages-under-licence",
                 f"the packages of {name} are under a licence: {licence.summary}",
                 f"read it; who accepts it sets {licence.variable}={licence.value}",
             )

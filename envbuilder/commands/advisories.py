@@ -46,7 +46,9 @@ def show(name: str, context: Context) -> Row:
     every = {row.id: row for row in rows(context.knowledge)}
     if name not in every:
         raise UsageError(
-            unknown("advisory", name, every), "envbuild advisories list shows all of them"
+            "advisories.unknown-advisory",
+            unknown("advisory", name, every),
+            "envbuild advisories list shows all of them",
         )
     return every[name]
 

@@ -54,10 +54,13 @@ def verify(file: Path, signed: SignatureOptions, context: Context) -> BundleChec
     """
     path = context.path(file)
     if not path.exists():
-        raise UsageError(f"no such file or folder: '{shown(str(path), LONG)}'")
+        raise UsageError(
+            "bundle.no-such-file", f"no such file or folder: '{shown(str(path), LONG)}'"
+        )
     contents = _contents(path, signed, context)
     if not {FACTS, SUMS} & contents.files.keys():
         raise UsageError(
+            "bundle.no-bundle-neither",
             f"{path} is no bundle: it has neither {FACTS} nor {SUMS}",
             "envbuild create --bundle makes one",
         )
@@ -73,7 +76,7 @@ def _contents(path: Path, signed: SignatureOptions, context: Context) -> Content
         folder: Contents = read_folder(path)
         return folder
     if not path.is_file():
-        raise UsageError(f"{path} is neither a folder nor a file")
+        raise UsageError("bundle.neither-folder-nor", f"{path} is neither a folder nor a file")
     with open_unchanged(path) as stream:
         check_signed(path, stream, signed, context)
         return read_archive(path, stream)
@@ -98,7 +101,8 @@ def install(folder: Path, root: str, context: Context) -> str:
             text = log.read_text(encoding="utf-8", errors="replace")
             if code != 0:
                 ended = f"{bundle / _INSTALLER} ended with exit code {code}"
-                raise _ERRORS.get(code or 0, BuildError)("\n".join([ended, *last_lines(text)]))
+                message = "\n".join([ended, *last_lines(text)])
+                raise _ERRORS.get(code or 0, BuildError)("bundle.installer-failed", message)
     return text.rstrip().rpartition("\n")[2]
 
 
@@ -109,7 +113,9 @@ def _bundle_in(folder: Path) -> Path:
     found = sorted(each.parent for each in folder.glob(f"*/{_INSTALLER}"))
     if len(found) != 1:
         there = f"there are {len(found)} bundles" if found else "there is no bundle"
-        raise UsageError(f"{there} in {folder}", "name the unpacked folder of one")
+        raise UsageError(
+            "bundle.invalid", f"{there} in {folder}", "name the unpacked folder of one"
+        )
     return found[0]
 
 

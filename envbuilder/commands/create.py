@@ -53,6 +53,7 @@ def _check_shared(options: CreateOptions, target: str) -> None:
     """Raise UsageError where a root is to be shared and nothing comes into one."""
     if options.shared and TARGETS[target].HIGHEST_TIER == "rendered":
         raise UsageError(
+            "create.no-root-could",
             f"a {target} has no root that could be shared",
             f"where it is installed: bash install.sh --shared={options.shared} ROOT",
         )
@@ -65,6 +66,7 @@ def _check_arch(target: str, arch: str) -> None:
     """
     if arch == platform.machine() and not suits(TARGETS[target], arch, arch):
         raise UsageError(
+            "create.machine-itself-nothing",
             f"this machine is {arch} itself: there is nothing to emulate",
             "leave --emulate out, or name another --arch",
         )
@@ -82,6 +84,7 @@ def _check_tier(
     if any(_reaches(each, required) for each in others) and can_emulate(plan_inputs, context):
         hints = [OFFER]
     raise BuildError(
+        "create.target-reaches-tier",
         f"target {target} reaches tier {TARGETS[target].HIGHEST_TIER} at most, "
         f"and {required} is required",
         *hints,
@@ -100,7 +103,9 @@ def _given_lock(options: CreateOptions, plan_inputs: PlanInputs, context: Contex
     file = options.locked and context.path(options.locked)
     if file and (options.relock or options.choice.allow):
         other = "--relock" if options.relock else "--allow"
-        raise UsageError(f"--locked takes a lock as it is: {other} would change it")
+        raise UsageError(
+            "create.locked-takes-lock", f"--locked takes a lock as it is: {other} would change it"
+        )
     lock = named_lock(file, options.signed, plan_inputs, context, with_runtime=True)
     if file is None or lock is None:
         return None

@@ -119,6 +119,7 @@ def info(opened: OpenedRoot, *, verify: bool = False) -> Info:
     changed = None
     if verify and image and image.format != "sandbox":
         raise UsageError(
+            "environments.verify-compares-files",
             "--verify compares the files of a prefix, and those of an image are packed",
             f"apptainer test {image.file} compares them, and proves the ranks once more",
         )
@@ -165,6 +166,7 @@ def attestation(opened: OpenedRoot, form: AttestationForm, context: Context) -> 
         text = bill_of(lock)
     if text is None:
         raise UsageError(
+            "environments.nothing-says-how",
             f"nothing says how {name} was made: an envbuild that did not record it made it",
             "create builds it anew, and records it, once it is taken away",
             *registry.removal_hints(home, version),
@@ -211,6 +213,7 @@ def smoke(
     evidence = proved[-1]
     if evidence.result.verdict != "passed":
         raise SmokeError(
+            "environments.failed-smoke-test",
             f"{home.name}/{version.number} failed its smoke test:\n"
             + "\n".join(f"  {line}" for line in evidence.result.failure_lines()),
             f"log and records of every rank: {home.evidence(version.id) / evidence.log}",
@@ -271,6 +274,7 @@ def remove(
     """
     if external.find(root.path, environment) is not None:
         raise UsageError(
+            "environments.built-others-nothing",
             f"{environment} was built by others, and nothing of it is removed",
             f"envbuild import --forget {environment} takes it off the list",
         )
@@ -296,6 +300,7 @@ def _remove(
         removed = tuple(f"{name}/{each.number}" for each in old)
     elif what != "number" and environment != name:
         raise UsageError(
+            "environments.number-more-removed",
             f"{environment} is one number, and more than that is to be removed",
             f"name the environment alone: {name}",
         )
@@ -311,7 +316,11 @@ def forget_external(root: Root, name: str) -> ExternalEntry:
     record = external.find(root.path, name)
     if record is None:
         there = ", ".join(each.name for each in external.read_all(root.path)[0]) or "none"
-        raise UsageError(f"no external environment is called {name!r}", f"there: {there}")
+        raise UsageError(
+            "environments.no-external-environment",
+            f"no external environment is called {name!r}",
+            f"there: {there}",
+        )
     store.check_writable(root)
     external.forget(root.path, name)
     return external.entry(record)

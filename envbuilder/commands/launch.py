@@ -106,7 +106,9 @@ def _environment(environment: str, options: LaunchOptions, context: Context) -> 
     if is_image(environment, context.path(environment)):
         return _in_image(environment, options, context)
     if options.host_mpi or options.binds:
-        raise UsageError("--host-mpi and --bind are for an image: NAME.sif, or a sandbox")
+        raise UsageError(
+            "launch.host-mpi-bind", "--host-mpi and --bind are for an image: NAME.sif, or a sandbox"
+        )
     where = options.where
     choice = PlanOptions(environment, where.site, where.arch, options.partition)
     published = find_published(choice, where.root, context)
@@ -179,11 +181,18 @@ def _find_hosts(
         hosts = find_hosts(options.hosts, options.hostfile, facts.launch_node, context, whole)
         return with_room(hosts, launcher.kind, gpus, options.ranks, gpus=facts.gpus)
     if options.hosts is not None or options.hostfile is not None:
-        raise UsageError("--nodes is for a job, which has hosts of its own", "leave -H out")
+        raise UsageError(
+            "launch.nodes-job-hosts",
+            "--nodes is for a job, which has hosts of its own",
+            "leave -H out",
+        )
     if nodes < 1:
-        raise UsageError(f"a job cannot have {nodes} nodes", "ask for 1 or more")
+        raise UsageError(
+            "launch.job-cannot-nodes", f"a job cannot have {nodes} nodes", "ask for 1 or more"
+        )
     if scheduler is None:
         raise UsageError(
+            "launch.site-no-scheduler",
             f"site {facts.plan.site} has no scheduler that gives a job {nodes} nodes",
             "name the hosts: -H host:4,host2:4",
         )
@@ -212,6 +221,7 @@ def _request(
     plan, traits = facts.plan, LAUNCHERS[launcher.kind].TRAITS
     if options.cpus_per_rank is not None and not traits.cores:
         raise UsageError(
+            "launch.no-option-cores",
             f"{launcher.kind} has no option for the cores of a rank",
             "ask the scheduler for them when you submit the job, and leave --cpus-per-rank out",
         )
@@ -259,6 +269,7 @@ def _launcher(plan: Plan, options: LaunchOptions, scheduler: str | None) -> tupl
     own = _gloo_launcher(plan)
     if options.gloo and own is None:
         raise UsageError(
+            "launch.nothing-talks-gloo",
             f"nothing in {plan.recipe} talks by Gloo: it has neither Horovod nor PyTorch",
             "leave --gloo out",
         )
@@ -270,6 +281,7 @@ def _launcher(plan: Plan, options: LaunchOptions, scheduler: str | None) -> tupl
     gloo = options.gloo or (not parts.get("mpi", True) and (kind is None or is_own))
     if gloo and built and is_own and not parts.get("gloo", True):
         raise UsageError(
+            "launch.built-without-gloo",
             f"the {built.component} {built.version} of {plan.recipe} is built without Gloo",
             "leave --gloo out",
         )

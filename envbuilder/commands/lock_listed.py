@@ -46,6 +46,7 @@ def lock_of_file(choice: PlanOptions, file: Path, context: Context) -> Lock:
     inputs = load(choice, context, "to lock")
     if not inputs.backend.TRAITS.channels:
         raise UsageError(
+            "lock-listed.packages-list-come",
             f"the packages of a list come from conda channels: recipe {inputs.recipe.value.name} "
             f"has backend: {inputs.recipe.value.backend}",
             _RECIPE,
@@ -55,6 +56,7 @@ def lock_of_file(choice: PlanOptions, file: Path, context: Context) -> Lock:
         context.reporter.warn(note)
     if found.packages is None:
         raise UsageError(
+            "lock-listed.environment-yml-no",
             "an environment.yml is no lock: it names no files",
             "envbuild recipes import FILE makes a recipe of it, and envbuild lock solves that",
             place=Place(shown(str(file))),
@@ -83,8 +85,9 @@ def lock_packages(packages: PackageList, inputs: PlanInputs, context: Context, o
             lock = make_lock(planned, replace(environment, exact=exact), distributions, conda)
         except Refusal as refusal:
             raise UsageError(
+                "lock-listed.package-index-not",
                 f"the package index does not offer {refusal.component} {refusal.version}, which "
-                f"{origin} lists: {refusal}"
+                f"{origin} lists: {refusal}",
             ) from refusal
     _check(lock, packages, origin, context)
     return lock
@@ -136,7 +139,7 @@ def _check_origins(planned: Plan, packages: PackageList, inputs: PlanInputs) -> 
                 f"{listed.filename} is listed, and is not what the recipe asks for: "
                 f"{pin.component} {wanted}; that would be {pin}"
             )
-            wrong.append(Problem(message, listed.place, (_RECIPE,)))
+            wrong.append(Problem("lock-listed.invalid", message, listed.place, (_RECIPE,)))
     if wrong:
         raise DocumentError(tuple(wrong))
 
@@ -144,20 +147,27 @@ def _check_origins(planned: Plan, packages: PackageList, inputs: PlanInputs) -> 
 def _check(lock: Lock, packages: PackageList, origin: str, context: Context) -> None:
     """Raise DocumentError unless the lock holds what is listed; say what it holds besides."""
     wrong = [
-        Problem(each, None, (_RECIPE,))
+        Problem("lock-listed.invalid", each, None, (_RECIPE,))
         for each in contradictions(lock, entries().backends, RUNTIMES)
     ]
     wheels = {each.name: each for each in lock.index_files if each.kind == "wheel"}
     for each in packages.pip:
         found = wheels.get(normalize(each.name))
         if found is None:
-            wrong.append(Problem(f"{each.name} is needed by nothing", each.place, (_RECIPE,)))
+            wrong.append(
+                Problem(
+                    "lock-listed.needed-nothing",
+                    f"{each.name} is needed by nothing",
+                    each.place,
+                    (_RECIPE,),
+                )
+            )
         elif each.sha256 not in (None, found.sha256):
             message = (
                 f"{each.name} {each.version} is listed with the sha256 {each.sha256}, and the "
                 f"index has it with {found.sha256}: {found.filename}"
             )
-            wrong.append(Problem(message, each.place, ()))
+            wrong.append(Problem("lock-listed.invalid", message, each.place, ()))
     if wrong:
         raise DocumentError(tuple(wrong))
     more = [*_besides(lock, packages.pip)]

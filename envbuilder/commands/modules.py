@@ -59,6 +59,7 @@ def _check_one_arch(planned: Matrix) -> None:
     archs = sorted({row.arch for row in planned.rows})
     if len(archs) > 1:
         raise UsageError(
+            "modules.modules-would-same",
             f"modules for {' and '.join(archs)} would have the same names",
             f"name one, each with a tree of its own: --arch {archs[0]}",
         )
@@ -68,7 +69,11 @@ def _texts(row: Row, planned: Matrix) -> tuple[dict[PurePosixPath, str], int | N
     """Return a row's modulefiles, and its number where it is published."""
     loaded = row.loaded
     if loaded is None:
-        raise UsageError(f"{row.word} has no plan for {row.arch}, so no module", "leave it out")
+        raise UsageError(
+            "modules.no-plan-no",
+            f"{row.word} has no plan for {row.arch}, so no module",
+            "leave it out",
+        )
     home = Home(planned.root(row.arch), row.name)
     number = registry.default_number(home)
     lock = evidence = None

@@ -86,11 +86,13 @@ def render(options: RenderOptions, context: Context) -> RenderResult:
     if asked and form not in jobs:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in asked)
         raise UsageError(
+            "render.job-not-form",
             f"{named}: only a job has that, not the form {form}",
             f"say which job: {', '.join(f'--as {each}' for each in jobs)}",
         )
     if (options.base or options.binds or options.candidate) and form not in _ON_BASE:
         raise UsageError(
+            "render.base-bind-candidate",
             "--base, --bind and --candidate are of an image that begins with a folder, not of the "
             f"form {form}",
             f"the forms for it: {', '.join(_ON_BASE)}",
@@ -100,11 +102,17 @@ def render(options: RenderOptions, context: Context) -> RenderResult:
     if options.output is None:
         what = "a plan's build folder" if form == FOLDER else f"the form {form}"
         raise UsageError(
-            f"{what} is more than one file", "say where to with --output, or one with --as FORM"
+            "render.more-file",
+            f"{what} is more than one file",
+            "say where to with --output, or one with --as FORM",
         )
     folder = context.path(options.output)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} is there and not an empty folder", "name a new folder")
+        raise UsageError(
+            "render.not-empty-folder",
+            f"{folder} is there and not an empty folder",
+            "name a new folder",
+        )
     output_folder(folder, context)
     return _FOLDERS[form](options, folder, context)
 
@@ -121,6 +129,7 @@ def _one(name: str, options: RenderOptions, context: Context) -> RenderResult:
         lock = source.subject.source
         if not isinstance(lock, Lock):
             raise UsageError(
+                "render.definition-file-image",
                 "the definition file of an image on a base names the hashes of its lock",
                 f"--locked FILE has them; --as {IMAGE} makes a lock",
             )
@@ -141,6 +150,7 @@ def _scheduler(site: Site) -> str:
     if site.scheduler not in SCHEDULERS:
         which = " or ".join(f"--as {each}" for each in SCHEDULERS)
         raise UsageError(
+            "render.site-states-no",
             f"site {site.name} states no scheduler to render a job for",
             f"say which: {which}; or state scheduler: {next(iter(SCHEDULERS))} in the site file",
         )
@@ -177,6 +187,7 @@ def _inputs(options: RenderOptions, context: Context, reading: Reading = "to pla
         if environment is None:
             raise
         raise UsageError(
+            "render.image-begins-recipe",
             f"an image of {environment.name} begins with what its recipe says: {error}",
             f"name the recipe's file, with --locked {environment.lock_file}",
         ) from error

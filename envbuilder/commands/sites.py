@@ -112,6 +112,7 @@ def draft_site(context: Context, output: str | None = None) -> str:
     name = Path(output).name.removesuffix(".yaml") if output else DRAFT_NAME
     if output and (not output.endswith(".yaml") or not NAME.fullmatch(name)):
         raise UsageError(
+            "sites.cannot-site-document",
             f"'{shown(output)}' cannot be a site document",
             "name it after the site, in lower case: our-cluster.yaml",
         )

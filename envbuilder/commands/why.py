@@ -22,7 +22,7 @@ def why(choice: WhyOptions, component: str, context: Context) -> Why:
     """
     components = context.knowledge.components
     if component not in components:
-        raise UsageError(unknown("component", component, components))
+        raise UsageError("why.unknown-component", unknown("component", component, components))
     environment = _published(choice, context)
     if environment is None:
         plan_inputs = load(choice, context)
@@ -76,6 +76,7 @@ def _why_published(
     pins = {pin.component: pin for pin in (*plan.build_pins, *plan.brought, *plan.pins)}
     if component not in pins:
         raise UsageError(
+            "why.unknown-component",
             unknown(f"component of {environment.name}", component, pins),
             f"it has: {', '.join(sorted(pins))}",
         )

@@ -52,7 +52,10 @@ def pack_prefix(build: Path, environ: Mapping[str, str], say: Callable[[str], No
             done = run(*words)
             if not done.ok:
                 lines = [each for each in done.stderr.splitlines() if each.strip()][-_LAST_LINES:]
-                raise BuildError("\n  | ".join(["the conda packages cannot be linked", *lines]))
+                raise BuildError(
+                    "conda.conda-packages-cannot",
+                    "\n  | ".join(["the conda packages cannot be linked", *lines]),
+                )
     remove_tree(build / PACKAGES)
     kept = [
         line

@@ -133,7 +133,9 @@ def _logs(names: Sequence[str], context: Context) -> Iterator[tuple[str, Path | 
         if path is not None and path.is_dir():
             files = _below(path)
             if not files:
-                raise UsageError(f"no file is in the folder {shown(name, 200)}")
+                raise UsageError(
+                    "diagnosis.no-file-folder", f"no file is in the folder {shown(name, 200)}"
+                )
             those = {str(Path(name) / each.relative_to(path)): each for each in files}
         else:
             those = {name: path}
@@ -151,7 +153,10 @@ def _below(folder: Path) -> list[Path]:
         paths = (Path(place) / name for name in sorted(files))
         found += [each for each in paths if stat.S_ISREG(each.lstat().st_mode)]
         if len(found) > MOST_LOGS:
-            raise UsageError(f"more than {MOST_LOGS} files are in {shown(str(folder), 200)}")
+            raise UsageError(
+                "diagnosis.more-files",
+                f"more than {MOST_LOGS} files are in {shown(str(folder), 200)}",
+            )
     return found
 
 
@@ -163,10 +168,13 @@ def _opened(name: str, path: Path | None, pipe: BinaryIO) -> Iterator[BinaryIO]:
     try:
         stream = path.open("rb")
     except OSError as error:
-        raise UsageError(f"{shown(name, 200)} cannot be read: {error.strerror}") from error
+        raise UsageError(
+            "diagnosis.cannot-read", f"{shown(name, 200)} cannot be read: {error.strerror}"
+        ) from error
     with stream:
         if stream.peek(len(_CORE))[: len(_CORE)] == _CORE:
             raise UsageError(
+                "diagnosis.program-core-file",
                 f"{shown(name, 200)} is a program or a core file, no log",
                 f"gdb -batch -ex 'thread apply all bt' PROGRAM {shown(name, 200)} | "
                 "envbuild diagnose -",

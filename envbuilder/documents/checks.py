@@ -36,7 +36,7 @@ def schema_is_a_number(root: Pairs) -> Iterator[Problem]:
     schema = find(root, ("schema",))
     if isinstance(schema, Scalar) and kind(schema) == "bool":
         message = f"unknown schema '{schema.text}': this envbuild reads schema 1"
-        yield Problem(message, schema.place, ("write 'schema: 1'",))
+        yield Problem("documents.invalid", message, schema.place, ("write 'schema: 1'",))
 
 
 def name_fits(root: Pairs, path: Path) -> Iterator[Problem]:
@@ -44,7 +44,9 @@ def name_fits(root: Pairs, path: Path) -> Iterator[Problem]:
     name = find(root, ("name",))
     if isinstance(name, Scalar) and name.text != path.stem:
         message = f"the name '{shown(name.text)}' is not the file's: '{shown(path.stem)}'"
-        yield Problem(message, name.place, ("rename the file or change the name",))
+        yield Problem(
+            "documents.invalid", message, name.place, ("rename the file or change the name",)
+        )
 
 
 def launcher_is_spelt_right(root: Pairs, programs: Sequence[str]) -> Iterator[Problem]:
@@ -59,7 +61,9 @@ def launcher_is_spelt_right(root: Pairs, programs: Sequence[str]) -> Iterator[Pr
         return
     if nearest(first.text, names, cutoff=0.85):
         message = unknown("launcher", first.text, names)
-        yield Problem(message, first.place, ("give the path of a program of your own",))
+        yield Problem(
+            "documents.invalid", message, first.place, ("give the path of a program of your own",)
+        )
 
 
 def names_are_known(root: Pairs, knowledge: Knowledge) -> Iterator[Problem]:
@@ -112,7 +116,7 @@ def _components(
     for key, _ in pairs:
         fault = component_fault(key.text, known, hint)
         if fault:
-            yield Problem(fault[0], key.place, fault[1:])
+            yield Problem("documents.invalid", fault[0], key.place, fault[1:])
 
 
 def _provider_facts(pairs: Iterable[tuple[Scalar, Node]], known: Knowledge) -> Iterator[Problem]:
@@ -122,7 +126,7 @@ def _provider_facts(pairs: Iterable[tuple[Scalar, Node]], known: Knowledge) -> I
             value = node.text == "true" if kind(node) == "bool" else node.text
             fault = provider_fact_fault(key.text, value, known)
             if fault:
-                yield Problem(fault, key.place, (_FACTS_HINT,))
+                yield Problem("documents.invalid", fault, key.place, (_FACTS_HINT,))
 
 
 def _networks(root: Pairs, known: Knowledge) -> Iterator[Problem]:
@@ -132,12 +136,12 @@ def _networks(root: Pairs, known: Knowledge) -> Iterator[Problem]:
         for node in _items(root, *keys, "facts", "network"):
             fault = fact_fault("network", node.text, known) if isinstance(node, Scalar) else None
             if fault:
-                yield Problem(fault[0], node.place, fault[1:])
+                yield Problem("documents.invalid", fault[0], node.place, fault[1:])
 
 
 def _is_one_of(names: Iterable[str], word: Scalar, what: str, *hints: str) -> Iterator[Problem]:
     if word.text not in names:
-        yield Problem(unknown(what, word.text, names), word.place, hints)
+        yield Problem("documents.unknown", unknown(what, word.text, names), word.place, hints)
 
 
 def _pairs(root: Pairs, *keys: str | int) -> tuple[tuple[Scalar, Node], ...]:

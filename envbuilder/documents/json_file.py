@@ -69,7 +69,9 @@ class JsonFile(Generic[M]):
                 self._refuse(source, 0, f"no {self.called}: {shown(first['msg'])}")
             raise all_of(found) from None
         place = place_of(source.text, 0, source.file)
-        wrong = [Problem(each, place, (self.again,)) for each in self.faults(value)]
+        wrong = [
+            Problem("documents.invalid", each, place, (self.again,)) for each in self.faults(value)
+        ]
         if wrong:
             raise all_of(wrong)
         return value
@@ -94,4 +96,4 @@ class JsonFile(Generic[M]):
 
     def _refuse(self, source: Source, at: int, message: str) -> NoReturn:
         place = place_of(source.text, at, source.file)
-        raise DocumentError((Problem(message, place, (self.again,)),))
+        raise DocumentError((Problem("documents.invalid", message, place, (self.again,)),))

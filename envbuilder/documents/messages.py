@@ -76,7 +76,13 @@ def all_of(problems: Sequence[Problem]) -> DocumentError:
     ]
     if len(ordered) > MAX_PROBLEMS:
         rest = len(ordered) - MAX_PROBLEMS
-        first.append(Problem(f"and at least {rest} more problems", ordered[MAX_PROBLEMS].place))
+        first.append(
+            Problem(
+                "documents.least-more-problems",
+                f"and at least {rest} more problems",
+                ordered[MAX_PROBLEMS].place,
+            )
+        )
     return DocumentError(tuple(first))
 
 
@@ -99,7 +105,7 @@ def _problem(
         return None
     if what == "extra_forbidden" and keys[-1] in _REMOVED:
         message, hint = _REMOVED[str(keys[-1])]
-        return Problem(message, key_place(root, keys), (hint,))
+        return Problem("documents.invalid", message, key_place(root, keys), (hint,))
     if what == "extra_forbidden" or (in_key and what == "literal_error"):
         names = _choices(error) if "ctx" in error else field_names(model, keys[:-1])
         return _unknown("key", str(keys[-1]), names, key_place(root, keys))
@@ -108,7 +114,11 @@ def _problem(
         return None  # pydantic counts what is left when the wrong items are gone
     if in_key:
         name = "" if what == "value_error" else f"the name '{shown(str(keys[-1]))}' "
-        return Problem(f"{_label(keys[:-1])}: {name}{_fault(error)}", key_place(root, keys))
+        return Problem(
+            "documents.invalid",
+            f"{_label(keys[:-1])}: {name}{_fault(error)}",
+            key_place(root, keys),
+        )
     if what in _TYPES:
         return _type(what, keys, node)
     if what == "literal_error":
@@ -116,7 +126,7 @@ def _problem(
     colon = ":" if what == "value_error" else ""
     text = shown(node.text) if isinstance(node, Scalar) else ""
     found = f", not '{text}'" if what == "string_pattern_mismatch" else ""
-    return Problem(f"{_label(keys)}{colon} {_fault(error)}{found}", node.place)
+    return Problem("documents.invalid", f"{_label(keys)}{colon} {_fault(error)}{found}", node.place)
 
 
 def _fault(error: ErrorDetails) -> str:
@@ -172,12 +182,17 @@ def _missing(keys: Keys, root: Pairs) -> Problem | None:
         return None
     hints = ("begin with 'schema: 1'",) if keys == ("schema",) else ()
     of = f" in {_label(keys[:-1])}" if len(keys) > 1 else ""
-    return Problem(f"the key '{shown(str(keys[-1]))}' is missing{of}", around.place, hints)
+    return Problem(
+        "documents.key-missing",
+        f"the key '{shown(str(keys[-1]))}' is missing{of}",
+        around.place,
+        hints,
+    )
 
 
 def _unknown(what: str, word: str, names: list[str], place: Place) -> Problem:
     hints = () if nearest(word, names) else (f"there are: {', '.join(names)}",)
-    return Problem(unknown(what, word, names), place, hints)
+    return Problem("documents.unknown", unknown(what, word, names), place, hints)
 
 
 def field_names(model: type[BaseModel], keys: Keys) -> list[str]:
@@ -210,7 +225,7 @@ def _type(error: str, keys: Keys, node: Node) -> Problem:
     if wanted == _WHOLE_NUMBER and isinstance(node, Scalar) and kind(node) == "number":
         words = f"'{shown(node.text)}'"
     message = f"{_label(keys)} must be {wanted}, not {words}"
-    return Problem(message, node.place, _type_hints(wanted, keys, node))
+    return Problem("documents.invalid", message, node.place, _type_hints(wanted, keys, node))
 
 
 def _type_hints(wanted: str, keys: Keys, node: Node) -> tuple[str, ...]:
@@ -240,12 +255,12 @@ def _literal(error: ErrorDetails, keys: Keys, node: Node) -> Problem:
     choices = _choices(error)
     if not isinstance(node, Scalar) or kind(node) == "null":
         message = f"{_label(keys)} must be one of {', '.join(choices)}, not {in_words(node)}"
-        return Problem(message, node.place)
+        return Problem("documents.invalid", message, node.place)
     if keys == ("schema",):
         message = f"unknown schema '{shown(node.text)}': this envbuild reads schema {choices[0]}"
         if kind(node) == "text":
             message = f"schema must be the number {choices[0]}, not text"
-        return Problem(message, node.place, (f"write 'schema: {choices[0]}'",))
+        return Problem("documents.invalid", message, node.place, (f"write 'schema: {choices[0]}'",))
     what = next(key for key in reversed(keys) if isinstance(key, str))
     if isinstance(keys[-1], int):
         what = what.removesuffix("s")

@@ -35,6 +35,7 @@ def variant(
     value = recipe.value
     if not runtime.instrumented or value.runtime.origin != "build":
         raise UsageError(
+            "documents.profile-instruments-horovod",
             f"--profile {profile} instruments the Horovod that is built, and recipe {value.name} "
             "builds none",
             "take a recipe with runtime: {package: horovod}, such as horovod-mpi",
@@ -42,6 +43,7 @@ def variant(
         )
     if profile not in backend.profiles:
         raise UsageError(
+            "documents.profile-cannot-used",
             f"--profile {profile} cannot be used in a {backend.environment}, which recipe "
             f"{value.name} asks for",
             place=recipe.place("backend"),
@@ -60,6 +62,7 @@ def check_is_there(profile: Profile, site: Site, snapshot: Snapshot, knowledge: 
     if any(profile in m.provides or m.name.split("/")[0] in names for m in snapshot.modules):
         return
     raise NoSolutionError(
+        "documents.profile-site-no",
         f"--profile {profile}: site {site.name} has no module {' or '.join(names)}",
         "if it has one, state it in the site file: modules: "
         f"[{{name: {names[0]}/..., provides: {{{profile}: ...}}}}]",

@@ -54,7 +54,7 @@ def problems(
         for keys, message, *hints in faults(checks, sheet.value):
             in_key = keys[-1:] == (KEY,)
             place = key_place(sheet.root, keys[:-1]) if in_key else value_place(sheet.root, keys)
-            problems.append(Problem(message, place, tuple(hints)))
+            problems.append(Problem("documents.invalid", message, place, tuple(hints)))
     return problems
 
 
@@ -78,7 +78,9 @@ def _duplicates(sheets: Sequence[Sheet], others: Sequence[Knowledge]) -> Iterato
                 taken = f"it is one of the {elsewhere[row.id]}"
             if taken:
                 message = f"the id '{shown(row.id)}' is taken: {taken}"
-                yield Problem(message, place, ("give the row an id of its own",))
+                yield Problem(
+                    "documents.invalid", message, place, ("give the row an id of its own",)
+                )
 
 
 def _rows(value: Any) -> Iterator[tuple[str, Any]]:

@@ -117,7 +117,9 @@ def choose_site(
     if len(here) > 1:
         names = ", ".join(each.value.name for each in here)
         raise UsageError(
-            f"several sites' module trees are on this machine: {names}", "say which: --site NAME"
+            "documents.several-sites-module",
+            f"several sites' module trees are on this machine: {names}",
+            "say which: --site NAME",
         )
     if here:
         return ChosenSite(here[0].value, "its modules are here", here[0].sha256, here[0].path)
@@ -133,6 +135,7 @@ def with_partition(chosen: ChosenSite, name: str | None) -> ChosenSite:
     partitions = chosen.site.partitions
     if name not in partitions:
         raise UsageError(
+            "documents.unknown-partition",
             unknown(f"partition of {chosen.site.name}", name, partitions),
             f"it has: {', '.join(partitions) or 'none'}",
         )
@@ -151,9 +154,14 @@ def choose_arch(name: str | None, recipe: LoadedDocument[Recipe], chosen: Chosen
     archs: tuple[Arch, ...] = get_args(Arch)
     arch = next((each for each in archs if each == wanted), None)
     if arch is None:
-        raise UsageError(f"unknown architecture {wanted!r}", f"known: {', '.join(archs)}")
+        raise UsageError(
+            "documents.unknown-architecture",
+            f"unknown architecture {wanted!r}",
+            f"known: {', '.join(archs)}",
+        )
     if arch not in recipe.value.arch:
         raise UsageError(
+            "documents.recipe-not",
             f"recipe {recipe.value.name} is for {', '.join(recipe.value.arch)}, not for {arch}",
             f"--arch {recipe.value.arch[0]} asks for one of these, on any machine",
             place=recipe.place("arch"),
@@ -161,6 +169,7 @@ def choose_arch(name: str | None, recipe: LoadedDocument[Recipe], chosen: Chosen
     has = (own,) if own else site.arch
     if arch not in has:
         raise UsageError(
+            "documents.site-not",
             f"site {site.name} has {', '.join(has)}, not {arch}",
             "--site names another site; envbuild sites list shows them",
         )

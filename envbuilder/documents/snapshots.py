@@ -46,6 +46,7 @@ def snapshot_of_site(site: Site, site_file: Path) -> Snapshot:
     file = site_file.parent / (site.snapshot or snapshot_name(site_file))
     if not file.exists():
         raise UsageError(
+            "documents.snapshot-site-not",
             f"the snapshot of site {site.name} is not recorded: no such file: {file}",
             f"{snapshot_command(site_file, file)} records it",
         )

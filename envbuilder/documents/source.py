@@ -73,19 +73,24 @@ def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
             mode = os.fstat(opened.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 what = "a pipe" if stat.S_ISFIFO(mode) else "a device or socket"
-                raise UsageError(f"not a file but {what}", place=place)
+                raise UsageError("documents.not-file", f"not a file but {what}", place=place)
             # The size that the file claims is not to be trusted: some under /proc say 0.
             data = opened.read(limit + 1)
     except IsADirectoryError:
-        raise UsageError("not a file but a folder", place=place) from None
+        raise UsageError(
+            "documents.not-file-folder", "not a file but a folder", place=place
+        ) from None
     except FileNotFoundError:
-        raise UsageError("no such file", place=place) from None
+        raise UsageError("documents.no-such-file", "no such file", place=place) from None
     except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror}", place=place) from error
+        raise UsageError(
+            "documents.cannot-read", f"cannot be read: {error.strerror}", place=place
+        ) from error
     except ValueError as error:  # a NUL in the path
-        raise UsageError(f"not a path: {error}", place=place) from error
+        raise UsageError("documents.not-path", f"not a path: {error}", place=place) from error
     if len(data) > limit:
         raise UsageError(
+            "documents.too-large-document",
             f"too large for a document: more than {limit} bytes",
             "is this the right file?",
             place=place,
@@ -111,4 +116,4 @@ def _text(data: bytes, file: str) -> str:
 
 
 def _refuse(place: Place, message: str, *hints: str) -> NoReturn:
-    raise DocumentError((Problem(message, place, hints),))
+    raise DocumentError((Problem("documents.invalid", message, place, hints),))

@@ -77,7 +77,9 @@ def in_plain_words(error: Any, text: str, file: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     complaint = f"{error.problem or ''} {error.context or ''}"
     if mark is None:
-        return Problem(f"not YAML: {shown(complaint.strip())}", Place(file, 1, 1))
+        return Problem(
+            "documents.not-yaml", f"not YAML: {shown(complaint.strip())}", Place(file, 1, 1)
+        )
     # Where something is left open, where it begins helps more than where the parser gives up.
     unclosed = any(pattern in complaint for pattern in _UNCLOSED) and error.context_mark is not None
     where = error.context_mark if unclosed else mark
@@ -90,8 +92,8 @@ def in_plain_words(error: Any, text: str, file: str) -> Problem:
         return _bad_start(_character(text, begin), Place(file, begin.line + 1, begin.column + 1))
     for patterns, message, hint in _WORDS:
         if any(pattern in complaint for pattern in patterns):
-            return Problem(message, place, (hint,))
-    return Problem(f"not YAML: {shown(complaint.strip())}", place)
+            return Problem("documents.invalid", message, place, (hint,))
+    return Problem("documents.not-yaml", f"not YAML: {shown(complaint.strip())}", place)
 
 
 def _character(text: str, mark: Any) -> str:
@@ -102,6 +104,8 @@ def _character(text: str, mark: Any) -> str:
 
 def _bad_start(character: str, place: Place) -> Problem:
     if character == "\t":
-        return Problem("a tab cannot indent", place, ("indent with spaces",))
+        return Problem(
+            "documents.tab-cannot-indent", "a tab cannot indent", place, ("indent with spaces",)
+        )
     message = f"a value cannot begin with '{shown(character)}'"
-    return Problem(message, place, ("put the value in quotes",))
+    return Problem("documents.invalid", message, place, ("put the value in quotes",))

@@ -44,7 +44,9 @@ def parse(source: Source, most: int = MAX_NODES) -> tuple[Pairs, tuple[Problem, 
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # PyYAML without its C part lets through what chr() and int() say of "\UFFFFFFFF" and the
         # like, without a position.
-        problem = Problem(f"not YAML: {shown(str(error))}", Place(source.file, 1, 1))
+        problem = Problem(
+            "documents.not-yaml", f"not YAML: {shown(str(error))}", Place(source.file, 1, 1)
+        )
         raise DocumentError((*builder.problems, problem)) from error
 
 
@@ -120,7 +122,7 @@ class _Builder:
         return Place(self._file, event.start_mark.line + 1, event.start_mark.column + 1)
 
     def _complain(self, place: Place, message: str, *hints: str) -> None:
-        self.problems.append(Problem(message, place, hints))
+        self.problems.append(Problem("documents.invalid", message, place, hints))
 
     def _stop(self, place: Place, message: str, *hints: str) -> NoReturn:
         self._complain(place, message, *hints)
@@ -130,15 +132,22 @@ class _Builder:
 def _key_problem(key: Node, seen: dict[str, tuple[Scalar, Node]]) -> Problem | None:
     """Say why *key* cannot be a key; an alias has been reported already."""
     if isinstance(key, Items | Pairs):
-        return Problem("a key must be plain text, not a list or mapping", key.place)
+        return Problem(
+            "documents.key-must-plain", "a key must be plain text, not a list or mapping", key.place
+        )
     if isinstance(key, RefusedValue):
         return None
     if key.plain and key.text == "<<":
-        return Problem("merge keys are not allowed: '<<'", key.place, ("write the keys out",))
+        return Problem(
+            "documents.merge-keys-not",
+            "merge keys are not allowed: '<<'",
+            key.place,
+            ("write the keys out",),
+        )
     if not key.text:
-        return Problem("a key is missing before ':'", key.place)
+        return Problem("documents.key-missing-before", "a key is missing before ':'", key.place)
     if key.text in seen:
         first = seen[key.text][0].place
         message = f"duplicate key '{shown(key.text)}', first written at {first}"
-        return Problem(message, key.place, ("keep one of them",))
+        return Problem("documents.invalid", message, key.place, ("keep one of them",))
     return None

@@ -52,7 +52,11 @@ def hang(pids: Sequence[int], job: str | None, seconds: float, context: Context)
         after = _looks(found, program, context.environ)
     lived = [each for each in found if each.process.pid in after and each.process.pid in before]
     if not lived:
-        raise UsageError("all ranks ended while they were looked at", "what they said: the log")
+        raise UsageError(
+            "hang.all-ranks-ended",
+            "all ranks ended while they were looked at",
+            "what they said: the log",
+        )
     values = tuple(
         _value(each, before[each.process.pid], after[each.process.pid]) for each in lived
     )
@@ -75,7 +79,9 @@ def _ranks(pids: Sequence[int], job: str | None) -> tuple[Rank, ...]:
     gone = [pid for pid in pids if pid not in every]
     if gone:
         raise UsageError(
-            f"no process {gone[0]} is on this machine", "ps -ef lists them: the launcher's will do"
+            "hang.no-process-machine",
+            f"no process {gone[0]} is on this machine",
+            "ps -ef lists them: the launcher's will do",
         )
     if job is None:
         found = ranks(below(pids, every))
@@ -86,6 +92,7 @@ def _ranks(pids: Sequence[int], job: str | None) -> tuple[Rank, ...]:
         where = f"of job {job}"
     if not found:
         raise UsageError(
+            "hang.no-rank-machine",
             f"no rank {where} is on this machine: no Python that a launcher gave a number, or none "
             "that this user may look at",
             "srun's ranks are not below it: --job NUMBER, on a node of the job",

@@ -76,13 +76,13 @@ def read_build_file(file: BuildFile) -> BuildSteps:
     try:
         text = file.path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file.path} cannot be read: {error}") from error
+        raise UsageError("images.cannot-read", f"{file.path} cannot be read: {error}") from error
     read = _Dockerfile(file.path, text).steps if file.kind == "containerfile" else None
     return read() if read else _definition(file.path, text)
 
 
 def _refuse(path: Path, number: int, message: str, *hints: str) -> NoReturn:
-    raise UsageError(f"{path}:{number}: {message}", *(hints or (_HINT,)))
+    raise UsageError("images.invalid", f"{path}:{number}: {message}", *(hints or (_HINT,)))
 
 
 def _is_list(text: str) -> bool:

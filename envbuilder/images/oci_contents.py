@@ -65,7 +65,10 @@ def unpack_layout_records(
         config = read_blob(layout, manifest.document["config"]).document
         layers = [blob(layout, each) for each in manifest.document["layers"]]
         if len(layers) != 1:
-            raise UsageError(f"{layout} has {len(layers)} layers, and one of envbuild has one")
+            raise UsageError(
+                "images.layers-envbuild",
+                f"{layout} has {len(layers)} layers, and one of envbuild has one",
+            )
         total, size = _unpacked(layers[0], inside, folder)
         arches = {value: name for name, value in ARCHES.items()}
         labels = labels_of(json.dumps(config.get("config", {}).get("Labels")))
@@ -76,6 +79,7 @@ def unpack_layout_records(
         raise damaged(layout, "a layer of it is cut off") from error
     if not total:
         raise UsageError(
+            "images.holds-no-environment-envbuild",
             f"{layout} holds no environment that envbuild made: there is no {inside} in it",
             "envbuild image builds such images",
         )
@@ -90,7 +94,10 @@ def read_manifest(layout: Path) -> ImageManifest:
     try:
         images = [each for each in _listed(layout) if not _is_attached(each)]
         if len(images) != 1:
-            raise UsageError(f"{layout} holds {len(images)} images, and one of envbuild holds one")
+            raise UsageError(
+                "images.holds-images-envbuild",
+                f"{layout} holds {len(images)} images, and one of envbuild holds one",
+            )
         return read_blob(layout, images[0])
     except DAMAGED as error:
         raise damaged(layout, str(error)) from error
@@ -198,4 +205,8 @@ def _is_wanted(path: PurePosixPath, below: PurePosixPath) -> bool:
 
 def damaged(layout: Path, why: str) -> DriftError:
     """Return the error of a layout that is not as it was written."""
-    return DriftError(f"{layout} is no whole image: {why}", "copy it again, or build it anew")
+    return DriftError(
+        "images.no-whole-image",
+        f"{layout} is no whole image: {why}",
+        "copy it again, or build it anew",
+    )

@@ -122,4 +122,8 @@ def _is_system(part: _Part) -> bool:
 
 
 def _damaged(file: Path, why: str) -> DriftError:
-    return DriftError(f"{file} is no whole image: {why}", "copy it again, or build it anew")
+    return DriftError(
+        "images.no-whole-image",
+        f"{file} is no whole image: {why}",
+        "copy it again, or build it anew",
+    )

@@ -45,6 +45,7 @@ def unpack_system(
     program = host.which("unsquashfs")
     if program is None:
         raise MissingToolError(
+            "images.image-read-unsquashfs-not",
             "an image is read by unsquashfs, which is not on PATH",
             "it is in the package squashfs-tools; Apptainer needs it too",
         )
@@ -54,6 +55,7 @@ def unpack_system(
     free = shutil.disk_usage(folder.parent).free
     if size > free:
         raise UsageError(
+            "images.unpacks-gib",
             f"{image} unpacks to {size / 2**30:.1f} GiB, {folder.parent} has {free / 2**30:.1f}",
             "let TMPDIR name a folder with more room",
         )
@@ -92,7 +94,9 @@ def check_listing(image: Path, listed: Iterator[Entry]) -> int:
 
 
 def _forged(image: Path) -> DriftError:
-    return DriftError(f"{image} holds what no image does", "nothing of it was unpacked")
+    return DriftError(
+        "images.holds-no-image", f"{image} holds what no image does", "nothing of it was unpacked"
+    )
 
 
 def _run(words: list[str], image: Path, environ: Mapping[str, str]) -> str:
@@ -100,7 +104,11 @@ def _run(words: list[str], image: Path, environ: Mapping[str, str]) -> str:
     if not done.ok:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         why = "in time" if done.code is None else said[0] if said else f"exit code {done.code}"
-        raise DriftError(f"{image} cannot be read: {why}", "copy it again, or build it anew")
+        raise DriftError(
+            "images.cannot-read",
+            f"{image} cannot be read: {why}",
+            "copy it again, or build it anew",
+        )
     return done.stdout
 
 

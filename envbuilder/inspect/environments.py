@@ -88,7 +88,11 @@ def _first_python(context: Context) -> Path:
     host = Host(context.environ)
     path = host.which("python3") or host.which("python")
     if path is None:
-        raise UsageError("there is no python3 on PATH", "load a module that brings one")
+        raise UsageError(
+            "inspect.no-python3-path",
+            "there is no python3 on PATH",
+            "load a module that brings one",
+        )
     if is_file(Path(path).parent.parent / "pyvenv.cfg"):
         return Path(path).parent.parent
     return Path(path).resolve().parent.parent
@@ -129,5 +133,7 @@ def prefix_of(name: str | None, root: str | None, context: Context) -> Path:
         if active := context.environ.get(variable):
             return Path(active)
     raise UsageError(
-        "no environment is active in this shell", "name one: envbuild validate PATH|NAME"
+        "inspect.no-environment-active",
+        "no environment is active in this shell",
+        "name one: envbuild validate PATH|NAME",
     )

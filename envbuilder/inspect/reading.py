@@ -113,6 +113,7 @@ def _python_of(prefix: Path, root: str, arch: str | None, *, loaded: bool) -> _P
         folders = list(_base_folders(prefix / "bin", interpreter))
     if config is None and not (_python(prefix) and (folders or loaded)):
         raise UsageError(
+            "inspect.no-environment-python",
             f"this is no environment of Python: {prefix}",
             "name the folder that has bin/python and lib/pythonX.Y/site-packages in it",
         )

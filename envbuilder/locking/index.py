@@ -188,11 +188,18 @@ class Index:
                 shutil.copyfile(local, path)
                 found = sha256_of(path)
         except Unreachable as problem:
-            raise BuildError(f"{problem.place} cannot be fetched: {problem.reason}") from problem
+            raise BuildError(
+                "locking.cannot-fetched", f"{problem.place} cannot be fetched: {problem.reason}"
+            ) from problem
         except OSError as error:
-            raise BuildError(f"{local or path} cannot be read: {error.strerror}") from error
+            raise BuildError(
+                "locking.cannot-read", f"{local or path} cannot be read: {error.strerror}"
+            ) from error
         if sha256 is not None and found != sha256:
-            raise BuildError(f"{without_credentials(url)} has the sha256 {found}, not {sha256}")
+            raise BuildError(
+                "locking.sha256-not",
+                f"{without_credentials(url)} has the sha256 {found}, not {sha256}",
+            )
         return path
 
     def _files(self, name: str) -> tuple[IndexFiles, ...]:
@@ -251,6 +258,7 @@ class Index:
             return Refusal(component, version, f"{where} {name} {version} ({_ENDING})")
         places = ", ".join(self.places)
         return BuildError(
+            "locking.no-sources-build",
             f"there are no sources of {name} to build {component} from in "
             f"{places or 'any place, as pip is configured without an index'}",
             f"put {name}-{version}.tar.gz into a folder that find-links in the recipe or site "

@@ -203,7 +203,9 @@ def _python(plan: Plan, conda: Sequence[CondaArchive]) -> str:
     """Return the version of the Python that wheels are chosen for."""
     pin = plan.pin("python")
     if pin is None:
-        raise BuildError("the plan has no pin of python, so no wheel can be chosen for it")
+        raise BuildError(
+            "locking.plan-no-pin", "the plan has no pin of python, so no wheel can be chosen for it"
+        )
     return next((each.version for each in conda if each.name == "python"), pin.version)
 
 
@@ -309,6 +311,8 @@ def _sha256(url: str, info: Mapping[str, Any]) -> str:
     path = local_path(url)
     if path is None:
         raise BuildError(
-            f"the index gives no sha256 for {url}", "use an index that does, or a folder of wheels"
+            "locking.index-gives-no",
+            f"the index gives no sha256 for {url}",
+            "use an index that does, or a folder of wheels",
         )
     return sha256_of(path)

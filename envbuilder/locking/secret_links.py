@@ -76,8 +76,12 @@ def _not_there(
         "or install a bundle that was made with this lock: it holds the file",
     )
     if silent or any(isinstance(each.__cause__, Unreachable) for each in failures):
-        return MissingToolError(f"{message}, and it cannot be had there now", *hints)
-    return BuildError(f"{message}, and none there has the sha256 {file.sha256}", *hints)
+        return MissingToolError(
+            "locking.cannot-had-now", f"{message}, and it cannot be had there now", *hints
+        )
+    return BuildError(
+        "locking.none-sha256", f"{message}, and none there has the sha256 {file.sha256}", *hints
+    )
 
 
 def _keep(path: Path, kept: Path) -> None:

@@ -44,6 +44,7 @@ class Job:
         ):
             if name is not None and not _NAME.fullmatch(name):
                 raise UsageError(
+                    "model.not-job",
                     f"not a job's {what}: {name!r}",
                     "use letters, digits and . _ + - only",
                 )
@@ -55,7 +56,11 @@ class Job:
             ("cores a rank", 1 if self.cpus_per_rank is None else self.cpus_per_rank, 1),
         ):
             if number < least:
-                raise UsageError(f"a job cannot have {number} {what}", f"ask for {least} or more")
+                raise UsageError(
+                    "model.job-cannot",
+                    f"a job cannot have {number} {what}",
+                    f"ask for {least} or more",
+                )
 
 
 class JobScript(NamedTuple):

@@ -165,6 +165,7 @@ def _modules(request: PlanRequest) -> Modules:
         return Modules()
     if site.module_system == "none" or site.module_init is None:
         raise UsageError(
+            "planning.site-states-modules",
             f"site {site.name} states modules but not how to reach them",
             "give it module-system (lmod or tcl) and module-init, the file a script sources",
         )
@@ -215,6 +216,7 @@ def _launcher(request: PlanRequest) -> Launcher:
     launcher = next(filter(None, brought), None)
     if launcher is None:
         raise UsageError(
+            "planning.no-launcher-known",
             "no launcher is known for this stack's MPI",
             "name the command in the site file: launcher: {command: [srun, --mpi=pmix]}",
         )
@@ -226,6 +228,7 @@ def _check_aliases(request: PlanRequest) -> None:
     for pin in (*request.resolution.pins, *request.resolution.brought):
         if pin.component in request.runtime.aliases:
             raise UsageError(
+                "planning.recipe-lets-bundled",
                 f"recipe {request.recipe.name} lets the bundled runtime answer to {pin.component}, "
                 f"but its stack brings a real one: {pin}",
                 "leave out runtime: aliases, or what brings it",

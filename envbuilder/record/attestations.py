@@ -40,7 +40,9 @@ def read_attestation(form: AttestationForm, evidence: Path, lock: Lock) -> str |
         else:
             wrong = bill_fault(text, lock)
     if wrong:
-        raise DriftError(f"{path}: {wrong}", "the lock beside the build says what was locked")
+        raise DriftError(
+            "record.invalid", f"{path}: {wrong}", "the lock beside the build says what was locked"
+        )
     return text
 
 

@@ -213,6 +213,7 @@ def _module_functions(modules: Modules) -> str:
         return render("bash/modules-none.sh.j2")
     if modules.init is None:
         raise UsageError(
+            "render.plan-uses-site",
             "the plan uses the site's modules but does not say how to reach them",
             "give the site file module-init: the file that a script sources",
         )
@@ -235,6 +236,7 @@ def _function(lock: Renderable, step: str, prefix: PrefixParts) -> str:
     template = f"bash/steps/{step}.sh.j2"
     if step == "source" or not (data.TEMPLATES / template).is_file():
         raise UsageError(
+            "render.lock-step-envbuild",
             f"the lock has a step that this envbuild does not know: {step}",
             "make the lock anew: envbuild lock",
         )

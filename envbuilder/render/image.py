@@ -171,7 +171,7 @@ def _own_image(plan: Plan, base: str, prefix: PrefixParts) -> Image:
 
 def _refusal(plan: Plan, base: str, problems: Iterable[str], hint: str) -> UsageError:
     lines = (f"{plan.recipe} cannot be an image on {base}:", *(f"  {each}" for each in problems))
-    return UsageError("\n".join(lines), hint)
+    return UsageError("render.invalid", "\n".join(lines), hint)
 
 
 def _without_modules(plan: Plan) -> Plan:
@@ -183,11 +183,14 @@ def _base(plan: Plan, known: Bases) -> Base:
     """Return the base whose Python is of the plan's series."""
     python = plan.pin("python")
     if python is None:
-        raise UsageError(f"the plan of {plan.recipe} has no python, so no image fits it")
+        raise UsageError(
+            "render.plan-no-python", f"the plan of {plan.recipe} has no python, so no image fits it"
+        )
     by_series = {each.python: each for each in known.bases}
     wanted = series_text(python.version, 2)
     if wanted not in by_series:
         raise UsageError(
+            "render.no-base-image",
             f"no base image has python {wanted}",
             f"there is one for each of {', '.join(by_series)}: let the recipe ask for one of these",
         )

@@ -203,6 +203,7 @@ def _check_conda(package: CondaArchive) -> None:
 
 def _refusal(artifact: IndexFile | GitTree | CondaArchive, what: str, *hints: str) -> UsageError:
     return UsageError(
+        "render.lock-artifact-cannot",
         f"the lock's artifact {artifact.name} {artifact.version} cannot be used: {what}",
         *(hints or ("make the lock anew: envbuild lock",)),
     )

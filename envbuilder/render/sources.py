@@ -25,6 +25,7 @@ def source_values(lock: Renderable, component: str) -> dict[str, Any]:
     build = next((each for each in lock.plan.builds if each.component == component), None)
     if build is None:
         raise UsageError(
+            "render.lock-step-builds",
             f"the lock has a step that builds {component} but does not say how",
             "make the lock anew: envbuild lock",
         )

@@ -59,7 +59,9 @@ def gather(
     """
     missing: list[str] = []
     if PIPE in logs:
-        raise UsageError("a report takes logs by their names: a pipe is read once")
+        raise UsageError(
+            "report.report-takes-logs", "a report takes logs by their names: a pipe is read once"
+        )
     validation = None
     try:
         validation = validate(environment, root, context)
@@ -93,7 +95,11 @@ def place(output: Path | None, context: Context) -> Path:
     name = f"envbuild-report-{context.clock():%Y%m%dT%H%M%S}.txt"
     path = context.path(output if output is not None else name)
     if path.exists():
-        raise UsageError(f"{shown(str(path), 200)} is there already", "--output names another file")
+        raise UsageError(
+            "report.already",
+            f"{shown(str(path), 200)} is there already",
+            "--output names another file",
+        )
     output_path(path, context)
     return path
 

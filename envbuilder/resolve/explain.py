@@ -78,9 +78,12 @@ def no_solution(request: Request, verbose: bool = False) -> NoSolutionError:
     message = "\n".join(_lines(inputs, shown, found[len(shown) :], stacks, late))
     members = [each for one in shown for each in one]
     known_bad = any(each.of.kind == "row" for one in found for each in one)
-    error = (KnownBadError if known_bad else NoSolutionError)(message)
+    kind, name = (
+        (KnownBadError, "plan.known-bad") if known_bad else (NoSolutionError, "plan.no-solution")
+    )
+    error = kind(name, message)
     place = next((each.place for each in members if each.place), None)
-    error.problems = (Problem(message, place, tuple(_hints(inputs, members))),)
+    error.problems = (Problem(name, message, place, tuple(_hints(inputs, members))),)
     error.details = {
         "conflicts": [[each.plain() for each in one] for one in found],
         "closest": [
@@ -108,6 +111,7 @@ def _conflicts(inputs: ProblemInputs) -> tuple[Conflict, ...]:
 def too_hard(limit: LimitError) -> NoSolutionError:
     """Return the error for a request that the solver gave up on."""
     return NoSolutionError(
+        "resolve.solver-gave-up",
         f"the solver gave up: {limit}",
         "narrow the ranges of the recipe's stack, or name modules in it, so that less is to choose",
     )

@@ -211,6 +211,7 @@ def _python(inputs: ProblemInputs, pins: dict[Assumption, Candidate]) -> str | N
     if module.home is not None:
         return f"{module.home}/{_INTERPRETER}"
     raise UsageError(
+        "resolve.nothing-says-where",
         f"nothing says where the Python of module {module.name} lies",
         "state it in the site file, modules: [{name: ..., python: /path/bin/python3}]",
         "or let envbuild sites snapshot --probe find out",

@@ -24,7 +24,10 @@ def check_component(name: str, knowledge: Knowledge) -> None:
     """Raise UsageError, with the nearest name, for what is no component and no virtual."""
     virtuals = {each for known in knowledge.components.values() for each in known.fulfils}
     if name not in knowledge.components and name not in virtuals:
-        raise UsageError(unknown("component", name, {*knowledge.components, *virtuals}))
+        raise UsageError(
+            "resolve.unknown-component",
+            unknown("component", name, {*knowledge.components, *virtuals}),
+        )
 
 
 def stated_versions(words: Sequence[str], knowledge: Knowledge) -> dict[str, str]:
@@ -33,11 +36,18 @@ def stated_versions(words: Sequence[str], knowledge: Knowledge) -> dict[str, str
     for word in words:
         name, equals, asked = word.partition("==")
         if not equals or not _VERSION.fullmatch(asked) or len(asked) > 64:
-            raise UsageError(f"'{shown(word)}' is not COMPONENT==VERSION", "write openmpi==3.1.3")
+            raise UsageError(
+                "resolve.not-component-version",
+                f"'{shown(word)}' is not COMPONENT==VERSION",
+                "write openmpi==3.1.3",
+            )
         if name not in knowledge.components:
-            raise UsageError(unknown("component", name, knowledge.components))
+            raise UsageError(
+                "resolve.unknown-component", unknown("component", name, knowledge.components)
+            )
         if found.setdefault(name, asked) != asked:
             raise UsageError(
+                "resolve.two-versions",
                 f"two versions of {name}: {found[name]} and {asked}",
                 "only one can be there: ask about the other in a call of its own",
             )
@@ -76,7 +86,11 @@ def stated_facts(
     for word in words:
         name, equals, text = word.partition("=")
         if not equals:
-            raise UsageError(f"'{shown(word)}' is not NAME=VALUE", "write network=infiniband")
+            raise UsageError(
+                "resolve.not-name-value",
+                f"'{shown(word)}' is not NAME=VALUE",
+                "write network=infiniband",
+            )
         owner, _, rest = name.partition(".")
         if owner == "flags":
             _check_flag(rest, knowledge)
@@ -93,7 +107,7 @@ def stated_facts(
 
 def _check_flag(name: str, knowledge: Knowledge) -> None:
     if name not in knowledge.flags:
-        raise UsageError(unknown("flag", name, knowledge.flags))
+        raise UsageError("resolve.unknown-flag", unknown("flag", name, knowledge.flags))
 
 
 def _value(name: str, text: str, knowledge: Knowledge) -> Value:
@@ -111,25 +125,27 @@ def _value(name: str, text: str, knowledge: Knowledge) -> Value:
         value = _BOOLS.get(text, text)
         fault = provider_fact_fault(rest, value, knowledge)
         if fault:
-            raise UsageError(f"of {owner}: {fault}")
+            raise UsageError("resolve.invalid", f"of {owner}: {fault}")
         return value
     if name not in FACTS:
         hint = "COMPONENT.FACT, such as mpi.cuda_aware, and flags.NAME can be stated too"
-        raise UsageError(unknown("fact", name, FACTS), hint)
+        raise UsageError("resolve.unknown-fact", unknown("fact", name, FACTS), hint)
     return _fact(name, text, knowledge)
 
 
 def _fact(name: str, text: str, knowledge: Knowledge) -> Value:
     if FACTS[name].type == "bool":
         if text not in _BOOLS:
-            raise UsageError(f"'{name}' is true or false, not '{shown(text)}'")
+            raise UsageError(
+                "resolve.true-false-not", f"'{name}' is true or false, not '{shown(text)}'"
+            )
         return _BOOLS[text]
     several = FACTS[name].type == "set"
     words = frozenset(filter(None, text.split(","))) if several else frozenset({text})
     for word in sorted(words):
         fault = fact_fault(name, word, knowledge)
         if fault:
-            raise UsageError(*fault)
+            raise UsageError("resolve.invalid", *fault)
     return words if several else text
 
 

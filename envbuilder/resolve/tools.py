@@ -56,6 +56,7 @@ def _newest(request: Request, name: str, python: str, asked: Mapping[str, str]) 
     if not fitting or known.pip is None:
         glibc = f", glibc {request.glibc}" if request.glibc else ""
         raise NoSolutionError(
+            "resolve.no-release-fits",
             f"no release of {name} fits: {why}, Python {python}, {request.arch}{glibc}",
             "envbuild plan with another python in the recipe's stack",
         )

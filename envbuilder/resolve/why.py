@@ -49,7 +49,9 @@ def why(request: Request, component: str) -> Why:
     if chosen is None:
         there = sorted({each.component for each in _effective(inputs, stack)})
         raise UsageError(
-            unknown("component of this stack", component, there), f"it has: {', '.join(there)}"
+            "resolve.unknown-component-stack",
+            unknown("component of this stack", component, there),
+            f"it has: {', '.join(there)}",
         )
     every = sorted(inputs.pool.of(component), key=lambda c: c.rank)
     better = [each for each in every if each.rank < chosen.rank]
@@ -88,6 +90,7 @@ def why_not(request: Request, component: str, version: str) -> WhyNot:
         there = sorted(inputs.pool.of(component), key=lambda c: c.rank)
         listing = ", ".join(dict.fromkeys(each.version for each in there)) or "nothing"
         raise UsageError(
+            "resolve.no-site",
             f"there is no {component} {version} at site {request.site.name}",
             f"of {component} there is: {listing}",
         )

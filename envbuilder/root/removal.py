@@ -136,6 +136,7 @@ def _remove_unfinished(home: Home, say: Say) -> tuple[str, ...]:
 def _refuse_default(home: Home, version: Version) -> None:
     if version.number == default_number(home):
         raise UsageError(
+            "root.default",
             f"{home.name}/{version.number} is the default",
             *removal_hints(home, version),
         )
@@ -146,6 +147,7 @@ def _refuse_in_use(home: Home, version: Version) -> None:
     if users:
         first = ", ".join(f"{user.pid} ({user.program})" for user in users[:5])
         raise UsageError(
+            "root.use-processes",
             f"{home.name}/{version.number} is in use by {len(users)} processes here: {first}",
             "processes on other nodes cannot be seen from here",
         )

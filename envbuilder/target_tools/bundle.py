@@ -204,6 +204,7 @@ def facts_of(bundle: Path) -> "dict[str, Any]":
         return read_facts(_text(bundle / FACTS))
     except ValueError as error:
         raise UsageError(
+            "bundle.damaged",
             f"{bundle / FACTS} is damaged: {error}",
             "copy or unpack the bundle again; nothing was done",
         ) from error

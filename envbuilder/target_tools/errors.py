@@ -30,8 +30,12 @@ class Place(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """One problem: a message, its location and hints."""
+    """One problem: its id, a message, its location and hints.
 
+    An id is ``topic.problem``. It stays the same from release to release; see docs/messages.md.
+    """
+
+    id: str
     message: str
     place: "Place | None" = None
     hints: "tuple[str, ...]" = ()
@@ -42,11 +46,18 @@ class EnvbuildError(Exception):
 
     code = ExitCode.USAGE
 
-    def __init__(self, message: str, *hints: str, place: "Place | None" = None) -> None:
+    def __init__(
+        self, problem_id: str, message: str, *hints: str, place: "Place | None" = None
+    ) -> None:
         super().__init__(message)
-        self.problems: "tuple[Problem, ...]" = (Problem(message, place, hints),)
+        self.problems: "tuple[Problem, ...]" = (Problem(problem_id, message, place, hints),)
         # What programs may want to know beside the text; JSON types only.
         self.details: "dict[str, object]" = {}
+
+    @property
+    def id(self) -> str:
+        """The id of the first problem."""
+        return self.problems[0].id
 
 
 def whole(error: "BaseException | None") -> str:

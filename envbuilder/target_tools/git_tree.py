@@ -100,7 +100,10 @@ def fetch_tree(revision: Revision, target: "Path", environ: "Mapping[str, str]")
             sha256, size = archive.end()
         partial.replace(target)
     except (GitError, ValueError) as error:
-        raise BuildError(f"the git tree of {revision.url} cannot be read: {error}") from error
+        raise BuildError(
+            "git-tree.git-tree-cannot-read",
+            f"the git tree of {revision.url} cannot be read: {error}",
+        ) from error
     finally:
         remove_tree(scratch)
         if partial.exists():
@@ -123,11 +126,13 @@ def check_tag(git: Git, revision: Revision) -> None:
     meant = found.get(f"{name}^{{}}") or found.get(name)
     if meant is None:
         raise DriftError(
+            "git-tree.no-tag-commit",
             f"{url} has no tag {tag}, which was commit {commit} when it was recorded",
             "was it renamed? Record the tag and commit that there are (source-trees), and lock",
         )
     if meant != commit:
         raise DriftError(
+            "git-tree.tag-moved-commit",
             f"the tag {tag} of {url} was moved: it is commit {meant}, and was {commit} when it was "
             "recorded",
             "look at what changed, or ask its authors; then record the commit that it is now "
@@ -138,6 +143,7 @@ def check_tag(git: Git, revision: Revision) -> None:
 def _unreachable(url: str, error: Exception) -> BuildError:
     lines = "".join(f"\n  | {line}" for line in str(error).splitlines())
     return BuildError(
+        "git-tree.git-tree-cannot",
         f"the git tree {shown(url)} cannot be fetched:{lines}",
         f"git has proxies, mirrors (url.BASE.insteadOf) and credentials from your own settings: "
         f"git ls-remote {shown(url)} tries them",
@@ -207,7 +213,10 @@ def _collect(repositories: _Repositories, revision: Revision) -> _Sources:
     tree = re.search(r"^tree ([0-9a-f]{40})$", head, re.MULTILINE)
     time = re.search(r"^committer .* (-?\d+) [-+]\d+$", head, re.MULTILINE)
     if tree is None or time is None:
-        raise BuildError(f"{revision.commit} of {revision.url} is no commit as git writes them")
+        raise BuildError(
+            "git-tree.no-commit-git",
+            f"{revision.commit} of {revision.url} is no commit as git writes them",
+        )
     found = _Sources(tree.group(1), int(time.group(1)), [], [])
     todo = [(b"", revision.url, root, revision.commit)]
     while todo:
@@ -217,7 +226,10 @@ def _collect(repositories: _Repositories, revision: Revision) -> _Sources:
         for module in _modules(repositories.git, repository, place, url, entries, links):
             found.modules.append(module._replace(url=shown(module.url)))
             if len(found.modules) > MOST_MODULES:
-                raise BuildError(f"{revision.url} has more than {MOST_MODULES} submodules")
+                raise BuildError(
+                    "git-tree.more-submodules",
+                    f"{revision.url} has more than {MOST_MODULES} submodules",
+                )
             below = repositories.fetch(module.url, module.commit)
             todo.append((module.path.encode("utf-8") + b"/", module.url, below, module.commit))
     found.entries.sort()
@@ -255,12 +267,15 @@ def _modules(
     for path, commit in sorted(links.items()):
         name = (place + path).decode("utf-8", "replace")
         if not name.isprintable() or name.encode("utf-8") != place + path:
-            raise BuildError(f"the git tree has a path that is refused: {name!r}")
+            raise BuildError(
+                "git-tree.git-tree-path", f"the git tree has a path that is refused: {name!r}"
+            )
         module = told.get(path)
         if module is None or "url" not in module:
             raise BuildError(
+                "git-tree.submodule-not-say",
                 f"{shown(url)} has a submodule {name!r}, and {MODULES.decode()} does not say where "
-                "it comes from"
+                "it comes from",
             )
         if module.get("update") != "none":
             yield Module(name, module_url(url, module["url"], name), commit)
@@ -296,8 +311,9 @@ def module_url(parent: str, url: str, name: str) -> str:
     if absolute and (REMOTE.fullmatch(absolute) or _both_local(parent, absolute)):
         return absolute
     raise BuildError(
+        "git-tree.submodule-comes-not",
         f"the submodule {name!r} of {shown(parent)} comes from {shown(url)!r}, which is not "
-        "fetched: neither https, http, ssh nor git, nor a file of a tree that lies here itself"
+        "fetched: neither https, http, ssh nor git, nor a file of a tree that lies here itself",
     )
 
 
@@ -325,19 +341,26 @@ def _check_paths(entries: "list[_Entry]") -> None:
         parts = each.path.split(b"/")
         name = each.path.decode("utf-8", "replace")
         if any(part.lower() in (b"", b".", b"..", b".git") for part in parts):
-            raise BuildError(f"the git tree has a path that is refused: {name!r}")
+            raise BuildError(
+                "git-tree.git-tree-path-refused",
+                f"the git tree has a path that is refused: {name!r}",
+            )
         try:
             each.path.decode("utf-8")
         except UnicodeDecodeError:
-            raise BuildError(f"the git tree has a path that is not UTF-8: {name!r}") from None
+            raise BuildError(
+                "git-tree.git-tree-path-not", f"the git tree has a path that is not UTF-8: {name!r}"
+            ) from None
         folders.update(b"/".join(parts[:end]) for end in range(1, len(parts)))
         if each.path in seen:
-            raise BuildError(f"the git tree has {name!r} twice")
+            raise BuildError("git-tree.git-tree-twice", f"the git tree has {name!r} twice")
         seen.add(each.path)
     both = sorted(seen & folders)
     if both:
         name = both[0].decode("utf-8", "replace")
-        raise BuildError(f"the git tree has {name!r} as a file and as a folder")
+        raise BuildError(
+            "git-tree.git-tree-file", f"the git tree has {name!r} as a file and as a folder"
+        )
 
 
 def _write(git: Git, archive: TreeArchive, entries: "list[_Entry]") -> "list[str]":

@@ -21,7 +21,9 @@ def stated_limit(environ: "Mapping[str, str]") -> "float | None":
     if not text:
         return None
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or float(text) == 0:
-        raise UsageError(f"{LIMIT_VARIABLE}={text!r} is no number of seconds")
+        raise UsageError(
+            "steps.no-number-seconds", f"{LIMIT_VARIABLE}={text!r} is no number of seconds"
+        )
     return float(text)
 
 

@@ -65,6 +65,7 @@ def check_removed(options: RemovedOptions) -> None:
     """Raise UsageError for an option that no longer exists, with what replaces it."""
     if options.fix:
         raise UsageError(
+            "validate.fix-removed-validate",
             "--fix was removed: validate writes nothing",
             "install the damaged package again: pip install --force-reinstall --no-deps "
             "NAME==VERSION, or conda install --force-reinstall NAME=VERSION; the findings of "
@@ -72,6 +73,7 @@ def check_removed(options: RemovedOptions) -> None:
         )
     if options.watch_list is not None:
         raise UsageError(
+            "validate.watch-list-removed",
             "--watch-list was removed",
             "envbuild validate PATH --as baseline writes a baseline of each environment; envbuild "
             "validate PATH --baseline FILE then reports only new findings",
@@ -83,7 +85,11 @@ def check_proving(options: ProvingOptions) -> None:
     given = {"--ranks": options.ranks, "--evidence": options.evidence}
     for name, value in given.items():
         if value is not None and not options.run:
-            raise UsageError(f"{name} is of --run", f"envbuild validate --run {name} ... PATH|NAME")
+            raise UsageError(
+                "validate.run",
+                f"{name} is of --run",
+                f"envbuild validate --run {name} ... PATH|NAME",
+            )
 
 
 def validate(
@@ -101,7 +107,10 @@ def validate(
     loaded, inside = options.loaded, options.inside
     with environment_or_image(name, root, context, loaded=loaded, inside=inside) as there:
         if options.proving.run and there.root:
-            raise UsageError("--run starts the Python of an environment, and no image's")
+            raise UsageError(
+                "validate.run-starts-python",
+                "--run starts the Python of an environment, and no image's",
+            )
         value = _validated(there, context, options)
     if there.root:
         value = value.model_copy(update={"path": f"{name}:{value.path}"})

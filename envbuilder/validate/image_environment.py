@@ -53,6 +53,7 @@ def _unpack(path: Path, folder: Path, context: Context) -> None:
         header = read_header(path)
     except ValueError as error:
         raise UsageError(
+            "validate.no-environment-python",
             f"this is no environment of Python: {path}",
             "name the folder of one, or a SIF file: this is none",
         ) from error
@@ -65,13 +66,17 @@ def _in_system(image: Path, folder: Path, inside: str | None) -> Environment:
     root = str(folder.resolve())
     if inside is not None:
         if not inside.startswith("/"):
-            raise UsageError(f"--inside is a path in the image, and begins with /: {inside}")
+            raise UsageError(
+                "validate.inside-path-image",
+                f"--inside is a path in the image, and begins with /: {inside}",
+            )
         found = [Path(f"{root}/{inside.strip('/')}")]
     else:
         found = list(environments(Path(root)))
     if len(found) != 1:
         names = ", ".join(shown(str(each)[len(root) :] or "/") for each in found[:8])
         raise UsageError(
+            "validate.holds-environments-python",
             f"{image} holds {len(found)} environments of Python{': ' if names else ''}{names}",
             "name one: envbuild validate IMAGE --inside /PATH",
         )

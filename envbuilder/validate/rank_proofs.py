@@ -109,6 +109,7 @@ def prove_ranks(
     prefix = environment.prefix
     if kept and is_below(os.path.realpath(kept), os.path.realpath(prefix)):
         raise UsageError(
+            "validate.evidence-lies-environment",
             f"--evidence {shown(str(options.evidence))} lies in the environment, which stays as it "
             "is",
             "name a folder outside of it",

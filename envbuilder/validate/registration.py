@@ -31,16 +31,26 @@ def import_environment(
     place = Path(os.path.normpath(context.path(path)))  # links stay: a site's may be moved
     called = name or re.sub(r"[^a-z0-9._+-]+", "-", place.stem.lower()).strip("-._+")
     if not fits(Name, called):
-        raise UsageError(f"{called!r} is no name of an environment", "give one: --name NAME")
+        raise UsageError(
+            "validate.no-name-environment",
+            f"{called!r} is no name of an environment",
+            "give one: --name NAME",
+        )
     validation = validate(str(place), None, context)
     root = opened_root(where, context)
     if is_below(os.path.realpath(place), os.path.realpath(root.path)):
-        raise UsageError(f"{place} lies in the root: it is no environment of others")
+        raise UsageError(
+            "validate.lies-root-no", f"{place} lies in the root: it is no environment of others"
+        )
     check_writable(root)
     known = external.find(root.path, called)
     if called in {home.name for home in root.homes()} or (known and known.path != str(place)):
         whose = f": {known.path}" if known else " of this root"
-        raise UsageError(f"{called} is another environment{whose}", "give a name: --name NAME")
+        raise UsageError(
+            "validate.another-environment",
+            f"{called} is another environment{whose}",
+            "give a name: --name NAME",
+        )
     record = ExternalEnvironment(
         name=called,
         path=str(place),

@@ -34,7 +34,11 @@ def check_form(form: str | None, *, as_json: bool) -> None:
     """Raise UsageError for a form that there is not, or beside --json."""
     check_choice("form", form, REPORTS)
     if form and as_json:
-        raise UsageError("--as and --json cannot both be written", "leave one of them out")
+        raise UsageError(
+            "validate.json-cannot-both",
+            "--as and --json cannot both be written",
+            "leave one of them out",
+        )
 
 
 def junit(value: Validation, table: Sequence[CheckInfo]) -> str:

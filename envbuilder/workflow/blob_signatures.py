@@ -67,6 +67,7 @@ def read_key(path: Path) -> PublicKey:
         )
     except ImportError as error:
         raise MissingToolError(
+            "blob-signatures.signatures-verified-cryptography",
             f"signatures are verified by cryptography, which is not here: {error}",
             "pip install 'envbuild[signatures]' into envbuild's own Python brings it",
         ) from error
@@ -74,10 +75,15 @@ def read_key(path: Path) -> PublicKey:
     try:
         public = load_pem_public_key(_bytes(path))
     except (OSError, ValueError, UnsupportedAlgorithm) as error:
-        raise UsageError(f"{path} is no public key in PEM: {error}", hint) from error
+        raise UsageError(
+            "blob-signatures.no-public-key", f"{path} is no public key in PEM: {error}", hint
+        ) from error
     p256 = isinstance(public, EllipticCurvePublicKey) and isinstance(public.curve, SECP256R1)
     if not (p256 or isinstance(public, Ed25519PublicKey)):
-        raise UsageError(f"{path} is neither a key of ECDSA on P-256 nor of Ed25519")
+        raise UsageError(
+            "blob-signatures.neither-key-ecdsa",
+            f"{path} is neither a key of ECDSA on P-256 nor of Ed25519",
+        )
     der = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     return PublicKey(hashlib.sha256(der).hexdigest(), public)  # type: ignore[arg-type]
 

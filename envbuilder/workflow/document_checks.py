@@ -64,6 +64,7 @@ def _wrong_flags(written: LoadedDocument[Recipe], knowledge: Knowledge) -> list[
     runtime = RUNTIMES[written.value.runtime.package]
     return [
         Problem(
+            "document-checks.invalid",
             f"{each.row.id}: {each.row.summary}",
             written.place("runtime", "flags", *filter(None, [each.flag])),
             (each.row.fix,) if each.row.fix else (),

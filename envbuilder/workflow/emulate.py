@@ -88,6 +88,7 @@ def check_emulates(
     if plan.arch == machine:
         if emulate:
             raise UsageError(
+                "emulate.machine-nothing-emulate",
                 f"{name} is for {machine}, as this machine is: there is nothing to emulate",
                 "leave --emulate out",
             )
@@ -103,7 +104,9 @@ def check_emulates(
             hints.insert(0, "--emulate proves it on this machine, its programs run by qemu")
     except UsageError:
         pass  # its site is not known here: nothing says what a system for it is made of
-    raise UsageError(f"{name} is for {plan.arch}, and this machine is {machine}", *hints)
+    raise UsageError(
+        "emulate.machine", f"{name} is for {plan.arch}, and this machine is {machine}", *hints
+    )
 
 
 def prove_emulated(
@@ -153,6 +156,7 @@ def _step(title: str, context: Context) -> Iterator[Listener]:
 def _check_not_shared(shared: bool, what: str, hint: str) -> None:
     if shared:
         raise UsageError(
+            "emulate.emulated-environment-cannot",
             f"an emulated environment cannot be {what} in a shared root: the group is not one of "
             "the emulated system",
             hint,

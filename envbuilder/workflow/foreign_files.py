@@ -40,8 +40,9 @@ def read_file(file: Path, arch: str | None, context: Context) -> tuple[ForeignFi
     subdir = found.packages.platform if found.packages else wanted or own
     if subdir not in _ARCHES:
         raise UsageError(
+            "foreign-files.environments-made",
             f"{shown(str(file))} is for {shown(subdir)}: environments are made for "
-            f"{', '.join(SUBDIRS.values())}"
+            f"{', '.join(SUBDIRS.values())}",
         )
     return found, _ARCHES[subdir]
 
@@ -83,18 +84,29 @@ def name_of_recipe(name: str | None, output: Path | None, own: str | None, origi
     Raises UsageError where that is no name of a recipe.
     """
     if output is not None and output.suffix != _SUFFIX:
-        raise UsageError(f"'{shown(str(output))}' is no file of a recipe: it must end in {_SUFFIX}")
+        raise UsageError(
+            "foreign-files.no-file-recipe",
+            f"'{shown(str(output))}' is no file of a recipe: it must end in {_SUFFIX}",
+        )
     said = name or (output.stem if output else None)
     if said is not None:
         if not NAME.fullmatch(said):
-            raise UsageError(f"'{shown(said)}' is no name of a recipe: lower case, as in my-recipe")
+            raise UsageError(
+                "foreign-files.no-name-recipe",
+                f"'{shown(said)}' is no name of a recipe: lower case, as in my-recipe",
+            )
         if output is not None and output.stem != said:
             raise UsageError(
-                f"a recipe has the name of its file: {shown(output.name)} is not {shown(said)}"
+                "foreign-files.recipe-name-file",
+                f"a recipe has the name of its file: {shown(output.name)} is not {shown(said)}",
             )
         return said
     if own is None:
-        raise UsageError(f"'{shown(origin)}' names no recipe", "--name NAME does")
+        raise UsageError(
+            "foreign-files.names-no-recipe",
+            f"'{shown(origin)}' names no recipe",
+            "--name NAME does",
+        )
     return own
 
 
@@ -131,7 +143,12 @@ def check_recipe(text: str, name: str, file: Path, context: Context) -> None:
         except DocumentError as error:
             raise DocumentError(
                 tuple(
-                    Problem(f"{shown(str(file))} makes no recipe: {each.message}", None, each.hints)
+                    Problem(
+                        "foreign-files.makes-no-recipe",
+                        f"{shown(str(file))} makes no recipe: {each.message}",
+                        None,
+                        each.hints,
+                    )
                     for each in error.problems
                 )
             ) from error
@@ -144,10 +161,12 @@ def write_new(path: Path, text: str) -> None:
             opened.write(text)
     except FileExistsError:
         raise UsageError(
+            "foreign-files.already-stays",
             f"'{shown(str(path), 240)}' is there already, and stays as it is",
             "name another --output",
         ) from None
     except OSError as error:
         raise UsageError(
-            f"'{shown(str(path), 240)}' cannot be written: {error.strerror}"
+            "foreign-files.cannot-written",
+            f"'{shown(str(path), 240)}' cannot be written: {error.strerror}",
         ) from error

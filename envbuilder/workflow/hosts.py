@@ -68,7 +68,9 @@ def find_hosts(
     list of hosts, with its place.
     """
     if named is not None and file is not None:
-        raise UsageError("-H and --hostfile both name the hosts", "give one of them")
+        raise UsageError(
+            "hosts.h-hostfile-both", "-H and --hostfile both name the hosts", "give one of them"
+        )
     here = _here(context)
     if named is not None:
         return replace(here, hosts=hosts_argument(named, whole=whole), source="-H")
@@ -102,6 +104,7 @@ def with_room(
     counts = [stated_gpus if host.gpus is None else host.gpus for host in own]
     if without := [host.name for host, count in zip(own, counts, strict=True) if count == 0]:
         raise UsageError(
+            "hosts.no-gpu-starts",
             f"{source} has no GPU on {shown(', '.join(without), LONG)}, and {kind} starts a rank "
             "on every GPU",
             "ask the scheduler for GPUs when you submit the job",
@@ -111,6 +114,7 @@ def with_room(
     room = [count or spread for count in counts]
     if not all(room):
         raise UsageError(
+            "hosts.how-many-gpus",
             f"how many GPUs a node of {hosts.source} has is not known",
             "give the number of ranks: --ranks N",
             "or state facts: {gpus-per-node: 8} in the site file",
@@ -172,7 +176,9 @@ def _read(path: Path, source: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise UsageError("it is no text", _NAME_THEM, place=Place(source)) from error
+        raise UsageError(
+            "hosts.no-text", "it is no text", _NAME_THEM, place=Place(source)
+        ) from error
     except OSError as error:
         message = f"it cannot be read: {error.strerror}"
-        raise UsageError(message, _NAME_THEM, place=Place(source)) from error
+        raise UsageError("hosts.invalid", message, _NAME_THEM, place=Place(source)) from error

@@ -96,7 +96,11 @@ def check_places(request: ImageRequest) -> None:
     """Raise UsageError for an image that is there already."""
     for path in (request.image, request.beside):
         if path.exists():
-            raise UsageError(f"{path} is there already", "move it away, or name another --output")
+            raise UsageError(
+                "image.already",
+                f"{path} is there already",
+                "move it away, or name another --output",
+            )
 
 
 def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageResult:
@@ -165,12 +169,17 @@ def _kept(root: Path, lock: Lock, folder: Path) -> tuple[Evidence, ...]:
     home = Home(root / FOLDER.relative_to("/"), lock.plan.recipe)
     version = publish.find_reserved(home, lock.id())
     if version is None or not publish.is_published(home, version):
-        raise BuildError("the installer ended well and published nothing in the image")
+        raise BuildError(
+            "image.installer-ended-well",
+            "the installer ended well and published nothing in the image",
+        )
     shutil.copytree(home.evidence(lock.id()), folder)
     (folder / "lock.json").write_text(lock.text(), encoding="utf-8")
     every = read_all(folder).evidence
     if not every:
-        raise BuildError("the image was built, and holds no record of a smoke test")
+        raise BuildError(
+            "image.image-built-holds", "the image was built, and holds no record of a smoke test"
+        )
     return every
 
 
@@ -202,7 +211,10 @@ def _check_packed(image: Path, lock: Lock, evidence: Path) -> None:
     prefix = Home(FOLDER.relative_to("/"), lock.plan.recipe).prefix(lock.id())
     recorded = manifest.read(evidence / MANIFEST)
     if recorded is None:
-        raise BuildError(f"the record of the files of the prefix is missing: {evidence / MANIFEST}")
+        raise BuildError(
+            "image.record-files-prefix",
+            f"the record of the files of the prefix is missing: {evidence / MANIFEST}",
+        )
     check_layer(image, str(prefix), recorded["files"])
 
 
@@ -210,7 +222,10 @@ def _check_arch(image: Path, arch: str) -> None:
     """Raise BuildError for an image that Apptainer would start on other machines alone."""
     found = arch_of(image)
     if found != arch:
-        raise BuildError(f"the image was packed as one for {found}, and holds programs for {arch}")
+        raise BuildError(
+            "image.image-packed-holds",
+            f"the image was packed as one for {found}, and holds programs for {arch}",
+        )
 
 
 def _bytes(image: Path) -> int:

@@ -55,6 +55,7 @@ def named_base(
     fetched = isinstance(found, RegistryImage | BuildFile)
     if not site_counts and (choice.partition or (choice.site and not fetched)):
         raise UsageError(
+            "image-base.base-says-image",
             "--base says what the image holds, and --site would too: take one of them",
             "--site names one that states a Debian (debian:), which the image then begins with",
             "--bind has the image take the site's modules, and begin with the base",
@@ -63,6 +64,7 @@ def named_base(
     if isinstance(found, Path):
         if not found.exists():
             raise UsageError(
+                "image-base.base-no",
                 f"--base {shown(named)}: there is no {found}",
                 "docker://NAME names an image of a registry",
             )
@@ -88,6 +90,7 @@ def check_image(base: BaseImage | None, plan_inputs: PlanInputs, context: Contex
     """Raise UsageError or MissingToolError for what can be said before anything is decided."""
     if base is None and plan_inputs.site.debian is None:
         raise UsageError(
+            "image-base.site-not-say",
             f"site {plan_inputs.site.name} does not say what an image begins with",
             "--base FOLDER names a folder with a Debian or Ubuntu, such as mmdebstrap makes",
             "a site file says it: debian: {suite: bookworm, packages: [python3-venv, ...]}",

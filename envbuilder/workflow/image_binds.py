@@ -26,14 +26,21 @@ def _parsed(text: str, context: Context) -> Bind:
     folder = context.path(Path(source))
     place = PurePosixPath(target or str(folder))
     if not folder.is_dir():
-        raise UsageError(f"--bind {shown(text)}: {folder} is no folder of this machine")
+        raise UsageError(
+            "image-binds.bind-no-folder",
+            f"--bind {shown(text)}: {folder} is no folder of this machine",
+        )
     if not place.is_absolute() or ".." in place.parts or len(place.parts) < 2:
         raise UsageError(
+            "image-binds.bind-image-must",
             f"--bind {shown(text)}: in the image it must have an absolute path, and not be /",
             "--bind SOURCE:/TARGET, or SOURCE alone where both are the same",
         )
     if BIND_UNFIT.search(str(folder)) or BIND_UNFIT.search(str(place)):
-        raise UsageError(f"--bind {shown(text)}: a ',' or ':' in it has a meaning for Apptainer")
+        raise UsageError(
+            "image-binds.bind-meaning-apptainer",
+            f"--bind {shown(text)}: a ',' or ':' in it has a meaning for Apptainer",
+        )
     return Bind(folder, place)
 
 
@@ -46,7 +53,10 @@ def bound_inputs(inputs: PlanInputs, base: BaseImage | None) -> PlanInputs:
     site = inputs.site
     if base is not None:
         if inputs.arch not in base.site.arch:
-            raise UsageError(f"the base is for {', '.join(base.site.arch)}, not {inputs.arch}")
+            raise UsageError(
+                "image-binds.base-not",
+                f"the base is for {', '.join(base.site.arch)}, not {inputs.arch}",
+            )
         _check_glibc(inputs, base)
     inside = site.model_copy(update={"launcher": None, "scheduler": None})
     source = base.source if base else None
@@ -62,6 +72,7 @@ def _check_glibc(inputs: PlanInputs, base: BaseImage) -> None:
         return
     if older:
         raise UsageError(
+            "image-binds.base-glibc-programs",
             f"the base has glibc {there}, and the programs of {inputs.site.name} want {needed}",
             "begin with a newer base: programs run with a glibc that is newer than theirs",
         )
@@ -74,12 +85,14 @@ def check_binds(modules: Modules, binds: Sequence[Bind], base: Path | None) -> N
     """
     if not modules.loads:
         raise UsageError(
+            "image-binds.bind-modules-site",
             "--bind is for the modules of a site, and the plan takes none",
             "without --bind the image is planned for its base",
         )
     for path in _needed(modules):
         if not any(_holds(each, path) for each in binds) and not _in_base(base, path):
             raise UsageError(
+                "image-binds.image-would-no",
                 f"the image would have no {path}, which its modules are loaded from",
                 "--bind FOLDER names a folder above it on this machine, such as /sw",
             )

@@ -94,14 +94,16 @@ def _unpacked(
 ) -> tuple[Root, ImageFacts]:
     """Unpack the records of a SIF file, which is opened once."""
     if not path.is_file():
-        raise UsageError(f"there is no image {path}", "envbuild image builds one")
+        raise UsageError(
+            "image-contents.no-image", f"there is no image {path}", "envbuild image builds one"
+        )
     with open_unchanged(path) as stream:
         check_signed(path, stream, signed, context)
         try:
             header, labels = unpack_records(path, stream, FOLDER, folder, Host(context.environ))
         except ValueError as error:
             hint = "envbuild image builds one; a sandbox is a folder"
-            raise UsageError(str(error), hint) from error
+            raise UsageError("image-contents.invalid", str(error), hint) from error
         size = os.fstat(stream.fileno()).st_size
     facts = ImageFacts(
         file=str(path), format="sif", arch=header.arch, bytes=size, binds=binds_of(labels)
@@ -113,6 +115,9 @@ def _only(root: Root, path: Path) -> str:
     """Return the one environment of an image; of a candidate, which is no default, its number."""
     homes = tuple(root.homes())
     if len(homes) != 1:
-        raise UsageError(f"{path} holds {len(homes)} environments, and an image of envbuild one")
+        raise UsageError(
+            "image-contents.holds-environments-image",
+            f"{path} holds {len(homes)} environments, and an image of envbuild one",
+        )
     numbers = names(root, numbers=True)
     return homes[0].name if default_number(homes[0]) is not None or not numbers else numbers[0]

@@ -121,6 +121,7 @@ def hosted_image(
         facts = found.image
         if facts and facts.format == "oci":
             raise UsageError(
+                "image-contract.oci-layout-host",
                 f"{name} is in OCI's layout, of which a host starts no containers for ranks",
                 "apptainer build NAME.sif oci:DIR packs it as a SIF file",
             )
@@ -135,6 +136,7 @@ def hosted_image(
         return image
     if image.plan.modules.loads:
         raise UsageError(
+            "image-contract.mpi-host-takes",
             f"the MPI of {image.file} is the host's: it takes the site's modules",
             "leave --host-mpi out",
         )
@@ -142,7 +144,9 @@ def hosted_image(
 
 
 def _no_root() -> NoReturn:
-    raise UsageError("an image is meant, and this is a name of an environment")
+    raise UsageError(
+        "image-contract.image-meant-name", "an image is meant, and this is a name of an environment"
+    )
 
 
 def hosted(
@@ -228,6 +232,7 @@ def check_fits(hosted: HostedImage) -> None:
         return
     first, *_ = broken
     raise UsageError(
+        "image-contract.not-fit",
         "\n".join(
             [f"{hosted.file} does not fit {hosted.chosen.site.name}:"]
             + [f"  {row.subject}: {row.image}; there: {row.host}: {row.why}" for row in broken]

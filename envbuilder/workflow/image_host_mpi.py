@@ -39,11 +39,18 @@ def host_mpi_files(found: OpenedRoot, image: Path, context: Context) -> HostMpiF
     """
     library, users = loaded_mpi(found), _users(found)
     if library is None:
-        raise UsageError("its smoke test loaded no MPI that the host's could take the place of")
+        raise UsageError(
+            "image-host-mpi.smoke-test-loaded",
+            "its smoke test loaded no MPI that the host's could take the place of",
+        )
     files = (library, *users)
     bad = [each for each in files if ".." in each.parts or not each.is_absolute()]
     if bad:
-        raise DriftError(f"{image} says that its ranks loaded {bad[0]}", "nothing of it was read")
+        raise DriftError(
+            "image-host-mpi.says-ranks-loaded",
+            f"{image} says that its ranks loaded {bad[0]}",
+            "nothing of it was read",
+        )
     known, host = bases().host_libraries, _search(Host(context.environ))
     with tempfile.TemporaryDirectory(prefix="envbuild-") as scratch:
         root = image
@@ -54,10 +61,15 @@ def host_mpi_files(found: OpenedRoot, image: Path, context: Context) -> HostMpiF
         try:
             answer = replace_mpi(ImageMpi(root.resolve(), library, users), host, known)
         except (ElfError, OSError) as error:
-            raise DriftError(f"{library} of {image} cannot be read: {error}") from error
+            raise DriftError(
+                "image-host-mpi.cannot-read", f"{library} of {image} cannot be read: {error}"
+            ) from error
     unfit = [each for each in answer.binds if BIND_UNFIT.search(str(each.source))]
     if unfit:
-        raise UsageError(f"{unfit[0].source}: a ',' or ':' in it has a meaning for Apptainer")
+        raise UsageError(
+            "image-host-mpi.meaning-apptainer",
+            f"{unfit[0].source}: a ',' or ':' in it has a meaning for Apptainer",
+        )
     return answer
 
 
@@ -86,6 +98,7 @@ def _search(host: Host) -> HostSearch:
     launcher = next(filter(None, map(host.which, _LAUNCHERS)), None)
     if launcher is None:
         raise UsageError(
+            "image-host-mpi.no-mpi-machine",
             "no MPI of this machine can be taken: neither mpirun nor mpiexec is on PATH",
             "load the site's MPI first",
         )

@@ -81,6 +81,7 @@ def _stated(asked: ImageOptions, choice: PlanOptions, context: Context) -> _Stat
         given = given._replace(base=site.base, folder=chosen.path.parent, by_document=True)
     if modules and not site.binds:
         raise UsageError(
+            "image-inputs.image-takes-modules",
             f"an image of {recipe.value.name} takes the modules of {chosen.site.name}, which does "
             "not say where they are",
             "--bind FOLDER does, for each folder that they lie in",

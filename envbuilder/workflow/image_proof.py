@@ -77,6 +77,7 @@ def smoke_image(
     evidence = tuple(Evidence.model_validate(each) for each in proved)
     if evidence[-1].result.verdict != "passed":
         raise SmokeError(
+            "image-proof.failed-smoke-test",
             f"{name} failed its smoke test on {image.chosen.site.name}:\n"
             + "\n".join(f"  {line}" for line in evidence[-1].result.failure_lines()),
             f"log and records of every rank: {places.beside / evidence[-1].log}",
@@ -92,7 +93,10 @@ def _starts(image: HostedImage, ranks: int | None, context: Context) -> Starts:
     # By Gloo ranks are started in the image: it was proved in it.
     proofs = [each for each in proofs_of(image.plan) if each.launcher.kind == own]
     if image.launcher is None or not proofs:
-        raise UsageError(f"no launcher of a host starts the ranks of {image.file}")
+        raise UsageError(
+            "image-proof.no-launcher-host",
+            f"no launcher of a host starts the ranks of {image.file}",
+        )
     there = [each.model_copy(update={"launcher": image.launcher}) for each in proofs]
     ranks = ranks or image.plan.smoke.ranks
     return [(each, smoke_request(facts, each, ranks, hosts)) for each in there]

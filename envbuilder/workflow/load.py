@@ -209,6 +209,7 @@ def _waiving(
     for name in allow:
         if name not in ids and not name.startswith(TABLE_ROWS):
             raise UsageError(
+                "load.unknown-advisory-allow",
                 unknown("advisory to allow", name, ids),
                 "envbuild advisories list shows all of them",
                 place=recipe.place("allow", name),

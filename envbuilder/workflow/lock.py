@@ -128,7 +128,9 @@ def check_derived(lock: Lock, file: Path, plan_inputs: PlanInputs) -> None:
             wrong.append(f"{key}: the lock says {json.dumps(said)}, its recipe {json.dumps(now)}")
     if wrong:
         place = Place(str(file))
-        raise DocumentError(tuple(Problem(each, place, (LOCKS.again,)) for each in wrong))
+        raise DocumentError(
+            tuple(Problem("lock.invalid", each, place, (LOCKS.again,)) for each in wrong)
+        )
 
 
 def obtain_lock(
@@ -164,6 +166,7 @@ def obtain_lock(
             refused |= {(refusal.component, refusal.version)}
             if len(refused) > _MAX_REFUSALS:
                 raise NoSolutionError(
+                    "lock.package-index-channels",
                     f"the package index or channels refused {len(refused)} pins, at last: "
                     f"{refusal}",
                     "is it a complete mirror? pip-indexes in the recipe or site file names another",

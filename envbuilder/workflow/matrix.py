@@ -75,13 +75,25 @@ def matrix(options: MatrixOptions, context: Context) -> Matrix:
     context.reporter.say(chosen.describe())
     site, base = chosen.site, options.base or chosen.site.base
     if base is None:
-        raise UsageError(f"site {site.name} does not say where roots lie", "say it with --base DIR")
+        raise UsageError(
+            "matrix.site-not-say",
+            f"site {site.name} does not say where roots lie",
+            "say it with --base DIR",
+        )
     words = options.matrix or _documented(site, context)
     rows = [row for word in words for row in _rows(word, site, options, context)]
     if not rows:
-        raise UsageError(f"no recipe is documented for {site.name}", "name some behind the command")
+        raise UsageError(
+            "matrix.no-recipe-documented",
+            f"no recipe is documented for {site.name}",
+            "name some behind the command",
+        )
     if len({(row.name, row.arch) for row in rows}) != len(rows):
-        raise UsageError("two of the recipes have the same name", "leave one of them out")
+        raise UsageError(
+            "matrix.two-recipes-same",
+            "two of the recipes have the same name",
+            "leave one of them out",
+        )
     return Matrix(site, tuple(rows), context.path(base), options)
 
 

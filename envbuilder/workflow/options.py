@@ -101,9 +101,13 @@ class PlanOptions:
 def _waiver(text: str) -> tuple[str, str]:
     name, equals, reason = text.partition("=")
     if not reason.isprintable() or len(reason) > 500:
-        raise UsageError(f"the reason for --allow {shown(name)} must be one short line of text")
+        raise UsageError(
+            "options.reason-allow-must",
+            f"the reason for --allow {shown(name)} must be one short line of text",
+        )
     if not (name and equals and reason.strip()):
         raise UsageError(
+            "options.gives-no-reason",
             f"'{shown(text)}' gives no reason",
             f"write --allow '{shown(name) or 'ID'}=why it is fine here'",
         )

@@ -21,11 +21,15 @@ def output_path(output: str | Path | None, context: Context) -> Path | None:
     path = context.path(output)
     folder = path.parent
     if not folder.is_dir():
-        raise UsageError(f"no such folder: {_quoted(folder)}", "make it first")
+        raise UsageError(
+            "output.no-such-folder", f"no such folder: {_quoted(folder)}", "make it first"
+        )
     if path.is_dir():
-        raise UsageError(f"{_quoted(path)} is a folder", "--output names a file")
+        raise UsageError("output.folder", f"{_quoted(path)} is a folder", "--output names a file")
     if path.exists() and not path.is_file():
-        raise UsageError(f"{_quoted(path)} is no regular file", "--output names a file")
+        raise UsageError(
+            "output.no-regular-file", f"{_quoted(path)} is no regular file", "--output names a file"
+        )
     _check_rights(folder)
     return path
 
@@ -35,14 +39,20 @@ def output_folder(output: str | Path, context: Context) -> Path:
     folder = context.path(output)
     there = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
     if not there.is_dir():
-        raise UsageError(f"{_quoted(there)} is no folder", "--output names a folder")
+        raise UsageError(
+            "output.no-folder", f"{_quoted(there)} is no folder", "--output names a folder"
+        )
     _check_rights(there)
     return folder
 
 
 def _check_rights(folder: Path) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"you may not write to the folder {_quoted(folder)}", "name another one")
+        raise UsageError(
+            "output.you-not-write",
+            f"you may not write to the folder {_quoted(folder)}",
+            "name another one",
+        )
 
 
 def _quoted(path: Path) -> str:

@@ -80,6 +80,7 @@ def find_published(choice: PlanOptions, root: str | None, context: Context) -> P
     of_plan = choice.profile or choice.allow
     if of_plan and match["number"]:
         raise UsageError(
+            "published.published-environment-profile",
             f"{word} is a published environment, and --profile and --allow are of a plan",
             "leave them out, or name a recipe",
         )
@@ -94,6 +95,7 @@ def find_published(choice: PlanOptions, root: str | None, context: Context) -> P
     if match["number"]:
         requested = " ".join(filter(None, place))
         raise UsageError(
+            "published.site-not",
             f"{environment.name} is for site {plan.site} and {plan.arch}, not for {requested}",
             "leave --site and --arch out, or name another --root",
         )
@@ -185,12 +187,14 @@ def inputs_of(environment: Published, choice: PlanOptions, context: Context) -> 
             return plan_inputs
     except EnvbuildError as error:
         raise DriftError(
+            "published.cannot-planned-again",
             f"{environment.name} cannot be planned again: {error}",
             f"the root keeps its lock, not its recipe: {environment.lock_file}",
             "name the recipe by the path of its file to ask about a plan made now",
         ) from error
     changed = changed_inputs(environment.lock, plan_inputs.inputs())
     raise DriftError(
+        "published.plan-made-now",
         f"a plan made now differs from {environment.name}; changed: {', '.join(changed)}",
         f"envbuild diff {environment.name} live shows how",
         f"name the recipe's file to ask about a plan made now: {plan_inputs.recipe.path}",
@@ -207,6 +211,7 @@ def check_programs(environment: Published, *names: str) -> None:
     gone = next((path for path in paths if not os.path.lexists(path)), None)
     if gone is not None:
         raise DriftError(
+            "published.damaged-no",
             f"{environment.name} is damaged: there is no {gone}",
             "it was moved or removed after it was published; an environment cannot be moved",
             f"its lock builds it again: {environment.lock_file}",

@@ -22,6 +22,7 @@ def check_no_key(file: Path | None, signed: SignatureOptions) -> None:
     if _requires_key(signed):
         what = f"{file} is a folder" if file else "no file is named"
         raise UsageError(
+            "signed.key-lock-bundle",
             f"--key is for a lock, a bundle's archive, a SIF file or an OCI layout; {what}",
             "envbuild create --locked FILE --key KEY builds of a lock that is signed",
         )
@@ -75,7 +76,10 @@ def check_signed_image(
 
 def _requires_key(signed: SignatureOptions) -> bool:
     if signed.key is None and signed.signature is not None:
-        raise UsageError("--signature is verified with --key FILE, which is not said")
+        raise UsageError(
+            "signed.signature-verified-key",
+            "--signature is verified with --key FILE, which is not said",
+        )
     return signed.key is not None
 
 
@@ -106,6 +110,7 @@ def _report(
 ) -> None:
     if fault:
         raise DriftError(
+            "signed.key",
             f"{file}: {fault}; key {key.id} ({signed.key})",
             "it was changed, or signed by somebody else: nothing of it was used",
         )

@@ -65,6 +65,7 @@ def _check_machine(options: CreateOptions, plan_inputs: PlanInputs) -> None:
     more = f", nor are {len(trees) - 1} more" if len(trees) > 1 else ""
     words = f"{choice.recipe} --site {choice.site or site.name}"
     raise UsageError(
+        "stages.machine-not-site",
         f"this machine is not site {site.name}: its module tree {trees[0]} is not here{more}",
         f"envbuild create {words} --bundle makes a bundle that is built there, without network",
         "--site local builds for this machine, with what it has",
@@ -175,6 +176,7 @@ class CreateStages:
         if version and publish.is_published(self.home, version):
             # Jobs may run in it: a published prefix is never removed to be built anew.
             raise BuildError(
+                "stages.published",
                 f"{self.home.name}/{version.number} is published in {places.prefix}",
                 f"envbuild remove {self.home.name}/{version.number} removes it",
             )
@@ -198,7 +200,11 @@ class CreateStages:
         log = install_emulated(lock, bundle, home, system, self.context)
         version = publish.find_reserved(home, lock.id())
         if version is None or not publish.is_published(home, version):
-            raise BuildError("the installer ended well and published nothing", f"its log: {log}")
+            raise BuildError(
+                "stages.installer-ended-well",
+                "the installer ended well and published nothing",
+                f"its log: {log}",
+            )
         return version.number
 
     def check_binds(self) -> None:
@@ -280,6 +286,7 @@ class CreateStages:
         proofs = newest_passed(read_all(home.evidence(version.id)).evidence)
         if not proofs:
             raise BuildError(
+                "stages.published-evidence-gone",
                 f"{home.name}/{number} is published but its evidence is gone",
                 f"envbuild smoke {home.name}/{number} --root '{home.root}' proves it again",
             )
@@ -351,6 +358,7 @@ def _check_tier(required: str | None, proved: Sequence[Evidence]) -> None:
     stand_ins = proved[-1].stand_ins
     if required is not None and stand_ins:
         raise BuildError(
+            "stages.proved-no-proof",
             f"what was proved is no proof of the recipe, and {required} is required: it holds the "
             f"stand-ins {', '.join(stand_ins)}",
             "nothing was published; without --require-tier it is, and every list says so",
@@ -358,6 +366,7 @@ def _check_tier(required: str | None, proved: Sequence[Evidence]) -> None:
     lowest = min((each.result.tier for each in proved), key=TIERS.index)
     if required is not None and TIERS.index(lowest) < TIERS.index(required):
         raise BuildError(
+            "stages.proved-tier-required",
             f"what was proved is of tier {lowest}, and {required} is required",
             "nothing was published; a job over several nodes proves more",
         )
@@ -366,6 +375,7 @@ def _check_tier(required: str | None, proved: Sequence[Evidence]) -> None:
 def _smoke_error(home: layout.Home, lock: Lock, evidence: Evidence) -> SmokeError:
     folder = home.evidence(lock.id())
     return SmokeError(
+        "stages.ranks-not-prove",
         "the ranks did not prove that they can talk:\n"
         + "\n".join(f"  {line}" for line in evidence.result.failure_lines()),
         "nothing was published; environments published before are as they were",
@@ -400,6 +410,7 @@ def _fetch(build: Path, context: Context) -> None:
     if not done.ok:
         said = last_lines(done.stderr, 8)
         raise BuildError(
+            "stages.files-bundle-cannot",
             "\n".join(["the files of the bundle cannot be fetched", *said]),
             "they come from the places of pip's configuration: python -m pip config list",
         )

@@ -137,7 +137,7 @@ def test_a_clone_that_fails_leaves_nothing(
 ) -> None:
     def create(_options: object, _context: object) -> Any:
         assert {"ours.yaml", "ours.packages"} <= {each.name for each in tmp_path.iterdir()}
-        raise BuildError("a full disk")
+        raise BuildError("file.enospc", "a full disk")
 
     monkeypatch.setattr(clone_command, "create", create)
     (linked / "channel").rename(linked / "gone")

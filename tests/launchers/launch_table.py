@@ -172,7 +172,7 @@ def row(kind: str, site: Site) -> Row:
 
 def _script(facts: LaunchFacts) -> Words:
     if facts.scheduler is None:
-        raise UsageError("the site has no scheduler")
+        raise UsageError("hosts.no-scheduler", "the site has no scheduler")
     slots = ranks_a_node(facts.shape)
     job = Job("any", NODES, slots, 30, gpus_per_node=slots if facts.gpus else 0)
     words = job_words(facts, job, facts.scheduler)

@@ -51,7 +51,11 @@ def _make(stages: Stages, downloads: Path) -> BundleResult:
     provenance = folder.with_name(f"{name}.{PROVENANCE}")
     for path in (folder, archive, provenance):
         if path.exists():
-            raise UsageError(f"{path} is there already", "move it away, or name another --output")
+            raise UsageError(
+                "targets.already",
+                f"{path} is there already",
+                "move it away, or name another --output",
+            )
     unfinished = folder.with_name(f".{name}.unfinished")
     files.remove_tree(unfinished)
     try:

@@ -99,6 +99,7 @@ def write(packages: PackageList, by: Literal["sha256", "md5"] = "sha256") -> str
     if packages.pip:
         names = ", ".join(each.name for each in packages.pip)
         raise UsageError(
+            "conda.explicit-list-holds",
             f"an explicit list holds conda packages alone, and pip installs {names}",
             "conda-lock.yml and pixi.lock have both",
         )
@@ -106,6 +107,10 @@ def write(packages: PackageList, by: Literal["sha256", "md5"] = "sha256") -> str
     for each in in_order(packages.conda):
         found = each.sha256 if by == "sha256" else each.md5
         if found is None:
-            raise UsageError(f"no {by} is known of {each.filename}", "write the list by the other")
+            raise UsageError(
+                "conda.no-known",
+                f"no {by} is known of {each.filename}",
+                "write the list by the other",
+            )
         lines.append(f"{each.url}#{'sha256:' if by == 'sha256' else ''}{found}")
     return "".join(f"{line}\n" for line in lines)

@@ -71,6 +71,7 @@ def read_foreign(path: Path, called: str, platform: str | None, own: str) -> For
     packages, notes = form.read(source, platform or own)
     if platform and packages.platform != platform:
         raise UsageError(
+            "conda.packages-not",
             f"its packages are for {packages.platform}, not for {platform}",
             place=Place(source.file),
         )
@@ -83,4 +84,8 @@ def _form_of(source: Source) -> _Form:
         if all(re.search(mark, source.text, re.MULTILINE) for mark in form.marks):
             return form
     known = ", ".join(form.what for form in _FORMS)
-    raise UsageError(f"it is none of the files that are read: {known}", place=Place(source.file))
+    raise UsageError(
+        "conda.none-files-read",
+        f"it is none of the files that are read: {known}",
+        place=Place(source.file),
+    )

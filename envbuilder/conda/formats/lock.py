@@ -54,7 +54,7 @@ def archives_of(packages: PackageList) -> tuple[CondaArchive, ...]:
         if each.sha256 is None:
             hint = "make the list with it: conda list --explicit --sha256"
             message = f"no sha256 is given of {each.filename}"
-            problems.append(Problem(message, each.place, (hint,)))
+            problems.append(Problem("conda.invalid", message, each.place, (hint,)))
             continue
         try:
             found.append(_archive(each, each.sha256))
@@ -63,7 +63,9 @@ def archives_of(packages: PackageList) -> tuple[CondaArchive, ...]:
             message = (
                 f"{each.filename} can be no file of a lock: its {first['loc'][0]} {_said(first)}"
             )
-            problems.append(Problem(message, each.place, ("packages for Linux can be locked",)))
+            problems.append(
+                Problem("conda.invalid", message, each.place, ("packages for Linux can be locked",))
+            )
     if problems:
         raise DocumentError(tuple(problems))
     return tuple(found)

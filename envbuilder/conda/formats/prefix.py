@@ -38,7 +38,9 @@ def read_prefix(prefix: Path) -> PrefixPackages:
     files = sorted((prefix / META).glob("*.json"))
     if not files:
         raise UsageError(
-            "no conda environment: it has no records in conda-meta", place=Place(str(prefix))
+            "conda.no-conda-environment",
+            "no conda environment: it has no records in conda-meta",
+            place=Place(str(prefix)),
         )
     reading = Reading(_AGAIN)
     entries: list[CondaEntry] = []
@@ -138,5 +140,8 @@ def _url(record: Mapping[str, Any]) -> str:
 def problems_of(prefix: Path, found: Mapping[str, str]) -> DocumentError:
     """Return what to raise for files of a prefix: relative path -> what is wrong."""
     return DocumentError(
-        tuple(Problem(text, Place(str(prefix / name)), ()) for name, text in found.items())
+        tuple(
+            Problem("conda.invalid", text, Place(str(prefix / name)), ())
+            for name, text in found.items()
+        )
     )

@@ -35,7 +35,7 @@ class Reading:
 
     def wrong(self, place: Place, message: str, *hints: str) -> None:
         """Keep a problem."""
-        self.problems.append(Problem(message, place, hints or (self.again,)))
+        self.problems.append(Problem("conda.invalid", message, place, hints or (self.again,)))
 
     def stop(self, place: Place, message: str, *hints: str) -> NoReturn:
         """Raise DocumentError with this problem and those before it."""

@@ -32,12 +32,14 @@ def options(request: LaunchRequest) -> Words:
     gpus, per_node = request.shape.gpus_per_node, request.per_node()
     if per_node is None or (gpus is not None and per_node != gpus):
         raise UsageError(
+            "launchers.ddlrun-starts-rank",
             f"ddlrun starts a rank on every GPU of every node, not {request.ranks} on "
             f"{request.nodes} nodes" + (f" with {gpus} GPUs each" if gpus else ""),
             f"ask for {request.nodes * gpus} ranks" if gpus else "give every host as many slots",
         )
     if request.nodes > _LICENSED_NODES:
         raise UsageError(
+            "launchers.ddl-licensed-nodes",
             f"DDL is licensed for {_LICENSED_NODES} nodes, not {request.nodes}",
             "use a Horovod that is built on NCCL",
         )
@@ -45,7 +47,9 @@ def options(request: LaunchRequest) -> Words:
     names = host_names(request, known=request.allocated and knows)
     if not names and not knows and request.nodes > 1:
         raise UsageError(
-            "outside an LSF job ddlrun must be told the hosts", "name them: -H host1,host2"
+            "launchers.outside-lsf-job",
+            "outside an LSF job ddlrun must be told the hosts",
+            "name them: -H host1,host2",
         )
     exports = (word for each in request.exports for word in ("--mpiarg", f"-x {each}"))
     return (*(("-H", names) if names else ()), *exports)

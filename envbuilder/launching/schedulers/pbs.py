@@ -96,6 +96,7 @@ def job_hosts(
     file = environ.get("PBS_NODEFILE")
     if not file:
         raise UsageError(
+            "schedulers.job-pbs-pbs",
             "this is a job of PBS, and PBS_NODEFILE is not set",
             "PBS sets it in a script for qsub and in the shell of qsub -I",
             "or name the hosts: -H host:4,host2:4",
@@ -108,7 +109,12 @@ def job_hosts(
         if (name := line.strip())
     ]
     if not entries:
-        raise UsageError("it names no host", "name the hosts: -H host:4,host2:4", place=place)
+        raise UsageError(
+            "schedulers.names-no-host",
+            "it names no host",
+            "name the hosts: -H host:4,host2:4",
+            place=place,
+        )
     hosts = join_hosts(entries)
     amounts = _amounts(ask("qstat", "-f", environ[JOB_ID]))
     here = visible_gpus(environ) if len(hosts) == 1 else None

@@ -113,6 +113,7 @@ def job_hosts(
     missing = [name for name in (_NODELIST, _TASKS_PER_NODE) if not environ.get(name)]
     if missing:
         raise UsageError(
+            "schedulers.job-slurm-not",
             f"this is a job of Slurm, and {' and '.join(missing)} is not set",
             "Slurm sets both: in a script for sbatch, or in the shell of salloc",
             "or name the hosts: -H host:4,host2:4",
@@ -201,6 +202,7 @@ def slurm_hosts(nodelist: str, tasks_per_node: str) -> Hosts:
     tasks = tuple(_counts(tasks_per_node, _TASKS_PER_NODE))
     if len(names) != len(tasks):
         raise UsageError(
+            "schedulers.counts-nodes-names",
             f"it counts {len(tasks)} nodes, {_NODELIST} names {len(names)}",
             "take both variables from the same job",
             place=Place(_TASKS_PER_NODE),
@@ -217,7 +219,9 @@ def node_names(nodelist: str) -> tuple[str, ...]:
     for name in names:
         host_name(name, place)
     if twice := next((name for name, count in Counter(names).items() if count > 1), None):
-        raise UsageError(f"the node {twice} stands in it twice", place=place)
+        raise UsageError(
+            "schedulers.node-stands-twice", f"the node {twice} stands in it twice", place=place
+        )
     return tuple(names)
 
 
@@ -228,7 +232,10 @@ def _counts(text: str, variable: str) -> Iterator[int]:
         found = _TASKS.fullmatch(part)
         if not found or int(found["nodes"] or 1) > _MOST_HOSTS:
             raise UsageError(
-                f"'{shown(part)}' is not understood", "it reads like 4(x2),3", place=place
+                "schedulers.not-understood",
+                f"'{shown(part)}' is not understood",
+                "it reads like 4(x2),3",
+                place=place,
             )
         yield from [int(found["tasks"])] * int(found["nodes"] or 1)
 
@@ -240,6 +247,7 @@ def _groups(nodelist: str, place: Place) -> Iterator[str]:
         if not found or (found.end() < len(nodelist) and nodelist[found.end()] != ","):
             at = found.end() if found else position
             raise UsageError(
+                "schedulers.not-node-list",
                 f"not a node list, from character {at + 1} on: '{shown(nodelist)}'",
                 "it reads like node[1-4,7],other1",
                 place=place,
@@ -261,7 +269,11 @@ def _unfolded(group: str, place: Place) -> Iterable[str]:
 
     brackets = _BRACKETS.findall(group)
     if math.prod(_size(each) for each in brackets) > _MOST_HOSTS:
-        raise UsageError(f"more nodes than any machine has: '{shown(group)}'", place=place)
+        raise UsageError(
+            "schedulers.more-nodes-machine",
+            f"more nodes than any machine has: '{shown(group)}'",
+            place=place,
+        )
     parts = (
         [_BRACKETS.sub(f"[{each}]", group) for each in brackets[0].split(",")]
         if len(brackets) == 1
@@ -270,7 +282,9 @@ def _unfolded(group: str, place: Place) -> Iterable[str]:
     try:
         return [str(name) for part in parts for name in NodeSet(part, resolver=RESOLVER_NOGROUP)]
     except NodeSetException as error:
-        raise UsageError(f"not a node list: {error}", place=place) from error
+        raise UsageError(
+            "schedulers.not-node-list", f"not a node list: {error}", place=place
+        ) from error
 
 
 def _size(ranges: str) -> int:

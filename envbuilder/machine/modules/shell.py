@@ -118,11 +118,13 @@ def start(
     """
     if site.module_system == "none" or site.module_init is None:
         raise UsageError(
+            "modules.site-names-no",
             f"site {site.name} names no module system to look at",
             "give it module-system (lmod or tcl) and module-init, the file a script sources",
         )
     if not is_file(site.module_init):
         raise MissingToolError(
+            "modules.module-system-site",
             f"the module system of site {site.name} is not on this machine: "
             f"there is no {site.module_init}",
             "take the snapshot on a login node of the site",
@@ -132,6 +134,7 @@ def start(
     gone = [tree for tree in site.module_trees if not is_folder(tree)]
     if gone:
         raise UsageError(
+            "modules.module-tree-site",
             f"the module tree {gone[0]} of site {site.name} is not on this machine",
             "take the snapshot on a login node of the site, or name another folder with --tree",
         )
@@ -146,18 +149,20 @@ def start(
     done = shell.bash(_TELL)
     # An init file that ends the shell leaves no answer and may end with 0.
     if not done.ok or "\0" not in done.stdout:
-        raise UsageError(_why_not(site, done))
+        raise UsageError("modules.invalid", _why_not(site, done))
     lmod, folder, version, path, names, output = done.stdout.split("\0", 5)
     module_path = tuple(dict.fromkeys(tree for tree in path.split(":") if tree.startswith("/")))
     if not module_path and site.module_trees:
         # `module` itself is broken, and says so without an exit code.
         words = first_line(f"{done.stderr}\n{output}") or "it says nothing"
         raise MissingToolError(
+            "modules.module-system-site-takes",
             f"the module system of site {site.name} takes no tree: {words}",
             f"is it whole? source {site.module_init}; module --version",
         )
     if not module_path:
         raise UsageError(
+            "modules.no-module-tree",
             f"no module tree of site {site.name} is known: MODULEPATH is empty here",
             "name them in the site file, module-trees: [/path], or with --tree",
         )
@@ -197,6 +202,7 @@ def _spider(shell: ModuleShell) -> Iterator[Modulefile]:
         what = f"no whole JSON ({error})" if done.stdout.strip() else "nothing"
         output = f"; it said: {one_line(done.stderr, 300)}" if done.stderr.strip() else ""
         raise UsageError(
+            "modules.spider-printed",
             f"{shell.version}: spider printed {what}{output}",
             "Lmod 7 or later is needed, and module trees that can be read",
         ) from error
@@ -243,7 +249,9 @@ def _of_tree(
 ) -> Iterator[Modulefile]:
     done = shell.bash('MODULEPATH="$1" module avail -t --all 2>&1', tree)
     if done.code is None:
-        raise UsageError(f"{shell.version}: module avail did not answer for {tree}")
+        raise UsageError(
+            "modules.module-avail-not", f"{shell.version}: module avail did not answer for {tree}"
+        )
     for line in done.stdout.splitlines():
         word, _, mark = line.partition(" ")
         name = word.removesuffix("(default)")

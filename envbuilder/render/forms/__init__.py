@@ -56,7 +56,9 @@ def _modulefile(dialect: Dialect, subject: Subject) -> str:
 
 def _job(scheduler: str, subject: Subject) -> str:
     if subject.job is None:
-        raise UsageError(f"nothing says which job to render for {scheduler}")
+        raise UsageError(
+            "render.nothing-says-job", f"nothing says which job to render for {scheduler}"
+        )
     job = subject.job(scheduler)
     return render_job(subject.source, subject.places, str(subject.tree), job, subject.number or 1)
 

@@ -131,6 +131,7 @@ def _variables(edits: tuple[Edit, ...]) -> Iterator[tuple[str, str]]:
         if bad or has_control(edit.value):
             what = " ".join(bad) or "a control character"
             raise UsageError(
+                "render.environment-yml-cannot",
                 f"environment.yml cannot set {edit.name}: its value holds {what}, which the "
                 "activation scripts that conda writes would hand to the shell",
                 "take the form script, lua or tcl, or leave the variable out of the recipe",

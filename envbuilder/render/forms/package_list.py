@@ -44,11 +44,13 @@ def _told(subject: Subject) -> tuple[PackageList, str]:
     lock, plan = subject.source, subject.plan
     if not plan.channels:
         raise UsageError(
+            "render.no-conda-packages",
             f"{plan.recipe} has no conda packages: its backend is {plan.backend}",
             "--as requirements has the hashes of what pip installs",
         )
     if not isinstance(lock, Lock):
         raise UsageError(
+            "render.such-list-holds",
             "such a list holds the hash of every file, and a plan has none",
             f"envbuild lock {recipe_arguments(plan)} --output FILE; "
             "envbuild render --locked FILE ...",

@@ -39,7 +39,12 @@ def _check_requirement(text: str) -> None:
     try:
         Requirement(text)
     except InvalidRequirement as error:
-        raise UsageError(f"not a requirement that pip can read: {text!r}") from error
+        raise UsageError(
+            "render.not-requirement-pip", f"not a requirement that pip can read: {text!r}"
+        ) from error
     # pip expands ${NAME}, and takes a backslash at the end for a line that goes on.
     if re.search(r"\$\{|\\$|[\x00-\x1f\x7f]", text):
-        raise UsageError(f"not a requirement that a file of pip's can hold: {text!r}")
+        raise UsageError(
+            "render.not-requirement-file",
+            f"not a requirement that a file of pip's can hold: {text!r}",
+        )
