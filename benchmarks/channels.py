@@ -59,7 +59,7 @@ from envbuilder.workflow.channels import solved
 from envbuilder.workflow.context import Context
 from envbuilder.workflow.load import load
 from envbuilder.workflow.options import PlanOptions
-from envbuilder.report import Report
+from envbuilder.reporter import Report
 
 folder, what = Path(sys.argv[1]), sys.argv[2]
 said = io.StringIO()

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Sets up what the tests need and runs them: formatter, linter, type checker, pytest.
 #
-#   bash ci/test.sh                  all that is to pass before a change is taken, see docs/testing.md for how long
+#   bash ci/test.sh                  everything that a change has to pass
 #   bash ci/test.sh tests/render -k lua   words for pytest: only these tests of the tool
 #   bash ci/test.sh -m long          what takes longer, and more of the runtime and other Pythons
 #
 # A virtual environment is made in .venv-test (ENVBUILD_TEST_VENV names another). What is made in it
-# is used again for a week. docs/testing.md says what runs when, and how long it takes.
+# is reused for a week. docs/testing.md describes what runs when.
 # shellcheck disable=SC2329 # lanes and the trap call functions by name
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -181,12 +181,12 @@ test_tool_elsewhere() {
     return "$code"
 }
 
-# The date and commit at which what takes longer passed; docs/testing.md keeps the last ones.
+# The date and commit at which what takes longer passed; docs/decisions.md keeps the last ones.
 note_long() {
     local commit clean=
     commit=$(git rev-parse --short=12 HEAD) || return 0
     [ -z "$(git status --porcelain)" ] || clean=" with changes"
-    say "docs/testing.md: put this line on top of its table of passes"
+    say "docs/decisions.md: put this line at the top of the table of whole passes"
     printf '| %s | %s%s | %s |\n' "$(date -u +%F)" "$commit" "$clean" "$1"
 }
 

@@ -17,8 +17,8 @@ from ..knowledge.rows import STEMS, Knowledge
 from ..machine.host import Host, cache_folder
 from ..target_tools.files import make_folder, sha256_of
 
-# What turns YAML into knowledge, and what knowledge is.
-_CODE = (Path(__file__).parent, Path(__file__).parent.parent / "model")
+# The code that parses YAML into knowledge and the types of knowledge.
+_CODE = tuple(Path(__file__).parent.parent / name for name in ("documents", "knowledge", "model"))
 # Seconds after which a file that another envbuild or checkout wrote is removed.
 _OLD = 30 * 24 * 3600
 

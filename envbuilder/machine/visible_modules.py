@@ -17,8 +17,10 @@ from .modules.shell import start
 from .modules.site_modules import read_modules
 from .modules.trees import tree_state
 
-# What turns modulefiles into modules, and what a module is.
-_CODE = tuple(Path(__file__).parent.parent / name for name in ("module_system", "model"))
+# The code that reads modulefiles and the types of what it reads.
+_CODE = tuple(
+    Path(__file__).parent.parent / name for name in ("machine/modules", "knowledge", "model")
+)
 # Seconds after which a file that another shell or envbuild left is removed.
 _OLD = 30 * 24 * 3600
 
