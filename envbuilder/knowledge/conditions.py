@@ -106,7 +106,7 @@ class Condition:
 def parse(text: str) -> Condition:
     """Return the condition. Raises ValueError that says what is wrong, and at which character."""
     if len(text) > _LONGEST:
-        raise ValueError(f"a condition of more than {_LONGEST} characters: split the row in two")
+        raise ValueError(f"the condition has more than {_LONGEST} characters: split the row in two")
     _parsed(text)
     return Condition(text)
 
@@ -156,7 +156,7 @@ def _comparison(node: ast.Compare, text: str) -> _Term:
     for side in sides if type(node.ops[0]) in _ORDERS else ():
         literal = _literal(side)
         if literal is not None and not (isinstance(literal, str) and _version(literal)):
-            raise _wrong(side, text, "an order is that of versions, such as '2.28'")
+            raise _wrong(side, text, "only versions have an order, such as '2.28'")
     names = left.names | right.names
     texts = frozenset().union(*(_texts(_literal(side)) for side in sides))
     compared = frozenset((name, text) for name in names for text in texts)
@@ -175,7 +175,7 @@ def _operand(node: ast.expr, text: str) -> _Term:
         return _Term(frozenset(), lambda _: literal)
     name = _name(node)
     if name is None:
-        raise _wrong(node, text, "a fact, a text in quotes, true, false or a list of texts")
+        raise _wrong(node, text, "write a fact, a text in quotes, true, false or a list of texts")
     first, dot, rest = name.partition(".")
     if not dot and first not in FACTS:
         raise _wrong(node, text, f"no fact is called {name}; there are {', '.join(FACTS)}")

@@ -68,7 +68,7 @@ def read_key(path: Path) -> PublicKey:
     except ImportError as error:
         raise MissingToolError(
             "signature.cryptography-missing",
-            f"verifying a signature needs the package cryptography, which is not available: {error}",
+            f"the package cryptography, which verifies signatures, is not available: {error}",
             "run pip install 'envbuild[signatures]' in envbuild's own Python",
         ) from error
     hint = "cosign public-key --key KEY or openssl pkey -in KEY -pubout writes one"

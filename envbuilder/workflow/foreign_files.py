@@ -86,7 +86,7 @@ def name_of_recipe(name: str | None, output: Path | None, own: str | None, origi
     if output is not None and output.suffix != _SUFFIX:
         raise UsageError(
             "recipe.invalid-file-name",
-            f"'{shown(str(output))}' is not a valid name of a recipe file: it must end in {_SUFFIX}",
+            f"'{shown(str(output))}' is not a valid recipe file name: it must end in {_SUFFIX}",
         )
     said = name or (output.stem if output else None)
     if said is not None:

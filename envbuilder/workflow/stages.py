@@ -362,7 +362,7 @@ def _check_tier(required: str | None, proved: Sequence[Evidence]) -> None:
             "tier.stand-ins",
             f"tier {required} is required, but the smoke test used stand-ins instead of the real "
             f"packages: {', '.join(stand_ins)}",
-            "nothing was published; without --require-tier, it is published and marked in each list",
+            "nothing was published; without --require-tier it is published, and marked as such",
         )
     lowest = min((each.result.tier for each in proved), key=TIERS.index)
     if required is not None and TIERS.index(lowest) < TIERS.index(required):
