@@ -150,7 +150,7 @@ def _term(node: ast.expr, text: str) -> _Term:
 
 def _comparison(node: ast.Compare, text: str) -> _Term:
     if len(node.ops) != 1 or isinstance(node.ops[0], ast.Is | ast.IsNot):
-        raise _wrong(node, text, "one comparison at a time, with == != < <= > >= in")
+        raise _wrong(node, text, "write one comparison at a time, with == != < <= > >= in")
     sides = (node.left, node.comparators[0])
     left, right = (_operand(side, text) for side in sides)
     for side in sides if type(node.ops[0]) in _ORDERS else ():
@@ -178,9 +178,9 @@ def _operand(node: ast.expr, text: str) -> _Term:
         raise _wrong(node, text, "write a fact, a text in quotes, true, false or a list of texts")
     first, dot, rest = name.partition(".")
     if not dot and first not in FACTS:
-        raise _wrong(node, text, f"no fact is called {name}; there are {', '.join(FACTS)}")
+        raise _wrong(node, text, f"unknown fact {name}; valid: {', '.join(FACTS)}")
     if dot and (not rest or "." in rest):
-        raise _wrong(node, text, f"{name} is neither flags.X, ops.X nor COMPONENT.fact")
+        raise _wrong(node, text, f"{name} is not flags.X, ops.X or COMPONENT.fact")
     return _Term(frozenset({name}), lambda lookup: lookup(name))
 
 
