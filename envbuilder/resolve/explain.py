@@ -150,7 +150,8 @@ def _in_words(inputs: ProblemInputs, members: Conflict, first: bool) -> Iterator
         if first:
             yield f"no stack {where} satisfies all of these:"
         else:
-            yield f"independently, {f'{verb} this' if alone else 'no stack satisfies all of these'}:"
+            also = f"{verb} this" if alone else "no stack satisfies all of these"
+            yield f"independently, {also}:"
         yield from _listed(members)
     yield from (f"  {line}" for line in _nothing_there(inputs, members))
 

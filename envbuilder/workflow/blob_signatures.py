@@ -76,7 +76,7 @@ def read_key(path: Path) -> PublicKey:
         public = load_pem_public_key(_bytes(path))
     except (OSError, ValueError, UnsupportedAlgorithm) as error:
         raise UsageError(
-            "key.invalid", f"{path} is not a public key in PEM: {error}", hint
+            "key.not-pem", f"{path} is not a public key in PEM: {error}", hint
         ) from error
     p256 = isinstance(public, EllipticCurvePublicKey) and isinstance(public.curve, SECP256R1)
     if not (p256 or isinstance(public, Ed25519PublicKey)):

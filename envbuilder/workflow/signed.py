@@ -111,7 +111,7 @@ def _report(
 ) -> None:
     if fault:
         raise DriftError(
-            "signature.invalid",
+            "signature.not-verified",
             f"{file}: {fault}; key {key.id} ({signed.key})",
             "the file was changed, or signed with another key; it was not used",
         )
