@@ -75,7 +75,7 @@ def _kind(those: Sequence[Finding], everything: bool) -> Iterator[str]:
 
 def _ranks(each: ForeignProof) -> str:
     result = each.result
-    said = f"{result.ranks} ranks, {result.api} over {result.transport}: {result.verdict}"
+    said = f"{result.ranks}, {result.api} over {result.transport}: {result.verdict}"
     kept = f"; kept: {each.log}" if each.log else ""
     by = f", {result.mpi}" if result.mpi else ""
     return f"{said} ({result.tier}{by}){kept}"
