@@ -45,7 +45,7 @@ def read_archive(path: Path, packed: IO[bytes]) -> Contents:
     """
     if packed.read(2) != b"\x1f\x8b":
         raise UsageError(
-            "bundle-archive.no-bundle-neither",
+            "bundle.not-a-bundle",
             f"{path} is no bundle: neither a folder nor a .tar.gz",
             "envbuild create --bundle writes both",
         )
@@ -66,7 +66,7 @@ class _NoBundleError(Exception):
 
 def _refusal(path: Path, reason: str) -> DriftError:
     return DriftError(
-        "bundle-archive.not-bundle-packed",
+        "bundle.archive-damaged",
         f"{path} is not as a bundle is packed: {reason}",
         "nothing of it was unpacked; have it sent again, and compare its sha256 with the sender's",
     )

@@ -89,7 +89,7 @@ def _failure(step: Step, how: str, log: Path, folder: Path, hints: tuple[str, ..
     except IrregularFileError as error:
         text = f"{log}: {error}"
     return BuildError(
-        "scripts.step",
+        "build.step-failed",
         "\n".join([f"step {step.id} ({step.title}) {how}", *last_lines(text)]),
         *hints,
         *([MORE_TIME] if "did not end" in how else []),

@@ -105,14 +105,14 @@ def _new_recipe(name: str, context: Context) -> Path:
     """Return where the recipe is written. Raises UsageError where something of that name is."""
     if not NAME.fullmatch(name):
         raise UsageError(
-            "clone.no-name-environment",
+            "environment.malformed-name",
             f"'{shown(name)}' is no name of an environment: write it lower case",
         )
     recipe = context.cwd / f"{name}{_SUFFIX}"
     for each in (recipe, _packages(name, context)):
         if each.exists():
             hint = f"take another --name; envbuild create {recipe.name}"
-            raise UsageError("clone.already", f"{each.name} is there already", hint)
+            raise UsageError("clone.file-exists", f"{each.name} is there already", hint)
     return recipe
 
 
@@ -120,7 +120,7 @@ def _check_arch(packages: PackageList) -> None:
     own = SUBDIRS.get(platform.machine())  # type: ignore[call-overload]
     if packages.platform != own:
         raise UsageError(
-            "clone.prefix-machine",
+            "clone.other-platform",
             f"the prefix is for {packages.platform}, and this machine is {own}",
             "clone it on a machine that can run it",
         )
@@ -140,13 +140,16 @@ def _checked(
     }
     changed = [*wrong_files(prefix, records)]
     more = [f"{each} is of no package" for each in strangers(prefix, records, files)]
-    wrong = [Problem("clone.invalid", each, Place(str(prefix)), ()) for each in scripts(records)]
+    wrong = [
+        Problem("clone.package-runs-script", each, Place(str(prefix)), ())
+        for each in scripts(records)
+    ]
     for each in pip:
         origin = direct_origin(each)
         if origin and each.key != BUNDLED and not options.leave:
             wrong.append(
                 Problem(
-                    "clone.pip-installed-no",
+                    "clone.not-from-index",
                     f"pip installed {each} from {origin}: no index has it",
                     Place(str(prefix)),
                 )
@@ -155,12 +158,17 @@ def _checked(
     if left and not options.leave:
         hint = "--leave takes the packages as they were packed, and leaves all this behind"
         wrong += [
-            Problem("clone.invalid", shown(each, 300), Place(str(prefix)), ())
+            Problem("clone.file-changed", shown(each, 300), Place(str(prefix)), ())
             for each in left[:_SHOWN]
         ]
         if len(left) > _SHOWN:
             wrong.append(
-                Problem("clone.more", f"and {len(left) - _SHOWN} more", Place(str(prefix)), ())
+                Problem(
+                    "clone.more-files-changed",
+                    f"and {len(left) - _SHOWN} more",
+                    Place(str(prefix)),
+                    (),
+                )
             )
         wrong[-1] = wrong[-1]._replace(hints=(hint,))
     if wrong:
@@ -249,7 +257,9 @@ def _available(
         try:
             archives[each.name] = take(file, record, own) if file else repack(prefix, record, own)
         except (CannotRepackError, OSError) as error:
-            wrong.append(Problem("clone.invalid", f"{each.filename}: {error}", each.place, ()))
+            wrong.append(
+                Problem("clone.package-not-available", f"{each.filename}: {error}", each.place, ())
+            )
         else:
             how = "taken from conda's cache" if file else "put together from the prefix"
             context.reporter.say(f"no channel serves {each.filename}: {how}")
@@ -318,7 +328,7 @@ def _check_licences(dead: Mapping[str, Channel], context: Context) -> None:
         licence = channel.licence
         if licence and context.environ.get(licence.variable) != licence.value:
             raise UsageError(
-                "clone.packages-under-licence",
+                "clone.licence-not-accepted",
                 f"the packages of {name} are under a licence: {licence.summary}",
                 f"read it; who accepts it sets {licence.variable}={licence.value}",
             )

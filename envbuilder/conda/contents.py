@@ -116,7 +116,7 @@ def read_records(
     except EngineError as error:
         which = [*urls][error.channel or 0]
         raise BuildError(
-            "conda.conda-channel-cannot",
+            "channel.unreadable",
             f"the conda channel {which} cannot be read: {error}",
             "a copy that the site keeps is named in the site file: channels: {NAME: URL}",
         ) from error

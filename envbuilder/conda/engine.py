@@ -93,7 +93,7 @@ class Engine:
             lines = [each for each in done.stderr.splitlines() if each.strip()][-_LAST_LINES:]
             how = "in time" if done.code is None else f"well: exit code {done.code}"
             raise BuildError(
-                "conda.py-rattler-not", "\n  | ".join([f"py-rattler did not end {how}", *lines])
+                "conda.engine-crashed", "\n  | ".join([f"py-rattler did not end {how}", *lines])
             )
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
@@ -107,7 +107,7 @@ def _is_ours(folder: Path) -> bool:
 def missing(reason: str) -> MissingToolError:
     """Return what to say where py-rattler cannot be imported."""
     return MissingToolError(
-        "conda.conda-channels-read",
+        "conda.no-py-rattler",
         f"conda channels are read by py-rattler, which is not here: {reason}",
         "pip install 'envbuild[conda]' into envbuild's own Python brings it",
     )

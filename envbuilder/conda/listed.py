@@ -107,12 +107,12 @@ def find(
     if not there:
         which = ", ".join(held)
         message = f"{wanted.subdir}/{wanted.filename} is in none of the channels {which}"
-        return Problem("conda.invalid", message, wanted.place, (_AGAIN,))
+        return Problem("channel.package-missing", message, wanted.place, (_AGAIN,))
     channel, record = there[0]
     hashes = (("sha256", wanted.sha256), ("md5", wanted.md5))
     kind, own = next(each for each in hashes if each[1] not in (None, record.get(each[0])))
     return Problem(
-        "conda.listed-channel",
+        "channel.checksum-mismatch",
         f"{wanted.filename} is listed with the {kind} {own}, and the channel {channel} has it with "
         f"{record.get(kind)}",
         wanted.place,
@@ -141,13 +141,13 @@ def _unmet(
         answer = engine.answer(request)
     except EngineError as error:
         raise BuildError(
-            "conda.packages-cannot-compared", f"the packages cannot be compared: {error}"
+            "conda.check-failed", f"the packages cannot be compared: {error}"
         ) from error
     for each in answer["unmet"]:
         instead = f", and there is {each['found']}" if each["found"] else ", which is not there"
         message = f"{each['name']} goes with {each['spec']}{instead}"
         yield Problem(
-            "conda.invalid",
+            "package-list.unmet-requirement",
             message,
             places[each["name"]],
             ("the list is not whole, or was mixed up",),

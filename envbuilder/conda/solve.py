@@ -59,7 +59,7 @@ def solve(
     except EngineError as error:
         if error.kind != "unsolvable":
             raise BuildError(
-                "conda.conda-channels-cannot", f"the conda channels cannot be read: {error}"
+                "channel.unreadable", f"the conda channels cannot be read: {error}"
             ) from error
         raise _refusal(plan, pins, virtual, engine, str(error)) from error
     return archives(plan, records, components)
@@ -127,7 +127,7 @@ def _refusal(
     rest = ", ".join(f"{pin.component} {pin.version}" for pin in pins if pin is not culprit)
     none = f"no {culprit.component} that fits" if culprit else "no packages that fit together:"
     return NoSolutionError(
-        "conda.conda-channels",
+        "channel.no-solution",
         f"the conda channels {channels} have {none} {rest} on {plan.arch}",
         *(f"py-rattler said: {line.rstrip()[:300]}" for line in lines),
         *_of_target(reason, virtual),
@@ -157,7 +157,7 @@ def _of_target(reason: str, virtual: Sequence[VirtualPackage]) -> Iterator[str]:
 def _archive(record: Mapping[str, Any], known: Component | None) -> CondaArchive:
     if "sha256" not in record:
         raise BuildError(
-            "conda.channel-gives-no",
+            "channel.no-sha256",
             f"the channel gives no sha256 for {record['url']}",
             "a channel that conda-index or rattler-index indexed gives one for each package",
         )
@@ -169,7 +169,7 @@ def _archive(record: Mapping[str, Any], known: Component | None) -> CondaArchive
             f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()
         )
         raise BuildError(
-            "conda.channel-record-cannot",
+            "channel.not-lockable",
             f"the channel's record of {record['url']} cannot be locked: {faults}",
             "another build or version may do: a tighter version in the stack asks for it",
         ) from error

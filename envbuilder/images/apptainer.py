@@ -135,7 +135,7 @@ def check_rights(base: Path, host: Host) -> None:
     if user in (0, owner) or _has_subordinate_ids(user, host):
         return
     raise UsageError(
-        "images.belongs-user-user",
+        "base.no-subuid-range",
         f"{base} belongs to user {owner}, and a user without a range in /etc/subuid cannot copy it",
         "name an archive of it, or an image of a registry: it is unpacked as your own",
         f"as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {_name(user)}",
@@ -162,7 +162,7 @@ def find_builder(host: Host) -> Builder:
         if program:
             return Builder(program, host.environ)
     raise MissingToolError(
-        "images.no-image-built",
+        "image.no-apptainer",
         "no image can be built here: neither apptainer nor singularity is on PATH",
         "https://apptainer.org/docs/admin/latest/installation.html says how it is installed",
         "envbuild render --as image writes what an image is built from, on any machine",

@@ -61,7 +61,7 @@ def unpack_records(
     program = host.which("unsquashfs")
     if program is None:
         raise MissingToolError(
-            "images.image-read-unsquashfs",
+            "image.no-unsquashfs",
             "an image is read by unsquashfs, which is not on PATH",
             "it is in the package squashfs-tools, 4.5 or later; Apptainer needs it too",
         )
@@ -71,7 +71,7 @@ def unpack_records(
     labels = read.text(LABELS) if files.pop(LABELS, None) is not None else None
     if f"{below}/.envbuild.json" not in files:
         raise UsageError(
-            "images.holds-no-environment",
+            "image.no-environment",
             f"{image} holds no environment that envbuild made: there is no {inside} in it",
             "envbuild image builds such images",
         )
@@ -115,14 +115,14 @@ class _Reader:
             return done.stdout
         if "SYNTAX" in done.stdout + done.stderr:
             raise MissingToolError(
-                "images.unsquashfs-cannot-print",
+                "image.old-unsquashfs",
                 "this unsquashfs cannot print a file of an image",
                 "squashfs-tools 4.5 or later can",
             )
         said = [line for line in done.stderr.splitlines() if line.strip()]
         why = "in time" if done.code is None else said[0] if said else f"exit code {done.code}"
         raise DriftError(
-            "images.cannot-read",
+            "image.unreadable",
             f"{self._image} cannot be read: {why}",
             "copy it again, or build it anew",
         )
@@ -137,7 +137,7 @@ class _Reader:
         large = [name for name, size in files.items() if size > LARGEST_FILE]
         if large or sum(files.values()) > LARGEST or len(files) > _MOST_FILES:
             raise DriftError(
-                "images.more-records-image",
+                "image.too-many-records",
                 f"{self._image} has more records than any image: {', '.join(large[:3])}",
                 "nothing of it was read",
             )
@@ -151,5 +151,5 @@ def sandbox_root(folder: Path, inside: Path) -> Path:
     """Return where the root of a sandbox lies. Raises UsageError where a link leads out of it."""
     root = folder / inside.relative_to("/")
     if not root.resolve().is_relative_to(folder.resolve()):
-        raise UsageError("images.link-leads-out", f"{root} is a link that leads out of the image")
+        raise UsageError("image.unsafe-link", f"{root} is a link that leads out of the image")
     return root

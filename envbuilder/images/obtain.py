@@ -119,7 +119,7 @@ def _copied(image: ImageFile, sha256: str, scratch: Path) -> ImageFile:
     shutil.copyfile(image.path, path)
     if sha256_of(path) != sha256:
         raise BuildError(
-            "images.changed-while-read",
+            "base.changed-while-read",
             f"{image} was changed while it was read",
             "run it again when nothing writes to the file",
         )
@@ -147,7 +147,7 @@ def bases_folder(host: Host) -> Path:
     caches = cache_folder(host)
     if caches is None:
         raise UsageError(
-            "images.home-not-set",
+            "base.no-home",
             "HOME is not set, so there is no place for a base",
             "set XDG_CACHE_HOME",
         )
@@ -158,7 +158,7 @@ def bases_folder(host: Host) -> Path:
     if reason:
         hint = "set XDG_CACHE_HOME to a folder of your own"
         raise UsageError(
-            "images.base-not-count", f"a base in {folder} does not count: {reason}", hint
+            "base.untrusted-folder", f"a base in {folder} does not count: {reason}", hint
         )
     return folder
 
@@ -235,7 +235,7 @@ def _from_first(
         except BuildError as error:
             refused.append(f"  {at.prefix}: {error}")
     raise BuildError(
-        "images.cannot-fetched",
+        "base.fetch-failed",
         "\n".join([f"{image} cannot be fetched", *refused]),
         "a registry that wants to know who asks: skopeo login REGISTRY",
         "copies of a registry that a site keeps: registries in its document, and --site",
@@ -267,7 +267,7 @@ def _skopeo(words: Sequence[str], request: BaseRequest, cwd: Path, limit: float)
     program = host.which("skopeo")
     if program is None:
         raise MissingToolError(
-            "images.fetched-skopeo-not",
+            "base.no-skopeo",
             f"{request.image} is fetched by skopeo, which is not on PATH",
             "it is the package skopeo of Debian, Ubuntu, Fedora and RHEL",
             "--base DIR names a system that lies here, unpacked",
@@ -281,7 +281,7 @@ def _skopeo(words: Sequence[str], request: BaseRequest, cwd: Path, limit: float)
     found = _REASON.findall(done.stderr)
     reason = json.loads(f'"{found[-1]}"') if found else " ".join(last_lines(done.stderr, 1))
     why = "it did not end in time" if done.code is None else reason.strip() or "it says no reason"
-    raise BuildError("images.invalid", redact(why, host.environ).text)
+    raise BuildError("base.skopeo-failed", redact(why, host.environ).text)
 
 
 def _unpack(layout: Path, made: Path, request: BaseRequest, log: Path) -> None:
@@ -307,7 +307,7 @@ def _check_arch(arch: str | None, request: BaseRequest) -> None:
     if arch != request.arch:
         named = arch or "another architecture"
         raise UsageError(
-            "images.image-not",
+            "base.other-architecture",
             f"{request.image} is an image for {named}, not for {request.arch}",
             f"--arch {named} asks for that" if named in ARCHES else "name another image",
         )
@@ -336,7 +336,7 @@ def _untar(image: ImageFile, made: Path, request: BaseRequest) -> None:
     if not done.ok:
         said = last_lines(done.stderr, 4)
         raise BuildError(
-            "images.cannot-unpacked",
+            "base.unpack-failed",
             "\n".join([f"{image} cannot be unpacked", *said]),
             "a base is an archive of a system; one of an image is oci-archive:FILE or "
             "docker-archive:FILE",

@@ -66,7 +66,7 @@ def unpack_layout_records(
         layers = [blob(layout, each) for each in manifest.document["layers"]]
         if len(layers) != 1:
             raise UsageError(
-                "images.layers-envbuild",
+                "image.not-from-envbuild",
                 f"{layout} has {len(layers)} layers, and one of envbuild has one",
             )
         total, size = _unpacked(layers[0], inside, folder)
@@ -79,7 +79,7 @@ def unpack_layout_records(
         raise damaged(layout, "a layer of it is cut off") from error
     if not total:
         raise UsageError(
-            "images.holds-no-environment-envbuild",
+            "image.no-environment",
             f"{layout} holds no environment that envbuild made: there is no {inside} in it",
             "envbuild image builds such images",
         )
@@ -95,7 +95,7 @@ def read_manifest(layout: Path) -> ImageManifest:
         images = [each for each in _listed(layout) if not _is_attached(each)]
         if len(images) != 1:
             raise UsageError(
-                "images.holds-images-envbuild",
+                "image.not-from-envbuild",
                 f"{layout} holds {len(images)} images, and one of envbuild holds one",
             )
         return read_blob(layout, images[0])
@@ -206,7 +206,7 @@ def _is_wanted(path: PurePosixPath, below: PurePosixPath) -> bool:
 def damaged(layout: Path, why: str) -> DriftError:
     """Return the error of a layout that is not as it was written."""
     return DriftError(
-        "images.no-whole-image",
+        "image.damaged",
         f"{layout} is no whole image: {why}",
         "copy it again, or build it anew",
     )

@@ -115,7 +115,7 @@ def _of_file(path: Path) -> ImageFile | BuildFile:
 
 def _there(path: Path, text: str) -> Path:
     if not path.exists():
-        raise UsageError("images.base-no", f"--base {shown(text)}: there is no {path}")
+        raise UsageError("base.missing", f"--base {shown(text)}: there is no {path}")
     return path
 
 
@@ -124,7 +124,7 @@ def _of_registry(text: str) -> RegistryImage:
     if "@" in host and slash:
         # Not shown: it is a password, as often as not.
         raise UsageError(
-            "images.base-names-user",
+            "base.credentials-in-name",
             "--base names a user: credentials do not belong in the name of an image",
             "skopeo login REGISTRY keeps them, and REGISTRY_AUTH_FILE says where",
         )
@@ -134,7 +134,7 @@ def _of_registry(text: str) -> RegistryImage:
     match = _NAME.fullmatch(rest)
     if match is None or not _HOST.fullmatch(host):
         raise UsageError(
-            "images.no-name-image",
+            "base.malformed-name",
             f"{shown(text)} is no name of an image of a registry",
             f"such as {REGISTRY}{_HUB}/library/debian@sha256:... or {REGISTRY}debian:12",
         )

@@ -123,7 +123,7 @@ def _is_system(part: _Part) -> bool:
 
 def _damaged(file: Path, why: str) -> DriftError:
     return DriftError(
-        "images.no-whole-image",
+        "image.damaged",
         f"{file} is no whole image: {why}",
         "copy it again, or build it anew",
     )

@@ -45,7 +45,7 @@ def unpack_system(
     program = host.which("unsquashfs")
     if program is None:
         raise MissingToolError(
-            "images.image-read-unsquashfs-not",
+            "image.no-unsquashfs",
             "an image is read by unsquashfs, which is not on PATH",
             "it is in the package squashfs-tools; Apptainer needs it too",
         )
@@ -55,7 +55,7 @@ def unpack_system(
     free = shutil.disk_usage(folder.parent).free
     if size > free:
         raise UsageError(
-            "images.unpacks-gib",
+            "image.no-space",
             f"{image} unpacks to {size / 2**30:.1f} GiB, {folder.parent} has {free / 2**30:.1f}",
             "let TMPDIR name a folder with more room",
         )
@@ -95,7 +95,7 @@ def check_listing(image: Path, listed: Iterator[Entry]) -> int:
 
 def _forged(image: Path) -> DriftError:
     return DriftError(
-        "images.holds-no-image", f"{image} holds what no image does", "nothing of it was unpacked"
+        "image.unsafe-contents", f"{image} holds what no image does", "nothing of it was unpacked"
     )
 
 
@@ -105,7 +105,7 @@ def _run(words: list[str], image: Path, environ: Mapping[str, str]) -> str:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         why = "in time" if done.code is None else said[0] if said else f"exit code {done.code}"
         raise DriftError(
-            "images.cannot-read",
+            "image.unreadable",
             f"{image} cannot be read: {why}",
             "copy it again, or build it anew",
         )

@@ -51,7 +51,7 @@ def hosts_argument(text: str, source: str = "-H", whole: int = 1) -> Hosts:
         place = Place(source, 1, column + part.find(word))
         if not word:
             raise UsageError(
-                "hosts.entry-empty-comma",
+                "hosts.empty-entry",
                 "an entry is empty: there is a comma too many",
                 place=place,
             )
@@ -74,7 +74,7 @@ def hostfile(text: str, source: str = "hostfile", whole: int = 1) -> Hosts:
             entries.append(_hostfile_line(words, Place(source, number, line.index(words[0]) + 1)))
     if not entries:
         raise UsageError(
-            "hosts.names-no-host",
+            "hosts.empty-file",
             "it names no host",
             "write 'host slots=4', one a line",
             place=Place(source),
@@ -97,7 +97,7 @@ def _hostfile_line(words: Sequence[str], place: Place) -> HostEntry:
             slot_count(value, place)
         else:
             raise UsageError(
-                "hosts.not-understood-after",
+                "hosts.unknown-keyword",
                 f"'{shown(word)}' is not understood after a host",
                 "write 'host slots=4', one host a line",
                 place=place,
@@ -109,7 +109,7 @@ def host_name(text: str, place: Place) -> str:
     """Return *text*; UsageError with its place for what is no host's name."""
     if not _NAME.fullmatch(text):
         raise UsageError(
-            "hosts.not-host-name",
+            "hosts.malformed-name",
             f"not a host's name: '{shown(text)}'",
             "it is of letters, digits and . _ -, and begins and ends with a letter or digit",
             place=place,
@@ -121,7 +121,7 @@ def slot_count(text: str, place: Place) -> int:
     """Return a number of slots; UsageError with its place for what is none."""
     if not _SLOTS.fullmatch(text):
         raise UsageError(
-            "hosts.not-number-slots",
+            "hosts.malformed-slots",
             f"not a number of slots: '{shown(text)}'",
             "slots are counted from 1: host:4 has room for four ranks",
             place=place,
@@ -140,7 +140,7 @@ def join_hosts(entries: Sequence[HostEntry], *, add: bool = False, whole: int = 
         before = by_name.get(entry.name)
         if before and not add and (entry.slots is not None or entry.name in numbered):
             raise UsageError(
-                "hosts.host-stands-twice",
+                "hosts.duplicate-host",
                 f"the host {entry.name} stands there twice",
                 "give each host once, with all its slots",
                 place=entry.place,

@@ -70,7 +70,7 @@ def check_closure(installs: Sequence[Mapping[str, Any]], closure: Closure, targe
     wrong += [f"{name} is needed by nothing" for name in entries.keys() - closure.needs.keys()]
     if wrong:
         raise BuildError(
-            "locking.pip-chose-files",
+            "pip.wrong-files",
             "pip chose files that are not right for Python "
             f"{target.python} on {target.arch}: {'; '.join(sorted(wrong))}",
             "make the lock on a machine of that architecture that has this Python, or with "

@@ -27,7 +27,7 @@ def lock_tree(
     """
     if shutil.which("git", path=environ.get("PATH")) is None:
         raise MissingToolError(
-            "locking.git-not-fetches",
+            "git.missing",
             f"git is not there, which fetches the sources of {name} {version}",
             "a package of the system has it, or a module",
         )

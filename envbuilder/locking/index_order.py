@@ -103,7 +103,7 @@ def _origin(
         raise _refusal(plan, name, version, indexes[0].place, offered.place)
     url = without_credentials(entry["download_info"]["url"])
     raise BuildError(
-        "locking.pip-takes-no",
+        "index.file-not-offered",
         f"pip takes {name} {version} from {url}, and no place that may offer it has this file "
         f"for envbuild: {', '.join(pages.places) or 'pip is configured with none'}",
         "an index that answers pip and nobody else hides what it offers: leave it out of "
@@ -199,7 +199,7 @@ def _refusal(plan: Plan, name: str, version: str, first: str, later: str) -> Exc
     if pin is not None:
         return Refusal(pin.component, pin.version, reason)
     return BuildError(
-        "locking.first-index-name",
+        "index.not-first",
         f"{reason}: the first index that has a name is the one for it",
         f"'packages:' in the recipe can name a release of {name} that the first one has",
         "pip-indexes in the recipe or site file can name the indexes in another order, or one less",

@@ -204,7 +204,7 @@ def _python(plan: Plan, conda: Sequence[CondaArchive]) -> str:
     pin = plan.pin("python")
     if pin is None:
         raise BuildError(
-            "locking.plan-no-pin", "the plan has no pin of python, so no wheel can be chosen for it"
+            "plan.no-python", "the plan has no pin of python, so no wheel can be chosen for it"
         )
     return next((each.version for each in conda if each.name == "python"), pin.version)
 
@@ -311,7 +311,7 @@ def _sha256(url: str, info: Mapping[str, Any]) -> str:
     path = local_path(url)
     if path is None:
         raise BuildError(
-            "locking.index-gives-no",
+            "index.no-sha256",
             f"the index gives no sha256 for {url}",
             "use an index that does, or a folder of wheels",
         )

@@ -77,10 +77,10 @@ def _not_there(
     )
     if silent or any(isinstance(each.__cause__, Unreachable) for each in failures):
         return MissingToolError(
-            "locking.cannot-had-now", f"{message}, and it cannot be had there now", *hints
+            "index.link-expired", f"{message}, and it cannot be had there now", *hints
         )
     return BuildError(
-        "locking.none-sha256", f"{message}, and none there has the sha256 {file.sha256}", *hints
+        "index.checksum-mismatch", f"{message}, and none there has the sha256 {file.sha256}", *hints
     )
 
 

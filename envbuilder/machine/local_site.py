@@ -23,7 +23,7 @@ def local_site(environ: Mapping[str, str]) -> Site:
     arch = machine_arch()
     if arch not in get_args(Arch):
         raise UsageError(
-            "local-site.machine-architecture-envbuild",
+            "machine.unknown-architecture",
             f"this machine's architecture is {arch}, envbuild knows {', '.join(get_args(Arch))}",
             "use a machine of one of these, or name a site with --site to plan for it",
         )

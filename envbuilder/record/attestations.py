@@ -41,7 +41,9 @@ def read_attestation(form: AttestationForm, evidence: Path, lock: Lock) -> str |
             wrong = bill_fault(text, lock)
     if wrong:
         raise DriftError(
-            "record.invalid", f"{path}: {wrong}", "the lock beside the build says what was locked"
+            "environment.attestation-damaged",
+            f"{path}: {wrong}",
+            "the lock beside the build says what was locked",
         )
     return text
 

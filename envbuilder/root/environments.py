@@ -22,13 +22,13 @@ def find(root: Root, environment: str) -> tuple[Home, Version]:
     if name not in homes:
         there = ", ".join(homes) or "none yet"
         raise UsageError(
-            "root.no-environment",
+            "environment.unknown-name",
             f"there is no environment {name!r} in {root.path}",
             f"there: {there}",
         )
     if slash and not (number.isascii() and number.isdigit()):
         raise UsageError(
-            "root.after-name-comes",
+            "environment.malformed-number",
             f"{environment!r}: after the name comes a number, as in {name}/2",
         )
     return homes[name], find_version(homes[name], int(number) if number else None)
@@ -48,11 +48,13 @@ def number_before_default(home: Home) -> int:
     default = default_number(home)
     hint = f"envbuild list shows what there is; envbuild rollback {home.name} --to N takes it"
     if default is None:
-        raise UsageError("root.no-default-go", f"{home.name} has no default to go back from", hint)
+        raise UsageError(
+            "environment.no-default", f"{home.name} has no default to go back from", hint
+        )
     earlier = [each.number for each in published(home) if each.number < default]
     if not earlier:
         raise UsageError(
-            "root.nothing-before-go",
+            "environment.no-previous",
             f"there is nothing before {home.name}/{default} to go back to",
             hint,
         )

@@ -136,7 +136,7 @@ def _remove_unfinished(home: Home, say: Say) -> tuple[str, ...]:
 def _refuse_default(home: Home, version: Version) -> None:
     if version.number == default_number(home):
         raise UsageError(
-            "root.default",
+            "environment.is-default",
             f"{home.name}/{version.number} is the default",
             *removal_hints(home, version),
         )
@@ -147,7 +147,7 @@ def _refuse_in_use(home: Home, version: Version) -> None:
     if users:
         first = ", ".join(f"{user.pid} ({user.program})" for user in users[:5])
         raise UsageError(
-            "root.use-processes",
+            "environment.in-use",
             f"{home.name}/{version.number} is in use by {len(users)} processes here: {first}",
             "processes on other nodes cannot be seen from here",
         )

@@ -35,7 +35,7 @@ def fetch(tree: "dict[str, str]", folder: Path) -> None:
     if found.sha256 != tree["sha256"]:
         target.unlink()
         raise BuildError(
-            "fetch-trees.invalid",
+            "git.checksum-mismatch",
             "the sha256 of {file} is {}, the lock says {sha256}".format(found.sha256, **tree),
             "its lock was made by another envbuild, or edited: make it anew",
         )

@@ -61,7 +61,7 @@ class Git:
         program = shutil.which("git", path=environ.get("PATH"))
         if program is None:
             raise BuildError(
-                "git.no-git-fetches",
+                "build.git-missing",
                 "there is no git here, which fetches sources that are a git tree",
                 "a package of the system has it, or a module; a bundle needs none: it holds them",
             )

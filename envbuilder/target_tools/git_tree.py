@@ -101,7 +101,7 @@ def fetch_tree(revision: Revision, target: "Path", environ: "Mapping[str, str]")
         partial.replace(target)
     except (GitError, ValueError) as error:
         raise BuildError(
-            "git-tree.git-tree-cannot-read",
+            "git.tree-unreadable",
             f"the git tree of {revision.url} cannot be read: {error}",
         ) from error
     finally:
@@ -126,13 +126,13 @@ def check_tag(git: Git, revision: Revision) -> None:
     meant = found.get(f"{name}^{{}}") or found.get(name)
     if meant is None:
         raise DriftError(
-            "git-tree.no-tag-commit",
+            "git.tag-missing",
             f"{url} has no tag {tag}, which was commit {commit} when it was recorded",
             "was it renamed? Record the tag and commit that there are (source-trees), and lock",
         )
     if meant != commit:
         raise DriftError(
-            "git-tree.tag-moved-commit",
+            "git.tag-moved",
             f"the tag {tag} of {url} was moved: it is commit {meant}, and was {commit} when it was "
             "recorded",
             "look at what changed, or ask its authors; then record the commit that it is now "
@@ -143,7 +143,7 @@ def check_tag(git: Git, revision: Revision) -> None:
 def _unreachable(url: str, error: Exception) -> BuildError:
     lines = "".join(f"\n  | {line}" for line in str(error).splitlines())
     return BuildError(
-        "git-tree.git-tree-cannot",
+        "git.tree-unreachable",
         f"the git tree {shown(url)} cannot be fetched:{lines}",
         f"git has proxies, mirrors (url.BASE.insteadOf) and credentials from your own settings: "
         f"git ls-remote {shown(url)} tries them",
@@ -214,7 +214,7 @@ def _collect(repositories: _Repositories, revision: Revision) -> _Sources:
     time = re.search(r"^committer .* (-?\d+) [-+]\d+$", head, re.MULTILINE)
     if tree is None or time is None:
         raise BuildError(
-            "git-tree.no-commit-git",
+            "git.malformed-commit",
             f"{revision.commit} of {revision.url} is no commit as git writes them",
         )
     found = _Sources(tree.group(1), int(time.group(1)), [], [])
@@ -227,7 +227,7 @@ def _collect(repositories: _Repositories, revision: Revision) -> _Sources:
             found.modules.append(module._replace(url=shown(module.url)))
             if len(found.modules) > MOST_MODULES:
                 raise BuildError(
-                    "git-tree.more-submodules",
+                    "git.too-many-submodules",
                     f"{revision.url} has more than {MOST_MODULES} submodules",
                 )
             below = repositories.fetch(module.url, module.commit)
@@ -268,12 +268,12 @@ def _modules(
         name = (place + path).decode("utf-8", "replace")
         if not name.isprintable() or name.encode("utf-8") != place + path:
             raise BuildError(
-                "git-tree.git-tree-path", f"the git tree has a path that is refused: {name!r}"
+                "git.unsafe-path", f"the git tree has a path that is refused: {name!r}"
             )
         module = told.get(path)
         if module is None or "url" not in module:
             raise BuildError(
-                "git-tree.submodule-not-say",
+                "git.submodule-without-url",
                 f"{shown(url)} has a submodule {name!r}, and {MODULES.decode()} does not say where "
                 "it comes from",
             )
@@ -311,7 +311,7 @@ def module_url(parent: str, url: str, name: str) -> str:
     if absolute and (REMOTE.fullmatch(absolute) or _both_local(parent, absolute)):
         return absolute
     raise BuildError(
-        "git-tree.submodule-comes-not",
+        "git.submodule-unsafe-url",
         f"the submodule {name!r} of {shown(parent)} comes from {shown(url)!r}, which is not "
         "fetched: neither https, http, ssh nor git, nor a file of a tree that lies here itself",
     )
@@ -342,24 +342,24 @@ def _check_paths(entries: "list[_Entry]") -> None:
         name = each.path.decode("utf-8", "replace")
         if any(part.lower() in (b"", b".", b"..", b".git") for part in parts):
             raise BuildError(
-                "git-tree.git-tree-path-refused",
+                "git.unsafe-path",
                 f"the git tree has a path that is refused: {name!r}",
             )
         try:
             each.path.decode("utf-8")
         except UnicodeDecodeError:
             raise BuildError(
-                "git-tree.git-tree-path-not", f"the git tree has a path that is not UTF-8: {name!r}"
+                "git.path-not-utf8", f"the git tree has a path that is not UTF-8: {name!r}"
             ) from None
         folders.update(b"/".join(parts[:end]) for end in range(1, len(parts)))
         if each.path in seen:
-            raise BuildError("git-tree.git-tree-twice", f"the git tree has {name!r} twice")
+            raise BuildError("git.duplicate-path", f"the git tree has {name!r} twice")
         seen.add(each.path)
     both = sorted(seen & folders)
     if both:
         name = both[0].decode("utf-8", "replace")
         raise BuildError(
-            "git-tree.git-tree-file", f"the git tree has {name!r} as a file and as a folder"
+            "git.duplicate-path", f"the git tree has {name!r} as a file and as a folder"
         )
 
 

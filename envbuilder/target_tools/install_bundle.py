@@ -65,7 +65,7 @@ def build(folder: Path, steps: "Iterable[str]", environ: "Mapping[str, str]") ->
         code = run_step(folder, step, environ, limit)
         if code != 0 or not mark.is_file():
             raise BuildError(
-                "install-bundle.step-went-wrong",
+                "build.step-failed",
                 f"step {step} {ending(code, limit)}: what went wrong stands above",
                 "nothing was published; after a repair, install.sh goes on with that step",
                 *([MORE_TIME] if code is None else []),
@@ -103,7 +103,7 @@ def prove_all(
     if refuted(last["result"], candidate):
         reasons = [line for each in last["result"]["reasons"] for line in each.splitlines()]
         raise SmokeError(
-            "install-bundle.ranks-not-prove",
+            "smoke.failed",
             "\n  ".join(["the ranks did not prove that they can talk:", *reasons]),
             "nothing was published; environments published before are as they were",
             f"log and records of every rank: {home.evidence(facts['id']) / last['log']}",

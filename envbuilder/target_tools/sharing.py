@@ -30,7 +30,7 @@ def group_number(name: str) -> int:
         return int(name) if name.isdecimal() else grp.getgrnam(name).gr_gid
     except KeyError as error:
         raise UsageError(
-            "sharing.no-group-machine",
+            "root.unknown-group",
             f"there is no group {name!r} on this machine",
             "getent group shows a group, and groups those that you are in",
         ) from error

@@ -22,7 +22,7 @@ def stated_limit(environ: "Mapping[str, str]") -> "float | None":
         return None
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or float(text) == 0:
         raise UsageError(
-            "steps.no-number-seconds", f"{LIMIT_VARIABLE}={text!r} is no number of seconds"
+            "build.malformed-time-limit", f"{LIMIT_VARIABLE}={text!r} is no number of seconds"
         )
     return float(text)
 

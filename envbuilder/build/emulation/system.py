@@ -92,7 +92,7 @@ def _named(request: SystemRequest) -> Path | None:
     folder = request.cwd / named
     if not (folder / _MARK).exists():
         raise UsageError(
-            "emulation.no-folder-linux",
+            "emulation.not-a-system",
             f"{NAMED}={named} is no folder with a Linux system: it has no {_MARK}",
         )
     return folder
@@ -103,7 +103,7 @@ def _debian(request: SystemRequest) -> DebianSystem:
     debian = request.site.debian
     if debian is None:
         raise UsageError(
-            "emulation.site-not-say",
+            "emulation.no-system",
             f"site {request.site.name} does not say of what Debian a system like its own is made",
             f"{NAMED}=FOLDER names a system for {request.arch} that is there already",
             "a site file says it: debian: {suite: bookworm, packages: [python3-venv, ...]}",
@@ -135,14 +135,14 @@ def check_emulator(arch: str, host: Host, instead: str) -> None:
     )
     if entry is None:
         raise MissingToolError(
-            "emulation.programs-not-run",
+            "emulation.no-emulator",
             f"programs for {arch} do not run here: the kernel has no emulator for them",
             *setup,
         )
     flags = next((line for line in entry.splitlines() if line.startswith("flags:")), "")
     if "F" not in flags.partition(":")[2]:
         raise MissingToolError(
-            "emulation.emulator-not-another",
+            "emulation.emulator-not-fixed",
             f"the emulator for {arch} is not there in another root: its entry in "
             "binfmt_misc lacks the flag F",
             *setup,
@@ -153,7 +153,7 @@ def _check_namespaces(request: SystemRequest) -> None:
     done = process.run([*unshare(), "true"], env=request.host.environ)
     if not done.ok:
         raise MissingToolError(
-            "emulation.root-own-cannot",
+            "emulation.no-namespace",
             f"a root of its own cannot be entered here: {done.stderr.strip() or 'unshare failed'}",
             "run this as root, or where users may make namespaces "
             "(sysctl kernel.unprivileged_userns_clone=1)",
@@ -187,7 +187,7 @@ def systems_folder(host: Host) -> Path:
     caches = cache_folder(host)
     if caches is None:
         raise UsageError(
-            "emulation.home-not-set",
+            "emulation.no-home",
             "HOME is not set, so there is no place for a system",
             "set XDG_CACHE_HOME",
         )
@@ -204,7 +204,7 @@ def _kept(request: SystemRequest, debian: DebianSystem, say: Say) -> Path:
     if reason:
         hint = "set XDG_CACHE_HOME to a folder of your own"
         raise UsageError(
-            "emulation.system-not-count", f"a system in {folder} does not count: {reason}", hint
+            "emulation.untrusted-system", f"a system in {folder} does not count: {reason}", hint
         )
     system = folder / kept_name(request.arch, debian)
     with locks.hold(system.with_name(f"{system.name}.lock"), say=say):
@@ -218,7 +218,7 @@ def _make(system: Path, request: SystemRequest, debian: DebianSystem) -> None:
     lacking = _lacking(request)
     if lacking:
         raise MissingToolError(
-            "emulation.makes-system-not",
+            "emulation.missing-programs",
             f"what makes the system is not here: {', '.join(lacking)}",
             f"on Debian, as root: apt-get install {' '.join(lacking)}",
             f"or {NAMED}=FOLDER names a system for {request.arch} that is there already",
@@ -255,7 +255,7 @@ def _run(words: Sequence[str], made: Path, log: Path, request: SystemRequest) ->
     if code != 0 or not (made / _MARK).exists():
         said = last_lines(log.read_text(encoding="utf-8", errors="replace"), 4)
         raise BuildError(
-            "emulation.mmdebstrap-made-no",
+            "emulation.mmdebstrap-failed",
             "\n".join(["mmdebstrap made no system:", *said]),
             f"{MIRROR}=URL names another place of Debian's archive",
             f"the whole log: {log}",

@@ -52,7 +52,7 @@ def _make(stages: Stages, downloads: Path) -> BundleResult:
     for path in (folder, archive, provenance):
         if path.exists():
             raise UsageError(
-                "targets.already",
+                "bundle.already-exists",
                 f"{path} is there already",
                 "move it away, or name another --output",
             )

@@ -100,7 +100,7 @@ def _on_every_node(request: LaunchRequest, traits: Traits) -> Words:
     starter = next(chain(schedulers, mpis), None) if request.scheduler else None
     if starter is None or starter.once_a_node is None:
         raise UsageError(
-            "launchers.must-started-every",
+            "launch.outside-job",
             f"{request.kind} must be started on every node, and outside a job nothing does that",
             "run it in a job of Slurm, LSF or PBS",
             "or start a program that knows MPI by mpirun",

@@ -32,14 +32,14 @@ def options(request: LaunchRequest) -> Words:
     gpus, per_node = request.shape.gpus_per_node, request.per_node()
     if per_node is None or (gpus is not None and per_node != gpus):
         raise UsageError(
-            "launchers.ddlrun-starts-rank",
+            "launch.rank-per-gpu",
             f"ddlrun starts a rank on every GPU of every node, not {request.ranks} on "
             f"{request.nodes} nodes" + (f" with {gpus} GPUs each" if gpus else ""),
             f"ask for {request.nodes * gpus} ranks" if gpus else "give every host as many slots",
         )
     if request.nodes > _LICENSED_NODES:
         raise UsageError(
-            "launchers.ddl-licensed-nodes",
+            "launch.ddl-licence",
             f"DDL is licensed for {_LICENSED_NODES} nodes, not {request.nodes}",
             "use a Horovod that is built on NCCL",
         )
@@ -47,7 +47,7 @@ def options(request: LaunchRequest) -> Words:
     names = host_names(request, known=request.allocated and knows)
     if not names and not knows and request.nodes > 1:
         raise UsageError(
-            "launchers.outside-lsf-job",
+            "launch.hosts-required",
             "outside an LSF job ddlrun must be told the hosts",
             "name them: -H host1,host2",
         )

@@ -24,7 +24,7 @@ def options(request: LaunchRequest) -> Words:
     mpi = request.mpi
     if not request.transport.gloo and mpi and mpi.component == "openmpi" and mpi.series >= 5:
         raise UsageError(
-            "launchers.horovodrun-mpi-gives",
+            "launch.horovodrun-openmpi",
             f"horovodrun --mpi gives mpirun options that Open MPI {mpi.version} does not take "
             "(-bind-to none)",
             "start the program by mpirun itself",

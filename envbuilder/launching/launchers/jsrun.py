@@ -22,13 +22,13 @@ def options(request: LaunchRequest) -> Words:
     per_node = request.per_node()
     if per_node is None:
         raise UsageError(
-            "launchers.jsrun-resource-sets",
+            "launch.uneven-ranks",
             "jsrun's resource sets are all alike: every node must get as many ranks",
             "ask for a multiple of the nodes",
         )
     if request.named:
         raise UsageError(
-            "launchers.jsrun-takes-nodes",
+            "launch.hosts-not-accepted",
             "jsrun takes the nodes of its job and no list of hosts",
             "leave the hosts out; ask the scheduler for nodes",
         )
@@ -46,7 +46,7 @@ def _resource_sets(request: LaunchRequest, *, tasks: int, bind: str) -> Words:
     gpus = request.shape.gpus_per_node
     if request.gpus and gpus is None:
         raise UsageError(
-            "launchers.jsrun-hands-out",
+            "launch.unknown-gpu-count",
             "jsrun hands out no GPU that it is not told of, and how many a node has is not known",
             "state facts: {gpus-per-node: 6} in the site file",
         )
@@ -64,7 +64,7 @@ def _cores(request: LaunchRequest) -> int:
     cores = request.shape.cores_per_node
     if cores is None:
         raise UsageError(
-            "launchers.jsrun-must-told",
+            "launch.unknown-core-count",
             "jsrun must be told how many cores a node has",
             "state facts: {cores-per-node: 42} in the site file",
         )

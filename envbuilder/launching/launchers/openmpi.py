@@ -61,7 +61,7 @@ def options(request: LaunchRequest) -> Words:
     mpi = request.mpi
     if mpi is None or mpi.component != "openmpi" or not mpi.series:
         raise UsageError(
-            "launchers.open-mpi-must",
+            "launch.unknown-openmpi-release",
             "which Open MPI it is must be known: its options differ from 3 to 5",
             "pin openmpi in the recipe's stack",
         )

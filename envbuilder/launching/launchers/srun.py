@@ -23,7 +23,7 @@ def options(request: LaunchRequest) -> Words:
     per_node = request.per_node()
     if per_node is None and not request.all_slots:
         raise UsageError(
-            "launchers.srun-ntasks-per",
+            "launch.uneven-ranks",
             "srun --ntasks-per-node wants the same number of ranks on every node",
             "ask for as many on each: -H host:2,host2:2",
             "or take the launcher of its MPI, which takes any: --launcher openmpi",

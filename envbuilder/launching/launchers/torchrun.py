@@ -22,7 +22,7 @@ def options(request: LaunchRequest) -> Words:
     per_node = request.per_node()
     if per_node is None:
         raise UsageError(
-            "launchers.torchrun-starts-many",
+            "launch.uneven-ranks",
             "torchrun starts as many ranks on every node",
             "ask for as many on each: -H host:2,host2:2",
         )

@@ -101,7 +101,7 @@ def job_hosts(
         hosts = lsf_hosts(variable, launch_node=csm)
     else:
         raise UsageError(
-            "schedulers.job-lsf-neither",
+            "job.variable-not-set",
             "this is a job of LSF, and neither LSB_DJOB_HOSTFILE nor LSB_MCPU_HOSTS is set",
             "name the hosts: -H host:4,host2:4",
         )
@@ -128,7 +128,7 @@ def lsf_hosts(text: str, *, launch_node: bool) -> Hosts:
     words = text.split()
     if not words or len(words) % 2:
         raise UsageError(
-            "schedulers.must-pairs-host",
+            "job.malformed-hosts",
             "it must be pairs of a host and its slots",
             "LSF sets it inside a job",
             place=place,
@@ -159,14 +159,14 @@ def _without_launch_node(hosts: Hosts, place: Place, *, launch_node: bool) -> Ho
         return hosts
     if len(hosts) < 2:
         raise UsageError(
-            "schedulers.names-no-host",
+            "job.no-hosts",
             "it names no host for ranks" + (" besides the launch node" if hosts else ""),
             "it is set inside a job only",
             place=place,
         )
     if hosts[0].slots != 1:
         raise UsageError(
-            "schedulers.first-host-slots",
+            "job.no-launch-node",
             f"its first host, {hosts[0].name}, has {hosts[0].slots} slots: that is no launch node",
             "launch nodes, with one slot, are there where LSF works with IBM's CSM",
             place=place,

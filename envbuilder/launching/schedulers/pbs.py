@@ -96,7 +96,7 @@ def job_hosts(
     file = environ.get("PBS_NODEFILE")
     if not file:
         raise UsageError(
-            "schedulers.job-pbs-pbs",
+            "job.variable-not-set",
             "this is a job of PBS, and PBS_NODEFILE is not set",
             "PBS sets it in a script for qsub and in the shell of qsub -I",
             "or name the hosts: -H host:4,host2:4",
@@ -110,7 +110,7 @@ def job_hosts(
     ]
     if not entries:
         raise UsageError(
-            "schedulers.names-no-host",
+            "job.no-hosts",
             "it names no host",
             "name the hosts: -H host:4,host2:4",
             place=place,

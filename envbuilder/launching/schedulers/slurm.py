@@ -113,7 +113,7 @@ def job_hosts(
     missing = [name for name in (_NODELIST, _TASKS_PER_NODE) if not environ.get(name)]
     if missing:
         raise UsageError(
-            "schedulers.job-slurm-not",
+            "job.variable-not-set",
             f"this is a job of Slurm, and {' and '.join(missing)} is not set",
             "Slurm sets both: in a script for sbatch, or in the shell of salloc",
             "or name the hosts: -H host:4,host2:4",
@@ -202,7 +202,7 @@ def slurm_hosts(nodelist: str, tasks_per_node: str) -> Hosts:
     tasks = tuple(_counts(tasks_per_node, _TASKS_PER_NODE))
     if len(names) != len(tasks):
         raise UsageError(
-            "schedulers.counts-nodes-names",
+            "job.node-count-mismatch",
             f"it counts {len(tasks)} nodes, {_NODELIST} names {len(names)}",
             "take both variables from the same job",
             place=Place(_TASKS_PER_NODE),
@@ -219,9 +219,7 @@ def node_names(nodelist: str) -> tuple[str, ...]:
     for name in names:
         host_name(name, place)
     if twice := next((name for name, count in Counter(names).items() if count > 1), None):
-        raise UsageError(
-            "schedulers.node-stands-twice", f"the node {twice} stands in it twice", place=place
-        )
+        raise UsageError("job.duplicate-node", f"the node {twice} stands in it twice", place=place)
     return tuple(names)
 
 
@@ -232,7 +230,7 @@ def _counts(text: str, variable: str) -> Iterator[int]:
         found = _TASKS.fullmatch(part)
         if not found or int(found["nodes"] or 1) > _MOST_HOSTS:
             raise UsageError(
-                "schedulers.not-understood",
+                "job.malformed-task-counts",
                 f"'{shown(part)}' is not understood",
                 "it reads like 4(x2),3",
                 place=place,
@@ -247,7 +245,7 @@ def _groups(nodelist: str, place: Place) -> Iterator[str]:
         if not found or (found.end() < len(nodelist) and nodelist[found.end()] != ","):
             at = found.end() if found else position
             raise UsageError(
-                "schedulers.not-node-list",
+                "job.malformed-node-list",
                 f"not a node list, from character {at + 1} on: '{shown(nodelist)}'",
                 "it reads like node[1-4,7],other1",
                 place=place,
@@ -270,7 +268,7 @@ def _unfolded(group: str, place: Place) -> Iterable[str]:
     brackets = _BRACKETS.findall(group)
     if math.prod(_size(each) for each in brackets) > _MOST_HOSTS:
         raise UsageError(
-            "schedulers.more-nodes-machine",
+            "job.too-many-nodes",
             f"more nodes than any machine has: '{shown(group)}'",
             place=place,
         )
@@ -283,7 +281,7 @@ def _unfolded(group: str, place: Place) -> Iterable[str]:
         return [str(name) for part in parts for name in NodeSet(part, resolver=RESOLVER_NOGROUP)]
     except NodeSetException as error:
         raise UsageError(
-            "schedulers.not-node-list", f"not a node list: {error}", place=place
+            "job.malformed-node-list", f"not a node list: {error}", place=place
         ) from error
 
 

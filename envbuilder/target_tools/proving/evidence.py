@@ -107,7 +107,7 @@ def is_fact(fact: "dict[str, Any]") -> bool:
 def refusal(path: Path, reason: object) -> BuildError:
     """Return the error for a record of a build that counts for nothing."""
     return BuildError(
-        "evidence.found-built-libraries",
+        "evidence.unreadable",
         f"what was found in the built libraries cannot be read: {path}: {one_line(str(reason))}",
         f"bash '{path.with_name('build.sh')}' verify looks at them again",
     )

@@ -126,7 +126,7 @@ def acquire(
             age = age_of(path)
             if fault or (age is not None and max(age, now() - unreadable) > 2 * HEARTBEAT):
                 raise BuildError(
-                    "locks.lock-cannot-read",
+                    "root.lock-file-unreadable",
                     f"the lock {path} cannot be read" + (f": {fault}" if fault else ""),
                     "if no build is running, remove that file",
                 )
@@ -142,7 +142,7 @@ def acquire(
             announced.add(kind)
         if now() - begin > wait:
             raise BuildError(
-                "locks.gave-up-waiting", f"gave up waiting for {other}, which holds {path}"
+                "root.lock-timeout", f"gave up waiting for {other}, which holds {path}"
             )
         time.sleep(poll)
 
@@ -164,7 +164,7 @@ def look_at(path: Path, holder: Holder, say: "Callable[[str], None]") -> "tuple[
         return "lives", text
     if age > SILENT:
         raise BuildError(
-            "locks.held-silent",
+            "root.lock-stale",
             f"{path} is held by {holder}, silent for {age:.0f} s",
             f"if that process is gone, remove the file: rm '{path}'",
         )

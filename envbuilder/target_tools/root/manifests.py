@@ -48,7 +48,7 @@ def check_unchanged(home: Home, version: Version, runs_here: bool = True) -> Non
         if len(lines) > NAMED:
             said.append(f"  and {len(lines) - NAMED} more")
         raise DriftError(
-            "manifests.invalid",
+            "environment.files-changed",
             "\n".join(said),
             f"envbuild info {name} --verify --root '{home.root}' compares every file",
             "to build it again: envbuild remove (rollback first if it is the default), then "
@@ -63,7 +63,7 @@ def read(home: Home, version: Version) -> "dict[str, Any] | None":
         return manifest.read(path)
     except ValueError as error:
         raise DriftError(
-            "manifests.manifest-damaged",
+            "environment.manifest-damaged",
             f"the manifest of {home.name}/{version.number} is damaged: {path}: {error}",
             "remove that file if you trust the environment: a smoke test that passes makes another",
         ) from error

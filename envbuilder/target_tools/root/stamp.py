@@ -66,14 +66,14 @@ def read_stamp(path: Path) -> "Root | None":
     schema = stamp.get("schema") if isinstance(stamp, dict) else None
     if isinstance(schema, int) and schema > SHARED_SCHEMA:
         raise UsageError(
-            "stamp.root-made-newer",
+            "root.newer-schema",
             f"the root {path} was made by a newer envbuild: its schema is {schema}, "
             f"this one knows {SHARED_SCHEMA}",
             "update envbuild, or use another --root",
         )
     if problem:
         raise UsageError(
-            "stamp.damaged",
+            "root.stamp-damaged",
             f"{file} is damaged: {problem}",
             'it should hold {"schema": 1, "site": "...", "arch": "..."}, of a shared root '
             '{"schema": 2, ..., "group": "..."}',
@@ -81,7 +81,7 @@ def read_stamp(path: Path) -> "Root | None":
     if stranger and "group" in stamp:
         owner = sharing.user_name(path.stat().st_uid)
         raise UsageError(
-            "stamp.says-group-shares",
+            "root.stamp-owner-mismatch",
             f"{file} says that group {stamp['group']} shares the root, and {stranger} wrote it; "
             f"the folder is {owner}'s, who alone can share it",
             f"if it was meant so, root makes it {owner}'s: chown {owner} '{file}'; "
@@ -137,14 +137,14 @@ def make_root(root: Root) -> None:
     group = sharing.group_number(root.shared)
     if not sharing.may_write(group):
         raise UsageError(
-            "stamp.you-not-group",
+            "root.not-group-member",
             f"you are not in group {root.shared}: you cannot share a root with it",
             "groups shows yours; after a change to them, log in anew",
         )
     make_folder(root.path)
     if not sharing.may_share(root.path, os.geteuid(), group):
         raise UsageError(
-            "stamp.belongs-alone-share",
+            "root.not-owner",
             f"{root.path} belongs to {sharing.owner_of(root.path)}, who alone can share it",
             "give --root a folder of your own, or a new one",
         )
@@ -152,7 +152,7 @@ def make_root(root: Root) -> None:
         sharing.share_folder(root.path, group)
     except PermissionError as error:
         raise UsageError(
-            "stamp.belongs",
+            "root.wrong-group-permissions",
             f"{sharing.misfit(root.path, group)}, and it belongs to {sharing.owner_of(root.path)}",
             repair(root.path, root.shared),
         ) from error

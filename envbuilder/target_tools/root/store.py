@@ -30,7 +30,7 @@ def check_root_path(path: Path) -> None:
     for character in str(path):
         if character in UNSAFE:
             raise UsageError(
-                "store.root-holds",
+                "root.unsafe-path",
                 f"the root {path} holds a {character!r}: {UNSAFE[character]}",
                 "give --root a folder whose path has none",
             )
@@ -46,7 +46,7 @@ def read_root(path: Path) -> Root:
     found = find_root(path)
     if found is None:
         raise UsageError(
-            "store.no-root",
+            "root.missing",
             f"there is no root at {path}",
             "envbuild create makes one; --root DIR names another",
         )
@@ -69,26 +69,26 @@ def open_root(
     if found is None:
         if path.exists() and not path.is_dir():
             raise UsageError(
-                "store.file-not-folder",
+                "root.not-a-folder",
                 f"{path} is a file, not a folder",
                 "give --root a new or an empty folder",
             )
         if path.is_dir() and any(path.iterdir()):
             raise UsageError(
-                "store.not-empty-not",
+                "root.not-empty",
                 f"{path} is not empty and not a root of envbuild",
                 "give --root a new or an empty folder",
             )
         found = Root(path, site, arch, shared)
     if found.arch != arch:
         raise UsageError(
-            "store.root-holds-environments",
+            "root.other-architecture",
             f"the root {path} holds environments for {found.arch}, not for {arch}",
             "architectures often share a file system: give each its own --root",
         )
     if found.site != site and not others:
         raise UsageError(
-            "store.root-belongs-site",
+            "root.other-site",
             f"the root {path} belongs to site {found.site}, not to {site}",
             f"use --site {found.site}, or another --root",
         )
@@ -106,7 +106,7 @@ def check_same_group(root: Root, shared: "str | None") -> None:
         return
     said = f"shared with group {root.shared}" if root.shared else "not shared with any group"
     raise UsageError(
-        "store.root",
+        "root.other-group",
         f"the root {root.path} is {said}",
         f"a root is shared from its beginning: give --shared {shared} another --root",
     )
@@ -124,7 +124,7 @@ def check_writable(root: Root) -> None:
         return
     if not sharing.may_write(sharing.group_number(root.shared)):
         raise UsageError(
-            "store.root-shared-group",
+            "root.not-group-member",
             f"the root {root.path} is shared with group {root.shared}, and you are not in it",
             "its environments can be loaded, listed and shown; nothing was changed",
             "after you became a member, log in anew",
@@ -133,7 +133,7 @@ def check_writable(root: Root) -> None:
     if found:
         folder = found[0][0]
         raise UsageError(
-            "store.root-shared-group",
+            "root.wrong-group-permissions",
             f"the root is shared with group {root.shared}, but {found[0][1]}",
             repair(folder, root.shared),
         )
@@ -164,7 +164,7 @@ def open_home(root: Root, name: str) -> Home:
     home = root.home(name)
     for folder, why in misfits(root, home):
         raise UsageError(
-            "store.root-shared-group",
+            "root.wrong-group-permissions",
             f"the root is shared with group {root.shared}, but {why}",
             repair(folder, root.shared),
         )
