@@ -164,7 +164,7 @@ def _checked(
         if len(left) > _SHOWN:
             wrong.append(
                 Problem(
-                    "clone.more-files-changed",
+                    "clone.file-changed",
                     f"and {len(left) - _SHOWN} more",
                     Place(str(prefix)),
                     (),

@@ -162,11 +162,11 @@ def find_version(home: Home, number: "int | None") -> Version:
     if wanted is None:
         raise UsageError(
             "environment.no-default",
-            f"{home.name} has no default; name a number",
+            f"{home.name} has no default; give a number",
             f"published: {there}",
         )
     raise UsageError(
-        "environment.unknown-number", f"there is no {home.name}/{wanted}", f"published: {there}"
+        "environment.unknown-number", f"{home.name}/{wanted} does not exist", f"published: {there}"
     )
 
 
@@ -253,9 +253,8 @@ def check_removable(home: Home, identities: "tuple[str, ...]") -> None:
         if folder.is_dir() and not may_change(folder):
             raise UsageError(
                 "environment.not-owner",
-                f"you may not remove what is in {folder}: it belongs to user "
-                f"{folder.stat().st_uid}",
-                "nothing was removed; its owner, or root, can do it",
+                f"you may not remove {folder}: it belongs to user {folder.stat().st_uid}",
+                "nothing was removed; its owner or root can remove it",
             )
 
 
