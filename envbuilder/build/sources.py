@@ -50,9 +50,9 @@ def python_version(folder: Path, package: str) -> str:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError(
             "runtime.no-sources",
-            f"{folder} holds no sources of {package}: no {init.name} there",
+            f"{folder} does not contain the sources of {package}: {init.name} is missing",
         ) from error
     match = re.search(r'^__version__ = "([^"]+)"', text, re.MULTILINE)
     if not match:
-        raise UsageError("runtime.no-version", f"{init} states no __version__")
+        raise UsageError("runtime.no-version", f"{init} does not define __version__")
     return match[1]

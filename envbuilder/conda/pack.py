@@ -54,7 +54,7 @@ def pack_prefix(build: Path, environ: Mapping[str, str], say: Callable[[str], No
                 lines = [each for each in done.stderr.splitlines() if each.strip()][-_LAST_LINES:]
                 raise BuildError(
                     "conda.link-failed",
-                    "\n  | ".join(["the conda packages cannot be linked", *lines]),
+                    "\n  | ".join(["cannot link the conda packages", *lines]),
                 )
     remove_tree(build / PACKAGES)
     kept = [

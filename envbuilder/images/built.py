@@ -73,13 +73,13 @@ def _parent(file: BuildFile, steps: BuildSteps, request: BaseRequest, say: Say) 
     if isinstance(image, BuildFile):
         raise UsageError(
             "base.parent-not-an-image",
-            f"{file.path} begins with {image.name}, which is no image either",
+            f"{file.path} begins with {image.name}, which is not an image",
         )
     if not isinstance(image, Path):
         return fetch_base(image, replace(request, image=image), say)
     if not image.is_dir():
         raise UsageError(
-            "base.parent-missing", f"{file.path} begins with {image}, which is not there"
+            "base.parent-missing", f"{file.path} begins with {image}, which does not exist"
         )
     # A folder has no digest; that of its packages' records.
     records = [sha256_of(image / each) for each in RECORDS if (image / each).is_file()]

@@ -62,8 +62,8 @@ def unpack_records(
     if program is None:
         raise MissingToolError(
             "image.no-unsquashfs",
-            "an image is read by unsquashfs, which is not on PATH",
-            "it is in the package squashfs-tools, 4.5 or later; Apptainer needs it too",
+            "cannot read images: unsquashfs is not on PATH",
+            "install the package squashfs-tools, 4.5 or later; Apptainer needs it too",
         )
     read = _Reader([program, "-offset", str(header.offset)], image, stream, host.environ)
     below = inside.relative_to("/")
@@ -72,8 +72,8 @@ def unpack_records(
     if f"{below}/.envbuild.json" not in files:
         raise UsageError(
             "image.no-environment",
-            f"{image} holds no environment that envbuild made: there is no {inside} in it",
-            "envbuild image builds such images",
+            f"{image} contains no environment of envbuild: {inside} is missing",
+            "create such an image with envbuild image",
         )
     for name in sorted(files):
         path = folder / Path(name).relative_to(below)
@@ -116,15 +116,15 @@ class _Reader:
         if "SYNTAX" in done.stdout + done.stderr:
             raise MissingToolError(
                 "image.old-unsquashfs",
-                "this unsquashfs cannot print a file of an image",
-                "squashfs-tools 4.5 or later can",
+                "unsquashfs is too old to print a file of an image",
+                "use squashfs-tools 4.5 or later",
             )
         said = [line for line in done.stderr.splitlines() if line.strip()]
         why = "in time" if done.code is None else said[0] if said else f"exit code {done.code}"
         raise DriftError(
             "image.unreadable",
-            f"{self._image} cannot be read: {why}",
-            "copy it again, or build it anew",
+            f"cannot read {self._image}: {why}",
+            "copy it again, or build it again",
         )
 
     def listed(self, patterns: list[str]) -> dict[str, int]:
@@ -138,8 +138,8 @@ class _Reader:
         if large or sum(files.values()) > LARGEST or len(files) > _MOST_FILES:
             raise DriftError(
                 "image.too-many-records",
-                f"{self._image} has more records than any image: {', '.join(large[:3])}",
-                "nothing of it was read",
+                f"{self._image} has too many records: {', '.join(large[:3])}",
+                "no record was read",
             )
         return files
 
@@ -151,5 +151,5 @@ def sandbox_root(folder: Path, inside: Path) -> Path:
     """Return where the root of a sandbox lies. Raises UsageError where a link leads out of it."""
     root = folder / inside.relative_to("/")
     if not root.resolve().is_relative_to(folder.resolve()):
-        raise UsageError("image.unsafe-link", f"{root} is a link that leads out of the image")
+        raise UsageError("image.unsafe-link", f"{root} is a link to outside of the image")
     return root

@@ -97,7 +97,7 @@ def fetch_base(image: RegistryImage | ImageFile, request: BaseRequest, say: Say)
                 log = kept.with_name(f"{kept.name}.log")
                 _unpack(_fetched(source, at, request, scratch), made, request, log)
 
-        make_once(kept, f"fetching {pinned} for {request.arch}, once", make, say)
+        make_once(kept, f"fetching {pinned} for {request.arch} once", make, say)
         return UnpackedBase(kept / ROOT, BaseSource(image.name, sha256, variables_of(kept)))
 
 
@@ -120,8 +120,8 @@ def _copied(image: ImageFile, sha256: str, scratch: Path) -> ImageFile:
     if sha256_of(path) != sha256:
         raise BuildError(
             "base.changed-while-read",
-            f"{image} was changed while it was read",
-            "run it again when nothing writes to the file",
+            f"{image} changed during reading",
+            "run the command again when no program writes to the file",
         )
     return replace(image, path=path)
 
@@ -148,7 +148,7 @@ def bases_folder(host: Host) -> Path:
     if caches is None:
         raise UsageError(
             "base.no-home",
-            "HOME is not set, so there is no place for a base",
+            "HOME is not set; it is needed to store a base",
             "set XDG_CACHE_HOME",
         )
     folder = caches / _BASES
@@ -157,9 +157,7 @@ def bases_folder(host: Host) -> Path:
     reason = distrust(folder)
     if reason:
         hint = "set XDG_CACHE_HOME to a folder of your own"
-        raise UsageError(
-            "base.untrusted-folder", f"a base in {folder} does not count: {reason}", hint
-        )
+        raise UsageError("base.untrusted-folder", f"refusing the base in {folder}: {reason}", hint)
     return folder
 
 
@@ -236,9 +234,9 @@ def _from_first(
             refused.append(f"  {at.prefix}: {error}")
     raise BuildError(
         "base.fetch-failed",
-        "\n".join([f"{image} cannot be fetched", *refused]),
-        "a registry that wants to know who asks: skopeo login REGISTRY",
-        "copies of a registry that a site keeps: registries in its document, and --site",
+        "\n".join([f"cannot fetch {image}", *refused]),
+        "if the registry needs a login: skopeo login REGISTRY",
+        "if the site has a mirror, add it to the site file (registries) and use --site",
     )
 
 
@@ -268,9 +266,9 @@ def _skopeo(words: Sequence[str], request: BaseRequest, cwd: Path, limit: float)
     if program is None:
         raise MissingToolError(
             "base.no-skopeo",
-            f"{request.image} is fetched by skopeo, which is not on PATH",
-            "it is the package skopeo of Debian, Ubuntu, Fedora and RHEL",
-            "--base DIR names a system that lies here, unpacked",
+            f"cannot fetch {request.image}: skopeo is not on PATH",
+            "install the package skopeo (Debian, Ubuntu, Fedora, RHEL)",
+            "or use --base DIR with an unpacked system",
         )
     home = host.home() or Path("/")
     policy = [] if any((home / each).exists() for each in _POLICIES) else ["--insecure-policy"]
@@ -280,7 +278,7 @@ def _skopeo(words: Sequence[str], request: BaseRequest, cwd: Path, limit: float)
         return done.stdout
     found = _REASON.findall(done.stderr)
     reason = json.loads(f'"{found[-1]}"') if found else " ".join(last_lines(done.stderr, 1))
-    why = "it did not end in time" if done.code is None else reason.strip() or "it says no reason"
+    why = "skopeo did not end in time" if done.code is None else reason.strip() or "no reason given"
     raise BuildError("base.skopeo-failed", redact(why, host.environ).text)
 
 
@@ -309,7 +307,7 @@ def _check_arch(arch: str | None, request: BaseRequest) -> None:
         raise UsageError(
             "base.other-architecture",
             f"{request.image} is an image for {named}, not for {request.arch}",
-            f"--arch {named} asks for that" if named in ARCHES else "name another image",
+            f"use --arch {named}" if named in ARCHES else "use another image",
         )
 
 
@@ -337,9 +335,8 @@ def _untar(image: ImageFile, made: Path, request: BaseRequest) -> None:
         said = last_lines(done.stderr, 4)
         raise BuildError(
             "base.unpack-failed",
-            "\n".join([f"{image} cannot be unpacked", *said]),
-            "a base is an archive of a system; one of an image is oci-archive:FILE or "
-            "docker-archive:FILE",
+            "\n".join([f"cannot unpack {image}", *said]),
+            "use an archive of a system; for an image, use oci-archive:FILE or docker-archive:FILE",
         )
 
 

@@ -158,8 +158,8 @@ def check_layer(folder: Path, prefix: str, recorded: Mapping[str, Mapping[str, A
     if wrong:
         raise BuildError(
             "image.files-changed",
-            f"{len(wrong)} files of the prefix were not packed as they were proved: {wrong[0]}",
-            "no image was made",
+            f"{len(wrong)} files of the prefix changed after the smoke test: {wrong[0]}",
+            "no image was created",
         )
 
 

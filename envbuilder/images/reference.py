@@ -115,7 +115,7 @@ def _of_file(path: Path) -> ImageFile | BuildFile:
 
 def _there(path: Path, text: str) -> Path:
     if not path.exists():
-        raise UsageError("base.missing", f"--base {shown(text)}: there is no {path}")
+        raise UsageError("base.missing", f"--base {shown(text)}: {path} does not exist")
     return path
 
 
@@ -125,8 +125,8 @@ def _of_registry(text: str) -> RegistryImage:
         # Not shown: it is a password, as often as not.
         raise UsageError(
             "base.credentials-in-name",
-            "--base names a user: credentials do not belong in the name of an image",
-            "skopeo login REGISTRY keeps them, and REGISTRY_AUTH_FILE says where",
+            "--base contains a user; credentials do not belong in the name of an image",
+            "store credentials with skopeo login REGISTRY (file: REGISTRY_AUTH_FILE)",
         )
     # As Docker tells a registry from the first part of a name.
     if not slash or not (re.search(r"[.:]", host) or host == "localhost"):
@@ -135,8 +135,8 @@ def _of_registry(text: str) -> RegistryImage:
     if match is None or not _HOST.fullmatch(host):
         raise UsageError(
             "base.malformed-name",
-            f"{shown(text)} is no name of an image of a registry",
-            f"such as {REGISTRY}{_HUB}/library/debian@sha256:... or {REGISTRY}debian:12",
+            f"{shown(text)} is not the name of an image of a registry",
+            f"examples: {REGISTRY}{_HUB}/library/debian@sha256:..., {REGISTRY}debian:12",
         )
     tag, digest = match["tag"], match["digest"]
     return RegistryImage(host, match["repository"], tag if tag or digest else "latest", digest)

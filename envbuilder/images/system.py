@@ -46,8 +46,8 @@ def unpack_system(
     if program is None:
         raise MissingToolError(
             "image.no-unsquashfs",
-            "an image is read by unsquashfs, which is not on PATH",
-            "it is in the package squashfs-tools; Apptainer needs it too",
+            "cannot read images: unsquashfs is not on PATH",
+            "install the package squashfs-tools; Apptainer needs it too",
         )
     words = [program, "-offset", str(header.offset)]
     listed = _run([*words, "-lls", str(image.resolve()), *only], image, host.environ)
@@ -56,8 +56,8 @@ def unpack_system(
     if size > free:
         raise UsageError(
             "image.no-space",
-            f"{image} unpacks to {size / 2**30:.1f} GiB, {folder.parent} has {free / 2**30:.1f}",
-            "let TMPDIR name a folder with more room",
+            f"{image} needs {size / 2**30:.1f} GiB, {folder.parent} has {free / 2**30:.1f}",
+            "set TMPDIR to a folder with more space",
         )
     # No attributes of files, and no devices for those who may not make them.
     options = ["-no-progress", "-no-xattrs", "-ignore-errors", "-no-exit-code"]
@@ -95,7 +95,7 @@ def check_listing(image: Path, listed: Iterator[Entry]) -> int:
 
 def _forged(image: Path) -> DriftError:
     return DriftError(
-        "image.unsafe-contents", f"{image} holds what no image does", "nothing of it was unpacked"
+        "image.unsafe-contents", f"{image} contains unsafe entries", "nothing was unpacked"
     )
 
 
@@ -106,8 +106,8 @@ def _run(words: list[str], image: Path, environ: Mapping[str, str]) -> str:
         why = "in time" if done.code is None else said[0] if said else f"exit code {done.code}"
         raise DriftError(
             "image.unreadable",
-            f"{image} cannot be read: {why}",
-            "copy it again, or build it anew",
+            f"cannot read {image}: {why}",
+            "copy it again, or build it again",
         )
     return done.stdout
 

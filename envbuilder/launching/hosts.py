@@ -52,7 +52,7 @@ def hosts_argument(text: str, source: str = "-H", whole: int = 1) -> Hosts:
         if not word:
             raise UsageError(
                 "hosts.empty-entry",
-                "an entry is empty: there is a comma too many",
+                "an entry is empty: remove the extra comma",
                 place=place,
             )
         entries.append(_host_and_slots(word, place))
@@ -75,8 +75,8 @@ def hostfile(text: str, source: str = "hostfile", whole: int = 1) -> Hosts:
     if not entries:
         raise UsageError(
             "hosts.empty-file",
-            "it names no host",
-            "write 'host slots=4', one a line",
+            "the hostfile does not contain a host",
+            "write 'host slots=4', one host a line",
             place=Place(source),
         )
     return join_hosts(entries, whole=whole)
@@ -98,7 +98,7 @@ def _hostfile_line(words: Sequence[str], place: Place) -> HostEntry:
         else:
             raise UsageError(
                 "hosts.unknown-keyword",
-                f"'{shown(word)}' is not understood after a host",
+                f"unknown text after a host: '{shown(word)}'",
                 "write 'host slots=4', one host a line",
                 place=place,
             )
@@ -110,8 +110,8 @@ def host_name(text: str, place: Place) -> str:
     if not _NAME.fullmatch(text):
         raise UsageError(
             "hosts.malformed-name",
-            f"not a host's name: '{shown(text)}'",
-            "it is of letters, digits and . _ -, and begins and ends with a letter or digit",
+            f"not a host name: '{shown(text)}'",
+            "use letters, digits, . _ and -; begin and end with a letter or digit",
             place=place,
         )
     return text
@@ -123,7 +123,7 @@ def slot_count(text: str, place: Place) -> int:
         raise UsageError(
             "hosts.malformed-slots",
             f"not a number of slots: '{shown(text)}'",
-            "slots are counted from 1: host:4 has room for four ranks",
+            "use a number from 1 on: host:4 has slots for four ranks",
             place=place,
         )
     return int(text)
@@ -141,8 +141,8 @@ def join_hosts(entries: Sequence[HostEntry], *, add: bool = False, whole: int = 
         if before and not add and (entry.slots is not None or entry.name in numbered):
             raise UsageError(
                 "hosts.duplicate-host",
-                f"the host {entry.name} stands there twice",
-                "give each host once, with all its slots",
+                f"duplicate host {entry.name}",
+                "list each host once, with all its slots",
                 place=entry.place,
             )
         if entry.slots is not None:

@@ -31,10 +31,10 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]*@")
 _FULL = "No space left on device"
 _FULL_HINT = "the file system is full: free some space, or use another --root"
 _NOT_REACHED = (
-    "the package index cannot be reached, so the files to install cannot be locked",
+    "cannot lock the files to install: the package index is not reachable",
     (
-        "on a node without network create it where there is one, or set pip-indexes in the site "
-        "file to a mirror"
+        "create the environment on a node with network, or set pip-indexes in the site file to "
+        "a mirror"
     ),
 )
 
@@ -68,8 +68,8 @@ def venv_failure(plan: Plan, made: Finished) -> BuildError:
         (_FULL_HINT,)
         if _FULL in made.stderr + made.stdout
         else (
-            "on Debian its venv module is the package python3-venv",
-            "envbuild doctor lists the interpreters and what each lacks",
+            "on Debian, install the package python3-venv",
+            "envbuild doctor lists the interpreters and their missing modules",
         )
     )
     return BuildError(
@@ -85,12 +85,12 @@ def pip_failure(plan: Plan, pins: Sequence[Pin], answer: Finished) -> Exception:
     if answer.code is None:
         return BuildError(
             "index.timeout",
-            "resolving packages against the index took too long: pip did not answer in time",
-            "is the package index reachable, and does it answer?",
-            "it may be trying one release after another: more lines in the stack narrow that",
+            "resolving packages against the index took too long: pip did not end in time",
+            "check that the package index is reachable",
+            "pip may be trying many releases: add constraints to the stack",
         )
     if _FULL in text:
-        return BuildError("file.enospc", f"pip cannot work: {_last_line(answer)}", _FULL_HINT)
+        return BuildError("file.enospc", f"pip failed: {_last_line(answer)}", _FULL_HINT)
     if _CRASHED in text:
         return _unreadable(text)
     unreachable = _UNREACHABLE.search(text)
@@ -105,7 +105,7 @@ def pip_failure(plan: Plan, pins: Sequence[Pin], answer: Finished) -> Exception:
             return BuildError(
                 "index.no-file",
                 f"the package index offers no file of {pin.locator} for this Python and platform",
-                "is it a complete mirror? pip-indexes in the recipe or site file names another",
+                "if the mirror is incomplete, set pip-indexes (recipe or site file) to another",
                 f"pip said: {_last_line(answer)}",
             )
         return Refusal(pin.component, pin.version, _last_line(answer))
@@ -124,10 +124,10 @@ def _unreadable(text: str) -> BuildError:
     lines = [line for line in text[text.index(_CRASHED) :].splitlines() if line.strip()]
     return BuildError(
         "index.unreadable-answer",
-        "pip cannot read what a package index sent",
+        "pip cannot read the answer of a package index",
         *(_CREDENTIALS.sub("", line)[:300] for line in looking),
         f"pip said: {lines[-1].strip()[:300]}",
-        "a proxy or login page may have answered in its place: open the index with curl",
+        "a proxy or login page may have answered instead: check the index with curl",
     )
 
 
@@ -141,8 +141,8 @@ def _sources_only(text: str) -> Iterator[str]:
     lacking = _LACKING.search(text)
     if lacking:
         yield (
-            f"{lacking[1]} may have sources alone there: envbuild builds it if the recipe's stack "
-            "names it and knowledge says from-source of it"
+            f"{lacking[1]} may exist only as sources: envbuild builds it if the recipe's stack "
+            "includes it and knowledge states from-source for it"
         )
 
 
@@ -156,8 +156,8 @@ def pip_is_missing(python: str, finished: Finished) -> MissingToolError:
     version = finished.stdout.strip() if finished.ok else "none"
     return MissingToolError(
         "pip.too-old",
-        "to choose files for another Python or machine, the Python that envbuild runs on needs "
-        f"pip >= 22.2; it has {version}",
+        "locking for another Python or machine requires pip >= 22.2 in the Python of envbuild; "
+        f"it has {version}",
         f"{python} -m pip install 'pip>=22.2' (or {python} -m ensurepip --upgrade first)",
     )
 

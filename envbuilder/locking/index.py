@@ -189,11 +189,11 @@ class Index:
                 found = sha256_of(path)
         except Unreachable as problem:
             raise BuildError(
-                "index.fetch-failed", f"{problem.place} cannot be fetched: {problem.reason}"
+                "index.fetch-failed", f"cannot fetch {problem.place}: {problem.reason}"
             ) from problem
         except OSError as error:
             raise BuildError(
-                "index.file-unreadable", f"{local or path} cannot be read: {error.strerror}"
+                "index.file-unreadable", f"cannot read {local or path}: {error.strerror}"
             ) from error
         if sha256 is not None and found != sha256:
             raise BuildError(
@@ -259,10 +259,10 @@ class Index:
         places = ", ".join(self.places)
         return BuildError(
             "index.no-sources",
-            f"there are no sources of {name} to build {component} from in "
-            f"{places or 'any place, as pip is configured without an index'}",
-            f"put {name}-{version}.tar.gz into a folder that find-links in the recipe or site "
-            "file names, or let pip-indexes name a complete mirror",
+            f"cannot build {component}: no sources of {name} in "
+            f"{places or 'any place, because pip is configured without an index'}",
+            f"put {name}-{version}.tar.gz into a folder of find-links, or set pip-indexes to a "
+            "complete mirror (recipe or site file)",
         )
 
     def _hashed(self, file: SourceFile) -> SourceFile:

@@ -24,8 +24,8 @@ def local_site(environ: Mapping[str, str]) -> Site:
     if arch not in get_args(Arch):
         raise UsageError(
             "machine.unknown-architecture",
-            f"this machine's architecture is {arch}, envbuild knows {', '.join(get_args(Arch))}",
-            "use a machine of one of these, or name a site with --site to plan for it",
+            f"the architecture {arch} is not supported; supported: {', '.join(get_args(Arch))}",
+            "use another machine, or plan for a site with --site",
         )
     host = Host(environ)
     tool = find_modules(host).tool

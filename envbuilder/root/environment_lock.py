@@ -27,7 +27,7 @@ def read_lock(home: Home, version: Version) -> Lock:
     """
     path = lock_file(home, version)
     said = f"the lock of {home.name}/{version.number} is missing or damaged: {path}"
-    hint = "the environment itself may still work; create it anew to have a record of it"
+    hint = "the environment may still work; run envbuild create again to get a lock"
     try:
         text = read_text(path)
         lock = Lock.model_validate_json(text)
@@ -38,7 +38,7 @@ def read_lock(home: Home, version: Version) -> Lock:
     wrong = list(contradictions(lock))
     identity = lock.id()
     if version.id != identity and not earlier_sha256(text).startswith(version.id):
-        wrong.insert(0, f"it is the lock of {identity}, not of {version.id}")
+        wrong.insert(0, f"the lock is of {identity}, not of {version.id}")
     if wrong:
         raise BuildError(
             "environment.lock-damaged", "\n".join([said, *(f"  {line}" for line in wrong)]), hint

@@ -272,7 +272,7 @@ def _modules(
         if module is None or "url" not in module:
             raise BuildError(
                 "git.submodule-without-url",
-                f"{shown(url)} has a submodule {name!r}, but {MODULES.decode()} states no URL for it",
+                f"{shown(url)} has a submodule {name!r} without a URL in {MODULES.decode()}",
             )
         if module.get("update") != "none":
             yield Module(name, module_url(url, module["url"], name), commit)

@@ -161,5 +161,5 @@ def may_pass(error: OSError, url: str) -> bool:
 def reason(error: OSError) -> str:
     """Return why a URL could not be opened, in words."""
     if isinstance(error, urllib.error.HTTPError):
-        return f"the server answered {error.code} {error.reason}"
+        return f"the server says {error.code} {error.reason}"
     return str(getattr(error, "reason", error))

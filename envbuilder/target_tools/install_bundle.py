@@ -59,7 +59,7 @@ def build(folder: Path, steps: "Iterable[str]", environ: "Mapping[str, str]") ->
     for step in steps:
         mark = folder / "state" / f"{step}.done"
         if mark.is_file():
-            say(f"== {step}: already done")
+            say(f"== {step}: done before")
             continue
         limit = limit_of(step, stated)
         code = run_step(folder, step, environ, limit)

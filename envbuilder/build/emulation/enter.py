@@ -114,5 +114,5 @@ def _run(script: str, entry: Entry, *more: str) -> None:
     how = f"ended with exit code {code}"
     raise _ERRORS.get(code or 0, BuildError)(
         "\n".join([f"{script}, emulated, {how}", *last_lines(text)]),
-        f"the whole log: {log}",
+        f"complete log: {log}",
     )

@@ -53,8 +53,8 @@ def _make(stages: Stages, downloads: Path) -> BundleResult:
         if path.exists():
             raise UsageError(
                 "bundle.already-exists",
-                f"{path} is there already",
-                "move it away, or name another --output",
+                f"{path} already exists",
+                "move it away, or use another --output",
             )
     unfinished = folder.with_name(f".{name}.unfinished")
     files.remove_tree(unfinished)

@@ -59,7 +59,7 @@ def read(
         elif entry:
             pip.append(entry)
     reading.check()
-    others = [f"{each} is another platform, and" for each in platforms if each != platform]
+    others = [f"platform {each} is" for each in platforms if each != platform]
     for what in (*others, *(f"the packages of category {name} are" for name in sorted(left))):
         reading.note(root.place, f"{what} left out")
     found = PackageList(platform, channels, tuple(conda), tuple(pip)).sorted()

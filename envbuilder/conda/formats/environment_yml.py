@@ -75,7 +75,7 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
     )
     reading.check()
     if pip and "pip" not in map(spec_name, specs):
-        reading.note(places[pip[0]], "pip is not among the dependencies: conda adds it")
+        reading.note(places[pip[0]], "pip is not in dependencies; conda adds it")
     return found, tuple(reading.notes)
 
 

@@ -57,7 +57,7 @@ def _entries(reading: Reading, source: Source) -> Iterator[CondaEntry]:
         if text == MARK:
             marked = True
         elif text.startswith(_LACKING):
-            reading.note(place, f"the list lacks {shown(text.removeprefix(_LACKING).strip())}")
+            reading.note(place, f"not in the list: {shown(text.removeprefix(_LACKING).strip())}")
         elif text and not text.startswith("#"):
             if not marked:
                 message = f"a line {MARK} must come before the packages"
@@ -115,7 +115,7 @@ def write(packages: PackageList, by: Literal["sha256", "md5"] = "sha256") -> str
             raise UsageError(
                 "package-list.missing-hash",
                 f"{each.filename} has no {by}",
-                "write the list by the other",
+                "write the list with the other hash",
             )
         lines.append(f"{each.url}#{'sha256:' if by == 'sha256' else ''}{found}")
     return "".join(f"{line}\n" for line in lines)

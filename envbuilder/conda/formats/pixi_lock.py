@@ -49,7 +49,7 @@ def read(
     ):
         for key, _ in reading.pairs(holder, what):
             if key.text != taken:
-                reading.note(key.place, f"{shown(key.text)} is another {what}, and left out")
+                reading.note(key.place, f"{what} {shown(key.text)} is left out")
     wanted = _locations(reading, named)
     conda: list[CondaEntry] = []
     pip: list[PipEntry] = []

@@ -29,7 +29,7 @@ def options(request: LaunchRequest) -> Words:
     if request.named:
         raise UsageError(
             "launch.custom-hosts",
-            "how a custom launcher takes hosts is not known",
-            "name its kind in the site file, or start the program inside a job",
+            "a custom launcher does not accept hosts",
+            "state its kind in the site file, or start the program inside a job",
         )
     return ("-n", str(request.ranks))

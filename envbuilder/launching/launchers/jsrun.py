@@ -23,14 +23,14 @@ def options(request: LaunchRequest) -> Words:
     if per_node is None:
         raise UsageError(
             "launch.uneven-ranks",
-            "jsrun's resource sets are all alike: every node must get as many ranks",
-            "ask for a multiple of the nodes",
+            "resource sets of jsrun are equal: every node needs the same number of ranks",
+            "use a multiple of the number of nodes",
         )
     if request.named:
         raise UsageError(
             "launch.hosts-not-accepted",
-            "jsrun takes the nodes of its job and no list of hosts",
-            "leave the hosts out; ask the scheduler for nodes",
+            "jsrun uses the nodes of its job and does not accept hosts",
+            "remove the hosts and request nodes from the scheduler",
         )
     each = request.cores_per_rank or max(1, _cores(request) // per_node)
     smpi = ("--smpiargs=-gpu",) if request.transport.cuda_aware else ()
@@ -47,7 +47,7 @@ def _resource_sets(request: LaunchRequest, *, tasks: int, bind: str) -> Words:
     if request.gpus and gpus is None:
         raise UsageError(
             "launch.unknown-gpu-count",
-            "jsrun hands out no GPU that it is not told of, and how many a node has is not known",
+            "jsrun needs the number of GPUs per node, which is unknown",
             "state facts: {gpus-per-node: 6} in the site file",
         )
     return (
@@ -65,7 +65,7 @@ def _cores(request: LaunchRequest) -> int:
     if cores is None:
         raise UsageError(
             "launch.unknown-core-count",
-            "jsrun must be told how many cores a node has",
+            "jsrun needs the number of cores per node, which is unknown",
             "state facts: {cores-per-node: 42} in the site file",
         )
     return cores

@@ -62,8 +62,8 @@ def options(request: LaunchRequest) -> Words:
     if mpi is None or mpi.component != "openmpi" or not mpi.series:
         raise UsageError(
             "launch.unknown-openmpi-release",
-            "which Open MPI it is must be known: its options differ from 3 to 5",
-            "pin openmpi in the recipe's stack",
+            "the release of Open MPI is unknown; the options of mpirun depend on it",
+            "pin openmpi in the stack of the recipe",
         )
     rdma = ("HOROVOD_MPI_THREADS_DISABLE=1",) if request.transport.rdma else ()
     return (

@@ -43,7 +43,7 @@ def needs_hosts(request: LaunchRequest) -> UsageError:
     """Return the error that a launcher which asks no scheduler is told no hosts."""
     return UsageError(
         "launch.hosts-required",
-        f"{request.kind} asks no scheduler: for {request.nodes} nodes it must be told the hosts",
-        "name them: -H host:4,host2:4",
-        "or start the program in a job: envbuild render RECIPE --as job makes its script",
+        f"{request.kind} does not query a scheduler: it needs hosts for {request.nodes} nodes",
+        "give hosts: -H host:4,host2:4",
+        "or start the program in a job: envbuild render RECIPE --as job writes its script",
     )

@@ -102,8 +102,8 @@ def job_hosts(
     else:
         raise UsageError(
             "job.variable-not-set",
-            "this is a job of LSF, and neither LSB_DJOB_HOSTFILE nor LSB_MCPU_HOSTS is set",
-            "name the hosts: -H host:4,host2:4",
+            "neither LSB_DJOB_HOSTFILE nor LSB_MCPU_HOSTS is set in this job of LSF",
+            "give hosts: -H host:4,host2:4",
         )
     if launch_node is not None and launch_node.room is not None:
         return tuple(Host(host.name, launch_node.room, gpus=launch_node.room) for host in hosts)
@@ -129,7 +129,7 @@ def lsf_hosts(text: str, *, launch_node: bool) -> Hosts:
     if not words or len(words) % 2:
         raise UsageError(
             "job.malformed-hosts",
-            "it must be pairs of a host and its slots",
+            "the value must be pairs of a host and its slots",
             "LSF sets it inside a job",
             place=place,
         )
@@ -160,15 +160,16 @@ def _without_launch_node(hosts: Hosts, place: Place, *, launch_node: bool) -> Ho
     if len(hosts) < 2:
         raise UsageError(
             "job.no-hosts",
-            "it names no host for ranks" + (" besides the launch node" if hosts else ""),
-            "it is set inside a job only",
+            "the list does not contain a host for ranks"
+            + (" beyond the launch node" if hosts else ""),
+            "LSF sets it inside a job",
             place=place,
         )
     if hosts[0].slots != 1:
         raise UsageError(
             "job.no-launch-node",
-            f"its first host, {hosts[0].name}, has {hosts[0].slots} slots: that is no launch node",
-            "launch nodes, with one slot, are there where LSF works with IBM's CSM",
+            f"the first host, {hosts[0].name}, has {hosts[0].slots} slots; a launch node has one",
+            "only LSF with IBM CSM has launch nodes; check the site file",
             place=place,
         )
     return hosts[1:]

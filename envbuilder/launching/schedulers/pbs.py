@@ -97,9 +97,9 @@ def job_hosts(
     if not file:
         raise UsageError(
             "job.variable-not-set",
-            "this is a job of PBS, and PBS_NODEFILE is not set",
+            "PBS_NODEFILE is not set in this job of PBS",
             "PBS sets it in a script for qsub and in the shell of qsub -I",
-            "or name the hosts: -H host:4,host2:4",
+            "or give hosts: -H host:4,host2:4",
         )
     place = Place("PBS_NODEFILE")
     lines = read(file, f"PBS_NODEFILE={shown(file, LONG)}").splitlines()
@@ -111,8 +111,8 @@ def job_hosts(
     if not entries:
         raise UsageError(
             "job.no-hosts",
-            "it names no host",
-            "name the hosts: -H host:4,host2:4",
+            "the file does not contain a host",
+            "give hosts: -H host:4,host2:4",
             place=place,
         )
     hosts = join_hosts(entries)

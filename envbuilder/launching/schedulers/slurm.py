@@ -114,9 +114,9 @@ def job_hosts(
     if missing:
         raise UsageError(
             "job.variable-not-set",
-            f"this is a job of Slurm, and {' and '.join(missing)} is not set",
-            "Slurm sets both: in a script for sbatch, or in the shell of salloc",
-            "or name the hosts: -H host:4,host2:4",
+            f"{' and '.join(missing)} is not set in this job of Slurm",
+            "Slurm sets it in a script for sbatch and in the shell of salloc",
+            "or give hosts: -H host:4,host2:4",
         )
     hosts = slurm_hosts(environ[_NODELIST], environ[_TASKS_PER_NODE])
     gpus = _gpus(environ, hosts, ask)
@@ -203,8 +203,8 @@ def slurm_hosts(nodelist: str, tasks_per_node: str) -> Hosts:
     if len(names) != len(tasks):
         raise UsageError(
             "job.node-count-mismatch",
-            f"it counts {len(tasks)} nodes, {_NODELIST} names {len(names)}",
-            "take both variables from the same job",
+            f"it has {len(tasks)} nodes, but {_NODELIST} has {len(names)}",
+            "use both variables of the same job",
             place=Place(_TASKS_PER_NODE),
         )
     return tuple(Host(name, slots) for name, slots in zip(names, tasks, strict=True))
@@ -219,7 +219,7 @@ def node_names(nodelist: str) -> tuple[str, ...]:
     for name in names:
         host_name(name, place)
     if twice := next((name for name, count in Counter(names).items() if count > 1), None):
-        raise UsageError("job.duplicate-node", f"the node {twice} stands in it twice", place=place)
+        raise UsageError("job.duplicate-node", f"duplicate node {twice}", place=place)
     return tuple(names)
 
 
@@ -231,8 +231,8 @@ def _counts(text: str, variable: str) -> Iterator[int]:
         if not found or int(found["nodes"] or 1) > _MOST_HOSTS:
             raise UsageError(
                 "job.malformed-task-counts",
-                f"'{shown(part)}' is not understood",
-                "it reads like 4(x2),3",
+                f"malformed task count: '{shown(part)}'",
+                "example: 4(x2),3",
                 place=place,
             )
         yield from [int(found["tasks"])] * int(found["nodes"] or 1)
@@ -247,7 +247,7 @@ def _groups(nodelist: str, place: Place) -> Iterator[str]:
             raise UsageError(
                 "job.malformed-node-list",
                 f"not a node list, from character {at + 1} on: '{shown(nodelist)}'",
-                "it reads like node[1-4,7],other1",
+                "example: node[1-4,7],other1",
                 place=place,
             )
         yield found[0]
@@ -269,7 +269,7 @@ def _unfolded(group: str, place: Place) -> Iterable[str]:
     if math.prod(_size(each) for each in brackets) > _MOST_HOSTS:
         raise UsageError(
             "job.too-many-nodes",
-            f"more nodes than any machine has: '{shown(group)}'",
+            f"too many nodes: '{shown(group)}'",
             place=place,
         )
     parts = (
