@@ -100,7 +100,7 @@ class _Reader:
         self.number = number
         ident = self.at(0, 16)
         if not ident.startswith(ELF_MAGIC) or len(ident) < 16:
-            raise ElfError("not an ELF file: the magic number is missing")
+            raise ElfError("the magic number is missing")
         bits, order = {1: 32, 2: 64}.get(ident[4]), {1: "<", 2: ">"}.get(ident[5])
         if bits is None or order is None:
             raise ElfError("unknown ELF class or byte order")
