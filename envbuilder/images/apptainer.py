@@ -121,6 +121,7 @@ class Builder:
         how = "did not end in time" if code is None else f"ended with exit code {code}"
         name = Path(self.program).name
         raise (_ERRORS.get(int(statuses[-1]), error) if statuses else error)(
+            "image.apptainer-failed",
             "\n".join([f"{name} {verb} {how}", *lines]),
             f"no image was created; complete log: {log}",
         )

@@ -138,7 +138,7 @@ def test_a_copy_that_lags_lacks_packages_and_they_come_from_the_next_one(
     trouble[:] = [b"an older one"]
     done = build.fetch()
     assert done.returncode == 1
-    assert f"{url}/{NUMPY} cannot be fetched: its sha256 is " in done.stderr.replace("\n", " ")
+    assert f"{url}/{NUMPY}: its sha256" in done.stderr.replace("\n", " ")
 
 
 def solved(asking: Engine, url: str) -> tuple[str, ...]:

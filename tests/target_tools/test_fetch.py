@@ -145,8 +145,9 @@ def test_another_content_is_refused_and_left_nowhere(place: Place) -> None:
     with serving(Served()) as served:
         done = place.fetch(served.url, sha256="0" * 64)
     assert done.returncode == 1
-    assert f"its sha256 is {SHA256}, the lock says 0000" in done.stderr
-    assert "hint: put the file into" in done.stderr
+    assert f"sha256 is {SHA256}, " in done.stderr
+    assert "0000" in done.stderr
+    assert "hint: put the file" in done.stderr
     assert place.files == {}
 
 
@@ -158,7 +159,7 @@ def test_a_busy_server_is_asked_again_and_a_refusing_one_is_not(place: Place, py
     with serving(Served(answers=[404])) as served:
         done = place.fetch(served.url, sha256="1" * 64, python=python)
         assert (done.returncode, len(served.asked)) == (1, 1)
-        assert "the server says 404 Not Found" in done.stderr
+        assert "404 Not Found" in done.stderr
 
 
 @pytest.mark.parametrize("python", PYTHONS)
@@ -231,10 +232,9 @@ def test_what_a_mirror_lacks_comes_from_the_next_one(place: Place, code: int, wh
         done = place.fetch(lagging.url, mirrors=mirrors)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[:2] == [
-        f"fetch {lagging.url}",
-        f"{lagging.url} cannot be fetched: the server says {code} {why}; fetch file:///gone/{NAME}",
-    ]
+    assert lines[0] == f"fetch {lagging.url}"
+    values = (lagging.url, str(code), why, f"file:///gone/{NAME}")
+    assert all(value in lines[1] for value in values)
     assert lines[2].endswith(f"; fetch {whole.url}")
     assert len(lines) == 3
     assert place.files == WHOLE
@@ -249,7 +249,7 @@ def test_other_bytes_of_a_mirror_are_refused_and_no_third_is_asked(place: Place)
         done = place.fetch(first.url, sha256="1" * 64, mirrors=mirrors)
     assert done.returncode == 1
     said = f"{other.url}: its sha256 is {SHA256}, the lock says {'1' * 64}"
-    assert f"error: {first.url} cannot be fetched: {said}" in done.stderr
+    assert f"{first.url}: {said}" in done.stderr
     assert "gone" not in done.stdout
     assert place.files == {}
 
