@@ -142,7 +142,7 @@ def _unmet(
     except EngineError as error:
         raise BuildError("conda.check-failed", f"cannot check the packages: {error}") from error
     for each in answer["unmet"]:
-        instead = f", but the list has {each['found']}" if each["found"] else ", which is missing"
+        instead = f", but {each['found']} is available" if each["found"] else ", which is missing"
         message = f"{each['name']} requires {each['spec']}{instead}"
         yield Problem(
             "package-list.unmet-requirement",

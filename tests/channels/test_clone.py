@@ -61,7 +61,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Lock]:
     """Return the locks that are built, in place of their environments."""
     locks: list[Lock] = []
 
-    def create(options: CreateOptions, _context: object) -> Any:
+    def create(options: CreateOptions, *_: object) -> Any:
         assert options.locked
         locks.append(LOCKS.load(options.locked))
 
@@ -137,7 +137,7 @@ def test_what_the_channel_lacks_is_put_together_again(
 def test_a_clone_that_fails_leaves_nothing(
     linked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def create(_options: object, _context: object) -> Any:
+    def create(*_: object) -> Any:
         assert {"ours.yaml", "ours.packages"} <= {each.name for each in tmp_path.iterdir()}
         raise BuildError("file.enospc", "a full disk")
 

@@ -156,7 +156,7 @@ def test_a_package_that_its_channel_changed_is_refused_with_both_hashes(build: B
     said = done.stderr.replace("\n", " ")
     assert package.name in said
     assert f"sha256 is {others}" in said
-    assert f"the lock says {wanted}" in said
+    assert wanted in said
     assert not fetched.exists()
 
 

@@ -248,7 +248,7 @@ def test_other_bytes_of_a_mirror_are_refused_and_no_third_is_asked(place: Place)
         mirrors = {folders[0]: [folders[1], "file:///gone"]}
         done = place.fetch(first.url, sha256="1" * 64, mirrors=mirrors)
     assert done.returncode == 1
-    said = f"{other.url}: its sha256 is {SHA256}, the lock says {'1' * 64}"
+    said = f"{other.url}: its sha256 is {SHA256}, the lock has {'1' * 64}"
     assert f"{first.url}: {said}" in done.stderr
     assert "gone" not in done.stdout
     assert place.files == {}
