@@ -182,7 +182,7 @@ def test_a_channel_that_is_gone_is_no_matter_where_another_has_its_packages(
     gone = (tmp_path / "gone").as_uri()
     said |= {"url": f"{gone}/linux-64/mpich-4.2.3-0.conda", "channel": gone}
     path.write_text(json.dumps(said))
-    assert "cannot be read" in cloned(tmp_path / "work", prefix)
+    assert "cannot read" in cloned(tmp_path / "work", prefix)
     channel = (linked / "channel").as_uri()
     assert {each.channel for each in made[0].conda_packages} == {channel}
 
@@ -194,7 +194,7 @@ def test_a_channel_that_is_gone_is_left_out(linked: Path, tmp_path: Path, made: 
         told = cloned(tmp_path, linked / "env")
     finally:
         (linked / "gone").rename(linked / "channel")
-    assert "cannot be read" in told
+    assert "cannot read" in told
     own = (tmp_path / "ours.packages").as_uri()
     assert all(each.url.startswith(own) for each in made[0].conda_packages)
     assert f"channels:\n- {own}\nstack:" in (tmp_path / "ours.yaml").read_text()

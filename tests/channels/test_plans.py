@@ -135,7 +135,7 @@ def test_packages_that_were_solved_within_the_hour_serve_another_root(
 ) -> None:
     monkeypatch.setattr(lock_command, "make_lock", without_pip)
     # Nor what pip would have brought.
-    monkeypatch.setattr(lock_cache, "contradictions", lambda _: ())
+    monkeypatch.setattr(lock_cache, "contradictions", lambda *_, **__: ())
     monkeypatch.setenv("ENVBUILD_LOCK_CACHE", str(tmp_path / "locks"))
     folder = write_channel(
         tmp_path / "channel", [python("3.11.7"), package("numpy", "1.2", PY), *REST]

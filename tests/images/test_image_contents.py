@@ -101,11 +101,11 @@ def test_a_cut_image_is_told_by_its_header_and_a_damaged_one_by_its_reader(
     for noise in (packed[:200] + b"\xa5" * (len(packed) - 200), b"\0" * len(packed)):
         done = info(sif(tmp_path / "image.sif", noise))
         assert done.exit_code == 8
-        assert "cannot be read" in done.stderr
+        assert "error: cannot read " in done.stderr
 
 
 def test_what_is_no_image_of_ours(tmp_path: Path) -> None:
-    for name, says in (("none.sif", "there is no image"), ("text.sif", "is no SIF file")):
+    for name, says in (("none.sif", "there is no image"), ("text.sif", "a SIF file")):
         (tmp_path / "text.sif").write_text("#!/bin/sh\nexit 1\n" * 20)
         done = info(tmp_path / name)
         assert done.exit_code == 2

@@ -121,7 +121,7 @@ def test_what_is_no_image_of_ours(tmp_path: Path) -> None:
     done = info(tmp_path / "x.oci")
     assert done.exit_code == 2
     assert problem_ids(info(tmp_path / "x.oci", "--json").stdout) == ["image.no-environment"]
-    for count, said in ((0, "holds 0 images"), (2, "holds 2 images")):
+    for count, said in ((0, "contains 0 images"), (2, "contains 2 images")):
         listed = json.dumps({"manifests": [{}] * count})
         (tmp_path / "x.oci" / "index.json").write_text(listed)
         assert said in info(tmp_path / "x.oci").stderr

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.thorough
 
 folder = folder  # a fixture of the tests of the installer
 
-LACKS = ("RuntimeError", "NCCL needs a GPU on every rank, and torch sees none")
+LACKS = ("RuntimeError", "NCCL needs a GPU on every rank, but torch finds none")
 NO_GPU = not any(each for name in GPU_DEVICES for each in Path("/dev").glob(name))
 without_gpu = pytest.mark.skipif(not NO_GPU, reason="this machine has a GPU")
 

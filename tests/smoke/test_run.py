@@ -299,7 +299,7 @@ def test_a_rank_that_dies(smoke: Runs, when: str, way: str) -> None:
     assert result.verdict == "failed"
     # Of two deaths in one moment nobody may have seen which was first.
     reason = result.reasons[0]
-    assert reason.startswith(("rank 1 died ", "stopped without a word: "))
+    assert reason.startswith(("rank 1 died ", "stopped without an error: "))
     assert f"{place}" in reason
     if reason.startswith("rank 1 died "):
         assert "; its record stops there" in reason

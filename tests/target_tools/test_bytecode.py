@@ -162,7 +162,7 @@ def cut_off(archive: Path) -> str:
 def of_another_wheel(archive: Path) -> str:
     index = {"wheel": "0" * 64, "kind": "cpython-399-0000", "sizes": {}}
     rewrite(archive, **{"index.json": json.dumps(index).encode()})
-    return f"it is of wheel {'0' * 64} and cpython-399-0000"
+    return f"it belongs to wheel {'0' * 64} and cpython-399-0000"
 
 
 def without_index(archive: Path) -> str:

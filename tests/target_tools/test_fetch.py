@@ -274,12 +274,12 @@ SHORT = b"HTTP/1.0 200 OK\r\nContent-Length: 22000\r\n\r\n" + CONTENT[:9]
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (SHORT, "the answer ended after 9 of 22000 bytes"),
+        (SHORT, "9 of 22000 bytes"),
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc",
-            "the answer is broken: ",
+            "malformed response: ",
         ),
-        (b"\0garbage\r\n\r\n", "the answer is broken: "),
+        (b"\0garbage\r\n\r\n", "malformed response: "),
         (b"", "Remote end closed connection without response"),
     ],
     ids=["too short", "a chunk too short", "no answer", "nothing"],
@@ -292,5 +292,6 @@ def test_an_answer_that_is_not_whole_is_said_and_the_next_place_asked(
         mirrors = {broken: [whole.url.rpartition("/")[0]]}
         done = place.fetch(f"{broken}/{NAME}", mirrors=mirrors, python=python)
     assert done.returncode == 0, done.stderr
-    assert f"{broken}/{NAME} cannot be fetched: {why}" in done.stdout
+    assert f"{broken}/{NAME}: " in done.stdout
+    assert why in done.stdout
     assert place.files == WHOLE
