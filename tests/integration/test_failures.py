@@ -147,7 +147,7 @@ def test_a_root_that_one_may_not_write_to(envbuild: Envbuild, tmp_path: Path) ->
 def test_a_root_that_is_no_folder(envbuild: Envbuild, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     done = envbuild("create", "allreduce", "--root", tmp_path / "file")
-    expect(done, 2, "file is a file, not a folder", "hint: give --root a new or an empty folder")
+    expect(done, 2, "file is a file, not a folder", "hint: use --root with ")
     done = envbuild("create", "allreduce", "--root", tmp_path / "file" / "below")
     expect(done, 5, "Not a directory", "hint: a part of that path is a file")
 
@@ -156,8 +156,8 @@ def test_no_network_to_ask_the_index(shop: Shop) -> None:
     through = without_network()
     recipe = shop.recipe("offline", lock=False)
     done = shop.create(recipe, env=NOTHING_AT_HAND, through=through)
-    expect(done, 5, "error: the package index cannot be reached, so the files to install cannot be")
-    expect(done, 5, "hint: on a node without network create it where there is one, or set pip-inde")
+    expect(done, 5, "index is not reachable")
+    expect(done, 5, "pip-indexes")
     again = shop.envbuild(
         *("create", "allreduce", "--root", shop.root),
         env=NOTHING_AT_HAND,
