@@ -69,9 +69,9 @@ def open_unchanged(path: Path) -> Iterator[IO[bytes]]:
         ended = os.fstat(stream.fileno())
         if _version(begun) != _version(ended):
             raise DriftError(
-                "files.changed-while-read",
-                f"{path} was changed while it was read",
-                "nothing of it was used; run it again when nothing writes to the file",
+                "file.changed-while-read",
+                f"{path} changed while it was being read",
+                "the file was not used; run again when no process writes to it",
             )
 
 

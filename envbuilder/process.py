@@ -51,13 +51,13 @@ def _popen(
         started: subprocess.Popen[bytes] = processes.popen(command, env, cwd, stdout, stderr, stdin)
     except FileNotFoundError as error:
         raise MissingToolError(
-            "process.cannot-start-no",
+            "program.not-found",
             f"cannot start {command[0]!r}: no such program",
             "envbuild doctor shows what is missing",
         ) from error
     except PermissionError as error:
         raise MissingToolError(
-            "process.cannot-start", f"cannot start {command[0]!r}: {error.strerror}"
+            "program.not-startable", f"cannot start {command[0]!r}: {error.strerror}"
         ) from error
     return started
 

@@ -45,9 +45,9 @@ def read_archive(path: Path, packed: IO[bytes]) -> Contents:
     """
     if packed.read(2) != b"\x1f\x8b":
         raise UsageError(
-            "bundle-archive.no-bundle-neither",
-            f"{path} is no bundle: neither a folder nor a .tar.gz",
-            "envbuild create --bundle writes both",
+            "bundle.not-a-bundle",
+            f"{path} is not a bundle: it must be a folder or a .tar.gz",
+            "create one with envbuild create --bundle",
         )
     packed.seek(0)
     size = os.fstat(packed.fileno()).st_size
@@ -57,7 +57,7 @@ def read_archive(path: Path, packed: IO[bytes]) -> Contents:
     except _NoBundleError as error:
         raise _refusal(path, str(error)) from error
     except (EOFError, OSError, ValueError, OverflowError, zlib.error, tarfile.TarError) as error:
-        raise _refusal(path, f"it is damaged: {error}") from error
+        raise _refusal(path, f"the archive is damaged: {error}") from error
 
 
 class _NoBundleError(Exception):
@@ -66,9 +66,9 @@ class _NoBundleError(Exception):
 
 def _refusal(path: Path, reason: str) -> DriftError:
     return DriftError(
-        "bundle-archive.not-bundle-packed",
-        f"{path} is not as a bundle is packed: {reason}",
-        "nothing of it was unpacked; have it sent again, and compare its sha256 with the sender's",
+        "bundle.archive-damaged",
+        f"{path} is not a valid bundle: {reason}",
+        "nothing was unpacked; copy it again and compare its sha256 with the original",
     )
 
 
@@ -89,20 +89,20 @@ class _Bounded:
         if position == self._position - 1 and not self._held:
             self._held, self._position = self._last, position
         elif position < self._position:
-            raise _NoBundleError("a member says that it begins before the last one ends")
+            raise _NoBundleError("two members overlap")
         while self._position < position:
             if not self.read(min(CHUNK, position - self._position)):
-                raise _NoBundleError("it ends in the middle")
+                raise _NoBundleError("the archive is cut off")
 
     def read(self, size: int) -> bytes:
         if not 0 <= size <= max(CHUNK, HEADER_BYTES):
-            raise _NoBundleError(f"a header says that it has {size} bytes")
+            raise _NoBundleError(f"a header has {size} bytes")
         held, self._held = self._held[:size], self._held[size:]
         data = held + self._stream.read(size - len(held))
         self._position += len(data)
         self._last = data[-1:] or self._last
         if self._position > self._allowed:
-            raise _NoBundleError(f"it unpacks to more than {self._allowed / 1e6:.0f} MB")
+            raise _NoBundleError(f"the archive unpacks to more than {self._allowed / 1e6:.0f} MB")
         return data
 
 
@@ -115,10 +115,10 @@ def _read(stream: _Bounded) -> Contents:
     with tarfile.TarFile(fileobj=stream, mode="r") as archive:  # type: ignore[arg-type]
         for number, member in enumerate(archive, start=1):
             if number > MOST_MEMBERS:
-                raise _NoBundleError(f"it has more than {MOST_MEMBERS} members")
+                raise _NoBundleError(f"the archive has more than {MOST_MEMBERS} members")
             name = _name(member, tops)
             if name in files or name in folders:
-                raise _NoBundleError(f"{shown(member.name)} is in it twice")
+                raise _NoBundleError(f"{shown(member.name)} is in the archive twice")
             if member.isdir():
                 folders.add(name)
                 continue
@@ -140,16 +140,16 @@ def _name(member: tarfile.TarInfo, tops: set[str]) -> str:
     called = shown(member.name)
     kind = _KINDS.get(member.type)
     if kind:
-        raise _NoBundleError(f"{called} is {kind}; a bundle has files and folders alone")
+        raise _NoBundleError(f"{called} is {kind}; a bundle contains only files and folders")
     plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE)
     if not plain or member.sparse is not None or member.size < 0:
         raise _NoBundleError(f"{called} is neither a file nor a folder")
     if not is_inside(member.name):
-        raise _NoBundleError(f"{called} would lie outside the bundle's folder")
+        raise _NoBundleError(f"{called} is outside of the folder of the bundle")
     tops.add(top)
     # The folder itself need not be a member: create writes none.
     if len(tops) > 1 or not (slash or member.isdir()):
-        raise _NoBundleError(f"{called} does not lie in the one folder of the bundle")
+        raise _NoBundleError(f"{called} is not in the single folder of the bundle")
     return name
 
 
@@ -159,7 +159,7 @@ def _chunks(stream: _Bounded, member: tarfile.TarInfo) -> Iterator[bytes]:
     while rest:
         chunk = stream.read(min(CHUNK, rest))
         if not chunk:
-            raise _NoBundleError(f"it ends in the middle of {shown(member.name)}")
+            raise _NoBundleError(f"the archive ends within {shown(member.name)}")
         rest -= len(chunk)
         yield chunk
 
@@ -168,4 +168,4 @@ def _check_end(stream: _Bounded) -> None:
     """Read on to the end of the file, where gzip keeps its checksum: nothing may follow."""
     while chunk := stream.read(CHUNK):
         if chunk.strip(b"\0"):
-            raise _NoBundleError("something follows its end")
+            raise _NoBundleError("there is data after the end of the archive")

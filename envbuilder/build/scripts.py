@@ -89,11 +89,11 @@ def _failure(step: Step, how: str, log: Path, folder: Path, hints: tuple[str, ..
     except IrregularFileError as error:
         text = f"{log}: {error}"
     return BuildError(
-        "scripts.step",
+        "build.step-failed",
         "\n".join([f"step {step.id} ({step.title}) {how}", *last_lines(text)]),
         *hints,
         *([MORE_TIME] if "did not end" in how else []),
-        f"the whole log: {log}",
+        f"complete log: {log}",
         f"its environment: bash '{folder / 'shell.sh'}'",
-        "after a repair, the same command with --resume goes on with this step",
+        "after fixing the cause, run the same command with --resume to continue with this step",
     )

@@ -49,10 +49,10 @@ def python_version(folder: Path, package: str) -> str:
         text = init.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError(
-            "sources.holds-no-sources",
-            f"{folder} holds no sources of {package}: no {init.name} there",
+            "runtime.no-sources",
+            f"{folder} does not contain the sources of {package}: {init.name} is missing",
         ) from error
     match = re.search(r'^__version__ = "([^"]+)"', text, re.MULTILINE)
     if not match:
-        raise UsageError("sources.states-no-version", f"{init} states no __version__")
+        raise UsageError("runtime.no-version", f"{init} does not define __version__")
     return match[1]

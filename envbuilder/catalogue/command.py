@@ -19,7 +19,7 @@ def catalogue(root: stamp.Root, context: Context) -> str:
             try:
                 told = info(OpenedRoot(root, f"{home.name}/{version.number}"))
             except BuildError as error:
-                context.reporter.warn(f"{home.name}/{version.number} is left out: {error}")
+                context.reporter.warn(f"skipped {home.name}/{version.number}: {error}")
             else:
                 stacks.setdefault(home.name, []).append(told)
     value = Catalogue(

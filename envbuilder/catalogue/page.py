@@ -69,7 +69,7 @@ def _stack(name: str, infos: Sequence[Info]) -> dict[str, object]:
 
 def _state(info: Info) -> str:
     if not info.evidence:
-        return "no proof is left of it"
+        return "it has no evidence"
     last = info.evidence[-1]
     if last.result.verdict == "failed":
         return f"its newest smoke test failed, {_moment(last.time)}"

@@ -164,4 +164,4 @@ def _reason(log: Path) -> str:
     """Return the line of a log that says why it failed: the last error, else its last line."""
     text = log.read_text(encoding="utf-8", errors="replace")
     said = _ERROR.findall(text) or [line for line in text.splitlines() if line.strip()]
-    return shown(said[-1], LONG) if said else "it said nothing"
+    return shown(said[-1], LONG) if said else "no output"

@@ -24,7 +24,7 @@ _RECIPES = Parameter(
     annotation=Annotated[
         list[Path] | None,
         typer.Option(
-            "--recipes", metavar="DIR", help="Further folder of recipes; may be repeated."
+            "--recipes", metavar="DIR", help="An additional folder of recipes. May be repeated."
         ),
     ],
 )

@@ -46,8 +46,10 @@ def open_session(as_json: bool, recipes: list[Path] | None = None) -> Session:
     try:
         cwd = Path.cwd()
     except FileNotFoundError:
-        gone = "the working folder is gone: it was removed or moved"
-        report.error(error := UsageError("cli.invalid", gone, "cd to one that is there"))
+        gone = "the current folder no longer exists: it was removed or moved"
+        report.error(
+            error := UsageError("folder.current-missing", gone, "cd to a folder that exists")
+        )
         raise typer.Exit(int(error.code)) from None
     context = Context(
         environ=dict(os.environ),
@@ -80,7 +82,7 @@ def run_verb(session: Session, verb: Callable[[], int | None]) -> None:
         raise typer.Exit(int(problem.code)) from None
     except Interrupted as asked:
         name = signal.Signals(asked.number).name
-        session.report.warn(f"ended by {name}; what was published before is as it was")
+        session.report.warn(f"stopped by {name}; published environments are unchanged")
         raise typer.Exit(128 + asked.number) from None
     except Exception:
         import traceback
@@ -102,7 +104,7 @@ def _hand_over() -> None:
     except OSError as error:
         drop_output()
         raise BuildError(
-            "cli.output-cannot-written", f"the output cannot be written: {error.strerror}"
+            "output.not-writable", f"cannot write to standard output: {error.strerror}"
         ) from error
 
 

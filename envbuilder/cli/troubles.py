@@ -23,22 +23,22 @@ def validate(
         str | None,
         environment_or_active(
             "PATH|IMAGE|NAME[/N]",
-            "The folder of an environment, a SIF file or sandbox, or one of a root.",
+            "The folder of an environment, a SIF file, a sandbox, or an environment of a root.",
         ),
     ] = None,
     root: RootOption = None,
     list_: Annotated[
-        bool, typer.Option("--list", help="List what is looked for, and look at nothing.")
+        bool, typer.Option("--list", help="List all checks without running them.")
     ] = False,
     *,
     options: ValidateOptions,
     told: ReportOptions,
     removed: RemovedOptions,
 ) -> int:
-    """Find what is wrong with an environment that anybody built; without --run nothing of it runs.
+    """Check a virtualenv, conda prefix or Python, whoever built it. Writes nothing.
 
-    A virtualenv, conda prefix or Python, as a program started in this shell would use it. Writes
-    nothing. Exit code 4 if a finding is an error that no --baseline accepts; with warnings alone 0.
+    It is checked as a program started in this shell would see it. Only --run starts its programs.
+    Exit code 4 if an error is found that --baseline does not accept, 0 for warnings.
     """
     from ..errors import ExitCode, UsageError
     from ..validate import command as run
@@ -50,7 +50,9 @@ def validate(
     if list_:
         if told.form:
             raise UsageError(
-                "cli.tells-found-list", "--as tells what is found, and --list looks at nothing"
+                "option.conflict",
+                "--as and --list cannot be combined: --list has no findings",
+                "leave one of them out",
             )
         table = run.list_checks()
         session.report.show(table, views.checks(table))
@@ -70,7 +72,8 @@ def diagnose(
     logs: Annotated[
         list[str],
         typer.Argument(
-            metavar="LOG...", help="Files, one of each rank, or folders of them; - reads a pipe."
+            metavar="LOG...",
+            help="Log files, one for each rank, or folders of log files. -: standard input.",
         ),
     ],
     environment: Annotated[
@@ -78,17 +81,17 @@ def diagnose(
         typer.Option(
             "--environment",
             metavar="PATH|NAME[/N]",
-            help="Validate it too, and say what agrees with the logs.",
+            help="Also validate this environment and compare its findings with the logs.",
         ),
     ] = None,
     root: RootOption = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Show all findings, with the lines around them.")
+        bool, typer.Option("--all", help="Show all findings with the lines around them.")
     ] = False,
 ) -> int:
-    """Say what logs mean: the cause, how sure it is, what to do, which rank failed first.
+    """Explain logs: the cause, how certain it is, what to do, and which rank failed first.
 
-    Only reads. Exit code 4 if an error is known in them, 0 if none is or there are warnings alone.
+    Logs are only read. Exit code 4 if a known error is found, 0 for warnings or no finding.
     """
     from ..diagnosis import view as views
     from ..diagnosis.command import diagnose as run
@@ -108,19 +111,24 @@ def hang(
     pids: Annotated[
         list[int] | None,
         typer.Argument(
-            metavar="PID...", help="The launcher's process, or ranks.", show_default=False
+            metavar="PID...", help="The process of the launcher, or of ranks.", show_default=False
         ),
     ] = None,
     job: Annotated[
-        str | None, typer.Option("--job", metavar="ID", help="A scheduler's job: its ranks here.")
+        str | None,
+        typer.Option(
+            "--job", metavar="ID", help="A job of the scheduler: its ranks on this machine."
+        ),
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Between the two looks.")] = 1.0,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, max=3600, help="Seconds between the two samples.")
+    ] = 1.0,
     everything: Annotated[bool, typer.Option("--all", help="Show all ranks and frames.")] = False,
 ) -> None:
-    """Say where the ranks of a running job are, and which of them the others wait for.
+    """Show where the ranks of a running job are, and which rank the others wait for.
 
-    py-spy reads their stacks; nothing is sent to them, and they go on. The ranks of this machine:
-    on each node of a job it is asked anew.
+    py-spy samples the stacks of the ranks on this machine; the ranks continue undisturbed. Run it
+    on each node of the job.
     """
     from ..errors import UsageError
     from ..hang import view as views
@@ -128,7 +136,7 @@ def hang(
 
     if bool(pids) == bool(job):
         raise UsageError(
-            "cli.name-either-processes", "name either processes or --job ID", "envbuild hang 4711"
+            "hang.pid-or-job", "hang needs either PIDs or --job ID", "envbuild hang 4711"
         )
     value = run(pids or (), job, seconds, session.context)
     session.report.show(value, views.hang(value, everything=everything))
@@ -139,27 +147,32 @@ def report(
     session: Session,
     environment: Annotated[
         str | None,
-        environment_or_active("PATH|NAME[/N]", "An environment, to be validated."),
+        environment_or_active("PATH|NAME[/N]", "An environment to validate."),
     ] = None,
     logs: Annotated[
-        list[str] | None, typer.Option("--log", metavar="LOG", help="A log; may be repeated.")
+        list[str] | None, typer.Option("--log", metavar="LOG", help="A log file. May be repeated.")
     ] = None,
     root: RootOption = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Else one here, named by the time."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File to write (default: a file in this folder, named after the time).",
+        ),
     ] = None,
 ) -> None:
-    """Write one file for the support desk: machine, environment, logs; without secrets.
+    """Write one file for the support desk: machine, environment and logs, without secrets.
 
-    What doctor, validate and diagnose say, variables that matter, and the ends of the logs.
-    Passwords, tokens and the like, and the user's name, are left out.
+    It contains the output of doctor, validate and diagnose, relevant variables, and the ends of
+    the logs. Passwords, tokens and the user's name are removed.
     """
     from ..report import command as run
     from ..report import view as views
 
     path = run.place(output, session.context)
-    with session.context.reporter.working("looking at the machine and the environment"):
+    with session.context.reporter.working("examine the machine and the environment"):
         facts = run.gather(environment, root, logs or (), session.context)
     text = views.report(
         *(facts.head, facts.machine, facts.validation, facts.diagnosis),

@@ -62,7 +62,7 @@ def clone(
     prefix = prefix_of(options.source, options.root, context).resolve()
     found = read_prefix(prefix)
     _check_arch(found.packages)
-    with context.reporter.working(f"compare {prefix} with what was packed"):
+    with context.reporter.working(f"compare {prefix} with its packages"):
         pip = _checked(prefix, found, options, context)
     asked = pinned(found.packages)
     asked = replace(asked, pip=tuple(f"{each.name}=={each.version}" for each in pip))
@@ -105,14 +105,14 @@ def _new_recipe(name: str, context: Context) -> Path:
     """Return where the recipe is written. Raises UsageError where something of that name is."""
     if not NAME.fullmatch(name):
         raise UsageError(
-            "clone.no-name-environment",
-            f"'{shown(name)}' is no name of an environment: write it lower case",
+            "environment.malformed-name",
+            f"'{shown(name)}' is not a valid name of an environment: use lower case",
         )
     recipe = context.cwd / f"{name}{_SUFFIX}"
     for each in (recipe, _packages(name, context)):
         if each.exists():
-            hint = f"take another --name; envbuild create {recipe.name}"
-            raise UsageError("clone.already", f"{each.name} is there already", hint)
+            hint = f"use another --name, or run envbuild create {recipe.name}"
+            raise UsageError("clone.file-exists", f"{each.name} already exists", hint)
     return recipe
 
 
@@ -120,9 +120,9 @@ def _check_arch(packages: PackageList) -> None:
     own = SUBDIRS.get(platform.machine())  # type: ignore[call-overload]
     if packages.platform != own:
         raise UsageError(
-            "clone.prefix-machine",
-            f"the prefix is for {packages.platform}, and this machine is {own}",
-            "clone it on a machine that can run it",
+            "clone.other-platform",
+            f"the prefix is for {packages.platform}, but this machine is {own}",
+            f"clone it on a machine for {packages.platform}",
         )
 
 
@@ -139,40 +139,48 @@ def _checked(
         if path.resolve().is_relative_to(prefix)
     }
     changed = [*wrong_files(prefix, records)]
-    more = [f"{each} is of no package" for each in strangers(prefix, records, files)]
-    wrong = [Problem("clone.invalid", each, Place(str(prefix)), ()) for each in scripts(records)]
+    more = [f"{each} belongs to no package" for each in strangers(prefix, records, files)]
+    wrong = [
+        Problem("clone.package-runs-script", each, Place(str(prefix)), ())
+        for each in scripts(records)
+    ]
     for each in pip:
         origin = direct_origin(each)
         if origin and each.key != BUNDLED and not options.leave:
             wrong.append(
                 Problem(
-                    "clone.pip-installed-no",
-                    f"pip installed {each} from {origin}: no index has it",
+                    "clone.not-from-index",
+                    f"pip installed {each} from {origin}, not from an index",
                     Place(str(prefix)),
                 )
             )
     left = [*changed, *more]
     if left and not options.leave:
-        hint = "--leave takes the packages as they were packed, and leaves all this behind"
+        hint = "use --leave to clone the packages without these files and changes"
         wrong += [
-            Problem("clone.invalid", shown(each, 300), Place(str(prefix)), ())
+            Problem("clone.file-changed", shown(each, 300), Place(str(prefix)), ())
             for each in left[:_SHOWN]
         ]
         if len(left) > _SHOWN:
             wrong.append(
-                Problem("clone.more", f"and {len(left) - _SHOWN} more", Place(str(prefix)), ())
+                Problem(
+                    "clone.file-changed",
+                    f"and {len(left) - _SHOWN} more",
+                    Place(str(prefix)),
+                    (),
+                )
             )
         wrong[-1] = wrong[-1]._replace(hints=(hint,))
     if wrong:
         raise DocumentError(tuple(wrong))
     for line in left:
-        context.reporter.warn(f"left behind: {shown(line, 300)}")
+        context.reporter.warn(f"not cloned: {shown(line, 300)}")
     # A new environment gets a runtime of its own.
     others = [each for each in pip if each.key != BUNDLED]
     taken = tuple(each for each in others if direct_origin(each) is None)
     for each in others:
         if each not in taken:
-            context.reporter.warn(f"left behind: {each}, which pip installed from elsewhere")
+            context.reporter.warn(f"not cloned: {each}, which pip did not install from an index")
     return taken
 
 
@@ -249,9 +257,11 @@ def _available(
         try:
             archives[each.name] = take(file, record, own) if file else repack(prefix, record, own)
         except (CannotRepackError, OSError) as error:
-            wrong.append(Problem("clone.invalid", f"{each.filename}: {error}", each.place, ()))
+            wrong.append(
+                Problem("clone.package-not-available", f"{each.filename}: {error}", each.place, ())
+            )
         else:
-            how = "taken from conda's cache" if file else "put together from the prefix"
+            how = "using conda's cache" if file else "repacking it from the prefix"
             context.reporter.say(f"no channel serves {each.filename}: {how}")
     if wrong:
         raise DocumentError(tuple(wrong))
@@ -318,7 +328,7 @@ def _check_licences(dead: Mapping[str, Channel], context: Context) -> None:
         licence = channel.licence
         if licence and context.environ.get(licence.variable) != licence.value:
             raise UsageError(
-                "clone.packages-under-licence",
-                f"the packages of {name} are under a licence: {licence.summary}",
-                f"read it; who accepts it sets {licence.variable}={licence.value}",
+                "clone.licence-not-accepted",
+                f"the packages of {name} have a licence: {licence.summary}",
+                f"read it; to accept it, set {licence.variable}={licence.value}",
             )

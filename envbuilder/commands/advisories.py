@@ -46,9 +46,9 @@ def show(name: str, context: Context) -> Row:
     every = {row.id: row for row in rows(context.knowledge)}
     if name not in every:
         raise UsageError(
-            "advisories.unknown-advisory",
+            "advisory.unknown",
             unknown("advisory", name, every),
-            "envbuild advisories list shows all of them",
+            "envbuild advisories list shows all advisories",
         )
     return every[name]
 

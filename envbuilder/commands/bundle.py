@@ -54,14 +54,12 @@ def verify(file: Path, signed: SignatureOptions, context: Context) -> BundleChec
     """
     path = context.path(file)
     if not path.exists():
-        raise UsageError(
-            "bundle.no-such-file", f"no such file or folder: '{shown(str(path), LONG)}'"
-        )
+        raise UsageError("bundle.not-found", f"no such file or folder: '{shown(str(path), LONG)}'")
     contents = _contents(path, signed, context)
     if not {FACTS, SUMS} & contents.files.keys():
         raise UsageError(
-            "bundle.no-bundle-neither",
-            f"{path} is no bundle: it has neither {FACTS} nor {SUMS}",
+            "bundle.not-a-bundle",
+            f"{path} is not a bundle: it contains neither {FACTS} nor {SUMS}",
             "envbuild create --bundle makes one",
         )
     changed = tuple(changes(contents))
@@ -76,7 +74,7 @@ def _contents(path: Path, signed: SignatureOptions, context: Context) -> Content
         folder: Contents = read_folder(path)
         return folder
     if not path.is_file():
-        raise UsageError("bundle.neither-folder-nor", f"{path} is neither a folder nor a file")
+        raise UsageError("bundle.not-a-bundle", f"{path} is neither a folder nor a regular file")
     with open_unchanged(path) as stream:
         check_signed(path, stream, signed, context)
         return read_archive(path, stream)
@@ -112,10 +110,11 @@ def _bundle_in(folder: Path) -> Path:
         return folder
     found = sorted(each.parent for each in folder.glob(f"*/{_INSTALLER}"))
     if len(found) != 1:
-        there = f"there are {len(found)} bundles" if found else "there is no bundle"
-        raise UsageError(
-            "bundle.invalid", f"{there} in {folder}", "name the unpacked folder of one"
-        )
+        message = f"{folder} contains {len(found) or 'no'} unpacked bundles"
+        hint = "name the folder of one unpacked bundle"
+        if found:
+            raise UsageError("bundle.ambiguous", message, hint)
+        raise UsageError("bundle.not-a-bundle", message, hint)
     return found[0]
 
 
@@ -152,19 +151,19 @@ def _of_facts(facts: dict[str, Any], lock: Lock) -> Iterator[str]:
     own = {"name": plan.recipe, "id": lock.id(), "site": plan.site, "arch": plan.arch}
     for name, value in own.items():
         if facts[name] != value:
-            yield f"{FACTS} says {name} {facts[name]}, and the lock {value}"
+            yield f"{FACTS} has {name} {facts[name]}, but the lock has {value}"
     if facts["steps"] != [each.id for each in plan.steps]:
-        yield f"{FACTS} says other steps than the lock"
+        yield f"{FACTS} has other steps than the lock"
     told = dict(facts["proving"])
     proofs = [(each["api"], each["transport"], each["request"]["ranks"]) for each in told["proofs"]]
     if proofs != [(each.api, each.transport, plan.smoke.ranks) for each in proofs_of(plan)]:
-        yield f"{FACTS} proves something else than the lock says"
+        yield f"{FACTS} has another smoke test than the lock"
     derived = proving_of(lock, [], lock.id())
     for each in (told, derived):
         del each["proofs"]
     for name in sorted(derived.keys() | told.keys()):
         if canonical_json(told.get(name)) != canonical_json(derived.get(name)):
-            yield f"{FACTS} says another {name} of the smoke test than the lock"
+            yield f"{FACTS} has another {name} of the smoke test than the lock"
 
 
 def _of_attestations(texts: Mapping[str, bytes], lock: Lock) -> Iterator[str]:
@@ -180,12 +179,12 @@ def _of_files(files: dict[str, str | None], lock: Lock) -> Iterator[str]:
     patches = {f"build/patches/{each.name}.patch": each.sha256 for each in lock.plan.patches}
     for name, sha256 in {**wanted, **patches}.items():
         if name not in files:
-            yield f"{name} is locked, and not in it"
+            yield f"{name} is in the lock, but not in the bundle"
         elif files[name] != sha256:
-            yield f"{name} is not the file that is locked"
+            yield f"{name} is not the file of the lock"
     for name in sorted(files):
         if name.startswith(_WHEELHOUSE) and name not in wanted:
-            yield f"{name} is in no lock"
+            yield f"{name} is in the bundle, but not in the lock"
 
 
 def of_conda_packages(files: Mapping[str, str | None], lock: Lock) -> Iterator[str]:
@@ -198,14 +197,17 @@ def of_conda_packages(files: Mapping[str, str | None], lock: Lock) -> Iterator[s
         return
     listed = f"{_BUILD}conda.json"
     if files.get(listed) != sha256_text(conda_files(lock)["conda.json"]):
-        yield f"{listed} is not the list of the conda packages that are locked"
+        yield f"{listed} does not list the conda packages of the lock"
     wanted = {f"{_PACKAGES}{each.filename}": each.sha256 for each in lock.conda_packages}
     prefix = all(f"{_BUILD}{each}" in files for each in (ARCHIVE, TABLE))
     for name, sha256 in wanted.items():
         if name in files and files[name] != sha256:
-            yield f"{name} is not the file that is locked"
+            yield f"{name} is not the file of the lock"
         elif name not in files and not prefix:
-            yield f"{name} is locked, and neither in it nor is {ARCHIVE} with {TABLE}"
+            yield (
+                f"{name} is in the lock, but the bundle contains neither it nor {ARCHIVE} with "
+                f"{TABLE}"
+            )
     for name in sorted(files):
         if name.startswith(_PACKAGES) and name not in wanted:
-            yield f"{name} is in no lock"
+            yield f"{name} is in the bundle, but not in the lock"

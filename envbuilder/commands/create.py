@@ -53,9 +53,9 @@ def _check_shared(options: CreateOptions, target: str) -> None:
     """Raise UsageError where a root is to be shared and nothing comes into one."""
     if options.shared and TARGETS[target].HIGHEST_TIER == "rendered":
         raise UsageError(
-            "create.no-root-could",
-            f"a {target} has no root that could be shared",
-            f"where it is installed: bash install.sh --shared={options.shared} ROOT",
+            "option.not-applicable",
+            f"--shared does not apply to a {target}: it has no root",
+            f"share the root when you install it: bash install.sh --shared={options.shared} ROOT",
         )
 
 
@@ -66,8 +66,8 @@ def _check_arch(target: str, arch: str) -> None:
     """
     if arch == platform.machine() and not suits(TARGETS[target], arch, arch):
         raise UsageError(
-            "create.machine-itself-nothing",
-            f"this machine is {arch} itself: there is nothing to emulate",
+            "emulation.native-arch",
+            f"this machine is {arch}: --emulate is only for another architecture",
             "leave --emulate out, or name another --arch",
         )
 
@@ -79,14 +79,14 @@ def _check_tier(
     if required is None or _reaches(TARGETS[target], required):
         return
     machine, arch = platform.machine(), plan_inputs.arch
-    hints = [f"this machine is {machine}: what is for {arch} is proved on one"]
+    hints = [f"this machine is {machine}: run the smoke test on a machine of {arch}"]
     others = (each for each in TARGETS.values() if suits(each, arch, machine))
     if any(_reaches(each, required) for each in others) and can_emulate(plan_inputs, context):
         hints = [OFFER]
     raise BuildError(
-        "create.target-reaches-tier",
-        f"target {target} reaches tier {TARGETS[target].HIGHEST_TIER} at most, "
-        f"and {required} is required",
+        "tier.unreachable",
+        f"target {target} reaches at most tier {TARGETS[target].HIGHEST_TIER}, but tier "
+        f"{required} is required",
         *hints,
     )
 
@@ -104,7 +104,9 @@ def _given_lock(options: CreateOptions, plan_inputs: PlanInputs, context: Contex
     if file and (options.relock or options.choice.allow):
         other = "--relock" if options.relock else "--allow"
         raise UsageError(
-            "create.locked-takes-lock", f"--locked takes a lock as it is: {other} would change it"
+            "option.conflict",
+            f"--locked and {other} cannot be combined: {other} would change the lock",
+            "leave one of them out",
         )
     lock = named_lock(file, options.signed, plan_inputs, context, with_runtime=True)
     if file is None or lock is None:
@@ -112,7 +114,7 @@ def _given_lock(options: CreateOptions, plan_inputs: PlanInputs, context: Contex
     changed = changed_inputs(lock, plan_inputs.inputs())
     if changed:
         context.reporter.warn(
-            f"changed since {file} was locked: {', '.join(changed)}; built as locked"
+            f"building {file} as locked, although these inputs changed: {', '.join(changed)}"
         )
     else:
         check_derived(lock, file, plan_inputs)

@@ -31,7 +31,9 @@ def compare(before: str, after: str, choice: LiveOptions, context: Context) -> D
     UsageError for what is none of these; what a plan raises where a plan made now has no answer.
     """
     if before == LIVE:
-        raise UsageError("diff.live-comes-second", "'live' comes second: envbuild diff LOCK live")
+        raise UsageError(
+            "diff.live-first", "'live' must be the second argument", "envbuild diff LOCK live"
+        )
     where = RootOptions(choice.root, choice.site, choice.arch)
     if is_recipe_file(before) and not choice.recipe:
         choice = replace(choice, recipe=before)

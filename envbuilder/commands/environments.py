@@ -119,9 +119,9 @@ def info(opened: OpenedRoot, *, verify: bool = False) -> Info:
     changed = None
     if verify and image and image.format != "sandbox":
         raise UsageError(
-            "environments.verify-compares-files",
-            "--verify compares the files of a prefix, and those of an image are packed",
-            f"apptainer test {image.file} compares them, and proves the ranks once more",
+            "option.not-for-image",
+            f"--verify does not apply to an image: the files of {image.file} are packed",
+            f"apptainer test {image.file} compares the files and runs the smoke test",
         )
     if verify:
         here = image is None and _runs_here(lock.plan)
@@ -162,13 +162,13 @@ def attestation(opened: OpenedRoot, form: AttestationForm, context: Context) -> 
     text = read_attestation(form, home.evidence(version.id), lock)
     recorded = text is not None
     if text is None and form != "provenance":
-        context.reporter.say(f"{name} was made before there were any: this follows from its lock")
+        context.reporter.say(f"{name} has no stored record; this one is derived from its lock")
         text = bill_of(lock)
     if text is None:
         raise UsageError(
-            "environments.nothing-says-how",
-            f"nothing says how {name} was made: an envbuild that did not record it made it",
-            "create builds it anew, and records it, once it is taken away",
+            "environment.no-provenance",
+            f"{name} has no provenance: an envbuild that did not record it built {name}",
+            "remove it and run envbuild create: the new build records its provenance",
             *registry.removal_hints(home, version),
         )
     return Attestation(
@@ -213,13 +213,13 @@ def smoke(
     evidence = proved[-1]
     if evidence.result.verdict != "passed":
         raise SmokeError(
-            "environments.failed-smoke-test",
+            "smoke.failed",
             f"{home.name}/{version.number} failed its smoke test:\n"
             + "\n".join(f"  {line}" for line in evidence.result.failure_lines()),
             f"log and records of every rank: {home.evidence(version.id) / evidence.log}",
         )
     if manifests.recorded(home, version) is None:
-        context.reporter.say("its files were never recorded: they are now, as they were proved")
+        context.reporter.say("recorded the manifest of its files, which was missing")
         manifests.record(home, version.id, "later")
     return SmokeReport(evidence=proved)
 
@@ -233,7 +233,7 @@ def _facts(plan: Plan, site: str | None, context: Context) -> LaunchFacts:
     except UsageError as error:
         if site:
             raise
-        context.reporter.warn(f"nothing is known of its site's nodes: {error}")
+        context.reporter.warn(f"the nodes of its site are unknown: {error}")
         return LaunchFacts(plan, context.knowledge.components)
 
 
@@ -274,9 +274,9 @@ def remove(
     """
     if external.find(root.path, environment) is not None:
         raise UsageError(
-            "environments.built-others-nothing",
-            f"{environment} was built by others, and nothing of it is removed",
-            f"envbuild import --forget {environment} takes it off the list",
+            "environment.external",
+            f"{environment} was not built by envbuild, which therefore does not remove it",
+            f"envbuild import --forget {environment} removes it from the list",
         )
     store.check_writable(root)
     with sharing.readable(sharing.declared_group(root.path)):
@@ -300,9 +300,9 @@ def _remove(
         removed = tuple(f"{name}/{each.number}" for each in old)
     elif what != "number" and environment != name:
         raise UsageError(
-            "environments.number-more-removed",
-            f"{environment} is one number, and more than that is to be removed",
-            f"name the environment alone: {name}",
+            "option.conflict",
+            f"{environment} names one number, but the option removes several",
+            f"name the environment without a number: {name}",
         )
     else:
         home, version = find(root, environment)
@@ -317,9 +317,9 @@ def forget_external(root: Root, name: str) -> ExternalEntry:
     if record is None:
         there = ", ".join(each.name for each in external.read_all(root.path)[0]) or "none"
         raise UsageError(
-            "environments.no-external-environment",
-            f"no external environment is called {name!r}",
-            f"there: {there}",
+            "environment.not-imported",
+            f"no external environment has the name {name!r}",
+            f"the list contains: {there}",
         )
     store.check_writable(root)
     external.forget(root.path, name)

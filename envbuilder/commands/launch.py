@@ -94,7 +94,7 @@ def launch(environment: str, options: LaunchOptions, context: Context) -> Launch
         launcher=request.kind,
         ranks=request.ranks if _is_counted(request, options) else None,
         hosts=tuple(map(str, hosts.hosts)) if isinstance(hosts.hosts, tuple) else (),
-        hosts_from=f"a job that {request.kind} asks for" if own_job else hosts.source,
+        hosts_from=f"a job that {request.kind} requests" if own_job else hosts.source,
         words=_guarded(found, request),
     )
     _report(line, found, context)
@@ -107,7 +107,10 @@ def _environment(environment: str, options: LaunchOptions, context: Context) -> 
         return _in_image(environment, options, context)
     if options.host_mpi or options.binds:
         raise UsageError(
-            "launch.host-mpi-bind", "--host-mpi and --bind are for an image: NAME.sif, or a sandbox"
+            "option.only-for-image",
+            f"--host-mpi and --bind apply only to an image (NAME.sif or a sandbox), not to "
+            f"{environment}",
+            "leave them out",
         )
     where = options.where
     choice = PlanOptions(environment, where.site, where.arch, options.partition)
@@ -182,18 +185,17 @@ def _find_hosts(
         return with_room(hosts, launcher.kind, gpus, options.ranks, gpus=facts.gpus)
     if options.hosts is not None or options.hostfile is not None:
         raise UsageError(
-            "launch.nodes-job-hosts",
-            "--nodes is for a job, which has hosts of its own",
-            "leave -H out",
+            "option.conflict",
+            "--nodes cannot be combined with -H or --hostfile: the scheduler chooses the hosts of "
+            "a job",
+            "leave one of them out",
         )
     if nodes < 1:
-        raise UsageError(
-            "launch.job-cannot-nodes", f"a job cannot have {nodes} nodes", "ask for 1 or more"
-        )
+        raise UsageError("job.invalid-size", f"a job cannot have {nodes} nodes", "use 1 or more")
     if scheduler is None:
         raise UsageError(
-            "launch.site-no-scheduler",
-            f"site {facts.plan.site} has no scheduler that gives a job {nodes} nodes",
+            "site.no-scheduler",
+            f"site {facts.plan.site} has no scheduler, so --nodes {nodes} cannot be used",
             "name the hosts: -H host:4,host2:4",
         )
     slots = math.ceil((options.ranks or facts.plan.smoke.ranks * nodes) / nodes)
@@ -221,9 +223,9 @@ def _request(
     plan, traits = facts.plan, LAUNCHERS[launcher.kind].TRAITS
     if options.cpus_per_rank is not None and not traits.cores:
         raise UsageError(
-            "launch.no-option-cores",
+            "launcher.no-cpus-per-rank",
             f"{launcher.kind} has no option for the cores of a rank",
-            "ask the scheduler for them when you submit the job, and leave --cpus-per-rank out",
+            "request the cores when you submit the job, and leave --cpus-per-rank out",
         )
     ranks = options.ranks
     if ranks is None:
@@ -269,8 +271,8 @@ def _launcher(plan: Plan, options: LaunchOptions, scheduler: str | None) -> tupl
     own = _gloo_launcher(plan)
     if options.gloo and own is None:
         raise UsageError(
-            "launch.nothing-talks-gloo",
-            f"nothing in {plan.recipe} talks by Gloo: it has neither Horovod nor PyTorch",
+            "launch.no-gloo",
+            f"{plan.recipe} cannot use Gloo: it has neither Horovod nor PyTorch",
             "leave --gloo out",
         )
     builds = (*plan.builds, *plan.verified)
@@ -281,8 +283,9 @@ def _launcher(plan: Plan, options: LaunchOptions, scheduler: str | None) -> tupl
     gloo = options.gloo or (not parts.get("mpi", True) and (kind is None or is_own))
     if gloo and built and is_own and not parts.get("gloo", True):
         raise UsageError(
-            "launch.built-without-gloo",
-            f"the {built.component} {built.version} of {plan.recipe} is built without Gloo",
+            "launch.no-gloo",
+            f"{plan.recipe} cannot use Gloo: its {built.component} {built.version} is built "
+            "without it",
             "leave --gloo out",
         )
     kind = kind or (own if gloo else None)
@@ -330,18 +333,18 @@ def _report(line: LaunchLine, environment: _Environment, context: Context) -> No
     say(f"{ranks} on {where}")
     if (kind := missing_launcher(plan)) and line.launcher not in (kind, None):
         context.reporter.warn(
-            f"this PyTorch has no {kind}, and {line.launcher} sets neither RANK nor MASTER_ADDR: "
-            "the program must set both"
+            f"the program must set RANK and MASTER_ADDR: this PyTorch has no {kind}, and "
+            f"{line.launcher} does not set them"
         )
     if environment.image:
         for row in environment.image.rows:
             say(
-                f"{row.subject}: {row.image}; there: {row.host}"
+                f"{row.subject}: {row.image} in the image, {row.host} on the host"
                 + (f": {row.why}" if row.why else "")
             )
     elif environment.published is None:
         recipe = f"{recipe_arguments(plan)} --site {plan.site}"
-        say(f"nothing of it is published here: envbuild create {recipe} builds it")
+        say(f"not published in this root; run envbuild create {recipe}")
     else:
         published = environment.published
         home, version = published.home, published.version
@@ -360,10 +363,8 @@ def _report(line: LaunchLine, environment: _Environment, context: Context) -> No
         passed = [each for each in proofs if each.result.verdict == "passed"]
         if passed and passed[-1].execution != "native":
             say(
-                f"it was proved {passed[-1].execution}: the line is for a machine of {plan.arch}, "
-                "and no speed is known"
+                f"the smoke test ran {passed[-1].execution}: the line is for a machine of "
+                f"{plan.arch}, and its speed is unknown"
             )
     if reads_tf_config(plan):
-        say(
-            "TF_CONFIG is left to the program; envbuild render --as job makes a script that sets it"
-        )
+        say("the program must set TF_CONFIG; the script of envbuild render --as job sets it")

@@ -33,7 +33,7 @@ from ..workflow.load import PlanInputs, load
 from ..workflow.lock import lock_environment
 from ..workflow.options import PlanOptions
 
-_RECIPE = "envbuild recipes import FILE makes a recipe of all that a list has"
+_RECIPE = "envbuild recipes import FILE converts the whole list to a recipe"
 
 
 def lock_of_file(choice: PlanOptions, file: Path, context: Context) -> Lock:
@@ -46,8 +46,8 @@ def lock_of_file(choice: PlanOptions, file: Path, context: Context) -> Lock:
     inputs = load(choice, context, "to lock")
     if not inputs.backend.TRAITS.channels:
         raise UsageError(
-            "lock-listed.packages-list-come",
-            f"the packages of a list come from conda channels: recipe {inputs.recipe.value.name} "
+            "list.backend-not-conda",
+            f"--from needs a recipe with backend: conda, but recipe {inputs.recipe.value.name} "
             f"has backend: {inputs.recipe.value.backend}",
             _RECIPE,
         )
@@ -56,9 +56,9 @@ def lock_of_file(choice: PlanOptions, file: Path, context: Context) -> Lock:
         context.reporter.warn(note)
     if found.packages is None:
         raise UsageError(
-            "lock-listed.environment-yml-no",
-            "an environment.yml is no lock: it names no files",
-            "envbuild recipes import FILE makes a recipe of it, and envbuild lock solves that",
+            "list.no-files",
+            "an environment.yml is not a lock: it does not name files",
+            "convert it with envbuild recipes import FILE, then run envbuild lock",
             place=Place(shown(str(file))),
         )
     return lock_packages(found.packages, inputs, context, shown(str(file)))
@@ -85,8 +85,8 @@ def lock_packages(packages: PackageList, inputs: PlanInputs, context: Context, o
             lock = make_lock(planned, replace(environment, exact=exact), distributions, conda)
         except Refusal as refusal:
             raise UsageError(
-                "lock-listed.package-index-not",
-                f"the package index does not offer {refusal.component} {refusal.version}, which "
+                "index.version-missing",
+                f"the package index does not have {refusal.component} {refusal.version}, which "
                 f"{origin} lists: {refusal}",
             ) from refusal
     _check(lock, packages, origin, context)
@@ -107,7 +107,7 @@ def _look_up(packages: PackageList, inputs: PlanInputs, context: Context) -> Lis
     unhashed = sum(each.sha256 is None and each.md5 is None for each in wanted)
     if unhashed:
         context.reporter.warn(
-            f"no hash is listed of {counted(unhashed, 'package')}: those of the channels are taken"
+            f"{counted(unhashed, 'package')} without a hash in the list: using the channels' hashes"
         )
     target = Target(inputs.arch, virtual_packages(inputs), inputs.site.channels)
     with context.reporter.working(f"look up {counted(len(wanted), 'package')}"):
@@ -136,10 +136,10 @@ def _check_origins(planned: Plan, packages: PackageList, inputs: PlanInputs) -> 
         if listed and pin.origin not in CHANNEL_ORIGINS:
             wanted = inputs.recipe.value.stack.get(pin.component, "*")
             message = (
-                f"{listed.filename} is listed, and is not what the recipe asks for: "
-                f"{pin.component} {wanted}; that would be {pin}"
+                f"the list has {listed.filename}, but the recipe requires {pin.component} "
+                f"{wanted}, which is {pin}"
             )
-            wrong.append(Problem("lock-listed.invalid", message, listed.place, (_RECIPE,)))
+            wrong.append(Problem("list.recipe-mismatch", message, listed.place, (_RECIPE,)))
     if wrong:
         raise DocumentError(tuple(wrong))
 
@@ -147,7 +147,7 @@ def _check_origins(planned: Plan, packages: PackageList, inputs: PlanInputs) -> 
 def _check(lock: Lock, packages: PackageList, origin: str, context: Context) -> None:
     """Raise DocumentError unless the lock holds what is listed; say what it holds besides."""
     wrong = [
-        Problem("lock-listed.invalid", each, None, (_RECIPE,))
+        Problem("lock.contradiction", each, None, (_RECIPE,))
         for each in contradictions(lock, entries().backends, RUNTIMES)
     ]
     wheels = {each.name: each for each in lock.index_files if each.kind == "wheel"}
@@ -156,23 +156,23 @@ def _check(lock: Lock, packages: PackageList, origin: str, context: Context) -> 
         if found is None:
             wrong.append(
                 Problem(
-                    "lock-listed.needed-nothing",
-                    f"{each.name} is needed by nothing",
+                    "list.unused-package",
+                    f"no package of the recipe requires {each.name}",
                     each.place,
                     (_RECIPE,),
                 )
             )
         elif each.sha256 not in (None, found.sha256):
             message = (
-                f"{each.name} {each.version} is listed with the sha256 {each.sha256}, and the "
-                f"index has it with {found.sha256}: {found.filename}"
+                f"{each.name} {each.version} has the sha256 {each.sha256} in the list, but "
+                f"{found.sha256} on the index: {found.filename}"
             )
-            wrong.append(Problem("lock-listed.invalid", message, each.place, ()))
+            wrong.append(Problem("list.checksum-mismatch", message, each.place, ()))
     if wrong:
         raise DocumentError(tuple(wrong))
     more = [*_besides(lock, packages.pip)]
     if more:
-        context.reporter.say(f"besides what {origin} lists, pip installs {', '.join(more)}")
+        context.reporter.say(f"pip also installs {', '.join(more)}, which {origin} does not list")
 
 
 def _besides(lock: Lock, listed: Sequence[PipEntry]) -> Iterator[str]:

@@ -59,9 +59,9 @@ def _check_one_arch(planned: Matrix) -> None:
     archs = sorted({row.arch for row in planned.rows})
     if len(archs) > 1:
         raise UsageError(
-            "modules.modules-would-same",
-            f"modules for {' and '.join(archs)} would have the same names",
-            f"name one, each with a tree of its own: --arch {archs[0]}",
+            "modules.several-archs",
+            f"modules for {' and '.join(archs)} have the same names and need separate trees",
+            f"write one tree at a time: --arch {archs[0]}",
         )
 
 
@@ -70,9 +70,9 @@ def _texts(row: Row, planned: Matrix) -> tuple[dict[PurePosixPath, str], int | N
     loaded = row.loaded
     if loaded is None:
         raise UsageError(
-            "modules.no-plan-no",
-            f"{row.word} has no plan for {row.arch}, so no module",
-            "leave it out",
+            "modules.recipe-without-plan",
+            f"cannot write a module for {row.word}: it has no plan for {row.arch}",
+            f"leave {row.word} out",
         )
     home = Home(planned.root(row.arch), row.name)
     number = registry.default_number(home)

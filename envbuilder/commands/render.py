@@ -86,32 +86,31 @@ def render(options: RenderOptions, context: Context) -> RenderResult:
     if asked and form not in jobs:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in asked)
         raise UsageError(
-            "render.job-not-form",
-            f"{named}: only a job has that, not the form {form}",
-            f"say which job: {', '.join(f'--as {each}' for each in jobs)}",
+            "option.only-for-job",
+            f"{named} applies only to a job, not to the form {form}",
+            f"use one of {', '.join(f'--as {each}' for each in jobs)}",
         )
     if (options.base or options.binds or options.candidate) and form not in _ON_BASE:
         raise UsageError(
-            "render.base-bind-candidate",
-            "--base, --bind and --candidate are of an image that begins with a folder, not of the "
-            f"form {form}",
-            f"the forms for it: {', '.join(_ON_BASE)}",
+            "option.only-for-image",
+            f"--base, --bind and --candidate apply only to an image, not to the form {form}",
+            f"use one of the forms {', '.join(_ON_BASE)}",
         )
     if form not in _FOLDERS:
         return _one(form, options, context)
     if options.output is None:
         what = "a plan's build folder" if form == FOLDER else f"the form {form}"
         raise UsageError(
-            "render.more-file",
-            f"{what} is more than one file",
-            "say where to with --output, or one with --as FORM",
+            "output.missing",
+            f"{what} has several files and needs --output",
+            "add --output DIR, or choose one form with --as FORM",
         )
     folder = context.path(options.output)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(
-            "render.not-empty-folder",
-            f"{folder} is there and not an empty folder",
-            "name a new folder",
+            "output.exists",
+            f"{folder} exists and is not an empty folder",
+            "use a new folder",
         )
     output_folder(folder, context)
     return _FOLDERS[form](options, folder, context)
@@ -129,9 +128,9 @@ def _one(name: str, options: RenderOptions, context: Context) -> RenderResult:
         lock = source.subject.source
         if not isinstance(lock, Lock):
             raise UsageError(
-                "render.definition-file-image",
-                "the definition file of an image on a base names the hashes of its lock",
-                f"--locked FILE has them; --as {IMAGE} makes a lock",
+                "lock.missing",
+                "the definition file of an image on a base needs a lock",
+                f"add --locked FILE, or use --as {IMAGE}, which makes a lock",
             )
         on = base_name(of_image.base, of_image.plan_inputs)
         candidate = options.candidate
@@ -150,9 +149,9 @@ def _scheduler(site: Site) -> str:
     if site.scheduler not in SCHEDULERS:
         which = " or ".join(f"--as {each}" for each in SCHEDULERS)
         raise UsageError(
-            "render.site-states-no",
-            f"site {site.name} states no scheduler to render a job for",
-            f"say which: {which}; or state scheduler: {next(iter(SCHEDULERS))} in the site file",
+            "site.no-scheduler",
+            f"site {site.name} has no scheduler to render a job for",
+            f"use {which}, or write scheduler: {next(iter(SCHEDULERS))} in the site file",
         )
     return site.scheduler
 
@@ -166,7 +165,7 @@ def _all(options: RenderOptions, folder: Path, context: Context) -> RenderResult
             texts[form.file_of(source.subject.plan)] = source.text(form)
         except UsageError as error:
             left_out[name] = str(error)
-            context.reporter.warn(f"{name} is left out: {error}")
+            context.reporter.warn(f"skipped {name}: {error}")
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in texts.items():
         write_atomically(folder / file, text)
@@ -187,8 +186,9 @@ def _inputs(options: RenderOptions, context: Context, reading: Reading = "to pla
         if environment is None:
             raise
         raise UsageError(
-            "render.image-begins-recipe",
-            f"an image of {environment.name} begins with what its recipe says: {error}",
+            "recipe.not-found",
+            f"the base of an image of {environment.name} is in its recipe, which is not available: "
+            f"{error}",
             f"name the recipe's file, with --locked {environment.lock_file}",
         ) from error
 
@@ -215,7 +215,7 @@ def _image_on_base(
     if base:
         (folder / BASE).symlink_to(base.folder.resolve())
     else:
-        context.reporter.say(f"{folder / BASE} is still to be: a folder with the site's Debian")
+        context.reporter.say(f"create {folder / BASE} before the build: the site's Debian")
     paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return RenderResult(form=IMAGE, written=tuple(sorted(map(str, paths))))
 

@@ -22,7 +22,7 @@ def why(choice: WhyOptions, component: str, context: Context) -> Why:
     """
     components = context.knowledge.components
     if component not in components:
-        raise UsageError("why.unknown-component", unknown("component", component, components))
+        raise UsageError("component.unknown", unknown("component", component, components))
     environment = _published(choice, context)
     if environment is None:
         plan_inputs = load(choice, context)
@@ -61,7 +61,7 @@ def _name(plan_inputs: PlanInputs, choice: WhyOptions, context: Context) -> str 
     environments = environments_of(plan_inputs, choice.root, context)
     name = next((each.name for each in environments if decides_same(each, plan_inputs)), None)
     if environments and name is None:
-        context.reporter.say(f"of a plan made now, which differs from {environments[0]}")
+        context.reporter.say(f"explaining a plan made now, which differs from {environments[0]}")
     return name
 
 
@@ -71,12 +71,12 @@ def _why_published(
     try:
         return resolve_why(request(inputs_of(environment, choice, context)), component)
     except DriftError as error:
-        context.reporter.say(f"of its lock alone: {error}")
+        context.reporter.say(f"explaining from the lock alone: {error}")
     plan = environment.plan
     pins = {pin.component: pin for pin in (*plan.build_pins, *plan.brought, *plan.pins)}
     if component not in pins:
         raise UsageError(
-            "why.unknown-component",
+            "component.unknown",
             unknown(f"component of {environment.name}", component, pins),
             f"it has: {', '.join(sorted(pins))}",
         )

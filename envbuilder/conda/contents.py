@@ -62,14 +62,16 @@ def read_channels(
     kept, which = cached.cache.find(file), ", ".join(channels)
     in_network = not any(url.startswith("file:") for each in urls.values() for url in each)
     if kept and kept.young and in_network and not cached.anew:
-        cached.say(f"the conda channels {which} are as they were read {kept.age_text()}")
+        cached.say(
+            f"using the contents of the conda channels {which} that were read {kept.age_text()}"
+        )
         return _with(channels, kept.contents)
     try:
         contents = read(cached.warn)
     except BuildError as error:
         if kept is None:
             raise
-        cached.warn(f"{error}; planned as it was read {kept.age_text()}")
+        cached.warn(f"{error}; using the contents that were read {kept.age_text()}")
         return _with(channels, kept.contents)
     cached.cache.store(file, contents)
     return _with(channels, contents)
@@ -116,9 +118,9 @@ def read_records(
     except EngineError as error:
         which = [*urls][error.channel or 0]
         raise BuildError(
-            "conda.conda-channel-cannot",
-            f"the conda channel {which} cannot be read: {error}",
-            "a copy that the site keeps is named in the site file: channels: {NAME: URL}",
+            "channel.unreadable",
+            f"cannot read the conda channel {which}: {error}",
+            "if the site has a mirror, add it to the site file: channels: {NAME: URL}",
         ) from error
     channels = [*urls]
     held: dict[str, list[Mapping[str, Any]]] = {name: [] for name in channels}
@@ -130,7 +132,7 @@ def read_records(
     }
     for each in answer["failed"]:
         name = channels[each["channel"]]
-        warn(f"the conda channel {name} is read at {served[name]}: {each['text']}")
+        warn(f"reading the conda channel {name} from {served[name]}: {each['text']}")
     return held, served
 
 

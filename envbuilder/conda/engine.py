@@ -91,10 +91,10 @@ class Engine:
         done = self._process.ask(json.dumps(request), _SECONDS)
         if not done.ok:
             lines = [each for each in done.stderr.splitlines() if each.strip()][-_LAST_LINES:]
-            how = "in time" if done.code is None else f"well: exit code {done.code}"
-            raise BuildError(
-                "conda.py-rattler-not", "\n  | ".join([f"py-rattler did not end {how}", *lines])
+            how = (
+                "did not end in time" if done.code is None else f"failed with exit code {done.code}"
             )
+            raise BuildError("conda.engine-crashed", "\n  | ".join([f"py-rattler {how}", *lines]))
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
@@ -107,7 +107,7 @@ def _is_ours(folder: Path) -> bool:
 def missing(reason: str) -> MissingToolError:
     """Return what to say where py-rattler cannot be imported."""
     return MissingToolError(
-        "conda.conda-channels-read",
-        f"conda channels are read by py-rattler, which is not here: {reason}",
-        "pip install 'envbuild[conda]' into envbuild's own Python brings it",
+        "conda.no-py-rattler",
+        f"cannot read conda channels: py-rattler is missing: {reason}",
+        "install it into envbuild's Python: pip install 'envbuild[conda]'",
     )

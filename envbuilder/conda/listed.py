@@ -14,7 +14,7 @@ from ..target_tools.files import file_name
 from .contents import Urls, component_names, places_of, read_records, rows
 from .engine import Engine, EngineError
 
-_AGAIN = "a list of what the channels have today is made by a new solve: envbuild lock RECIPE"
+_AGAIN = "to solve with the current contents of the channels, run envbuild lock RECIPE"
 
 
 class Listed(NamedTuple):
@@ -107,16 +107,16 @@ def find(
     if not there:
         which = ", ".join(held)
         message = f"{wanted.subdir}/{wanted.filename} is in none of the channels {which}"
-        return Problem("conda.invalid", message, wanted.place, (_AGAIN,))
+        return Problem("channel.package-missing", message, wanted.place, (_AGAIN,))
     channel, record = there[0]
     hashes = (("sha256", wanted.sha256), ("md5", wanted.md5))
     kind, own = next(each for each in hashes if each[1] not in (None, record.get(each[0])))
     return Problem(
-        "conda.listed-channel",
-        f"{wanted.filename} is listed with the {kind} {own}, and the channel {channel} has it with "
+        "channel.checksum-mismatch",
+        f"the list has {kind} {own} for {wanted.filename}, but the channel {channel} has "
         f"{record.get(kind)}",
         wanted.place,
-        ("one of the two files is not what it was: ask who keeps the channel",),
+        ("one of the two files changed; ask the owner of the channel",),
     )
 
 
@@ -140,15 +140,13 @@ def _unmet(
     try:
         answer = engine.answer(request)
     except EngineError as error:
-        raise BuildError(
-            "conda.packages-cannot-compared", f"the packages cannot be compared: {error}"
-        ) from error
+        raise BuildError("conda.check-failed", f"cannot check the packages: {error}") from error
     for each in answer["unmet"]:
-        instead = f", and there is {each['found']}" if each["found"] else ", which is not there"
-        message = f"{each['name']} goes with {each['spec']}{instead}"
+        instead = f", but {each['found']} is available" if each["found"] else ", which is missing"
+        message = f"{each['name']} requires {each['spec']}{instead}"
         yield Problem(
-            "conda.invalid",
+            "package-list.unmet-requirement",
             message,
             places[each["name"]],
-            ("the list is not whole, or was mixed up",),
+            ("the list is incomplete or inconsistent",),
         )

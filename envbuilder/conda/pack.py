@@ -53,8 +53,8 @@ def pack_prefix(build: Path, environ: Mapping[str, str], say: Callable[[str], No
             if not done.ok:
                 lines = [each for each in done.stderr.splitlines() if each.strip()][-_LAST_LINES:]
                 raise BuildError(
-                    "conda.conda-packages-cannot",
-                    "\n  | ".join(["the conda packages cannot be linked", *lines]),
+                    "conda.link-failed",
+                    "\n  | ".join(["cannot link the conda packages", *lines]),
                 )
     remove_tree(build / PACKAGES)
     kept = [

@@ -202,7 +202,7 @@ def _restored(
             return found, placeholder
     if not binary and sha256(content).hexdigest() == each.get("sha256_in_prefix"):
         return content.replace(own, PLACEHOLDER.encode()), PLACEHOLDER
-    raise CannotRepackError(f"{name} cannot be put back as it was packed")
+    raise CannotRepackError(f"cannot restore {name} as it was packed")
 
 
 def _in_text(content: bytes, own: bytes, placeholder: bytes) -> bytes:

@@ -59,7 +59,7 @@ def solve(
     except EngineError as error:
         if error.kind != "unsolvable":
             raise BuildError(
-                "conda.conda-channels-cannot", f"the conda channels cannot be read: {error}"
+                "channel.unreadable", f"cannot read the conda channels: {error}"
             ) from error
         raise _refusal(plan, pins, virtual, engine, str(error)) from error
     return archives(plan, records, components)
@@ -125,9 +125,9 @@ def _refusal(
     channels = ", ".join(each.name for each in plan.channels)
     lines = (line for line in reason.splitlines() if line.strip())
     rest = ", ".join(f"{pin.component} {pin.version}" for pin in pins if pin is not culprit)
-    none = f"no {culprit.component} that fits" if culprit else "no packages that fit together:"
+    none = f"no {culprit.component} compatible with" if culprit else "no compatible packages:"
     return NoSolutionError(
-        "conda.conda-channels",
+        "channel.no-solution",
         f"the conda channels {channels} have {none} {rest} on {plan.arch}",
         *(f"py-rattler said: {line.rstrip()[:300]}" for line in lines),
         *_of_target(reason, virtual),
@@ -136,9 +136,9 @@ def _refusal(
 
 # How a site states what a package asks of its machines.
 _STATED = {
-    "__cuda": "driver-cuda: '12.2', the newest CUDA that its driver runs, as nvidia-smi says",
-    "__glibc": "glibc: '2.28', as ldd --version says it there",
-    "__linux": "kernel: '4.18', as uname -r says it there",
+    "__cuda": "driver-cuda: '12.2', the newest CUDA that its driver runs, as nvidia-smi reports",
+    "__glibc": "glibc: '2.28', as ldd --version reports on the target",
+    "__linux": "kernel: '4.18', as uname -r reports on the target",
 }
 
 
@@ -149,17 +149,17 @@ def _of_target(reason: str, virtual: Sequence[VirtualPackage]) -> Iterator[str]:
         if name not in reason:
             continue
         if name in known:
-            yield f"the target's {name} is {known[name]}; the site file states it by facts: {how}"
+            yield f"the target's {name} is {known[name]}; the site file can state facts: {how}"
         else:
-            yield f"the target has no {name}: the site file states none by facts: {how}"
+            yield f"the target has no {name}: state it in the site file, facts: {how}"
 
 
 def _archive(record: Mapping[str, Any], known: Component | None) -> CondaArchive:
     if "sha256" not in record:
         raise BuildError(
-            "conda.channel-gives-no",
-            f"the channel gives no sha256 for {record['url']}",
-            "a channel that conda-index or rattler-index indexed gives one for each package",
+            "channel.no-sha256",
+            f"the channel has no sha256 for {record['url']}",
+            "index the channel with conda-index or rattler-index, which record it",
         )
     own = normalize(known.pip) if known and known.pip else None
     try:
@@ -169,9 +169,9 @@ def _archive(record: Mapping[str, Any], known: Component | None) -> CondaArchive
             f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()
         )
         raise BuildError(
-            "conda.channel-record-cannot",
-            f"the channel's record of {record['url']} cannot be locked: {faults}",
-            "another build or version may do: a tighter version in the stack asks for it",
+            "channel.not-lockable",
+            f"cannot lock {record['url']}: its record in the channel is wrong: {faults}",
+            "use another build or version: state a tighter version in the stack",
         ) from error
 
 

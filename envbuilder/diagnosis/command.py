@@ -99,7 +99,7 @@ def _of_rows(pattern: str, those: Sequence[Row]) -> KnownSymptom:
             else f"{counted(len(ids), 'advisory', 'advisories')} "
             f"have this symptom, such as: {first.summary}"[:400],
             hint=(alone and first.fix) or f"envbuild advisories show {first.id}",
-            settle="which versions are there: envbuild advisories check COMPONENT==VERSION...",
+            settle="the installed versions: envbuild advisories check COMPONENT==VERSION...",
             confidence="likely" if alone else "possible",
             severity="error" if any(row.severity == "error" for row in those) else "warning",
         ),
@@ -134,7 +134,7 @@ def _logs(names: Sequence[str], context: Context) -> Iterator[tuple[str, Path | 
             files = _below(path)
             if not files:
                 raise UsageError(
-                    "diagnosis.no-file-folder", f"no file is in the folder {shown(name, 200)}"
+                    "log.folder-empty", f"the folder {shown(name, 200)} contains no file"
                 )
             those = {str(Path(name) / each.relative_to(path)): each for each in files}
         else:
@@ -154,8 +154,8 @@ def _below(folder: Path) -> list[Path]:
         found += [each for each in paths if stat.S_ISREG(each.lstat().st_mode)]
         if len(found) > MOST_LOGS:
             raise UsageError(
-                "diagnosis.more-files",
-                f"more than {MOST_LOGS} files are in {shown(str(folder), 200)}",
+                "log.too-many-files",
+                f"the folder {shown(str(folder), 200)} contains more than {MOST_LOGS} files",
             )
     return found
 
@@ -169,13 +169,13 @@ def _opened(name: str, path: Path | None, pipe: BinaryIO) -> Iterator[BinaryIO]:
         stream = path.open("rb")
     except OSError as error:
         raise UsageError(
-            "diagnosis.cannot-read", f"{shown(name, 200)} cannot be read: {error.strerror}"
+            "log.not-readable", f"cannot read {shown(name, 200)}: {error.strerror}"
         ) from error
     with stream:
         if stream.peek(len(_CORE))[: len(_CORE)] == _CORE:
             raise UsageError(
-                "diagnosis.program-core-file",
-                f"{shown(name, 200)} is a program or a core file, no log",
+                "log.not-text",
+                f"{shown(name, 200)} is a program or a core file, not a log",
                 f"gdb -batch -ex 'thread apply all bt' PROGRAM {shown(name, 200)} | "
                 "envbuild diagnose -",
             )

@@ -218,9 +218,9 @@ def _differ(ranks: Sequence[_Rank]) -> str | None:
     silent = [each for each in ranks if each.id is None]
     if _LEVELS[lead] in ("wait", "effect"):
         if silent:
-            verb = "says" if len(silent) == 1 else "say"
-            return f"{_named(silent)} {verb} nothing, and the others wait for it or lost it"[:400]
-        return f"all of {len(ranks)} wait or lost another; none says why"
+            verb = "reports" if len(silent) == 1 else "report"
+            return f"{_named(silent)} {verb} no error; the others wait for it or lost it"[:400]
+        return f"all {len(ranks)} ranks wait or lost another rank; none reports the cause"
     if others:
         return _failed_first(leaders, others)
     return _another_error(leaders)
@@ -228,20 +228,20 @@ def _differ(ranks: Sequence[_Rank]) -> str | None:
 
 def _failed_first(leaders: Sequence[_Rank], others: Sequence[_Rank]) -> str:
     said = ", ".join(sorted({each.id or "" for each in leaders}))
-    rest = "the others say nothing of an error"
+    rest = "the others report no error"
     if any(each.id for each in others):
-        rest = "the others report what follows from it"
+        rest = "the others report consequences"
     return f"{_named(leaders)} failed first ({said}); {rest}"[:400]
 
 
 def _another_error(ranks: Sequence[_Rank]) -> str:
     groups = Counter(each.id for each in ranks)
     if len(groups) == 1:
-        same = f"all of {len(ranks)} report the same: {ranks[0].id}"
+        same = f"all {len(ranks)} report the same error: {ranks[0].id}"
         timed = [each for each in ranks if each.time]
         if len(timed) == len(ranks) and len({each.time for each in ranks}) > 1:
             first = min(timed, key=lambda each: each.time or "")
-            return f"{same}; {first.label} did so first, at {first.time}"
+            return f"{same}; {first.label} reported it first, at {first.time}"
         return same
     common, number = groups.most_common(1)[0]
     if 2 * number <= len(ranks):
@@ -249,7 +249,7 @@ def _another_error(ranks: Sequence[_Rank]) -> str:
     odd = [each for each in ranks if each.id != common]
     said = ", ".join(sorted({each.id or "" for each in odd}))
     verb = "reports" if len(odd) == 1 else "report"
-    return f"{_named(odd)} {verb} another error ({said}) than the others ({common})"[:400]
+    return f"{_named(odd)} {verb} a different error ({said}) than the others ({common})"[:400]
 
 
 def _named(ranks: Sequence[_Rank]) -> str:

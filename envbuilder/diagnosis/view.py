@@ -58,7 +58,7 @@ def _whole(each: Symptomatic, everything: bool) -> Iterator[str]:
     if each.cause:
         yield from filled("         do: ", each.hint, 13)
     if each.settle:
-        yield from filled("         to be sure: ", each.settle, 13)
+        yield from filled("         to confirm: ", each.settle, 13)
     for found in each.confirmed:
         yield from filled("         validate agrees: ", found, 13)
     if each.advisories:
@@ -81,6 +81,6 @@ def _ending(value: Diagnosis) -> str:
     errors = sum(each.severity == "error" for each in value.findings)
     warnings = len(value.findings) - errors
     if not value.findings:
-        return "no known error is in it"
+        return "no known error found"
     words = [counted(errors, "error")] if errors else []
     return ", ".join([*words, *([counted(warnings, "warning")] if warnings else [])])

@@ -32,7 +32,5 @@ def _advisories(context: Context) -> tuple[Advisory, ...]:
     try:
         return context.knowledge.advisories
     except EnvbuildError as error:
-        context.reporter.warn(
-            f"your own knowledge cannot be read, the shipped one is used: {error}"
-        )
+        context.reporter.warn(f"cannot read your knowledge files, using the shipped ones: {error}")
         return load_knowledge([data.RECIPES]).value.advisories

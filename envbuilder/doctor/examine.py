@@ -71,8 +71,7 @@ def examine(
     sections = [
         section
         for name, result in zip(looks, results, strict=True)
-        for section in result
-        or _not_looked(SECTIONS[name], "no end in time: a file server may hang")
+        for section in result or _not_looked(SECTIONS[name], "timed out: a file server may hang")
     ]
     order = {section_id: place for place, section_id in enumerate(SECTIONS)}
     ordered = tuple(sorted(sections, key=lambda each: order.get(each.id, len(order))))
@@ -89,7 +88,7 @@ def _guarded(title: str, look: Callable[[], Sequence[Section]]) -> Sequence[Sect
 
 def _not_looked(title: str, why: str) -> Sequence[Section]:
     name = title.lower().replace(" ", "-")
-    found = f"could not look: {why}"
+    found = f"not examined: {why}"
     item = make(f"{name}.looked", "problem", found, title=title, advice="looked")
     return [Section(id=f"{name}.failed", title=title, items=(item,))]
 

@@ -34,7 +34,7 @@ def _system(host: Host) -> Item:
         details=[
             *systems.notes,
             f"found through {tool.found_by}",
-            f"a bash script gets it by: . {tool.init}" if tool.init else None,
+            f"to use it in a bash script: . {tool.init}" if tool.init else None,
             None if tool.active else "not active in this shell",
             f"{tool.command}: {trouble}" if trouble else None,
         ],

@@ -144,11 +144,11 @@ def _indexes(options: Iterable[PipOption]) -> Item:
         elif option.name == "no-index":
             offline = option.value.lower() not in _OFF
             details.append(f"no-index in {option.place}")
-    found = f"{indexes} named" if indexes else "pip's own default"
+    found = f"{indexes} configured" if indexes else "pip's default"
     return make(
         "network.pip-indexes",
         "note" if details else "ok",
-        "none: pip is told to use no index" if offline else found,
+        "none: pip is configured to use no index" if offline else found,
         details=details,
         facts={"count": indexes, "no-index": offline},
     )

@@ -55,13 +55,13 @@ def look_at(path: Path) -> Place:
 
 def _troubles(place: Place, *, must_run: bool) -> Iterator[str]:
     if not place.writable:
-        yield "cannot be written"
+        yield "not writable"
     if place.free_bytes is not None and place.free_bytes < LITTLE_SPACE:
         yield f"only {place.free_bytes / GIB:.2f} GiB free"
     if place.free_files is not None and place.free_files < FEW_FILES:
-        yield f"only {place.free_files} more files fit"
+        yield f"only {place.free_files} free inodes"
     if must_run and not place.runs_programs:
-        yield "mounted noexec: programs there cannot be started"
+        yield "mounted noexec: programs there cannot start"
 
 
 def _item(item_id: str, path: Path, *, must_run: bool) -> Item:
@@ -73,7 +73,7 @@ def _item(item_id: str, path: Path, *, must_run: bool) -> Item:
         f"{path}: {troubles}" if troubles else str(path),
         details=[
             None if free is None else f"{free / GIB:.1f} GiB free",
-            None if place.existing == path else f"will be made in {place.existing}",
+            None if place.existing == path else f"will be created in {place.existing}",
         ],
         facts={"path": str(path), "writable": place.writable, "free-bytes": free},
     )
@@ -106,8 +106,8 @@ def _umask(host: Host) -> Item:
     # Asking the system call would set it for a moment, for all threads.
     match = re.search(r"^Umask:\s*(\d+)", host.read("/proc/self/status") or "", re.MULTILINE)
     if not match:
-        return make("places.umask", "note", "this kernel does not tell it")
+        return make("places.umask", "note", "this kernel does not report it")
     private = int(match[1], 8) & 0o055 == 0o055
-    details = ["what you build can be used by no one else unless it is shared"] if private else []
+    details = ["other users cannot use what you build unless it is shared"] if private else []
     status: Status = "note" if private else "ok"
     return make("places.umask", status, match[1], details=details, facts={"umask": match[1]})

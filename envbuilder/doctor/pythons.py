@@ -25,7 +25,7 @@ def pythons_section(detected: DetectionResult) -> Section:
     usable = any(python.can_make_venv and version_of(python) >= OLDEST for python in pythons)
     items = [_item(number, python, others=usable) for number, python in enumerate(pythons, start=1)]
     if not pythons:
-        items = [make("pythons", "missing", "no Python 3 that answers")]
+        items = [make("pythons", "missing", "no working Python 3")]
     if notes:
         items.append(make("pythons.notes", "note", f"{len(notes)} notes", details=notes))
     return section("pythons", items)

@@ -19,7 +19,7 @@ def doctor(report: DoctorReport) -> Iterator[str]:
         for item in section.items:
             yield from _item(item)
         yield ""
-    yield "What this machine can do now"
+    yield "Capabilities of this machine"
     for each in report.abilities:
         yield from filled(f"{'yes' if each.can else 'no':>5}  ", f"{each.title}: {each.why}")
 

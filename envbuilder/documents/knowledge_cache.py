@@ -92,7 +92,7 @@ def _parse(text: bytes, hashes: Mapping[Path, str]) -> LoadedKnowledge:
         text, strict=True, by_alias=True, by_name=False, context=CHECKED
     )
     if read.sources != _by_name(hashes):
-        raise ValueError("it is the knowledge of other files")
+        raise ValueError("it was made from other files")
     return LoadedKnowledge(read.knowledge, hashes)
 
 

@@ -35,17 +35,16 @@ def variant(
     value = recipe.value
     if not runtime.instrumented or value.runtime.origin != "build":
         raise UsageError(
-            "documents.profile-instruments-horovod",
-            f"--profile {profile} instruments the Horovod that is built, and recipe {value.name} "
-            "builds none",
-            "take a recipe with runtime: {package: horovod}, such as horovod-mpi",
+            "profile.no-horovod",
+            f"--profile {profile} instruments a build of Horovod, but recipe {value.name} has none",
+            "use a recipe with runtime: {package: horovod}, such as horovod-mpi",
             place=recipe.place("runtime"),
         )
     if profile not in backend.profiles:
         raise UsageError(
-            "documents.profile-cannot-used",
-            f"--profile {profile} cannot be used in a {backend.environment}, which recipe "
-            f"{value.name} asks for",
+            "profile.unsupported-backend",
+            f"--profile {profile} does not work in a {backend.environment}, which recipe "
+            f"{value.name} makes",
             place=recipe.place("backend"),
         )
     update = {
@@ -62,9 +61,9 @@ def check_is_there(profile: Profile, site: Site, snapshot: Snapshot, knowledge: 
     if any(profile in m.provides or m.name.split("/")[0] in names for m in snapshot.modules):
         return
     raise NoSolutionError(
-        "documents.profile-site-no",
+        "profile.module-missing",
         f"--profile {profile}: site {site.name} has no module {' or '.join(names)}",
-        "if it has one, state it in the site file: modules: "
+        "if it has one, add it to the site file: modules: "
         f"[{{name: {names[0]}/..., provides: {{{profile}: ...}}}}]",
         "or plan without --profile",
     )

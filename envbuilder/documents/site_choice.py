@@ -117,9 +117,9 @@ def choose_site(
     if len(here) > 1:
         names = ", ".join(each.value.name for each in here)
         raise UsageError(
-            "documents.several-sites-module",
-            f"several sites' module trees are on this machine: {names}",
-            "say which: --site NAME",
+            "site.ambiguous",
+            f"this machine has the module trees of several sites: {names}",
+            "choose one: --site NAME",
         )
     if here:
         return ChosenSite(here[0].value, "its modules are here", here[0].sha256, here[0].path)
@@ -135,9 +135,9 @@ def with_partition(chosen: ChosenSite, name: str | None) -> ChosenSite:
     partitions = chosen.site.partitions
     if name not in partitions:
         raise UsageError(
-            "documents.unknown-partition",
+            "site.unknown-partition",
             unknown(f"partition of {chosen.site.name}", name, partitions),
-            f"it has: {', '.join(partitions) or 'none'}",
+            f"available: {', '.join(partitions) or 'none'}",
         )
     return chosen._replace(partition=partitions[name], partition_name=name)
 
@@ -155,22 +155,22 @@ def choose_arch(name: str | None, recipe: LoadedDocument[Recipe], chosen: Chosen
     arch = next((each for each in archs if each == wanted), None)
     if arch is None:
         raise UsageError(
-            "documents.unknown-architecture",
+            "arch.unknown",
             f"unknown architecture {wanted!r}",
-            f"known: {', '.join(archs)}",
+            f"supported: {', '.join(archs)}",
         )
     if arch not in recipe.value.arch:
         raise UsageError(
-            "documents.recipe-not",
+            "recipe.other-arch",
             f"recipe {recipe.value.name} is for {', '.join(recipe.value.arch)}, not for {arch}",
-            f"--arch {recipe.value.arch[0]} asks for one of these, on any machine",
+            f"use --arch {recipe.value.arch[0]}, on any machine",
             place=recipe.place("arch"),
         )
     has = (own,) if own else site.arch
     if arch not in has:
         raise UsageError(
-            "documents.site-not",
+            "site.other-arch",
             f"site {site.name} has {', '.join(has)}, not {arch}",
-            "--site names another site; envbuild sites list shows them",
+            "use another --site; envbuild sites list shows the sites",
         )
     return arch

@@ -23,7 +23,7 @@ from .values import Hang, HangRank, RankState
 # Seconds that py-spy gets for one process.
 _PATIENCE = 30.0
 _NO_PY_SPY = (
-    "py-spy is not here, so that nobody sees where the ranks are: pip install py-spy "
+    "py-spy is not available, so the stacks of the ranks are unknown: pip install py-spy "
     "(x86_64, aarch64), or envbuild's extra: pip install 'envbuild[hang]'"
 )
 
@@ -46,16 +46,16 @@ def hang(pids: Sequence[int], job: str | None, seconds: float, context: Context)
     program = _py_spy(context)
     if program is None:
         context.reporter.warn(_NO_PY_SPY)
-    with context.reporter.working(f"looking at {counted(len(found), 'rank')}, twice"):
+    with context.reporter.working(f"sample {counted(len(found), 'rank')} twice"):
         before = _looks(found, program, context.environ)
         time.sleep(seconds)
         after = _looks(found, program, context.environ)
     lived = [each for each in found if each.process.pid in after and each.process.pid in before]
     if not lived:
         raise UsageError(
-            "hang.all-ranks-ended",
-            "all ranks ended while they were looked at",
-            "what they said: the log",
+            "hang.ranks-ended",
+            "all ranks ended while they were sampled",
+            "read the log of the job: envbuild diagnose LOG",
         )
     values = tuple(
         _value(each, before[each.process.pid], after[each.process.pid]) for each in lived
@@ -79,9 +79,9 @@ def _ranks(pids: Sequence[int], job: str | None) -> tuple[Rank, ...]:
     gone = [pid for pid in pids if pid not in every]
     if gone:
         raise UsageError(
-            "hang.no-process-machine",
-            f"no process {gone[0]} is on this machine",
-            "ps -ef lists them: the launcher's will do",
+            "hang.no-such-process",
+            f"there is no process {gone[0]} on this machine",
+            "use the process of the launcher; ps -ef lists the processes",
         )
     if job is None:
         found = ranks(below(pids, every))
@@ -92,10 +92,10 @@ def _ranks(pids: Sequence[int], job: str | None) -> tuple[Rank, ...]:
         where = f"of job {job}"
     if not found:
         raise UsageError(
-            "hang.no-rank-machine",
-            f"no rank {where} is on this machine: no Python that a launcher gave a number, or none "
-            "that this user may look at",
-            "srun's ranks are not below it: --job NUMBER, on a node of the job",
+            "hang.no-ranks",
+            f"there is no rank {where} on this machine that a launcher numbered and this user may "
+            "examine",
+            "for ranks of srun, use --job NUMBER on a node of the job",
         )
     return found
 
@@ -119,7 +119,7 @@ def _looks(
         now = look(pid)
         if now is None or now.started != each.process.started:
             continue
-        stack = Stack((), "py-spy is not here")
+        stack = Stack((), "py-spy is not available")
         if program:
             stack = read_stack(
                 program,

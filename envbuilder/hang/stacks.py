@@ -32,7 +32,7 @@ def read_stack(program: str, pid: int, run: Run, *, stopped: bool) -> Stack:
     """
     words = [program, "dump", "--json", "--pid", str(pid)]
     ways = [["--nonblocking"]] if stopped else [["--native"], [], ["--nonblocking"]]
-    said = "py-spy said nothing"
+    said = "py-spy printed nothing"
     for more in ways:
         done = run([*words, *more])
         if done.ok:
@@ -47,7 +47,7 @@ def _main_thread(text: str, pid: int) -> Stack:
         main = next((each for each in threads if each["os_thread_id"] == pid), threads[-1])
         frames = tuple(_frames(main["frames"]))
     except (ValueError, LookupError, TypeError):
-        return Stack((), "py-spy wrote what is no stack")
+        return Stack((), "the output of py-spy is not a stack")
     return Stack(frames[:MOST_FRAMES])
 
 

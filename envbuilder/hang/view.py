@@ -17,7 +17,7 @@ MOST_FRAMES = 6
 def hang(value: Hang, *, everything: bool = False) -> Iterator[str]:
     """Return the ranks, those that are waited for first; *everything*: all frames and ranks."""
     of = f" of {value.size}" if value.size is not None else ""
-    yield f"{counted(len(value.ranks), 'rank')}{of} on {value.host}, two looks"
+    yield f"{counted(len(value.ranks), 'rank')}{of} on {value.host}, two samples"
     groups: dict[object, list[HangRank]] = {}
     for each in value.ranks:
         stopped = each.state == "stopped"
@@ -42,7 +42,7 @@ def _group(those: list[HangRank], everything: bool) -> Iterator[str]:
     if first.unseen:
         yield from filled("  no stack: ", first.unseen)
     elif not first.frames:
-        yield "  no stack: it runs no Python"
+        yield "  no stack: it does not run Python"
     if first.call:
         yield from filled("  in ", first.call)
     written = first.frames if everything else [one for one in first.frames if one.line]

@@ -121,8 +121,9 @@ class Builder:
         how = "did not end in time" if code is None else f"ended with exit code {code}"
         name = Path(self.program).name
         raise (_ERRORS.get(int(statuses[-1]), error) if statuses else error)(
+            "image.apptainer-failed",
             "\n".join([f"{name} {verb} {how}", *lines]),
-            f"no image was made; the whole log: {log}",
+            f"no image was created; complete log: {log}",
         )
 
 
@@ -135,9 +136,9 @@ def check_rights(base: Path, host: Host) -> None:
     if user in (0, owner) or _has_subordinate_ids(user, host):
         return
     raise UsageError(
-        "images.belongs-user-user",
-        f"{base} belongs to user {owner}, and a user without a range in /etc/subuid cannot copy it",
-        "name an archive of it, or an image of a registry: it is unpacked as your own",
+        "base.no-subuid-range",
+        f"cannot copy {base} of user {owner}: your user has no range in /etc/subuid",
+        "use an archive of it or an image of a registry, which are unpacked with your user",
         f"as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {_name(user)}",
     )
 
@@ -162,8 +163,8 @@ def find_builder(host: Host) -> Builder:
         if program:
             return Builder(program, host.environ)
     raise MissingToolError(
-        "images.no-image-built",
-        "no image can be built here: neither apptainer nor singularity is on PATH",
-        "https://apptainer.org/docs/admin/latest/installation.html says how it is installed",
-        "envbuild render --as image writes what an image is built from, on any machine",
+        "image.no-apptainer",
+        "cannot build an image: neither apptainer nor singularity is on PATH",
+        "install it: https://apptainer.org/docs/admin/latest/installation.html",
+        "envbuild render --as image writes the definition file on any machine",
     )

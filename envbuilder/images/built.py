@@ -72,14 +72,14 @@ def _parent(file: BuildFile, steps: BuildSteps, request: BaseRequest, say: Say) 
     image = parse_base(steps.parent, file.path.parent)
     if isinstance(image, BuildFile):
         raise UsageError(
-            "images.begins-no-image",
-            f"{file.path} begins with {image.name}, which is no image either",
+            "base.parent-not-an-image",
+            f"{file.path} begins with {image.name}, which is not an image",
         )
     if not isinstance(image, Path):
         return fetch_base(image, replace(request, image=image), say)
     if not image.is_dir():
         raise UsageError(
-            "images.begins-not", f"{file.path} begins with {image}, which is not there"
+            "base.parent-missing", f"{file.path} begins with {image}, which does not exist"
         )
     # A folder has no digest; that of its packages' records.
     records = [sha256_of(image / each) for each in RECORDS if (image / each).is_file()]

@@ -45,9 +45,9 @@ def unpack_system(
     program = host.which("unsquashfs")
     if program is None:
         raise MissingToolError(
-            "images.image-read-unsquashfs-not",
-            "an image is read by unsquashfs, which is not on PATH",
-            "it is in the package squashfs-tools; Apptainer needs it too",
+            "image.no-unsquashfs",
+            "cannot read images: unsquashfs is not on PATH",
+            "install the package squashfs-tools; Apptainer needs it too",
         )
     words = [program, "-offset", str(header.offset)]
     listed = _run([*words, "-lls", str(image.resolve()), *only], image, host.environ)
@@ -55,9 +55,9 @@ def unpack_system(
     free = shutil.disk_usage(folder.parent).free
     if size > free:
         raise UsageError(
-            "images.unpacks-gib",
-            f"{image} unpacks to {size / 2**30:.1f} GiB, {folder.parent} has {free / 2**30:.1f}",
-            "let TMPDIR name a folder with more room",
+            "image.no-space",
+            f"{image} needs {size / 2**30:.1f} GiB, {folder.parent} has {free / 2**30:.1f}",
+            "set TMPDIR to a folder with more space",
         )
     # No attributes of files, and no devices for those who may not make them.
     options = ["-no-progress", "-no-xattrs", "-ignore-errors", "-no-exit-code"]
@@ -95,7 +95,7 @@ def check_listing(image: Path, listed: Iterator[Entry]) -> int:
 
 def _forged(image: Path) -> DriftError:
     return DriftError(
-        "images.holds-no-image", f"{image} holds what no image does", "nothing of it was unpacked"
+        "image.unsafe-contents", f"{image} contains unsafe entries", "nothing was unpacked"
     )
 
 
@@ -105,9 +105,9 @@ def _run(words: list[str], image: Path, environ: Mapping[str, str]) -> str:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         why = "in time" if done.code is None else said[0] if said else f"exit code {done.code}"
         raise DriftError(
-            "images.cannot-read",
-            f"{image} cannot be read: {why}",
-            "copy it again, or build it anew",
+            "image.unreadable",
+            f"cannot read {image}: {why}",
+            "copy it again, or build it again",
         )
     return done.stdout
 

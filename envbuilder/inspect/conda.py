@@ -45,7 +45,7 @@ def _package(path: Path, prefix: Path) -> CondaPackage:
     with open_regular(path) as stream:
         record = parse_json(stream.read(_LARGEST_RECORD).decode("utf-8", "replace"))
     if type(record) is not dict or {type(record.get(key)) for key in ("name", "version")} != {str}:
-        raise ValueError("it does not say name and version of a package")
+        raise ValueError("it does not contain the name and version of a package")
     depends, build = record.get("depends"), record.get("build")
     texts = depends if isinstance(depends, list) else []
     return CondaPackage(

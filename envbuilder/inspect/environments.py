@@ -89,9 +89,9 @@ def _first_python(context: Context) -> Path:
     path = host.which("python3") or host.which("python")
     if path is None:
         raise UsageError(
-            "inspect.no-python3-path",
+            "python.not-on-path",
             "there is no python3 on PATH",
-            "load a module that brings one",
+            "load a module that provides one",
         )
     if is_file(Path(path).parent.parent / "pyvenv.cfg"):
         return Path(path).parent.parent
@@ -133,7 +133,7 @@ def prefix_of(name: str | None, root: str | None, context: Context) -> Path:
         if active := context.environ.get(variable):
             return Path(active)
     raise UsageError(
-        "inspect.no-environment-active",
+        "environment.none-active",
         "no environment is active in this shell",
         "name one: envbuild validate PATH|NAME",
     )

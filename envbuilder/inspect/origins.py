@@ -20,9 +20,9 @@ def direct_origin(each: Distribution) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        return f"a place that its direct_url.json does not tell: {error}"
+        return f"an unknown place (cannot read its direct_url.json: {error})"
     if type(said) is not dict or not isinstance(said.get("url"), str):
-        return "a place that its direct_url.json does not tell"
+        return "an unknown place (its direct_url.json does not state it)"
     url = without_credentials(said["url"])
     folder, tree = said.get("dir_info"), said.get("vcs_info")
     if isinstance(folder, dict) and folder.get("editable") is True:

@@ -53,7 +53,7 @@ def _recorded(path: Path) -> tuple[dict[str, tuple[str, str]] | None, str | None
     except (FileNotFoundError, NotADirectoryError):  # an egg-info may be a file
         return None, None
     except (OSError, ValueError) as error:
-        return None, f"its RECORD cannot be read: {error}"
+        return None, f"cannot read its RECORD: {error}"
 
 
 def _tags(path: Path) -> tuple[str, ...]:

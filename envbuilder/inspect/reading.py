@@ -113,9 +113,9 @@ def _python_of(prefix: Path, root: str, arch: str | None, *, loaded: bool) -> _P
         folders = list(_base_folders(prefix / "bin", interpreter))
     if config is None and not (_python(prefix) and (folders or loaded)):
         raise UsageError(
-            "inspect.no-environment-python",
-            f"this is no environment of Python: {prefix}",
-            "name the folder that has bin/python and lib/pythonX.Y/site-packages in it",
+            "environment.not-python",
+            f"not a Python environment: {prefix}",
+            "name the folder that contains bin/python and lib/pythonX.Y/site-packages",
         )
     return _PythonOf(config, folders, interpreter, away)
 

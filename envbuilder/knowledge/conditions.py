@@ -106,7 +106,7 @@ class Condition:
 def parse(text: str) -> Condition:
     """Return the condition. Raises ValueError that says what is wrong, and at which character."""
     if len(text) > _LONGEST:
-        raise ValueError(f"a condition of more than {_LONGEST} characters: split the row in two")
+        raise ValueError(f"the condition has more than {_LONGEST} characters: split the row in two")
     _parsed(text)
     return Condition(text)
 
@@ -150,13 +150,13 @@ def _term(node: ast.expr, text: str) -> _Term:
 
 def _comparison(node: ast.Compare, text: str) -> _Term:
     if len(node.ops) != 1 or isinstance(node.ops[0], ast.Is | ast.IsNot):
-        raise _wrong(node, text, "one comparison at a time, with == != < <= > >= in")
+        raise _wrong(node, text, "write one comparison at a time, with == != < <= > >= in")
     sides = (node.left, node.comparators[0])
     left, right = (_operand(side, text) for side in sides)
     for side in sides if type(node.ops[0]) in _ORDERS else ():
         literal = _literal(side)
         if literal is not None and not (isinstance(literal, str) and _version(literal)):
-            raise _wrong(side, text, "an order is that of versions, such as '2.28'")
+            raise _wrong(side, text, "only versions have an order, such as '2.28'")
     names = left.names | right.names
     texts = frozenset().union(*(_texts(_literal(side)) for side in sides))
     compared = frozenset((name, text) for name in names for text in texts)
@@ -175,12 +175,12 @@ def _operand(node: ast.expr, text: str) -> _Term:
         return _Term(frozenset(), lambda _: literal)
     name = _name(node)
     if name is None:
-        raise _wrong(node, text, "a fact, a text in quotes, true, false or a list of texts")
+        raise _wrong(node, text, "write a fact, a text in quotes, true, false or a list of texts")
     first, dot, rest = name.partition(".")
     if not dot and first not in FACTS:
-        raise _wrong(node, text, f"no fact is called {name}; there are {', '.join(FACTS)}")
+        raise _wrong(node, text, f"unknown fact {name}; valid: {', '.join(FACTS)}")
     if dot and (not rest or "." in rest):
-        raise _wrong(node, text, f"{name} is neither flags.X, ops.X nor COMPONENT.fact")
+        raise _wrong(node, text, f"{name} is not flags.X, ops.X or COMPONENT.fact")
     return _Term(frozenset({name}), lambda lookup: lookup(name))
 
 

@@ -62,7 +62,7 @@ def check_choice(what: str, word: str | None, choices: Collection[str]) -> None:
     """Raise UsageError for a word that is none of the *choices*; None is no word."""
     if word is not None and word not in choices:
         raise UsageError(
-            "knowledge.unknown", unknown(what, word, choices), f"there are: {', '.join(choices)}"
+            "option.unknown-value", unknown(what, word, choices), f"valid: {', '.join(choices)}"
         )
 
 

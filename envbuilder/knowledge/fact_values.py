@@ -43,11 +43,11 @@ def provider_fact_fault(name: str, value: str | bool, knowledge: Knowledge) -> s
     if name not in known:
         return unknown("fact", name, known)
     if known[name] == "bool" and value in ("true", "false"):
-        return f"'{name}' is {value}, without quotes"
+        return f"'{name}' must be {value} without quotes"
     if known[name] == "bool" and not isinstance(value, bool):
-        return f"'{name}' is true or false, not '{shown(value)}'"
+        return f"'{name}' must be true or false, not '{shown(value)}'"
     if known[name] == "text" and isinstance(value, bool):
-        return f"'{name}' is a text, not {str(value).lower()}"
+        return f"'{name}' must be text, not {str(value).lower()}"
     return None
 
 
@@ -57,15 +57,15 @@ def fact_fault(name: str, word: str, knowledge: Knowledge) -> tuple[str, ...] | 
     *word*: its text; of a set, such as network, one of its members.
     """
     if FACTS[name].type == "version" and not fits(PlainVersion, word):
-        return (f"'{name}' is a version, not '{shown(word)}'", f"write {name}=2.28")
+        return (f"'{name}' must be a version, not '{shown(word)}'", f"write {name}=2.28")
     choices = networks(knowledge) if name == "network" else _CHOICES.get(name, (word,))
     if word in choices:
         return None
     more = f"; {_NO_NETWORK}" if name == "network" else ""
-    return unknown(name, word, choices), f"there are: {', '.join(choices)}{more}"
+    return unknown(name, word, choices), f"valid: {', '.join(choices)}{more}"
 
 
-_NO_NETWORK = "a site with another one alone has none of these"
+_NO_NETWORK = "a site that has only another network has none of these"
 # Sites have these, and no condition asks for them.
 _OTHER_NETWORKS = frozenset({"ethernet", "slingshot"})
 

@@ -36,7 +36,7 @@ def refuse_secret_queries(text: str) -> str:
     if without_secret_queries(text) != text:
         raise ValueError(
             "a URL with a secret does not belong in a document: set it in the shell or in pip's "
-            "own configuration; ~/.netrc holds credentials"
+            "configuration, or write the credentials to ~/.netrc"
         )
     return text
 
@@ -87,7 +87,7 @@ def plain_url(url: str) -> str:
     """
     parts = urlsplit(url)
     if "?" in url or "#" in url:
-        raise ValueError("a channel's URL has no ? and no #")
+        raise ValueError("the URL of a channel must not contain ? or #")
     path = re.sub("%[0-9A-Fa-f]{2}", _escape, parts.path)
     segments: list[str] = []
     for each in quote(path, safe=_IN_PATHS).split("/"):

@@ -51,8 +51,8 @@ def hosts_argument(text: str, source: str = "-H", whole: int = 1) -> Hosts:
         place = Place(source, 1, column + part.find(word))
         if not word:
             raise UsageError(
-                "hosts.entry-empty-comma",
-                "an entry is empty: there is a comma too many",
+                "hosts.empty-entry",
+                "an entry is empty: remove the extra comma",
                 place=place,
             )
         entries.append(_host_and_slots(word, place))
@@ -74,9 +74,9 @@ def hostfile(text: str, source: str = "hostfile", whole: int = 1) -> Hosts:
             entries.append(_hostfile_line(words, Place(source, number, line.index(words[0]) + 1)))
     if not entries:
         raise UsageError(
-            "hosts.names-no-host",
-            "it names no host",
-            "write 'host slots=4', one a line",
+            "hosts.empty-file",
+            "the hostfile does not contain a host",
+            "write 'host slots=4', one host a line",
             place=Place(source),
         )
     return join_hosts(entries, whole=whole)
@@ -97,8 +97,8 @@ def _hostfile_line(words: Sequence[str], place: Place) -> HostEntry:
             slot_count(value, place)
         else:
             raise UsageError(
-                "hosts.not-understood-after",
-                f"'{shown(word)}' is not understood after a host",
+                "hosts.unknown-keyword",
+                f"unknown text after a host: '{shown(word)}'",
                 "write 'host slots=4', one host a line",
                 place=place,
             )
@@ -109,9 +109,9 @@ def host_name(text: str, place: Place) -> str:
     """Return *text*; UsageError with its place for what is no host's name."""
     if not _NAME.fullmatch(text):
         raise UsageError(
-            "hosts.not-host-name",
-            f"not a host's name: '{shown(text)}'",
-            "it is of letters, digits and . _ -, and begins and ends with a letter or digit",
+            "hosts.malformed-name",
+            f"not a host name: '{shown(text)}'",
+            "use letters, digits, . _ and -; begin and end with a letter or digit",
             place=place,
         )
     return text
@@ -121,9 +121,9 @@ def slot_count(text: str, place: Place) -> int:
     """Return a number of slots; UsageError with its place for what is none."""
     if not _SLOTS.fullmatch(text):
         raise UsageError(
-            "hosts.not-number-slots",
+            "hosts.malformed-slots",
             f"not a number of slots: '{shown(text)}'",
-            "slots are counted from 1: host:4 has room for four ranks",
+            "use a number from 1 on: host:4 has slots for four ranks",
             place=place,
         )
     return int(text)
@@ -140,9 +140,9 @@ def join_hosts(entries: Sequence[HostEntry], *, add: bool = False, whole: int = 
         before = by_name.get(entry.name)
         if before and not add and (entry.slots is not None or entry.name in numbered):
             raise UsageError(
-                "hosts.host-stands-twice",
-                f"the host {entry.name} stands there twice",
-                "give each host once, with all its slots",
+                "hosts.duplicate-host",
+                f"duplicate host {entry.name}",
+                "list each host once, with all its slots",
                 place=entry.place,
             )
         if entry.slots is not None:

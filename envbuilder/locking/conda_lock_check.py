@@ -26,9 +26,9 @@ def of_packages(lock: Lock) -> Iterator[str]:
         if each.filename not in (f"{stem}.conda", f"{stem}.tar.bz2"):
             yield f"the conda package {stem} is the file {each.filename}"
         if each.subdir not in (None, NOARCH, SUBDIRS[lock.plan.arch]):
-            yield f"the conda package {stem} is for {each.subdir}, the plan for {lock.plan.arch}"
+            yield f"the conda package {stem} is for {each.subdir}, not for {lock.plan.arch}"
         if each.channel is not None and each.url != f"{each.channel}/{each.subdir}/{each.filename}":
-            yield f"the conda package {stem} is of {each.channel}, and fetched from {each.url}"
+            yield f"the conda package {stem} is of {each.channel}, but its URL is {each.url}"
 
 
 def of_pins(lock: Lock) -> Iterator[str]:
@@ -39,11 +39,11 @@ def of_pins(lock: Lock) -> Iterator[str]:
         if package is None:
             yield f"{pin} has no conda package"
         elif package.version != pin.version:
-            yield f"{pin}, and its conda package is {package.filename}"
+            yield f"{pin} has the conda package {package.filename}"
     wheels = {each.name: each for each in lock.index_files if not each.build_only}
     for each in lock.conda_packages:
         if each.distribution in wheels:
-            yield f"{each.distribution} comes from {each.filename} and by pip"
+            yield f"{each.distribution} comes from {each.filename} and from pip"
 
 
 def of_closure(lock: Lock) -> Iterator[str]:
@@ -54,7 +54,7 @@ def of_closure(lock: Lock) -> Iterator[str]:
     # What the target has itself, such as __glibc, no package brings.
     asked = {each for each in specs if not each.startswith(_VIRTUAL)}
     yield from (
-        f"{each} is asked for, and has no conda package" for each in asked - packages.keys()
+        f"{each} is requested, but has no conda package" for each in asked - packages.keys()
     )
     todo |= ({"pip"} | asked) & packages.keys()
     needed: set[str] = set()
@@ -68,7 +68,7 @@ def of_closure(lock: Lock) -> Iterator[str]:
         )
         todo |= (needs & packages.keys()) - needed
     for name in sorted(packages.keys() - needed):
-        yield f"{packages[name].filename} is needed by nothing"
+        yield f"no package needs {packages[name].filename}"
 
 
 def _pins(lock: Lock) -> Iterator[Pin]:

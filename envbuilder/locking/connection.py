@@ -170,7 +170,7 @@ def _body(answer: HTTPResponse) -> bytes:
     for piece in iter(lambda: answer.read1(CHUNK), b""):
         pieces.append(piece)
         if now() > end:
-            raise ValueError(f"its page did not arrive within {PAGE_SECONDS:g} s")
+            raise ValueError(f"the page did not arrive within {PAGE_SECONDS:g} s")
     if answer.length:  # bytes that were announced and did not come; only read() notices
         raise IncompleteRead(b"".join(pieces), answer.length)
     return b"".join(pieces)
@@ -185,7 +185,7 @@ def _page(url: str, headers: HTTPMessage, body: bytes, name: str) -> ProjectPage
         return ProjectPage.from_json_data(json.loads(body), url)
     if kind in _HTML:
         return ProjectPage.from_html(name, body, url, headers.get_content_charset())
-    raise ValueError(f"its content type is {kind}")
+    raise ValueError(f"the content type is {kind}")
 
 
 def _bundled_certificates() -> str | None:

@@ -189,15 +189,15 @@ class Index:
                 found = sha256_of(path)
         except Unreachable as problem:
             raise BuildError(
-                "locking.cannot-fetched", f"{problem.place} cannot be fetched: {problem.reason}"
+                "index.fetch-failed", f"cannot fetch {problem.place}: {problem.reason}"
             ) from problem
         except OSError as error:
             raise BuildError(
-                "locking.cannot-read", f"{local or path} cannot be read: {error.strerror}"
+                "index.file-unreadable", f"cannot read {local or path}: {error.strerror}"
             ) from error
         if sha256 is not None and found != sha256:
             raise BuildError(
-                "locking.sha256-not",
+                "index.checksum-mismatch",
                 f"{without_credentials(url)} has the sha256 {found}, not {sha256}",
             )
         return path
@@ -258,11 +258,11 @@ class Index:
             return Refusal(component, version, f"{where} {name} {version} ({_ENDING})")
         places = ", ".join(self.places)
         return BuildError(
-            "locking.no-sources-build",
-            f"there are no sources of {name} to build {component} from in "
-            f"{places or 'any place, as pip is configured without an index'}",
-            f"put {name}-{version}.tar.gz into a folder that find-links in the recipe or site "
-            "file names, or let pip-indexes name a complete mirror",
+            "index.no-sources",
+            f"cannot build {component}: no sources of {name} in "
+            f"{places or 'any place, because pip is configured without an index'}",
+            f"put {name}-{version}.tar.gz into a folder of find-links, or set pip-indexes to a "
+            "complete mirror (recipe or site file)",
         )
 
     def _hashed(self, file: SourceFile) -> SourceFile:

@@ -79,7 +79,7 @@ def _required(requirement: str) -> str:
 def _of_interpreter(plan: Plan) -> Iterator[str]:
     pin = plan.pin("python")
     if pin and pin.origin == "system" and plan.python != pin.locator:
-        yield f"the virtualenv is made with {plan.python}, and the pin is {pin}"
+        yield f"the virtualenv uses {plan.python}, but the pin is {pin}"
 
 
 def _of_steps(plan: Plan, backends: Mapping[str, BackendTraits] | None) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _of_steps(plan: Plan, backends: Mapping[str, BackendTraits] | None) -> Itera
         less = [each for each in follow if each not in there] or ["one of the prefix"][bool(own) :]
         more = [each for each in there if each not in follow]
         said = [f"without {each}" for each in less] + [f"with {each}" for each in more]
-        yield f"the steps are not those of its plan: {', '.join(said) or 'in another order'}"
+        yield f"the steps do not match the plan: {', '.join(said) or 'in another order'}"
 
 
 def _of_modules(plan: Plan) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _of_modules(plan: Plan) -> Iterator[str]:
     modules = plan.modules
     for each in modules.stand_ins:
         if each not in modules.final:
-            yield f"the module {each} stands in, and is not loaded"
+            yield f"the stand-in module {each} is not loaded"
     if any(key(each) == STAND_IN for each in modules.final) != bool(modules.stand_ins):
         told = "a module stands in" if modules.stand_ins else "no module stands in"
         yield f"{told}, and {STAND_IN} is {'not ' if modules.stand_ins else ''}loaded"
@@ -119,7 +119,7 @@ def _of_proofs(plan: Plan, runtimes: Runtimes) -> Iterator[str]:
     inputs = ProofInputs({}, {}, builds, plan.launcher, api_launcher=lambda _: None)
     for each in all_proofs(runtimes, inputs):
         if (each.api, each.transport) not in there:
-            yield f"the smoke test of {each.api} over {each.transport} is left out"
+            yield f"the smoke test of {each.api} over {each.transport} is missing"
     strangers = {each.launcher.kind for each in plan.proofs if each.api == "numpy"}
     if strangers - {plan.launcher.kind}:
         yield f"the smoke test is started by {', '.join(sorted(strangers))}, not by the launcher"
@@ -137,7 +137,7 @@ def _of_names(lock: Lock) -> Iterator[str]:
             yield f"there are two files of {each.name}"
         names.add(each.name)
         if file_name(each.url) != each.filename:
-            yield f"{each.filename} is fetched as {file_name(each.url)}"
+            yield f"the URL of {each.filename} ends in {file_name(each.url)}"
         if _named(each.kind, each.filename) != (each.name, _version(each.version)):
             yield f"{each.name} {each.version} is the file {each.filename}"
     for each in wheels:
@@ -178,7 +178,7 @@ def _of_pins(lock: Lock) -> Iterator[str]:
         if file is None and not lock.plan.system_site_packages:
             yield f"{pin} has no file"
         elif file is not None and not _is_of(pin, file):
-            yield f"{pin}, and its file is {file.filename}"
+            yield f"{pin} has the file {file.filename}"
 
 
 def _by_pip(plan: Plan) -> Iterator[Pin]:
@@ -208,11 +208,11 @@ def _of_builds(lock: Lock) -> Iterator[str]:
         names = (locators.get(build.component, build.component), normalize(build.component))
         file = next((sources.pop(name) for name in names if name in sources), None)
         if file is None:
-            yield f"{build.component} {build.version} is built, and has no sources"
+            yield f"{build.component} {build.version} is built, but has no sources"
         elif _version(file.version) != _version(build.version):
             yield f"{build.component} {build.version} is built from {file.filename}"
     for file in sources.values():
-        yield f"nothing is built from {file.filename}"
+        yield f"no build uses {file.filename}"
     applied = {name for build in plan.builds for name in build.patches}
     for name in sorted(applied ^ {each.name for each in plan.patches}):
         yield f"the patch {name} is {'not there' if name in applied else 'applied to nothing'}"
@@ -231,13 +231,13 @@ def _of_trees(lock: Lock) -> Iterator[str]:
             yield f"{build.component} {build.version} is built from the git tree {tree.filename}"
     for tree in lock.git_trees:
         if not any(is_of_revision(tree, build.tree) for build in builds):
-            yield f"nothing is built from {tree.filename}"
+            yield f"no build uses {tree.filename}"
         if tree.filename != tree_file(tree.name, tree.version):
             yield f"the git tree of {tree.name} {tree.version} is the file {tree.filename}"
         paths = [each.path for each in tree.submodules]
         outside = any({"", ".", ".."} & set(path.split("/")) for path in paths)
         if outside or len(set(paths)) < len(paths):
-            yield f"the submodules of {tree.filename} are not each at one place of its own"
+            yield f"the submodules of {tree.filename} do not have distinct places"
 
 
 def _of_closure(lock: Lock) -> Iterator[str]:
@@ -256,4 +256,4 @@ def _of_closure(lock: Lock) -> Iterator[str]:
             yield f"{name} needs {each}, which has no file"
         todo |= needs - needed
     for name in sorted(wheels.keys() - needed):
-        yield f"{wheels[name].filename} is needed by nothing"
+        yield f"no package needs {wheels[name].filename}"

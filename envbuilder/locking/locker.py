@@ -130,7 +130,7 @@ def make_lock(
         found = sources.sdist(build.component, name, build.version, exact=exact)
         if found.yanked is not None:
             environment.say(
-                f"{name} {build.version} is yanked ({found.yanked}); taken, as it is asked for"
+                f"{name} {build.version} is yanked ({found.yanked}); using it as requested"
             )
         if found.unhashed is not None:
             environment.say(unhashed_note(found.unhashed, [name]))
@@ -203,9 +203,7 @@ def _python(plan: Plan, conda: Sequence[CondaArchive]) -> str:
     """Return the version of the Python that wheels are chosen for."""
     pin = plan.pin("python")
     if pin is None:
-        raise BuildError(
-            "locking.plan-no-pin", "the plan has no pin of python, so no wheel can be chosen for it"
-        )
+        raise BuildError("plan.no-python", "cannot choose wheels: the plan has no pin of python")
     return next((each.version for each in conda if each.name == "python"), pin.version)
 
 
@@ -311,8 +309,8 @@ def _sha256(url: str, info: Mapping[str, Any]) -> str:
     path = local_path(url)
     if path is None:
         raise BuildError(
-            "locking.index-gives-no",
-            f"the index gives no sha256 for {url}",
-            "use an index that does, or a folder of wheels",
+            "index.no-sha256",
+            f"the index has no sha256 for {url}",
+            "use another index or a folder of wheels",
         )
     return sha256_of(path)

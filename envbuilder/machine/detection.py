@@ -88,7 +88,7 @@ def detect(
     found, system = together(searches, _ALTOGETHER)
     interpreters, notes = found or ((), ())
     if found is None or system is None:
-        notes = (*notes, "the machine was not looked at as a whole: no end in time")
+        notes = (*notes, "detection of the machine is incomplete: it did not end in time")
     return DetectionResult(
         Snapshot(
             interpreters=interpreters,

@@ -22,7 +22,7 @@ def gpu_section(host: Host) -> Section:
     else:
         items = list(_from_smi(host))
     if is_there(host.at("/dev/kfd")):
-        items.append(make("gpu.amd", "note", "the kernel offers one (/dev/kfd)"))
+        items.append(make("gpu.amd", "note", "the kernel provides one (/dev/kfd)"))
     if not items:
         items = [make("gpu", "missing", "no NVIDIA driver on this node")]
     return section("gpu", (*items, *gpudirect_items(host)))
@@ -73,7 +73,7 @@ def _from_smi(host: Host) -> Iterator[Item]:
         return
     rows = [line.split(",", 1) for line in answer.stdout.splitlines() if "," in line]
     if answer.trouble or not rows:
-        reason = answer.trouble or first_line(answer.text) or "it names no GPU"
+        reason = answer.trouble or first_line(answer.text) or "nvidia-smi lists no GPU"
         found = "nvidia-smi finds none"
         yield make("gpu", "problem", found, details=[reason], advice="gpu.driver")
     else:

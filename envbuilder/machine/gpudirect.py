@@ -105,14 +105,14 @@ def gpudirect_items(host: Host) -> Iterator[Item]:
     words: dict[bool | None, tuple[Status, str]] = {
         True: ("ok", "network cards can reach GPU memory"),
         False: ("missing", "off: neither a peer memory module nor DMA-BUF"),
-        None: ("note", "cannot be told here"),
+        None: ("note", "unknown on this machine"),
     }
     yield make(
         "gpu.gpudirect",
         *words[state.usable],
         details=[
             f"network of the RDMA cards: {', '.join(state.networks)}",
-            f"peer memory modules that are loaded: {'?' if unknown else modules}",
+            f"loaded peer memory modules: {'?' if unknown else modules}",
         ],
         facts={"peer-memory": None if unknown else modules, "usable": state.usable},
     )

@@ -76,7 +76,7 @@ def ask(
     try:
         finished = run(command, env=quiet_environment(environ), cwd=cwd, timeout=patience)
     except (EnvbuildError, OSError, ValueError) as error:
-        return ProgramOutput("", "", one_line(f"cannot be started: {error}", 200))
+        return ProgramOutput("", "", one_line(f"cannot start: {error}", 200))
     out, err = finished.stdout[:enough], finished.stderr[:enough]
     trouble = None
     if finished.code is None:
@@ -190,7 +190,7 @@ def search_path(environ: Mapping[str, str]) -> SearchPath:
     """
     if "PATH" not in environ:
         return SearchPath(
-            tuple(PATH_WITHOUT_PATH.split(":")), (f"PATH is not set: {PATH_WITHOUT_PATH} is used",)
+            tuple(PATH_WITHOUT_PATH.split(":")), (f"PATH is not set: using {PATH_WITHOUT_PATH}",)
         )
     folders: list[str] = []
     notes: list[str] = []
@@ -206,7 +206,7 @@ def search_path(environ: Mapping[str, str]) -> SearchPath:
         if is_folder(real):
             folders.append(entry)
         else:
-            notes.append(f"PATH entry {entry!r} is no folder that can be searched")
+            notes.append(f"PATH entry {entry!r} is not a searchable folder")
     return SearchPath(tuple(folders), tuple(dict.fromkeys(notes)))
 
 

@@ -201,7 +201,7 @@ def _facts(answer: ProgramOutput) -> dict[str, Any]:
 
 def _trouble(answer: ProgramOutput) -> str:
     if answer.trouble is None:
-        return "it is no Python: its answer makes no sense"
+        return "not a Python: its answer is malformed"
     if "Unknown option: -I" in answer.stderr:
         return "a Python 2"
     elsewhere = re.search(r"exists in these Python versions:\s+((?:\S+\s+)+?)\s*\n", answer.stderr)
@@ -228,7 +228,7 @@ def _interpreter(facts: Mapping[str, Any], path: str) -> Interpreter:
             can_make_venv=bool(facts.get("venv")),
         )
     except ValidationError:
-        raise _UnusableError("its path or version has odd characters") from None
+        raise _UnusableError("its path or version has unsupported characters") from None
 
 
 def _without_ssl(facts: Mapping[str, Any], path: str) -> str | None:
@@ -275,4 +275,4 @@ def _base(configuration: Mapping[str, str], executable: str, version: str) -> st
     for path in candidates:
         if path.startswith("/") and runs(path):
             return path
-    raise _UnusableError("a virtualenv whose base interpreter is gone")
+    raise _UnusableError("a virtualenv whose base interpreter is missing")

@@ -23,9 +23,9 @@ def local_site(environ: Mapping[str, str]) -> Site:
     arch = machine_arch()
     if arch not in get_args(Arch):
         raise UsageError(
-            "local-site.machine-architecture-envbuild",
-            f"this machine's architecture is {arch}, envbuild knows {', '.join(get_args(Arch))}",
-            "use a machine of one of these, or name a site with --site to plan for it",
+            "machine.unknown-architecture",
+            f"the architecture {arch} is not supported; supported: {', '.join(get_args(Arch))}",
+            "use another machine, or plan for a site with --site",
         )
     host = Host(environ)
     tool = find_modules(host).tool

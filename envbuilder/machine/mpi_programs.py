@@ -66,7 +66,7 @@ def look(host: Host, command: str, path: str) -> MpiInstallation:
             break
     trouble = answer.trouble
     if implementation is None and trouble is None and command not in WRAPPERS:
-        trouble = f"says no version that is known: {first_line(answer.text) or 'nothing'}"
+        trouble = f"reports no known version: {first_line(answer.text) or 'nothing'}"
     return MpiInstallation(command, path, implementation, version, trouble)
 
 
@@ -105,7 +105,7 @@ def _item(item_id: str, mpi: MpiInstallation, rows: Sequence[Advisory], *, first
         f"{name} {mpi.version or ''}".strip() + (", known to be bad" if bad else ""),
         details=[
             mpi.path,
-            None if first else f"hidden by the {mpi.command} that stands earlier on PATH",
+            None if first else f"hidden by the {mpi.command} earlier on PATH",
             mpi.trouble,
             *reasons,
             f"source: {bad.sources[0]}" if bad else None,

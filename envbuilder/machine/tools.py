@@ -97,7 +97,7 @@ def _ask(host: Host, tool: Tool, path: str) -> ToolLocation:
     version = match.group(1).rstrip(".") if match and answer.trouble is None else None
     trouble = answer.trouble
     if version is None and trouble is None:
-        trouble = f"says no version: {first_line(answer.text) or 'nothing'}"
+        trouble = f"reports no version: {first_line(answer.text) or 'nothing'}"
     return ToolLocation(tool, path, version, trouble)
 
 
@@ -105,7 +105,7 @@ def _item(section_id: str, found: ToolLocation, *, advice: str | None = None) ->
     return make(
         f"{section_id}.{found.tool.name}",
         "ok" if found.version else "problem",
-        found.version or "does not answer as it should",
+        found.version or "does not answer as expected",
         details=[found.path, found.trouble],
         facts={"path": found.path, "version": found.version},
         advice=advice,
@@ -174,7 +174,7 @@ def _scheduler(found: Sequence[ToolLocation]) -> Item:
     return make(
         "scheduler",
         "ok" if version else "problem",
-        name if version else f"{name}, but {submit} does not answer as it should",
+        name if version else f"{name}, but {submit} does not answer as expected",
         facts={"name": name},
         advice="scheduler.command",
     )
@@ -208,7 +208,7 @@ def _docker_daemon(host: Host) -> Item:
         "containers.docker-daemon",
         remote or os.access(host.at(place), os.R_OK | os.W_OK),
         "reachable by its address" if remote else f"{place} can be used",
-        f"{place} is not there or not yours: docker can build nothing",
+        f"{place} is missing or not accessible: docker cannot build",
         "note",
     )
 
@@ -222,7 +222,7 @@ def _user_namespaces(host: Host) -> Item:
             "kernel/apparmor_restrict_unprivileged_userns",
         )
     )
-    refusals = [] if maximum else ["the kernel has none"]
+    refusals = [] if maximum else ["the kernel does not support them"]
     if maximum == "0":
         refusals.append("user.max_user_namespaces is 0")
     if clone == "0":
@@ -246,7 +246,7 @@ def _user_namespaces(host: Host) -> Item:
 
 def _subordinate_ids(host: Host) -> Item:
     if os.geteuid() == 0:
-        return make("containers.subuid", "ok", "root needs none")
+        return make("containers.subuid", "ok", "not needed by root")
     names = {host.environ.get(name) for name in ("USER", "LOGNAME")} | {str(os.geteuid())}
     lines = (host.read("/etc/subuid") or "").splitlines()
     has_range = any(line.split(":")[0] in names - {""} for line in lines)
@@ -257,5 +257,5 @@ def _subordinate_ids(host: Host) -> Item:
 
 def _fuse(host: Host) -> Item:
     usable = os.access(host.at("/dev/fuse"), os.R_OK | os.W_OK)
-    no = "/dev/fuse is not there or not yours"
+    no = "/dev/fuse is missing or not accessible"
     return _usable("containers.fuse", usable, "/dev/fuse can be used", no, "missing")

@@ -69,7 +69,7 @@ def visible_modules(
     cached = _find(file) if file else None
     if cached is not None:
         return cached
-    with working("looking at the modules of MODULEPATH"):
+    with working("reading the modules of MODULEPATH"):
         trees = base_trees(site, environ)
         before = _states(trees)
         value = _read(site, environ, trees)

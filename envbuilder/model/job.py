@@ -44,8 +44,8 @@ class Job:
         ):
             if name is not None and not _NAME.fullmatch(name):
                 raise UsageError(
-                    "model.not-job",
-                    f"not a job's {what}: {name!r}",
+                    "job.invalid-name",
+                    f"{name!r} is not a valid {what} of a job",
                     "use letters, digits and . _ + - only",
                 )
         for what, number, least in (
@@ -57,9 +57,9 @@ class Job:
         ):
             if number < least:
                 raise UsageError(
-                    "model.job-cannot",
+                    "job.invalid-size",
                     f"a job cannot have {number} {what}",
-                    f"ask for {least} or more",
+                    f"use {least} or more",
                 )
 
 

@@ -37,16 +37,16 @@ class Places:
 def check_path(path: str) -> None:
     """Raise UsageError for a path that scripts, modules and PATH cannot hold."""
     if not path.startswith("/"):
-        raise UsageError("model.not-absolute-path", f"not an absolute path: {path!r}")
+        raise UsageError("path.not-absolute", f"not an absolute path: {path!r}")
     if ":" in path:
         raise UsageError(
-            "model.path-holds-would",
-            f"the path {path!r} holds a ':', which would split PATH there",
-            "give --root another folder",
+            "path.colon",
+            f"the path {path!r} contains ':', which separates the entries of PATH",
+            "use another folder for --root",
         )
     if not path.isprintable():
         raise UsageError(
-            "model.path-holds-character",
-            f"the path {path!r} holds a character that cannot be printed",
-            "give --root another folder; if that name prints fine, set LC_ALL=C.UTF-8",
+            "path.unprintable",
+            f"the path {path!r} contains an unprintable character",
+            "use another folder for --root; if your terminal prints the name, set LC_ALL=C.UTF-8",
         )

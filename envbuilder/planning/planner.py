@@ -165,9 +165,9 @@ def _modules(request: PlanRequest) -> Modules:
         return Modules()
     if site.module_system == "none" or site.module_init is None:
         raise UsageError(
-            "planning.site-states-modules",
-            f"site {site.name} states modules but not how to reach them",
-            "give it module-system (lmod or tcl) and module-init, the file a script sources",
+            "site.no-module-system",
+            f"site {site.name} has modules, but no module system",
+            "add module-system (lmod or tcl) and module-init, the file that a script sources",
         )
     return Modules(
         system=site.module_system,
@@ -216,8 +216,8 @@ def _launcher(request: PlanRequest) -> Launcher:
     launcher = next(filter(None, brought), None)
     if launcher is None:
         raise UsageError(
-            "planning.no-launcher-known",
-            "no launcher is known for this stack's MPI",
+            "launcher.none-known",
+            "no launcher is known for this MPI",
             "name the command in the site file: launcher: {command: [srun, --mpi=pmix]}",
         )
     return launcher
@@ -228,8 +228,8 @@ def _check_aliases(request: PlanRequest) -> None:
     for pin in (*request.resolution.pins, *request.resolution.brought):
         if pin.component in request.runtime.aliases:
             raise UsageError(
-                "planning.recipe-lets-bundled",
-                f"recipe {request.recipe.name} lets the bundled runtime answer to {pin.component}, "
-                f"but its stack brings a real one: {pin}",
-                "leave out runtime: aliases, or what brings it",
+                "recipe.alias-conflict",
+                f"recipe {request.recipe.name} makes the bundled runtime an alias of "
+                f"{pin.component}, but its stack contains the real one: {pin}",
+                "remove runtime: aliases, or the component that brings it",
             )

@@ -21,9 +21,9 @@ def steps_of(plan: Plan, own: Sequence[Step]) -> tuple[Step, ...]:
         steps.append(Step(id=f"build-{build.component}", title=title))
     if plan.builds or plan.verified:
         whose = "were built" if plan.builds else "the module brings"
-        steps.append(Step(id="verify", title=f"look at the libraries that {whose}"))
+        steps.append(Step(id="verify", title=f"verify the libraries that {whose}"))
     steps.append(Step(id="runtime", title="build the collective runtime"))
     if plan.runtime.aliases:
-        title = f"let it answer to {', '.join(plan.runtime.aliases)}"
+        title = f"install its aliases: {', '.join(plan.runtime.aliases)}"
         steps.append(Step(id="alias", title=title))
     return (*steps, Step(id="check", title="import every package and compare"))

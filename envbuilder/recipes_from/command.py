@@ -109,8 +109,8 @@ def _refused(environment: Environment, stack: Stack, context: Context) -> Iterat
         if row.verdict == "holds" and row.severity == "error":
             about = f"{', '.join(row.about)}: {row.summary}"
             yield shown(
-                f"create refuses {about} ({row.id}); take another release, or say why not under "
-                f"allow: {{{row.id}: WHY}}",
+                f"create refuses {about} ({row.id}); use another release, or waive it with "
+                f"allow: {{{row.id}: REASON}}",
                 480,
             )
 
@@ -126,9 +126,9 @@ def _text(environment: Environment, draft: Draft, differs: tuple[str, ...]) -> s
     made = f"Made from the {environment.kind} {shown(str(environment.prefix), LONG)}, Python"
     lines = [*filled("# ", f"{made} {python}, by envbuild recipes from.", 2)]
     for title, those in (
-        ("What the site's document has to state for it:", draft.site),
-        ("Not in this recipe, for nothing says it or a recipe cannot:", draft.unknown),
-        ("What create makes otherwise:", differs),
+        ("Required in the site's document:", draft.site),
+        ("Not in this recipe, because it is unknown or a recipe cannot express it:", draft.unknown),
+        ("Differences of an environment made by create:", differs),
     ):
         if those:
             lines += ["#", f"# {title}"]

@@ -99,6 +99,6 @@ def line(component: str, version: str) -> Entry:
     """Return the line of the stack that asks for just this version of a component."""
     wanted = exactly(version)
     if wanted is None:
-        said = f"{component} {shown(version)}: a version that no range of a recipe can name"
+        said = f"{component} {shown(version)}: a version range of a recipe cannot express it"
         return Entry("unknown", said)
     return Entry("stack", component, wanted)

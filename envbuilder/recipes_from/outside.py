@@ -42,12 +42,12 @@ def of_modules(what: Subject) -> Iterator[Entry]:
             if there == version:
                 yield Entry("stack", name, module)
             elif there is not None:
-                said = f"{module} is loaded, and what is used is {name} {there}"
-                yield Entry("differs", f"{said}: the recipe asks for that")
+                said = f"{module} is loaded, but {name} {there} is used"
+                yield Entry("differs", f"{said}: the recipe requires the latter")
     files = {each.name: each.file for each in what.environment.modules}
     for name, file in files.items():
         if file is not None and not os.path.lexists(file):
-            yield Entry("unknown", f"what the module {shown(name)} brings: its file is gone")
+            yield Entry("unknown", f"the contents of module {shown(name)}: its file is missing")
 
 
 def linked(what: Subject) -> Iterator[Entry]:
@@ -64,7 +64,7 @@ def linked(what: Subject) -> Iterator[Entry]:
             yield line(name, versions[name])
         elif name and not _inside(environment, path):
             yield Entry("stack", name, "*")
-            yield Entry("unknown", f"the release of {mpi} in {path}: nothing beside it says it")
+            yield Entry("unknown", f"the release of {mpi} in {path}: no file next to it states it")
     for component, home in _LIBRARIES.items():
         every = [one for those in loaded(environment, home.library).values() for one in those]
         outside = [one for one in every if not _inside(environment, one.path)]
@@ -148,8 +148,8 @@ def missing(what: Subject) -> Iterator[Entry]:
         for name in native.tree if native.module else ():
             if _OF_MODULES.match(name) and environment.loaded(native, name) is None:
                 where = environment.name(native.path)
-                yield Entry("unknown", f"what brings {name}, which {where} needs")
+                yield Entry("unknown", f"the package that provides {name}, which {where} needs")
     loaded_here = environment.environ.get("LOADEDMODULES")
     if loaded_here and not environment.modules:
-        said = f"whether it stands on the modules of this shell, {shown(loaded_here, LONG)}"
-        yield Entry("unknown", f"{said}: --loaded counts them to it")
+        said = f"whether it uses the modules of this shell, {shown(loaded_here, LONG)}"
+        yield Entry("unknown", f"{said}: --loaded includes them")

@@ -33,7 +33,7 @@ def of_conda(what: Subject) -> Iterator[Entry]:
             yield line(component, each.version)
     channels = {url for each in what.environment.conda for url in [each.channel] if url}
     if len(channels) > 1:
-        yield Entry("unknown", "the order of its channels: no record of a package says it")
+        yield Entry("unknown", "the order of its channels: no record of a package states it")
     for path, why in what.environment.conda_damaged.items():
         yield Entry("unknown", f"the package of {shown(path, LONG)}: {shown(why, LONG)}")
 
@@ -43,14 +43,16 @@ def _channel(what: Subject, each: CondaPackage) -> Iterator[Entry]:
     if fits(ChannelName, channel):
         yield Entry("channels", channel)
     else:
-        yield Entry("unknown", f"the channel of {shown(each.name)}: {shown(channel) or 'not said'}")
+        yield Entry(
+            "unknown", f"the channel of {shown(each.name)}: {shown(channel) or 'not stated'}"
+        )
 
 
 def of_pip(what: Subject) -> Iterator[Entry]:
     brought = _of_python(what.environment)
     if what.of_debian:
         number = counted(len(what.of_debian), "package")
-        yield Entry("differs", f"{number} of Debian: left to that Python")
+        yield Entry("differs", f"{number} of Debian: provided by that Python")
     for each in what.own:
         component = what.component_of(each.key)
         if each.key == normalize(what.bundled) or what.is_runtime(component):
@@ -58,7 +60,7 @@ def of_pip(what: Subject) -> Iterator[Entry]:
         if f"{each.key}-{each.version}" in brought:
             continue
         if each.key == _PIP:
-            yield Entry("differs", f"it has {each}: create takes the one of its Python")
+            yield Entry("differs", f"it has {each}: create uses the one of its Python")
             continue
         origin = direct_origin(each)
         if each.problem is not None:
@@ -88,9 +90,11 @@ def _package(each: Distribution) -> Iterator[Entry]:
         yield Entry("packages", text)
         yield from _local(each)
     else:
-        yield Entry("unknown", f"{shown(str(each), LONG)}: no name and version that pip takes")
+        yield Entry(
+            "unknown", f"{shown(str(each), LONG)}: pip does not accept its name and version"
+        )
     if _built_here(each):
-        yield Entry("unknown", f"from what {each} was built: its wheel is for this kind of machine")
+        yield Entry("unknown", f"the source of {each}: its wheel was built on this kind of machine")
 
 
 def _component(what: Subject, component: str, each: Distribution) -> Iterator[Entry]:
@@ -103,13 +107,13 @@ def _component(what: Subject, component: str, each: Distribution) -> Iterator[En
         yield Entry("from-source", component)
     public = each.version.partition("+")[0]
     if public not in what.releases.get(component, {public}):
-        said = f"{component} {public} is no release that the knowledge of envbuild has"
-        yield Entry("unknown", f"{said}: knowledge/versions.yaml of a folder of yours can add it")
+        said = f"{component} {public} is not a known release"
+        yield Entry("unknown", f"{said}: add it in knowledge/versions.yaml of a folder of your own")
 
 
 def _local(each: Distribution) -> Iterator[Entry]:
     if "+" in each.version:
-        yield Entry("unknown", f"which index has {each}: pip-indexes of the recipe names it")
+        yield Entry("unknown", f"the index that has {each}: add it under pip-indexes of the recipe")
 
 
 def _built_here(each: Distribution) -> bool:

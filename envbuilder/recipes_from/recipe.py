@@ -87,7 +87,7 @@ def _entries(what: Subject) -> Iterator[Entry]:
     named = found | {r for each in found if each in what.components for r in _roles(what, each)}
     for role in what.implied:
         if role not in named:
-            yield Entry("differs", f"create adds {role}: the runtime that proves it needs one")
+            yield Entry("differs", f"create adds {role}: the runtime of the smoke test needs one")
 
 
 def _roles(what: Subject, component: str) -> tuple[str, ...]:
@@ -112,9 +112,9 @@ def _python(what: Subject) -> Iterator[Entry]:
         yield Entry("stack", "python", f"=={interpreter.series}.*")
         yield Entry("unknown", f"the release of its Python: only the series {interpreter.series}")
     else:
-        yield Entry("unknown", "its Python: neither pyvenv.cfg nor a folder of packages says it")
+        yield Entry("unknown", "its Python: neither pyvenv.cfg nor a folder of packages states it")
     if what.backend is None:
-        yield Entry("differs", "it is no virtualenv: create makes one on its Python")
+        yield Entry("differs", "it is not a virtualenv: create makes one with its Python")
 
 
 # ---------------------------------------------------------------- the runtime
@@ -142,7 +142,7 @@ def _flags(
     recorded = what.stack.flags
     built = None if recorded else build_traces(runtime, what.environment, folder)
     if recorded is None and built is None:
-        said = f"with which variables {each} was built: neither {INSIDE} nor a library says it"
+        said = f"the variables that {each} was built with: neither {INSIDE} nor a library has them"
         yield Entry("unknown", said)
     flags = recorded or (built.flags if built else {})
     for name, value in flags.items():

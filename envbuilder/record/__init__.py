@@ -47,7 +47,7 @@ def read_all(folder: Path) -> Records:
         if fault := _fault(one.result):
             damaged.append(f"{path} contradicts itself: {fault}")
         elif fault := _ranks_fault(path.parent, one):
-            damaged.append(f"{path} is not what its ranks recorded: {fault}")
+            damaged.append(f"{path} does not match the records of its ranks: {fault}")
         else:
             evidence.append(one)
     return Records(tuple(evidence), tuple(damaged))
@@ -67,7 +67,7 @@ def _ranks_fault(run: Path, evidence: Evidence) -> str | None:
 def _fault(result: SmokeResult) -> str | None:
     """Return why a result cannot be of the tier that it says: see ``proving.judge.tier``."""
     if result.tier == "several nodes" and len(set(result.nodes)) < 2:
-        return f"several nodes, and it names {len(set(result.nodes))}"
+        return f"several nodes, but it lists {len(set(result.nodes))}"
     if result.tier in ("several ranks", "several nodes") and result.ranks < 2:
         return f"{result.tier}, on {result.ranks} rank"
     if result.tier == "several nodes" and len(set(result.nodes)) > result.ranks:

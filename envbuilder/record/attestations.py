@@ -41,7 +41,9 @@ def read_attestation(form: AttestationForm, evidence: Path, lock: Lock) -> str |
             wrong = bill_fault(text, lock)
     if wrong:
         raise DriftError(
-            "record.invalid", f"{path}: {wrong}", "the lock beside the build says what was locked"
+            "environment.attestation-damaged",
+            f"{path}: {wrong}",
+            "compare with the lock in the build folder",
         )
     return text
 
@@ -63,7 +65,7 @@ def statement_fault(text: str | bytes, subject: Path, lock: Lock) -> str | None:
         said = [each["digest"]["sha256"] for each in statement["subject"]]
         manifest = read_regular(subject, LARGE_BYTES) if subject.is_file() else None
         if manifest is None or said != [sha256(manifest).hexdigest()]:
-            return f"it is not about the {subject.name} beside it"
+            return f"it does not match {subject.name}"
         return _of_predicate(statement["predicate"], lock)
 
     return _fault(text, check)
@@ -83,20 +85,20 @@ def _of_bill(bill: Any, lock: Lock) -> str | None:
         for digest in each.get("hashes", ())
         if digest["alg"] == "SHA-256"
     )
-    return None if said == _locked(lock) else "it does not name the files of the lock"
+    return None if said == _locked(lock) else "its files do not match the lock"
 
 
 def _of_predicate(predicate: Any, lock: Lock) -> str | None:
     definition = predicate["buildDefinition"]
     if definition["internalParameters"]["lock"]["sha256"] != lock.sha256():
-        return "it is about another lock"
+        return "it belongs to another lock"
     # A base has no package URL, and the runtime no hash: neither is a file of the lock.
     said = Files(
         (each["name"], each["digest"]["sha256"])
         for each in definition["resolvedDependencies"]
         if "uri" in each
     )
-    return None if said == _locked(lock) else "it does not name the files of the lock"
+    return None if said == _locked(lock) else "its files do not match the lock"
 
 
 def _locked(lock: Lock) -> Files:

@@ -213,9 +213,9 @@ def _module_functions(modules: Modules) -> str:
         return render("bash/modules-none.sh.j2")
     if modules.init is None:
         raise UsageError(
-            "render.plan-uses-site",
-            "the plan uses the site's modules but does not say how to reach them",
-            "give the site file module-init: the file that a script sources",
+            "plan.no-module-init",
+            "the plan uses the site's modules, but has no module-init",
+            "add module-init to the site file: the file that a script sources",
         )
     return render(
         "bash/modules.sh.j2",
@@ -236,9 +236,9 @@ def _function(lock: Renderable, step: str, prefix: PrefixParts) -> str:
     template = f"bash/steps/{step}.sh.j2"
     if step == "source" or not (data.TEMPLATES / template).is_file():
         raise UsageError(
-            "render.lock-step-envbuild",
-            f"the lock has a step that this envbuild does not know: {step}",
-            "make the lock anew: envbuild lock",
+            "lock.unknown-step",
+            f"the lock has an unknown step: {step}",
+            "make the lock again with this envbuild: envbuild lock",
         )
     return render(
         template,

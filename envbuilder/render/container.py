@@ -50,14 +50,12 @@ def render_image(subject: Subject) -> dict[str, str]:
     """
     image = image_of(subject)
     if not isinstance(subject.source, Lock):
-        raise UsageError(
-            "render.image-built-lock", "an image is built from a lock", "envbuild lock makes one"
-        )
+        raise UsageError("lock.missing", "an image needs a lock", "make one with envbuild lock")
     if image.from_index:
         raise UsageError(
-            "render.lock-no-files",
-            f"the lock has no files for {', '.join(image.from_index)}: at {subject.plan.site} they "
-            "come from modules, and an image takes them from the index",
+            "image.files-not-locked",
+            f"the lock has no files for {', '.join(image.from_index)}: they come from modules at "
+            f"{subject.plan.site}, but an image needs them from the index",
             "lock the recipe for a site without modules, of the same Python: --site local",
         )
     lock = Lock(plan=image.plan, artifacts=subject.source.artifacts)
@@ -228,9 +226,9 @@ def _docker_edits(plan: Plan) -> Iterator[Quoted]:
     for edit in plan.environment:
         if has_control(edit_value(edit, prefix)):
             raise UsageError(
-                "render.dockerfile-cannot-set",
-                f"a Dockerfile cannot set {edit.name}: its value holds a line break or another "
+                "variable.control-character",
+                f"a Dockerfile cannot set {edit.name}: its value contains a line break or another "
                 "control character",
-                "the forms script, lua, tcl and def can",
+                "use the form script, lua, tcl or def",
             )
         yield edit_line("env", edit, prefix)

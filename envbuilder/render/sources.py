@@ -25,9 +25,9 @@ def source_values(lock: Renderable, component: str) -> dict[str, Any]:
     build = next((each for each in lock.plan.builds if each.component == component), None)
     if build is None:
         raise UsageError(
-            "render.lock-step-builds",
-            f"the lock has a step that builds {component} but does not say how",
-            "make the lock anew: envbuild lock",
+            "lock.build-missing",
+            f"the lock has a step that builds {component}, but no build of it",
+            "make the lock again: envbuild lock",
         )
     sources = sources_of(lock, build) if isinstance(lock, Lock) else None
     # A wheel's folder has libraries to run with and no names to link by: those are made beside it.

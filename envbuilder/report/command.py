@@ -60,7 +60,9 @@ def gather(
     missing: list[str] = []
     if PIPE in logs:
         raise UsageError(
-            "report.report-takes-logs", "a report takes logs by their names: a pipe is read once"
+            "report.log-is-pipe",
+            "a report needs log files; it cannot read standard input",
+            "use --log FILE",
         )
     validation = None
     try:
@@ -68,7 +70,7 @@ def gather(
     except EnvbuildError as error:
         if environment is not None:
             raise
-        missing.append(f"no environment was looked at: {error}")
+        missing.append(f"no environment was examined: {error}")
     diagnosis = None
     if logs:
         with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - no file of anybody
@@ -96,9 +98,9 @@ def place(output: Path | None, context: Context) -> Path:
     path = context.path(output if output is not None else name)
     if path.exists():
         raise UsageError(
-            "report.already",
-            f"{shown(str(path), 200)} is there already",
-            "--output names another file",
+            "output.exists",
+            f"{shown(str(path), 200)} already exists",
+            "use another --output",
         )
     output_path(path, context)
     return path

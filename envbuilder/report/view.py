@@ -25,18 +25,18 @@ def report(
     tails: Mapping[str, str],
 ) -> Iterator[str]:
     """Return the whole text. *head*: lines of names and values. *tails*: the ends of logs."""
-    yield "A report of envbuild for the support desk"
+    yield "envbuild report for the support desk"
     yield ""
     for name, value in head.items():
         yield from filled(f"{name + ':':<13}", value)
     if diagnosis is not None:
-        yield from _part("What the logs mean", diagnosis_text(diagnosis, everything=True))
+        yield from _part("Diagnosis of the logs", diagnosis_text(diagnosis, everything=True))
     if validation is not None:
-        title = "What is wrong with the environment"
+        title = "Findings in the environment"
         yield from _part(title, validation_text(validation, everything=True))
     yield from _part("The machine", doctor_text(machine))
     listed = "\n".join(f"{name}={value}" for name, value in sorted(variables.items()))
-    yield from _part("Variables", listed or "none that matters is set")
+    yield from _part("Variables", listed or "no relevant variable is set")
     for name, text in tails.items():
         yield from _part(f"The end of {name}", text or "it is empty")
 
@@ -53,5 +53,5 @@ def written(value: SupportReport) -> Iterator[str]:
     """Return where it is and what was left out of it."""
     yield f"{value.file}: {counted(value.lines, 'line')}"
     left = ", ".join(f"{each.what} ({each.count})" for each in value.left_out)
-    yield from filled("left out: ", left or "nothing looked like a secret")
-    yield "Read it before you send it: not every secret looks like one."
+    yield from filled("removed: ", left or "nothing that looks like a secret")
+    yield "Read the file before you send it: some secrets may not look like secrets."

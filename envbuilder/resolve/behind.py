@@ -52,7 +52,7 @@ def _held(inputs: ProblemInputs, stack: Stack, chosen: Candidate, newest: str) -
     if sort_key(best.version) < sort_key(newest):
         glibc = f", glibc {request.glibc}" if request.glibc else ""
         said = (
-            f"the newest, {newest}, has nothing for {request.arch}{glibc} and a Python of this site"
+            f"the newest, {newest}, has no file for {request.arch}{glibc} and a Python of this site"
         )
         if best.id == chosen.id:
             return said

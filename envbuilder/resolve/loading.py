@@ -112,7 +112,7 @@ class Session:
         there, active = self.state.get(module.key, ("", False))
         if active:
             if there != name and not self.autoswap:
-                raise LoadError(f"{there} is loaded, which {name} would take the place of")
+                raise LoadError(f"{name} would replace {there}, which is loaded")
             self._unload(there)
         pending = frozenset(loaded for loaded, _ in self.state.values())
         if not _is_found(module, pending):
@@ -124,7 +124,7 @@ class Session:
             if self.state.get(_module(self.modules, below).key, ("",))[0] != below:
                 yield below
         if module.key not in self.state:
-            raise LoadError(f"what {name} loads takes it away again")
+            raise LoadError(f"a module that {name} loads unloads it again")
         others = self._join_families(module)
         # What it loads may be of its own name: that one stays then.
         if self.state[module.key] == (name, False):
@@ -141,7 +141,7 @@ class Session:
         for other, _ in self.state.values():
             below = self.modules[other]
             if name in chain(*below.parents) and not _is_found(below, frozenset(self.loaded())):
-                raise LoadError(f"without {name}, {other} is no longer found")
+                raise LoadError(f"{other} is no longer found without {name}")
 
     def _refuse_hidden(self) -> None:
         """Raise LoadError where the name of a loaded module means another one by now.
@@ -152,7 +152,9 @@ class Session:
         for name in loaded:
             for alternative in self.modules[name].hidden:
                 if loaded.issuperset(alternative):
-                    raise LoadError(f"beside {', '.join(alternative)}, {name} means another module")
+                    raise LoadError(
+                        f"{name} means another module together with {', '.join(alternative)}"
+                    )
 
     def _join_families(self, module: Module) -> list[str]:
         """Enter the module into its families; return the keys of those that held them."""
@@ -180,7 +182,7 @@ def _module(modules: Mapping[str, Module], name: str) -> Module:
     try:
         return modules[name]
     except KeyError:
-        raise LoadError(f"no module is called {name}") from None
+        raise LoadError(f"there is no module {name}") from None
 
 
 def _is_found(module: Module, loaded: frozenset[str]) -> bool:
@@ -193,7 +195,7 @@ def _refuse_conflict(module: Module, state: Mapping[str, tuple[str, bool]]) -> N
         for key in (each, each.rpartition("/")[0]):
             other, active = state.get(key, ("", False))
             if active and each in (key, other):
-                raise LoadError(f"{module.name} is not loaded beside {other}")
+                raise LoadError(f"{module.name} conflicts with {other}")
 
 
 @dataclass

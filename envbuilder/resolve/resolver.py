@@ -211,10 +211,10 @@ def _python(inputs: ProblemInputs, pins: dict[Assumption, Candidate]) -> str | N
     if module.home is not None:
         return f"{module.home}/{_INTERPRETER}"
     raise UsageError(
-        "resolve.nothing-says-where",
-        f"nothing says where the Python of module {module.name} lies",
+        "modules.unknown-python",
+        f"the path of the Python of module {module.name} is unknown",
         "state it in the site file, modules: [{name: ..., python: /path/bin/python3}]",
-        "or let envbuild sites snapshot --probe find out",
+        "or run envbuild sites snapshot --probe to detect it",
     )
 
 

@@ -25,7 +25,7 @@ def check_component(name: str, knowledge: Knowledge) -> None:
     virtuals = {each for known in knowledge.components.values() for each in known.fulfils}
     if name not in knowledge.components and name not in virtuals:
         raise UsageError(
-            "resolve.unknown-component",
+            "component.unknown",
             unknown("component", name, {*knowledge.components, *virtuals}),
         )
 
@@ -37,19 +37,17 @@ def stated_versions(words: Sequence[str], knowledge: Knowledge) -> dict[str, str
         name, equals, asked = word.partition("==")
         if not equals or not _VERSION.fullmatch(asked) or len(asked) > 64:
             raise UsageError(
-                "resolve.not-component-version",
+                "component.invalid-version",
                 f"'{shown(word)}' is not COMPONENT==VERSION",
                 "write openmpi==3.1.3",
             )
         if name not in knowledge.components:
-            raise UsageError(
-                "resolve.unknown-component", unknown("component", name, knowledge.components)
-            )
+            raise UsageError("component.unknown", unknown("component", name, knowledge.components))
         if found.setdefault(name, asked) != asked:
             raise UsageError(
-                "resolve.two-versions",
+                "component.two-versions",
                 f"two versions of {name}: {found[name]} and {asked}",
-                "only one can be there: ask about the other in a call of its own",
+                "a stack has one version: check the other one in a separate call",
             )
     return found
 
@@ -63,7 +61,7 @@ def unknown_release(component: str, asked: str, knowledge: Knowledge) -> str | N
     ]
     parsed = sorted(each for each in map(version, known) if each is not None)
     if parsed and version(asked) not in parsed:
-        return f"no release {asked} of {component} is known; the newest is {parsed[-1]}"
+        return f"{component} has no known release {asked}; the newest is {parsed[-1]}"
     return None
 
 
@@ -87,7 +85,7 @@ def stated_facts(
         name, equals, text = word.partition("=")
         if not equals:
             raise UsageError(
-                "resolve.not-name-value",
+                "fact.invalid-syntax",
                 f"'{shown(word)}' is not NAME=VALUE",
                 "write network=infiniband",
             )
@@ -107,7 +105,7 @@ def stated_facts(
 
 def _check_flag(name: str, knowledge: Knowledge) -> None:
     if name not in knowledge.flags:
-        raise UsageError("resolve.unknown-flag", unknown("flag", name, knowledge.flags))
+        raise UsageError("flag.unknown", unknown("flag", name, knowledge.flags))
 
 
 def _value(name: str, text: str, knowledge: Knowledge) -> Value:
@@ -125,11 +123,11 @@ def _value(name: str, text: str, knowledge: Knowledge) -> Value:
         value = _BOOLS.get(text, text)
         fault = provider_fact_fault(rest, value, knowledge)
         if fault:
-            raise UsageError("resolve.invalid", f"of {owner}: {fault}")
+            raise UsageError("fact.not-recognised", f"fact of {owner}: {fault}")
         return value
     if name not in FACTS:
-        hint = "COMPONENT.FACT, such as mpi.cuda_aware, and flags.NAME can be stated too"
-        raise UsageError("resolve.unknown-fact", unknown("fact", name, FACTS), hint)
+        hint = "COMPONENT.FACT, such as mpi.cuda_aware, and flags.NAME are also valid"
+        raise UsageError("fact.unknown", unknown("fact", name, FACTS), hint)
     return _fact(name, text, knowledge)
 
 
@@ -137,7 +135,7 @@ def _fact(name: str, text: str, knowledge: Knowledge) -> Value:
     if FACTS[name].type == "bool":
         if text not in _BOOLS:
             raise UsageError(
-                "resolve.true-false-not", f"'{name}' is true or false, not '{shown(text)}'"
+                "fact.not-recognised", f"'{name}' must be true or false, not '{shown(text)}'"
             )
         return _BOOLS[text]
     several = FACTS[name].type == "set"
@@ -145,7 +143,7 @@ def _fact(name: str, text: str, knowledge: Knowledge) -> Value:
     for word in sorted(words):
         fault = fact_fault(name, word, knowledge)
         if fault:
-            raise UsageError("resolve.invalid", *fault)
+            raise UsageError("fact.not-recognised", *fault)
     return words if several else text
 
 

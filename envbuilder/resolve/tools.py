@@ -56,9 +56,9 @@ def _newest(request: Request, name: str, python: str, asked: Mapping[str, str]) 
     if not fitting or known.pip is None:
         glibc = f", glibc {request.glibc}" if request.glibc else ""
         raise NoSolutionError(
-            "resolve.no-release-fits",
+            "plan.no-build-tool",
             f"no release of {name} fits: {why}, Python {python}, {request.arch}{glibc}",
-            "envbuild plan with another python in the recipe's stack",
+            "use another python in the recipe's stack",
         )
     newest = max(fitting, key=lambda release: sort_key(release.version))
     return Pin(component=name, version=newest.version, origin="pip", locator=known.pip, why=why)

@@ -27,20 +27,22 @@ def read_lock(home: Home, version: Version) -> Lock:
     """
     path = lock_file(home, version)
     said = f"the lock of {home.name}/{version.number} is missing or damaged: {path}"
-    hint = "the environment itself may still work; create it anew to have a record of it"
+    hint = "the environment may still work; run envbuild create again to get a lock"
     try:
         text = read_text(path)
         lock = Lock.model_validate_json(text)
     except IrregularFileError as error:
-        raise BuildError("root.invalid", f"{said}: {error}", hint) from error
+        raise BuildError("environment.lock-unreadable", f"{said}: {error}", hint) from error
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:
-        raise BuildError("root.invalid", said, hint) from error
+        raise BuildError("environment.lock-unreadable", said, hint) from error
     wrong = list(contradictions(lock))
     identity = lock.id()
     if version.id != identity and not earlier_sha256(text).startswith(version.id):
-        wrong.insert(0, f"it is the lock of {identity}, not of {version.id}")
+        wrong.insert(0, f"the lock is of {identity}, not of {version.id}")
     if wrong:
-        raise BuildError("root.invalid", "\n".join([said, *(f"  {line}" for line in wrong)]), hint)
+        raise BuildError(
+            "environment.lock-damaged", "\n".join([said, *(f"  {line}" for line in wrong)]), hint
+        )
     return lock
 
 

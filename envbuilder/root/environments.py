@@ -22,14 +22,14 @@ def find(root: Root, environment: str) -> tuple[Home, Version]:
     if name not in homes:
         there = ", ".join(homes) or "none yet"
         raise UsageError(
-            "root.no-environment",
+            "environment.unknown-name",
             f"there is no environment {name!r} in {root.path}",
             f"there: {there}",
         )
     if slash and not (number.isascii() and number.isdigit()):
         raise UsageError(
-            "root.after-name-comes",
-            f"{environment!r}: after the name comes a number, as in {name}/2",
+            "environment.malformed-number",
+            f"{environment!r} has no number after the name; example: {name}/2",
         )
     return homes[name], find_version(homes[name], int(number) if number else None)
 
@@ -46,14 +46,16 @@ def names(root: Root, *, numbers: bool) -> tuple[str, ...]:
 def number_before_default(home: Home) -> int:
     """Return the newest number before the default. Raises UsageError where there is none."""
     default = default_number(home)
-    hint = f"envbuild list shows what there is; envbuild rollback {home.name} --to N takes it"
+    hint = f"list the numbers with envbuild list and use one: envbuild rollback {home.name} --to N"
     if default is None:
-        raise UsageError("root.no-default-go", f"{home.name} has no default to go back from", hint)
+        raise UsageError(
+            "environment.no-default", f"cannot roll back {home.name}: it has no default", hint
+        )
     earlier = [each.number for each in published(home) if each.number < default]
     if not earlier:
         raise UsageError(
-            "root.nothing-before-go",
-            f"there is nothing before {home.name}/{default} to go back to",
+            "environment.no-previous",
+            f"cannot roll back: there is no number before {home.name}/{default}",
             hint,
         )
     return max(earlier)

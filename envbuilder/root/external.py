@@ -36,7 +36,7 @@ def read_all(root: Path) -> tuple[tuple[ExternalEnvironment, ...], tuple[str, ..
             except IrregularFileError as error:
                 damaged.append(f"{path}: {error}; import the environment again")
             except (OSError, ValueError):
-                damaged.append(f"{path}: it cannot be read; import the environment again")
+                damaged.append(f"cannot read {path}; import the environment again")
     return tuple(found), tuple(damaged)
 
 

@@ -21,7 +21,7 @@ def default_root(site: Site, arch: str, environ: Mapping[str, str]) -> Path:
     data, home = environ.get("XDG_DATA_HOME"), environ.get("HOME")
     if not (site.base or data or home):
         raise UsageError(
-            "root.home-not-set", "HOME is not set, so there is no default place", "give --root DIR"
+            "root.no-home", "HOME is not set; it is needed for the default root", "use --root DIR"
         )
     base = Path(site.base or Path(data or Path(str(home), ".local", "share"), "envbuild"))
     return _checked(base / site.name / arch)

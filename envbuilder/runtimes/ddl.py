@@ -9,7 +9,7 @@ from ..model.runtime import RuntimeTraits
 from .parts import framework_proofs, no_bindings, no_flags, no_traces
 
 TRAITS = RuntimeTraits(
-    summary="IBM's, part of WMLCE; the stack names `ddl`; no proof of its own",
+    summary="IBM DDL, part of WMLCE; add `ddl` to the stack; it has no proof",
     holder="ddl",
     launcher="ddlrun",
 )

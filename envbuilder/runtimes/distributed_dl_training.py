@@ -10,7 +10,7 @@ from . import horovod
 from .parts import no_bindings, no_flags, no_traces
 
 TRAITS = RuntimeTraits(
-    summary="comes with envbuild, and is in every environment: its smoke test comes first",
+    summary="bundled with envbuild, in every environment; its smoke test runs first",
     bundled=True,
     package="distributed_dl_training",
     needs={"numpy": "*", "mpi4py": "*", "mpi": "*"},

@@ -18,7 +18,7 @@ from ..target_tools.names import release as numbers
 
 NAME = "horovod"
 TRAITS = RuntimeTraits(
-    summary="built from its sources; with `origin: module` the site's own, loaded and proved only",
+    summary="built from source; with `origin: module`, the module of the site is loaded and proved",
     from_module=True,
     instrumented=True,
     launcher="horovodrun",
@@ -137,9 +137,9 @@ def traces(
     }
     unset |= {_GPU + operation.upper(): "none" for operation in _OPERATIONS}
     unset[f"{_GPU}OPERATIONS"] = "/".join(sorted({*on_gpus.values()})) or "none"
-    unknown = ["HOROVOD_CPU_OPERATIONS, what carries operations on CPUs by default"]
+    unknown = ["HOROVOD_CPU_OPERATIONS, the default transport for CPU operations"]
     if on_gpus:
-        unknown.append("HOROVOD_NCCL_LINK and the folders that it was linked from")
+        unknown.append("HOROVOD_NCCL_LINK and the folders of the linked NCCL")
     return BuildTraces(flags | on_gpus, unset, tuple(unknown))
 
 

@@ -9,8 +9,7 @@ from ..model.runtime import RuntimeTraits
 from .parts import framework_proofs, no_bindings, no_flags, no_traces
 
 TRAITS = RuntimeTraits(
-    summary="TensorFlow's strategies, part of the TensorFlow that the stack names; no proof of its "
-    "own",
+    summary="the strategies of TensorFlow; add TensorFlow to the stack; it has no proof",
     holder="tensorflow",
     tf_config=True,
 )

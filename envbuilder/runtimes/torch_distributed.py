@@ -9,8 +9,8 @@ from ..model.runtime import RuntimeTraits
 from .parts import framework_proofs, no_bindings, no_flags, no_traces
 
 TRAITS = RuntimeTraits(
-    summary="part of PyTorch, which the stack names; started by `torchrun`; proved over NCCL where "
-    "the stack names that too, else over Gloo",
+    summary="part of PyTorch; add it to the stack; started by `torchrun`; proved over NCCL if the "
+    "stack has it, otherwise over Gloo",
     holder="pytorch",
     launcher="torchrun",
     apis=("torch.distributed",),

@@ -19,7 +19,7 @@ def backend_name(pyproject: Path) -> str:
     text = pyproject.read_text(encoding="utf-8")
     found = re.search(r"""^build-backend\s*=\s*["']([\w.:]+)["']""", text, re.MULTILINE)
     if not found:
-        raise SystemExit(f"error: {pyproject} names no build-backend")
+        raise SystemExit(f"error: {pyproject} does not state a build-backend")
     return found.group(1)
 
 

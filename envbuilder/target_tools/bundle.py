@@ -111,9 +111,9 @@ def read_sums(data: bytes) -> "dict[str, str]":
     for line in data.decode("utf-8").split("\n")[:-1]:
         match = SUM.fullmatch(line)
         if match is None or not is_inside(match.group(2)):
-            raise ValueError(f"this is no line of it: {line[:100]!r}")
+            raise ValueError(f"unexpected line: {line[:100]!r}")
         if match.group(2) in sums:
-            raise ValueError(f"it names {match.group(2)} twice")
+            raise ValueError(f"{match.group(2)} is listed twice")
         sums[match.group(2)] = match.group(1)
     return sums
 
@@ -186,15 +186,15 @@ def read_facts(data: bytes) -> "dict[str, Any]":
     """Parse bundle.json. Raises ValueError if a field is missing or invalid."""
     facts = parse_json(data.decode("utf-8"))
     if not isinstance(facts, dict):
-        raise ValueError("it is no object")  # noqa: TRY004 - of what was written
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - of what was written
     for name, is_right in FIELDS.items():
         if name not in facts:
-            raise ValueError(f"it does not say {name}")
+            raise ValueError(f"{name} is missing")
         if not is_right(facts[name]):
-            raise ValueError(f"this can be no {name}: {json.dumps(facts[name])[:100]}")
+            raise ValueError(f"{name} has a wrong value: {json.dumps(facts[name])[:100]}")
     about = facts["proving"]["about"]
     if [about[name] for name in ABOUT] != [facts[name] for name in ("name", *ABOUT[1:])]:
-        raise ValueError("what is to be proved is something else than what is to be published")
+        raise ValueError("the proof and the environment to publish do not match")
     return facts
 
 
@@ -206,5 +206,5 @@ def facts_of(bundle: Path) -> "dict[str, Any]":
         raise UsageError(
             "bundle.damaged",
             f"{bundle / FACTS} is damaged: {error}",
-            "copy or unpack the bundle again; nothing was done",
+            "nothing was changed; copy or unpack the bundle again",
         ) from error

@@ -115,7 +115,7 @@ def restore(wheel: Wheel, cache: Path) -> "list[str]":
     path = wheel.archive(cache)
     reason = distrust(path)
     if reason:
-        say(f"warning: kept bytecode is left out: {path}: {reason}")
+        say(f"warning: cached bytecode skipped: {path}: {reason}")
         return wheel.names
     try:
         with zipfile.ZipFile(str(path)) as archive:
@@ -126,7 +126,7 @@ def restore(wheel: Wheel, cache: Path) -> "list[str]":
     except FileNotFoundError:
         return wheel.names
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-        say(f"warning: kept bytecode refused: {path}: {error}")
+        say(f"warning: cached bytecode refused: {path}: {error}")
         return wheel.names
 
 
@@ -134,7 +134,7 @@ def index_of(archive: zipfile.ZipFile, wheel: Wheel) -> "dict[str, int | None]":
     """Return the sizes of the sources of an archive; None for a source that cannot be compiled."""
     index = json.loads(archive.read(INDEX).decode("utf-8"))
     if (index["wheel"], index["kind"]) != (wheel.sha256, KIND):
-        raise ValueError("it is of wheel {} and {}".format(index["wheel"], index["kind"]))
+        raise ValueError("it belongs to wheel {} and {}".format(index["wheel"], index["kind"]))
     return dict(index["sizes"])
 
 
@@ -194,7 +194,7 @@ def keep(wheel: Wheel, cache: Path) -> None:
         part.replace(path)
     except (OSError, EOFError, ValueError, TypeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        say(f"note: bytecode is not kept in {path.parent}: {reason}")
+        say(f"note: cannot cache bytecode in {path.parent}: {reason}")
         if part.exists():
             part.unlink()
 
@@ -210,7 +210,7 @@ def kept(wheel: Wheel, archive: zipfile.ZipFile, name: str) -> "int | None":
         return None
     status, data = os.stat(source), compiled.read_bytes()  # noqa: PTH116
     if data[:HEADER] != header_of(status):
-        raise ValueError(f"{compiled} is not of its source")
+        raise ValueError(f"{compiled} does not match its source")
     marshal.loads(data[HEADER:])  # noqa: S302 - Python does the same as soon as it is imported
     archive.writestr(name, data[HEADER:])
     return status.st_size

@@ -54,7 +54,7 @@ def cause(path: "str | Path", modules: "list[tuple[str, str]]") -> str:
             for line in pth.read_text(encoding="utf-8", errors="replace").splitlines():
                 if adds(line) and lies_in(path, Path(folder) / line.strip()):
                     return f"{line.strip()} is added by {pth}"
-    return "it belongs to the Python that the virtualenv was made with"
+    return "it is in the Python that the virtualenv was created with"
 
 
 def pth_files(folder: "str | Path") -> "list[Path]":
@@ -121,7 +121,7 @@ def problem(
     mine = [copy for copy in copies if normalize(copy.name) == normalize(pin["name"])]
     inside = [copy for copy in mine if lies_in(copy.folder, prefix)]
     if not inside:
-        elsewhere = [f"{copy.version} lies in {copy.folder}" for copy in mine]
+        elsewhere = [f"{copy.version} is in {copy.folder}" for copy in mine]
         return [f"{label} is not installed in {prefix}", *elsewhere]
     # conda's packages have versions of their own; which package it is, their hash says.
     if inside[0].version != (pin["version"] or inside[0].version):
@@ -147,18 +147,20 @@ def shadowed(
     return [
         f"{label} is shadowed: Python finds {copy}",
         cause(path, modules),
-        "leave that out, or let the recipe take this package from there",
+        "remove it from the path, or let the recipe use the package from there",
     ]
 
 
 def main(arguments: "list[str]") -> int:
     """Check and report; return the exit code."""
-    parser = argparse.ArgumentParser(description="Check the pinned distributions.")
+    parser = argparse.ArgumentParser(
+        description="Check that Python finds the pinned distributions in the prefix."
+    )
     parser.add_argument("--prefix")
-    parser.add_argument("--modules", help="what module show says of each loaded module")
-    parser.add_argument("--only", action="append", help="these distributions, if they are pinned")
-    parser.add_argument("--imported", help="what was imported just before, if the file is there")
-    parser.add_argument("--import", dest="name", help="only import this and print its file")
+    parser.add_argument("--modules", help="output of module show for each loaded module")
+    parser.add_argument("--only", action="append", help="check only these distributions")
+    parser.add_argument("--imported", help="file with the modules that were imported before")
+    parser.add_argument("--import", dest="name", help="import this module, print its file and exit")
     parser.add_argument("expected", nargs="?")
     options = parser.parse_args(arguments)
     if options.name:

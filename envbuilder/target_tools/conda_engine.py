@@ -357,7 +357,7 @@ def link_list(options: argparse.Namespace) -> int:
         sys.stderr.writelines("error: {}\n".format(line) for line in str(error).split("\n"))
         return 1
     except Exception as error:  # whatever it is, it is rattler's
-        sys.stderr.write("error: the packages cannot be linked: {}\n".format(whole(error)))
+        sys.stderr.write("error: cannot link the packages: {}\n".format(whole(error)))
         return 1
     return 0
 
@@ -387,11 +387,11 @@ def main(arguments: "list[str]") -> "NoReturn":
     what.add_parser("answer").set_defaults(act=answer)
     one = what.add_parser("link")
     one.set_defaults(act=link_list)
-    one.add_argument("--as", dest="named", help="the prefix that its files name")
+    one.add_argument("--as", dest="named", help="the prefix that the files contain")
     for name in ("prefix", "cache", "list", "folder"):
         one.add_argument(name, type=Path)
     what.add_parser("here").set_defaults(act=here)
     options = parser.parse_args(arguments)
     if options.what is None:
-        parser.error("say what to do")
+        parser.error("name an action")
     end(options.act(options))

@@ -116,7 +116,7 @@ def add_member(
     elif member.issym():
         tree[name] = Node(LINK, None, None, member)
     else:
-        raise PackageError("{} is no file, link or folder".format(name))
+        raise PackageError("{} is not a file, link or folder".format(name))
 
 
 def make_link(folder: "Path", name: str, member: "tarfile.TarInfo") -> None:
@@ -153,7 +153,7 @@ def add_folders(folder: "Path", tree: "Tree", name: str) -> None:
     for path in (name, *above_of(name)) if name else ():
         if path in tree:
             if tree[path].kind != FOLDER:
-                raise PackageError("{} is no folder, and has other files below it".format(path))
+                raise PackageError("{} contains other files, but is not a folder".format(path))
             break
         missing.append(path)
     for path in reversed(missing):
@@ -184,7 +184,9 @@ def same_file(folder: "Path", tree: "Tree", name: str, target: "str | None") -> 
     """Make a hard link to a file of the same package, as a copy; return its Node."""
     node = tree.get(target or "")
     if target is None or node is None or node.kind != FILE:
-        raise PackageError("{} is a hard link to {}, which is no earlier file".format(name, target))
+        raise PackageError(
+            "{} is a hard link to {}, which is not an earlier file".format(name, target)
+        )
     shutil.copy2(str(folder / target), str(folder / name))
     return node
 
@@ -216,7 +218,7 @@ def read_list(folder: "Path") -> "list[Any]":
     try:
         return [*json.loads((folder / LIST).read_text(encoding="utf-8"))["paths"]]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise PackageError("{} cannot be read".format(LIST)) from error
+        raise PackageError("cannot read {}".format(LIST)) from error
 
 
 def read_old_list(folder: "Path") -> "Iterator[Entry]":
@@ -248,7 +250,7 @@ def verify_list(tree: "Tree", entries: "Iterable[Any]") -> "list[Entry]":
         if name in verified:
             raise PackageError("{} is listed twice".format(name))
         if name not in tree or name.startswith(INFO):
-            raise PackageError("{} is listed, and is not in the package".format(name))
+            raise PackageError("{} is listed, but is not in the package".format(name))
         verified[name] = verify_entry(name, tree[name], entry)
     for name in sorted(tree.keys() - verified.keys()):
         if tree[name].kind != FOLDER and not name.startswith(INFO):
@@ -260,7 +262,7 @@ def verify_entry(name: str, node: "Node", entry: "Entry") -> "Entry":
     """Return the facts of an entry. Raises PackageError if the entry states other ones."""
     verified: "Entry" = {"_path": name, "path_type": node.kind}
     if entry.get("path_type") != node.kind:
-        text = "{} is listed as {}, and is {}"
+        text = "{} is listed as {}, but is {}"
         raise PackageError(text.format(name, entry.get("path_type"), node.kind))
     if entry.get("prefix_placeholder") is not None:
         verified.update(verify_placeholder(name, node, entry))
@@ -268,7 +270,7 @@ def verify_entry(name: str, node: "Node", entry: "Entry") -> "Entry":
         verified.update(sha256=node.sha256, size_in_bytes=node.size)
         for key in ("sha256", "size_in_bytes"):
             if entry.get(key) not in (None, verified[key]):
-                text = "{}: its {} is {}, and {} is listed"
+                text = "{}: its {} is {}, but {} is listed"
                 raise PackageError(text.format(name, key, verified[key], entry[key]))
         if entry.get("no_link") is True:
             verified["no_link"] = True
@@ -282,7 +284,7 @@ def verify_placeholder(name: str, node: "Node", entry: "Entry") -> "Entry":
     """Return the placeholder of an entry, which is filled in. Raises PackageError."""
     placeholder, mode = entry["prefix_placeholder"], entry.get("file_mode")
     if node.kind != FILE:
-        raise PackageError("{} is no file, and has a placeholder".format(name))
+        raise PackageError("{} has a placeholder, but is not a file".format(name))
     if not isinstance(placeholder, str) or not placeholder or mode not in ("text", "binary"):
         raise PackageError("{} has an invalid placeholder".format(name))
     return {"prefix_placeholder": placeholder, "file_mode": mode}
@@ -331,7 +333,7 @@ def prepare(package: "dict[str, Any]", folder: "Path", cache: "Path") -> "Packag
     record = rattler.PackageRecord.from_index_json(place / INDEX)
     actual = record.name.source, str(record.version), str(record.build)
     if actual != identity(package):
-        text = "{} is {} {} {} in the lock, and states that it is {} {} {}"
+        text = "{} is {} {} {} in the lock, but contains {} {} {}"
         raise PackageError(text.format(package["filename"], name, version, build, *actual))
     channel = package.get("channel") or "file:///"
     record = rattler.RepoDataRecord(record, package["filename"], folder.resolve().as_uri(), channel)
@@ -370,7 +372,7 @@ def placed_entries(package: "Package", site: "str | None") -> "Iterator[Entry]":
         return
     if site is None:
         name = package.record.name.normalized
-        raise PackageError("{} needs a Python, and no package brings one".format(name))
+        raise PackageError("{} needs a Python, but no package provides one".format(name))
     folders = {"site-packages": site, "python-scripts": "bin"}
     for entry in package.entries:
         folder, _, name = entry["_path"].partition("/")
@@ -387,7 +389,7 @@ def commands_of(points: "Path") -> "list[str]":
         texts = json.loads(points.read_text(encoding="utf-8"))["noarch"]["entry_points"]
         commands = [text.partition("=")[0].strip() for text in texts]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise PackageError("{} cannot be read: {}".format(points, error)) from error
+        raise PackageError("cannot read {}: {}".format(points, error)) from error
     for command in commands:
         if "/" in command:
             raise PackageError("path of an entry point outside of bin: {}".format(command))

@@ -84,7 +84,7 @@ def wrong_packages(records: "Iterable[Record]", packages: "Record") -> "Iterator
     for each in sorted(wanted - there):
         yield "{} {} {} is not in the prefix".format(*each)
     for each in sorted(there - wanted):
-        yield "{} {} {} is in the prefix, and not in the lock".format(*each)
+        yield "{} {} {} is in the prefix, but not in the lock".format(*each)
 
 
 def scripts(records: "Iterable[Record]") -> "Iterator[str]":
@@ -93,7 +93,7 @@ def scripts(records: "Iterable[Record]") -> "Iterator[str]":
         for name in record.get("files", ()):
             if SCRIPT.fullmatch(name):
                 yield (
-                    "package {} wants to run {}: no script of a package is run".format(
+                    "package {} contains the script {}, which envbuild does not run".format(
                         record["name"], name
                     )
                 )
@@ -114,7 +114,7 @@ def misplaced(records: "Iterable[Record]") -> "Iterator[str]":
             if is_outside(name):
                 yield "package {} has a file outside of the prefix: {}".format(record["name"], name)
             elif name.partition("/")[0] in RESERVED:
-                yield "package {} has a file where none may be: {}".format(record["name"], name)
+                yield "package {} has a file in a reserved folder: {}".format(record["name"], name)
 
 
 def own_name(name: str) -> str:
@@ -141,7 +141,7 @@ def clashes(records: "Iterable[Record]") -> "Iterator[str]":
         if len(those) > 1:
             yield "{} is a file of {}".format(name, " and ".join(those))
         elif name in folders:
-            yield "{} is a file of {}, which has others below it".format(name, those[0])
+            yield "{} is a file of {}, which has other files below it".format(name, those[0])
 
 
 def above_of(name: str) -> "Iterator[str]":
@@ -199,7 +199,7 @@ def wrong_files(prefix: Path, records: "Iterable[Record]") -> "Iterator[str]":
         found = pool.map(sha256_of, [each[0] for each in todo])
         for (_, wanted, name, package), sha256 in zip(todo, found):
             if sha256 != wanted:
-                yield "{} of {}: its sha256 is {}, and {} was packed".format(
+                yield "{} of {}: its sha256 is {}, but {} was packed".format(
                     name, package, sha256, wanted
                 )
 
@@ -209,12 +209,12 @@ def wrong_type(path: Path, path_type: "str | None") -> "str | None":
     try:
         mode = path.lstat().st_mode
     except OSError:
-        return "is not there"
+        return "is missing"
     is_right = TYPES.get(path_type or "")
     if is_right is None or is_right(mode):
         return None
     kind = "folder" if stat.S_ISDIR(mode) else "link" if stat.S_ISLNK(mode) else "file"
-    return "is a {}, and was packed as {}".format(kind, path_type)
+    return "is a {}, but was packed as {}".format(kind, path_type)
 
 
 def respell(prefix: Path, name: str, entry: "dict[str, Any]") -> None:
@@ -336,10 +336,10 @@ def main(arguments: "list[str]") -> int:
     options = parser.parse_args(arguments)
     if options.what == "compile":
         number = compile_pure(options.first)
-        sys.stdout.write("{} sources of packages for any Python are compiled\n".format(number))
+        sys.stdout.write("compiled {} sources of packages for any Python\n".format(number))
         return 0
     if options.second is None:
-        parser.error("name the second of them too")
+        parser.error("give the second argument too")
     if options.what == "list":
         packages = read_json(options.first)
         lines = explicit_lines(packages, options.second)

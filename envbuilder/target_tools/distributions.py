@@ -121,5 +121,5 @@ def parse_record(text: str) -> "dict[str, tuple[str, str]]":
     try:
         rows = list(csv.reader(io.StringIO(text, newline="")))
     except csv.Error as error:
-        raise ValueError("no table of files: {}".format(error)) from error
+        raise ValueError("not a table of files: {}".format(error)) from error
     return {row[0]: (row[1], row[2]) for row in rows if len(row) == 3}

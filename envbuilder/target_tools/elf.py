@@ -100,10 +100,10 @@ class _Reader:
         self.number = number
         ident = self.at(0, 16)
         if not ident.startswith(ELF_MAGIC) or len(ident) < 16:
-            raise ElfError("it does not begin as an ELF file does")
+            raise ElfError("the magic number is missing")
         bits, order = {1: 32, 2: 64}.get(ident[4]), {1: "<", 2: ">"}.get(ident[5])
         if bits is None or order is None:
-            raise ElfError("its class or byte order is none of ELF's")
+            raise ElfError("unknown ELF class or byte order")
         self.bits, self.order = bits, order
         self.layout = LAYOUTS[bits, order]
         header = self.layout.header
@@ -116,7 +116,7 @@ class _Reader:
         try:
             return os.pread(self.number, length, offset)
         except (OSError, OverflowError) as error:
-            raise ElfError("it cannot be read at {}: {}".format(offset, error)) from error
+            raise ElfError("cannot read at offset {}: {}".format(offset, error)) from error
 
     def _segments(self, offset: int, size: int, count: int) -> "list[tuple[int, ...]]":
         """Return (type, offset, address, length) of each program header."""
@@ -124,10 +124,10 @@ class _Reader:
         if count == 0:
             return []
         if size != program.size or count > MOST_HEADERS:
-            raise ElfError("its program headers are not ELF's")
+            raise ElfError("malformed program headers")
         data = self.at(offset, size * count)
         if len(data) < size * count:
-            raise ElfError("it ends before its program headers do")
+            raise ElfError("the file ends within its program headers")
         pick = self.layout.program_fields
         return [tuple(fields[i] for i in pick) for fields in program.iter_unpack(data)]
 
@@ -136,7 +136,7 @@ class _Reader:
         for kind, offset, start, length in self.segments:
             if kind == PT_LOAD and start <= address < start + length:
                 return offset + address - start
-        raise ElfError("it has nothing at address {:#x}".format(address))
+        raise ElfError("no data at address {:#x}".format(address))
 
     def text(self, offset: int) -> str:
         """Return the text that begins at an offset of the file."""
@@ -144,7 +144,7 @@ class _Reader:
             data, end, _ = self.at(offset, length).partition(b"\0")
             if end:
                 return os.fsdecode(data)
-        raise ElfError("a name in it has no end")
+        raise ElfError("a name is not terminated")
 
     def dynamic(self) -> "list[tuple[int, int]]":
         """Return the entries (tag, value) of the dynamic section; [] for a static program."""
@@ -158,7 +158,7 @@ class _Reader:
                     if tag == DT_NULL:
                         return entries
                     entries.append((tag, value))
-                raise ElfError("its dynamic section has no end")
+                raise ElfError("the dynamic section is not terminated")
         return []
 
     def library(self, path: str) -> Library:
@@ -170,7 +170,7 @@ class _Reader:
         }
         if texts.keys() & one.keys() or DT_VERNEED in one:
             if DT_STRTAB not in one:
-                raise ElfError("it has no table of names")
+                raise ElfError("the string table is missing")
             table = self.offset_of(one[DT_STRTAB])
         for tag, value in entries:
             if tag in texts:
@@ -216,7 +216,7 @@ class _Reader:
             for _ in range(inner):
                 left -= 1
                 if left < 0:
-                    raise ElfError("its versions have no end")
+                    raise ElfError("the version table is not terminated")
                 # vna_hash is one word where vn_version and vn_cnt are two half words.
                 _, _, _, name, step = layout.unpack_from(data, at)
                 yield library, self.text(table + name)

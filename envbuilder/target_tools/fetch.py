@@ -55,7 +55,7 @@ def fetch(
             check_whole(answer, stream.tell())
         found = sha256_of(partial)
         if found != wanted:
-            return f"its sha256 is {found}, the lock says {wanted}"
+            return f"its sha256 is {found}, the lock has {wanted}"
         partial.replace(target)
     finally:
         if partial.exists():
@@ -67,7 +67,7 @@ def check_whole(answer: "Any", read: int) -> None:
     """Raise OSError for an answer that ended before its end, which http.client takes for whole."""
     said = answer.headers.get("Content-Length", "")
     if said.isdigit() and read < int(said):
-        raise OSError("the answer ended after {} of {} bytes".format(read, said))
+        raise OSError("the response ended after {} of {} bytes".format(read, said))
 
 
 def insist(
@@ -92,7 +92,7 @@ def insist(
         except OSError as error:
             problem = reason(error)
         if number < len(todo):
-            sys.stdout.write(f"{each} cannot be fetched: {problem}; fetch {todo[number]}\n")
+            sys.stdout.write(f"cannot fetch {each}: {problem}; trying {todo[number]}\n")
             sys.stdout.flush()
     return problem
 
@@ -132,7 +132,7 @@ def fetch_all(
         problem = insist(opener, url, wanted, folder / file_name(url), timeout, mirrors)
         if problem:
             sys.stderr.write(
-                f"error: {url} cannot be fetched: {problem}\n"
+                f"error: cannot fetch {url}: {problem}\n"
                 f"hint: put the file into {folder.resolve()} by hand, or copy the whole folder "
                 "from where it can be\n"
             )
@@ -144,7 +144,7 @@ def main(arguments: "list[str]") -> int:
     """Fetch all files, or list the missing ones; return the exit code."""
     parser = argparse.ArgumentParser(description="Fetch files and check them by sha256.")
     parser.add_argument("--missing", action="store_true", help="print the lines of missing files")
-    parser.add_argument("--mirrors", type=Path, metavar="FILE", help="JSON that has them")
+    parser.add_argument("--mirrors", type=Path, metavar="FILE", help="JSON file with their URLs")
     parser.add_argument("list", type=Path, help='lines "URL --hash=sha256:HEX"')
     parser.add_argument("folder", type=Path)
     options = parser.parse_args(arguments)

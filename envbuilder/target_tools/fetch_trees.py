@@ -35,9 +35,9 @@ def fetch(tree: "dict[str, str]", folder: Path) -> None:
     if found.sha256 != tree["sha256"]:
         target.unlink()
         raise BuildError(
-            "fetch-trees.invalid",
-            "the sha256 of {file} is {}, the lock says {sha256}".format(found.sha256, **tree),
-            "its lock was made by another envbuild, or edited: make it anew",
+            "git.checksum-mismatch",
+            "the sha256 of {file} is {}, the lock has {sha256}".format(found.sha256, **tree),
+            "the lock was edited or made by another envbuild; run envbuild lock again",
         )
 
 
@@ -61,7 +61,7 @@ def main(arguments: "list[str]") -> int:
         for problem in error.problems:
             lines = [f"error: {problem.message}", *(f"hint: {each}" for each in problem.hints)]
             sys.stderr.write("\n".join(lines) + "\n")
-        where = f"hint: or put the file into {folder.resolve()} by hand: a bundle holds it\n"
+        where = f"hint: or copy the file from a bundle into {folder.resolve()}\n"
         sys.stderr.write(where)
         return 1
     return 0

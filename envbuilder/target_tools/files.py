@@ -105,7 +105,7 @@ def real_in(root: str, path: str) -> str:
             continue
         links += 1
         if links > 40:
-            raise OSError(errno.ELOOP, "links without end", path)
+            raise OSError(errno.ELOOP, "too many levels of links", path)
         if target.startswith("/"):
             here = ""
         waiting += target.split("/")[::-1]
@@ -316,4 +316,4 @@ def parse_json(text: "str | bytes") -> "Any":
     try:
         return json.loads(text)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError("nested too deeply") from None

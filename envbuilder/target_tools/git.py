@@ -61,9 +61,9 @@ class Git:
         program = shutil.which("git", path=environ.get("PATH"))
         if program is None:
             raise BuildError(
-                "git.no-git-fetches",
-                "there is no git here, which fetches sources that are a git tree",
-                "a package of the system has it, or a module; a bundle needs none: it holds them",
+                "build.git-missing",
+                "git is missing on PATH; it fetches sources that are a git tree",
+                "install git or load its module; a bundle contains the sources and needs no git",
             )
         self._program = program
 
@@ -80,7 +80,7 @@ class Git:
                 Running(child).end()
                 child.communicate()
                 if isinstance(error, subprocess.TimeoutExpired):
-                    raise GitError(f"it did not end within {SECONDS:g} s") from None
+                    raise GitError(f"git did not end within {SECONDS:g} s") from None
                 raise
         if child.returncode != 0:
             text = without_queries(CREDENTIALS.sub("", said.decode("utf-8", "replace")))
@@ -111,7 +111,7 @@ class Git:
             stdin.flush()
             words = stdout.readline().split()
             if len(words) != 3 or words[1] != b"blob":
-                raise GitError(f"{blob} is not there, or no file")
+                raise GitError(f"{blob} is missing or is not a file")
             return int(words[2]), chunks(stdout, int(words[2]))
 
         try:
@@ -126,7 +126,7 @@ def chunks(stream: "IO[bytes]", size: int) -> "Iterator[bytes]":
     while size:
         data = stream.read(min(CHUNK, size))
         if not data:
-            raise GitError("git ended in the middle of a file")
+            raise GitError("git ended within a file")
         size -= len(data)
         yield data
     stream.read(1)

@@ -101,8 +101,8 @@ def fetch_tree(revision: Revision, target: "Path", environ: "Mapping[str, str]")
         partial.replace(target)
     except (GitError, ValueError) as error:
         raise BuildError(
-            "git-tree.git-tree-cannot-read",
-            f"the git tree of {revision.url} cannot be read: {error}",
+            "git.tree-unreadable",
+            f"cannot read the git tree of {revision.url}: {error}",
         ) from error
     finally:
         remove_tree(scratch)
@@ -126,27 +126,25 @@ def check_tag(git: Git, revision: Revision) -> None:
     meant = found.get(f"{name}^{{}}") or found.get(name)
     if meant is None:
         raise DriftError(
-            "git-tree.no-tag-commit",
-            f"{url} has no tag {tag}, which was commit {commit} when it was recorded",
-            "was it renamed? Record the tag and commit that there are (source-trees), and lock",
+            "git.tag-missing",
+            f"{url} has no tag {tag}; it was recorded as commit {commit}",
+            "if the tag was renamed, record the new tag and commit (source-trees) and lock again",
         )
     if meant != commit:
         raise DriftError(
-            "git-tree.tag-moved-commit",
-            f"the tag {tag} of {url} was moved: it is commit {meant}, and was {commit} when it was "
-            "recorded",
-            "look at what changed, or ask its authors; then record the commit that it is now "
-            "(source-trees), and lock anew",
+            "git.tag-moved",
+            f"the tag {tag} of {url} was moved: it is commit {meant}, recorded is {commit}",
+            "check what changed; then record the new commit (source-trees) and lock again",
         )
 
 
 def _unreachable(url: str, error: Exception) -> BuildError:
     lines = "".join(f"\n  | {line}" for line in str(error).splitlines())
     return BuildError(
-        "git-tree.git-tree-cannot",
-        f"the git tree {shown(url)} cannot be fetched:{lines}",
-        f"git has proxies, mirrors (url.BASE.insteadOf) and credentials from your own settings: "
-        f"git ls-remote {shown(url)} tries them",
+        "git.tree-unreachable",
+        f"cannot fetch the git tree {shown(url)}:{lines}",
+        f"git uses proxies, mirrors (url.BASE.insteadOf) and credentials of your settings; "
+        f"try them with git ls-remote {shown(url)}",
     )
 
 
@@ -190,7 +188,7 @@ class _Repositories:
                 first = first or error
             if self._has(repository, commit):
                 return repository
-        raise _unreachable(url, first or GitError(f"it has no commit {commit}"))
+        raise _unreachable(url, first or GitError(f"the repository has no commit {commit}"))
 
     def _has(self, repository: "Path", commit: str) -> bool:
         try:
@@ -214,8 +212,8 @@ def _collect(repositories: _Repositories, revision: Revision) -> _Sources:
     time = re.search(r"^committer .* (-?\d+) [-+]\d+$", head, re.MULTILINE)
     if tree is None or time is None:
         raise BuildError(
-            "git-tree.no-commit-git",
-            f"{revision.commit} of {revision.url} is no commit as git writes them",
+            "git.malformed-commit",
+            f"the commit {revision.commit} of {revision.url} is malformed",
         )
     found = _Sources(tree.group(1), int(time.group(1)), [], [])
     todo = [(b"", revision.url, root, revision.commit)]
@@ -227,7 +225,7 @@ def _collect(repositories: _Repositories, revision: Revision) -> _Sources:
             found.modules.append(module._replace(url=shown(module.url)))
             if len(found.modules) > MOST_MODULES:
                 raise BuildError(
-                    "git-tree.more-submodules",
+                    "git.too-many-submodules",
                     f"{revision.url} has more than {MOST_MODULES} submodules",
                 )
             below = repositories.fetch(module.url, module.commit)
@@ -268,14 +266,13 @@ def _modules(
         name = (place + path).decode("utf-8", "replace")
         if not name.isprintable() or name.encode("utf-8") != place + path:
             raise BuildError(
-                "git-tree.git-tree-path", f"the git tree has a path that is refused: {name!r}"
+                "git.unsafe-path", f"refusing an unsafe path in the git tree: {name!r}"
             )
         module = told.get(path)
         if module is None or "url" not in module:
             raise BuildError(
-                "git-tree.submodule-not-say",
-                f"{shown(url)} has a submodule {name!r}, and {MODULES.decode()} does not say where "
-                "it comes from",
+                "git.submodule-without-url",
+                f"{shown(url)} has a submodule {name!r} without a URL in {MODULES.decode()}",
             )
         if module.get("update") != "none":
             yield Module(name, module_url(url, module["url"], name), commit)
@@ -311,9 +308,9 @@ def module_url(parent: str, url: str, name: str) -> str:
     if absolute and (REMOTE.fullmatch(absolute) or _both_local(parent, absolute)):
         return absolute
     raise BuildError(
-        "git-tree.submodule-comes-not",
-        f"the submodule {name!r} of {shown(parent)} comes from {shown(url)!r}, which is not "
-        "fetched: neither https, http, ssh nor git, nor a file of a tree that lies here itself",
+        "git.submodule-unsafe-url",
+        f"refusing the URL {shown(url)!r} of submodule {name!r} of {shown(parent)}: it must use "
+        "https, http, ssh or git, or be a file next to a tree of this machine",
     )
 
 
@@ -342,25 +339,23 @@ def _check_paths(entries: "list[_Entry]") -> None:
         name = each.path.decode("utf-8", "replace")
         if any(part.lower() in (b"", b".", b"..", b".git") for part in parts):
             raise BuildError(
-                "git-tree.git-tree-path-refused",
-                f"the git tree has a path that is refused: {name!r}",
+                "git.unsafe-path",
+                f"refusing an unsafe path in the git tree: {name!r}",
             )
         try:
             each.path.decode("utf-8")
         except UnicodeDecodeError:
             raise BuildError(
-                "git-tree.git-tree-path-not", f"the git tree has a path that is not UTF-8: {name!r}"
+                "git.path-not-utf8", f"a path in the git tree is not UTF-8: {name!r}"
             ) from None
         folders.update(b"/".join(parts[:end]) for end in range(1, len(parts)))
         if each.path in seen:
-            raise BuildError("git-tree.git-tree-twice", f"the git tree has {name!r} twice")
+            raise BuildError("git.duplicate-path", f"{name!r} is in the git tree twice")
         seen.add(each.path)
     both = sorted(seen & folders)
     if both:
         name = both[0].decode("utf-8", "replace")
-        raise BuildError(
-            "git-tree.git-tree-file", f"the git tree has {name!r} as a file and as a folder"
-        )
+        raise BuildError("git.duplicate-path", f"{name!r} is a file and a folder in the git tree")
 
 
 def _write(git: Git, archive: TreeArchive, entries: "list[_Entry]") -> "list[str]":

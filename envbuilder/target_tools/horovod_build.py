@@ -73,15 +73,18 @@ def metadata_facts(
     try:
         found = read_json(path)
     except (OSError, ValueError) as error:
-        yield False, f"horovod/metadata.json cannot be read: {error}"
+        yield False, f"cannot read horovod/metadata.json: {error}"
         return
     for framework, (_, name) in sorted(FRAMEWORKS.items()):
         built = found.get(name)
         if (built is not None) != (framework in build["frameworks"]):
             wanted = framework in build["frameworks"]
-            asked = "asked for" if wanted else "not asked for"
+            asked = "planned" if wanted else "not planned"
             passed = None if is_the_sites(build) and not wanted else False
-            yield passed, f"horovod/metadata.json says {name}: {built}, and {framework} is {asked}"
+            yield (
+                passed,
+                f"horovod/metadata.json states {name}: {built}, but {framework} is {asked}",
+            )
         elif built is not None:
             there = versions.get(framework)
             fits = there is None or built == there
@@ -103,13 +106,13 @@ def said_by_library(
         wants, code = build["nccl"]["version"], answers["nccl"]
         fits = code == nccl_code(wants)
         text = f"NCCL's version number was {code} when it was compiled"
-        yield fits, text if fits else f"{text}, that of {wants} is {nccl_code(wants)}"
+        yield fits, text if fits else f"{text}; NCCL {wants} has {nccl_code(wants)}"
     asked = build["cpu_operations"]
     if asked and "cpu_operations" in answers:
         fits = answers["cpu_operations"] == CPU_OPERATIONS[asked]
         names = [n for n, number in CPU_OPERATIONS.items() if number == answers["cpu_operations"]]
         text = "CPU operations default to " + (names or ["?"])[-1]
-        yield fits, text if fits else f"{text}, the plan says {asked}"
+        yield fits, text if fits else f"{text}; planned: {asked}"
 
 
 def words(name: str, wanted: bool) -> str:

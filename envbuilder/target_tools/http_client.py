@@ -147,7 +147,7 @@ def attempt(act: "Callable[[], T]") -> "T":
     except OSError:
         raise
     except http.client.HTTPException as error:
-        raise OSError("the answer is broken: {}".format(error or type(error).__name__)) from error
+        raise OSError("malformed response: {}".format(error or type(error).__name__)) from error
 
 
 def may_pass(error: OSError, url: str) -> bool:

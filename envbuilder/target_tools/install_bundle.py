@@ -41,7 +41,7 @@ def copy(bundle: Path, facts: "dict[str, Any]", home: Home) -> None:
     if text_or_none(whole) == sums:
         if not publish.is_of_another(home, identity):
             return
-        say(f"what {sharing.owner_of(folder)} began is not gone on with: building anew")
+        say(f"the unfinished build belongs to {sharing.owner_of(folder)}: starting again")
     for each in (folder, home.prefix(identity)):
         publish.clear(home, each, say)
     publish.mark(home, identity)
@@ -65,9 +65,9 @@ def build(folder: Path, steps: "Iterable[str]", environ: "Mapping[str, str]") ->
         code = run_step(folder, step, environ, limit)
         if code != 0 or not mark.is_file():
             raise BuildError(
-                "install-bundle.step-went-wrong",
-                f"step {step} {ending(code, limit)}: what went wrong stands above",
-                "nothing was published; after a repair, install.sh goes on with that step",
+                "build.step-failed",
+                f"step {step} {ending(code, limit)}: see the output above",
+                "nothing was published; fix the cause and run install.sh again to continue",
                 *([MORE_TIME] if code is None else []),
             )
 
@@ -103,9 +103,9 @@ def prove_all(
     if refuted(last["result"], candidate):
         reasons = [line for each in last["result"]["reasons"] for line in each.splitlines()]
         raise SmokeError(
-            "install-bundle.ranks-not-prove",
-            "\n  ".join(["the ranks did not prove that they can talk:", *reasons]),
-            "nothing was published; environments published before are as they were",
+            "smoke.failed",
+            "\n  ".join(["the smoke test failed:", *reasons]),
+            "nothing was published; existing environments are unchanged",
             f"log and records of every rank: {home.evidence(facts['id']) / last['log']}",
         )
     return proved
@@ -126,14 +126,14 @@ def install(
         version = publish.find_reserved(home, facts["id"])
         if version and publish.is_published(home, version):
             name = f"{home.name}/{version.number}"
-            say(f"{name} holds exactly this already")
+            say(f"{name} already has exactly this content")
             manifests.check_unchanged(home, version)
             if not home.evidence(version.id).is_dir():
-                say(f"it was never proved: envbuild smoke {name} --root '{home.root}' does it")
+                say(f"it has no proof; run envbuild smoke {name} --root '{home.root}'")
         else:
             version = make(bundle, facts, home, holder.environ(environ), options)
         if version and is_candidate(home.evidence(version.id)):
-            say(f"{home.name}/{version.number} is a candidate: not proved, and not the default")
+            say(f"{home.name}/{version.number} is a candidate: no proof, not the default")
         elif version:
             with locks.hold(home.default_lock, say=say, group=group):
                 publish.set_default(home, version)
@@ -174,21 +174,25 @@ def install_below(options: argparse.Namespace, environ: "Mapping[str, str]") -> 
     opened = open_root(root, facts["site"], facts["arch"], options.shared, others=True)
     version = install(options.bundle, facts, opened, environ, options)
     if version is None:
-        say("built, and nothing is published: run this again where ranks can be started")
+        say("built, but not published; run install.sh again where ranks can start")
     else:
         name = f"{facts['name']}/{version.number}"
         say(f"installed: module use {root / 'modulefiles'}; module load {name}")
     if facts["job"]:
         folder = root / facts["name"] / f"{facts['id']}.build"
-        say(f"a job to begin with: {facts['submit']} {folder / facts['job']}")
+        say(f"example job: {facts['submit']} {folder / facts['job']}")
 
 
 def main(arguments: "list[str]") -> int:
     """Install; return the exit code."""
     parser = argparse.ArgumentParser(description="Install a bundle.")
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--skip-smoke", action="store_true", help="build only, publish nothing")
-    how.add_argument("--candidate", action="store_true", help="imported will do without a GPU")
+    how.add_argument("--skip-smoke", action="store_true", help="build only, do not publish")
+    how.add_argument(
+        "--candidate",
+        action="store_true",
+        help="publish a candidate (tier imported) if there is no GPU",
+    )
     parser.add_argument("--shared", metavar="GROUP", help="share a new root with a group")
     parser.add_argument("bundle", type=Path)
     parser.add_argument("root", type=Path)

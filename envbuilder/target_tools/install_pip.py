@@ -22,9 +22,10 @@ try:
     import ensurepip
 except ImportError:  # Debian has it in a package of its own
     sys.exit(
-        "error: {} has no ensurepip, which brings pip\n"
-        "hint: a package of the system has it (python{}.{}-venv), or take another "
-        "Python".format(sys.executable, *sys.version_info[:2])
+        "error: {} has no ensurepip, which installs pip\n"
+        "hint: install the system package python{}.{}-venv, or use another Python".format(
+            sys.executable, *sys.version_info[:2]
+        )
     )
 
 # As pip writes it for a path that is too long for the first line of a script, or holds a space.

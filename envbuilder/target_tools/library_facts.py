@@ -125,7 +125,7 @@ def mpicxx_facts(plan: "PlannedPin", place: Place) -> "Iterator[Fact]":
         yield wrong(f"mpicxx of {label} is not on PATH")
         return
     if not place.mpi:
-        yield wrong(f"{place.mpicxx} -show names no MPI library that exists")
+        yield wrong(f"{place.mpicxx} -show lists no existing MPI library")
         return
     inside = any(is_below(place.mpicxx, each) for each in prefixes_of(place.prefix))
     where = "in the prefix" if inside else "not in the prefix"
@@ -147,7 +147,7 @@ def mpi_facts(native: Native, wanted: "bool | None", place: Place) -> "Iterator[
         return
     if wanted is False:
         for name in direct:
-            yield wrong(f"{native.name} links {name}, and the plan has no MPI for it")
+            yield wrong(f"{native.name} links {name}, but the plan has no MPI for it")
         if not direct:
             yield right(f"{native.name} links no MPI")
         return
@@ -159,10 +159,10 @@ def mpi_facts(native: Native, wanted: "bool | None", place: Place) -> "Iterator[
     for how, paths in (("finds", found), ("loads", mapped - set(map(real, found)))):
         for path in sorted(paths):
             if real(path) in place.mpi:
-                yield right(f"{native.name} {how} {plain(path)}, which mpicxx names")
+                yield right(f"{native.name} {how} {plain(path)}, as mpicxx does")
             else:
                 why = reason(path, place)
-                text = f"{native.name} {how} {plain(path)}{why}, mpicxx names {planned}"
+                text = f"{native.name} {how} {plain(path)}{why}; mpicxx uses {planned}"
                 yield wrong(text)
 
 
@@ -198,7 +198,7 @@ def nccl_facts(build: "Build", native: Native, place: Place) -> "Iterator[Fact]"
         # horovod.lds makes them local: they are in .symtab, which strip takes away.
         names, _ = symbols(native.path, ".symtab")
         inside = "ncclAllReduce" in names
-        text = "holds NCCL" if inside else "neither links libnccl nor holds ncclAllReduce"
+        text = "contains NCCL" if inside else "neither links libnccl nor contains ncclAllReduce"
         passed = None if not names else inside
         passed = False if link == "SHARED" else passed
         yield Fact(passed, f"{native.name} {text}; planned: {link.lower() or 'either'}")
@@ -230,7 +230,7 @@ def nccl_release(build: "Build", path: str, name: str) -> Fact:
     wanted = build["nccl"]["version"] if build["nccl"] else None
     with Path(path).open("rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as whole:
         said = {match.group(1).decode() for match in NCCL_SAYS.finditer(whole)}
-    text = f"{name} is NCCL {' or '.join(sorted(said)) or 'that does not say its release'}"
+    text = f"{name} is NCCL {' or '.join(sorted(said)) or 'of an unknown release'}"
     if not said or wanted is None:
         return unknown(text)
     fits = release(wanted) in map(release, said)
@@ -253,7 +253,9 @@ def content_facts(build: "Build", native: Native) -> "Iterator[Fact]":
     for name, wanted in sorted(horovod_build.parts(build).items()):
         has = "has" if inside[name] else "has no"
         text = f"{native.name} {has} {horovod_build.CLASSES[name]}"
-        says = "" if inside[name] == wanted else f", the plan {horovod_build.words(name, wanted)}"
+        says = (
+            "" if inside[name] == wanted else f", but the plan {horovod_build.words(name, wanted)}"
+        )
         yield Fact(inside[name] == wanted, text + says)
 
 
@@ -295,10 +297,12 @@ def native_of(
     try:
         library = read_library(str(path))
     except (ElfError, OSError) as error:
-        return None, [wrong(f"{name} is no ELF file: {error}")]
+        return None, [wrong(f"{name} is not an ELF file: {error}")]
     here = place.search.program.machine
     if library.machine != here:
-        text = f"{name} is for {machine_words(library.machine)}, this is {machine_words(here)}"
+        text = (
+            f"{name} is for {machine_words(library.machine)}, this machine is {machine_words(here)}"
+        )
         return None, [wrong(text)]
     tree = place.search.tree(str(path))
     facts = [right(f"{name} is for {machine_words(here)}")]
@@ -314,17 +318,19 @@ def resolving_facts(native: Native, location: "Path | None") -> "Iterator[Fact]"
     lacking = sorted(set(lacking) - mapped - brought)
     for name in lacking:
         if DRIVER_NAME.match(name):
-            yield unknown(f"{native.name} needs {name} of the GPU's driver: not on this machine")
+            yield unknown(
+                f"{native.name} needs {name} of the GPU driver, which is not on this machine"
+            )
         elif location or not FRAMEWORK_NAME.search(name):
             yield wrong(f"{native.name} needs {name}, which is not found")
     if not lacking:
-        yield right(f"{native.name}: all {len(native.tree)} libraries it needs are there")
+        yield right(f"{native.name}: all {len(native.tree)} libraries that it needs exist")
 
 
 @about("linkage")
 def loading_facts(what: str, said: "dict[str, Any]") -> "Iterator[Fact]":
     """Yield facts about whether a framework and its libraries can be loaded."""
     if "error" in said:
-        yield wrong(f"{what} cannot be loaded: " + " | ".join(said["error"]))
+        yield wrong(f"cannot load {what}: " + " | ".join(said["error"]))
     else:
         yield right(f"{what} can be loaded")

@@ -65,12 +65,12 @@ def read(path: "str | Path") -> "dict[str, Any] | None":
         return None
     files = manifest.get("files") if isinstance(manifest, dict) else None
     if not isinstance(files, dict) or manifest.get("schema") != SCHEMA:
-        raise ValueError("it is no manifest of this schema")
+        raise ValueError("not a manifest of this schema")
     if manifest.get("recorded") not in ("published", "later"):
-        raise ValueError("it does not say when it was recorded")
+        raise ValueError("the time of the record is missing")
     for name, each in files.items():
         if not is_whole(each):
-            raise ValueError("it does not say what {!r} was".format(name))
+            raise ValueError("the entry of {!r} is wrong".format(name))
     return manifest
 
 

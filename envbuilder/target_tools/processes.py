@@ -61,12 +61,12 @@ def run_tool(
     try:
         child = ask([sys.executable, str(Path(__file__).parent), *words], environ, timeout)
     except subprocess.TimeoutExpired:
-        return None, [f"it did not end within {timeout} s"]
+        return None, [f"the process did not end within {timeout} s"]
     if child.returncode == 0:
         return child.stdout.decode("utf-8"), None
     lines = child.stderr.decode("utf-8", "replace").strip().splitlines()[-SHOWN_LINES:]
     if child.returncode < 0:
-        lines.append(f"its process was ended by signal {-child.returncode}")
+        lines.append(f"the process was ended by signal {-child.returncode}")
     return None, lines
 
 

@@ -28,7 +28,9 @@ def prove_again(given: Path, home: Home, number: int, environ: "Mapping[str, str
 
 def main(arguments: "list[str]") -> int:
     """Prove; return the exit code."""
-    parser = argparse.ArgumentParser(description="Prove a published environment again.")
+    parser = argparse.ArgumentParser(
+        description="Run the smoke test of a published environment again."
+    )
     parser.add_argument("given", type=Path)
     parser.add_argument("root", type=Path)
     parser.add_argument("name")

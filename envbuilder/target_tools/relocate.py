@@ -127,7 +127,7 @@ def write_archive(prefix: Path, archive: Path) -> None:
 def unpack(archive: Path, table: Path, prefix: Path) -> int:
     """Make a prefix. Raises CannotError; then nothing is left of it."""
     if prefix.exists() or prefix.is_symlink():
-        raise CannotError("{} is there already".format(prefix))
+        raise CannotError("{} already exists".format(prefix))
     filled = read_json(table)["files"]
     try:
         extract(archive, prefix)
@@ -154,7 +154,9 @@ def extract(archive: Path, prefix: Path) -> None:
         for each in members:
             kind = each.isfile() or each.isdir() or each.issym()
             if not kind or is_outside(each.name):
-                raise CannotError("the archive holds what is no file of a prefix: " + each.name)
+                raise CannotError(
+                    "the archive contains an entry that is not a file of a prefix: " + each.name
+                )
             target = prefix / each.name
             if any(above.is_symlink() for above in between(prefix, target)):
                 raise CannotError("the archive writes through a link: " + each.name)
@@ -193,11 +195,11 @@ def fill_in(prefix: Path, name: str, entry: "dict[str, Any]") -> str:
     path = prefix / name
     through = any(each.is_symlink() for each in [path, *between(prefix, path)])
     if is_outside(name) or through or not path.is_file():
-        raise CannotError("{} is no file of the archive".format(name))
+        raise CannotError("{} is missing in the archive".format(name))
     data = path.read_bytes()
     found = sha256(data).hexdigest()
     if found != entry["sha256"]:
-        text = "{}: its sha256 is {}, and {} was packed"
+        text = "{}: its sha256 is {}, but {} was packed"
         raise CannotError(text.format(name, found, entry["sha256"]))
     old, new = entry["placeholder"].encode(), os.fsencode(str(prefix))
     binary = entry["mode"] == "binary"
@@ -210,7 +212,7 @@ def in_binary(data: bytes, old: bytes, new: bytes, name: str) -> bytes:
     """Replace a placeholder in the strings of a binary, each of which keeps its length."""
     if len(new) > len(old):
         raise CannotError(
-            "the path of the prefix has {} bytes, and {} has room for {}".format(
+            "the path of the prefix has {} bytes, but {} has room for {}".format(
                 len(new), name, len(old)
             )
         )
@@ -296,9 +298,9 @@ def main(arguments: "list[str]") -> int:
             pack(options.prefix, options.cache, options.archive, options.table)
         elif options.what == "unpack":
             number = unpack(options.archive, options.table, options.prefix)
-            sys.stdout.write("{} files name the prefix now\n".format(number))
+            sys.stdout.write("{} files contain the new prefix\n".format(number))
         else:
-            parser.error("say what to do")
+            parser.error("name an action")
     except CannotError as error:
         sys.stderr.write("error: {}\n".format(error))
         return 1

@@ -55,7 +55,7 @@ def relocate(
     dynamic = elf.get_section_by_name(".dynamic")
     for tag in dynamic.iter_tags() if dynamic else ():
         if tag.entry.d_tag == "DT_NEEDED" and any(is_below(tag.needed, p) for p in prefixes):
-            raise RpathError(f"it needs {tag.needed} by its path")
+            raise RpathError(f"it needs {tag.needed} by an absolute path")
         if tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH"):
             old = getattr(tag, tag.entry.d_tag[3:].lower())
             new = ":".join(moved(split_path([old]), origin, prefixes, builds))
@@ -68,14 +68,14 @@ def with_text(data: bytes, elf: ELFFile, offset: int, old: str, new: str) -> byt
     """Return the bytes with one text of the dynamic string table replaced."""
     before, after = os.fsencode(old), os.fsencode(new)
     if len(after) > len(before):
-        raise RpathError(f"the new rpath is longer: {new}")
+        raise RpathError(f"the new rpath is too long: {new}")
     # Linkers let a text begin inside another one that ends the same.
     if any(offset <= other <= offset + len(before) for other in other_offsets(elf)):
         raise RpathError("its rpath is part of another name")
     table = elf.get_section(elf.get_section_by_name(".dynamic")["sh_link"])
     start = table["sh_offset"] + offset
     if data[start : start + len(before) + 1] != before + b"\0":
-        raise RpathError("its string table is not where its header says")
+        raise RpathError("the string table is not where the header states")
     return data[:start] + after.ljust(len(before), b"\0") + data[start + len(before) :]
 
 

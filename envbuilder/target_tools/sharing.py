@@ -30,9 +30,9 @@ def group_number(name: str) -> int:
         return int(name) if name.isdecimal() else grp.getgrnam(name).gr_gid
     except KeyError as error:
         raise UsageError(
-            "sharing.no-group-machine",
+            "root.unknown-group",
             f"there is no group {name!r} on this machine",
-            "getent group shows a group, and groups those that you are in",
+            "getent group lists the groups, groups lists yours",
         ) from error
 
 
@@ -120,7 +120,7 @@ def misfit(folder: Path, group: int) -> "str | None":
     """Return how a folder's group or mode differs from that of a shared folder, or None."""
     status = folder.stat()
     if status.st_gid != group:
-        return f"{folder} is of group {status.st_gid}, not {group}"
+        return f"{folder} has group {status.st_gid}, not {group}"
     mode = stat.S_IMODE(status.st_mode)
     if mode & FOLDER_MODE != FOLDER_MODE or mode & stat.S_IWOTH:
         return f"{folder} has mode {mode:o}, not {FOLDER_MODE:o}"

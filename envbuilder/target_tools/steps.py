@@ -9,7 +9,7 @@ from .errors import UsageError
 STEP_SECONDS = 2 * 3600.0
 COMPILING_SECONDS = 24 * 3600.0
 LIMIT_VARIABLE = "ENVBUILD_STEP_SECONDS"
-MORE_TIME = f"{LIMIT_VARIABLE}=SECONDS gives each step more"
+MORE_TIME = f"{LIMIT_VARIABLE}=SECONDS gives each step more time"
 
 
 def stated_limit(environ: "Mapping[str, str]") -> "float | None":
@@ -22,7 +22,7 @@ def stated_limit(environ: "Mapping[str, str]") -> "float | None":
         return None
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or float(text) == 0:
         raise UsageError(
-            "steps.no-number-seconds", f"{LIMIT_VARIABLE}={text!r} is no number of seconds"
+            "build.malformed-time-limit", f"{LIMIT_VARIABLE}={text!r} is not a number of seconds"
         )
     return float(text)
 
@@ -38,5 +38,5 @@ def ending(code: "int | None", limit: float) -> str:
     if code is None:
         return f"did not end within {limit:g} s and was ended"
     if code == 0:
-        return "ended without leaving its mark"
+        return "ended without its completion mark"
     return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"

@@ -80,13 +80,13 @@ class TreeArchive:
     def add_file(self, path: bytes, executable: bool, size: int, chunks: "Iterable[bytes]") -> None:
         """Add a file of *size* bytes. Raises ValueError where *chunks* are not as many."""
         if size > LARGEST:
-            raise ValueError("it has more than 8 GiB")
+            raise ValueError("more than 8 GiB")
         self._begin(FILE, path, 0o755 if executable else 0o644, size)
         before = self._size
         for chunk in chunks:
             self._write(chunk)
         if self._size - before != size:
-            raise ValueError(f"it has {self._size - before} bytes, and not {size}")
+            raise ValueError(f"{self._size - before} bytes instead of {size}")
         self._write(padding(size))
 
     def add_link(self, path: bytes, target: bytes) -> None:

@@ -30,7 +30,7 @@ def distrust(path: "Path | str", group: "int | None" = None) -> "str | None":
         except FileNotFoundError:
             return None
         except OSError as error:
-            return f"{each} cannot be looked at: {error.strerror}"
+            return f"cannot check {each}: {error.strerror}"
         if reason:
             return reason
     return None

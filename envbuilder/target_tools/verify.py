@@ -65,7 +65,9 @@ def installed_facts(build: "Build", each: "Distribution | None", place: Place) -
     if each is None:
         yield wrong(f"{label} is not installed")
     elif not is_below(real(each.path), real(place.prefix)):
-        yield wrong(f"{label}: Python finds {each.version} in {each.folder}, not the prefix")
+        yield wrong(
+            f"{label}: Python finds {each.version} in {each.folder}, which is not the prefix"
+        )
     else:
         yield version_fact(build, label, each.version, f"is installed in {each.folder}")
 
@@ -76,11 +78,11 @@ def brought_facts(
     """Yield facts about the copy of a component that a module provides."""
     label = "{} {} of module {}".format(build["component"], build["version"], build["module"])
     if location is None:
-        yield wrong(f"{label} is missing: Python finds no package {build['component']}")
+        yield wrong(f"{label} is missing: Python does not find the package {build['component']}")
     elif is_below(real(location), real(place.prefix)):
-        yield wrong(f"{label}: Python finds the one in {location}, which is not the module's")
+        yield wrong(f"{label}: Python finds it in {location}, which is not in the module")
     elif version is None:
-        yield unknown(f"{label} lies in {location} and does not say its version")
+        yield unknown(f"{label} is in {location} and does not state its version")
     else:
         yield version_fact(build, label, version, f"lies in {location}")
 
@@ -105,7 +107,7 @@ def record_facts(build: "Build", metadata: Path, place: Place) -> "Iterator[Fact
     try:
         made = read_json(metadata / INSIDE)["facts"]
     except (OSError, ValueError, KeyError, TypeError):
-        yield unknown(f"the wheel does not say what it was made of: no {INSIDE}")
+        yield unknown(f"the wheel has no build record {INSIDE}")
         return
     wanted: "dict[str, Any]" = {"flags": build["flags"], "mpi": build["mpi"]}
     wanted["pip-options"] = build["pip_options"]
@@ -117,9 +119,9 @@ def record_facts(build: "Build", metadata: Path, place: Place) -> "Iterator[Fact
     found["mpi"] = (made.get("mpi") or {}).get("plan")
     other = differences(wanted, found)
     for line in other:
-        yield wrong(f"the wheel was made otherwise: {line}")
+        yield wrong(f"the wheel was built differently: {line}")
     if not other:
-        yield right("the wheel says it was made with these flags, patches and options")
+        yield right("the build record of the wheel has these flags, patches and options")
 
 
 # ---------------------------------------------------------------- libraries
@@ -135,7 +137,7 @@ def horovod_facts(build: "Build", folder: Path, place: Place) -> "Iterator[Fact]
             yield from facts
         else:
             for path in paths:
-                text = f"{short(path)} is there, and {framework} was not asked for"
+                text = f"{short(path)} exists, but {framework} is not planned"
                 # A site may build one Horovod for all its frameworks.
                 yield unknown(text) if horovod_build.is_the_sites(build) else wrong(text)
     for passed, text in horovod_build.metadata_facts(build, package, versions):
@@ -154,11 +156,11 @@ def framework_facts(
     """Return (facts, version) of a framework that was asked for, and of Horovod's part for it."""
     facts = []
     if not paths:
-        facts.append(wrong(f"{framework} was asked for, and horovod/{framework} has no library"))
+        facts.append(wrong(f"{framework} is planned, but horovod/{framework} has no library"))
     location = location_of(framework)
     said = {}
     if not location:
-        facts.append(wrong(f"{framework} is missing: Python finds no module {framework}"))
+        facts.append(wrong(f"{framework} is missing: Python does not find the module {framework}"))
     elif paths:
         said = loaded(framework, paths, TOOLS, place.names)
         place.imported.update(said.get("files", {}))
@@ -230,7 +232,7 @@ def facts_of(build: "Build", place: Place) -> "list[Fact]":
 
 def main(arguments: "list[str]") -> int:
     """Verify all builds; return the exit code."""
-    parser = argparse.ArgumentParser(description="Verify what was built from its sources.")
+    parser = argparse.ArgumentParser(description="Verify source builds by their libraries.")
     parser.add_argument("--builds", required=True, help="builds.json")
     parser.add_argument("--prefix", required=True)
     options = parser.parse_args(arguments)

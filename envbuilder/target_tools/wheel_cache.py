@@ -76,7 +76,7 @@ def read_record(entry: Path) -> "dict[str, Any]":
     if not (right and isinstance(known.get("facts"), dict)):
         raise ValueError(f"{RECORD} lacks one of {', '.join(texts)}, facts")
     if Path(record["wheel"]).name != record["wheel"]:
-        raise ValueError(f"{RECORD} names a wheel elsewhere: {record['wheel']}")
+        raise ValueError(f"{RECORD} names a wheel outside of its folder: {record['wheel']}")
     return record
 
 
@@ -86,13 +86,13 @@ def checked(entry: Path, facts: "dict[str, Any]") -> Path:
     for path in (entry / RECORD, entry / record["wheel"]):
         reason = distrust(path)
         if reason:
-            raise ValueError(f"it is not to be trusted: {reason}")
+            raise ValueError(f"not trusted: {reason}")
     if record["facts"] != facts:
         other = differences(facts, record["facts"])
-        raise ValueError("its facts are not those of its key: " + "; ".join(other))
+        raise ValueError("its facts do not match its key: " + "; ".join(other))
     wheel: Path = entry / record["wheel"]
     if not wheel.is_file():
-        raise ValueError(f"{record['wheel']} is not there")
+        raise ValueError(f"{record['wheel']} is missing")
     found = sha256_of(wheel)
     if found != record["sha256"]:
         text = "{} has sha256 {}, recorded is {}"
@@ -111,7 +111,7 @@ def facts_inside(wheel: Path) -> "dict[str, Any]":
             names = [n for n in archive.namelist() if n.endswith(".dist-info/" + INSIDE)]
             return dict(json.loads(archive.read(names[0]).decode("utf-8"))["facts"])
     except (IndexError, KeyError, TypeError, ValueError, zipfile.BadZipFile):
-        raise ValueError("the wheel does not say what it was made of") from None
+        raise ValueError("the wheel has no build record") from None
 
 
 def flattened(value: object, name: str = "") -> "dict[str, str]":
@@ -145,7 +145,7 @@ def explain(cache: Path, facts: "dict[str, Any]") -> None:
         if other.get("component") == facts["component"]:
             near.append((len(differences(facts, other)), entry, differences(facts, other)))
     if not near:
-        say(f"no wheel of {facts['component']} is in {cache}")
+        say(f"no wheel of {facts['component']} in {cache}")
         return
     _, entry, lines = min(near)
     say(f"no wheel for this key; the nearest is {entry}, which differs in")
@@ -164,7 +164,7 @@ def find(
                 return checked(entry, each)
             except (ValueError, OSError) as error:
                 say(f"warning: cached wheel refused: {entry}: {error}")
-                say("it is built again")
+                say("building it again")
     if explaining:
         explain(cache, facts)
     return None
@@ -215,7 +215,7 @@ def without_path(
     if data.startswith(ELF_MAGIC):
         return relocate(data, place, prefixes, builds)
     if any(os.fsencode(prefix) in data for prefix in prefixes):
-        raise RpathError("it holds the path of the prefix")
+        raise RpathError("it contains the path of the prefix")
     return data
 
 
@@ -244,7 +244,7 @@ def movable(
     try:
         return facts, relocated(members, facts["python"]["site-packages"], prefixes, builds)
     except RpathError as error:
-        say(f"note: the wheel is kept for this prefix alone: {error}")
+        say(f"note: the wheel is for this prefix only: {error}")
         return bound(facts, prefixes), members
 
 
@@ -268,7 +268,7 @@ def keep(cache: Path, wheel: Path) -> "Path | None":
                 return checked(entry, facts)
         return kept(cache, entry, facts, wheel)
     except OSError as error:
-        say(f"warning: the wheel is not kept in {cache}: {error.strerror}")
+        say(f"warning: cannot cache the wheel in {cache}: {error.strerror}")
         return None
 
 
@@ -291,7 +291,7 @@ def kept(cache: Path, entry: Path, facts: "dict[str, Any]", wheel: Path) -> Path
                 return checked(entry, facts)
             except ValueError as error:
                 aside = cache / f"refused{temporary.name}"
-                say(f"warning: {entry} is replaced and kept as {aside}: {error}")
+                say(f"warning: replacing {entry}, the old one is {aside}: {error}")
                 entry.rename(aside)
         return entry / wheel.name
     finally:
@@ -320,20 +320,22 @@ def read_build(path: str, component: str) -> "Build":
 
 def parse(arguments: "list[str]") -> argparse.Namespace:
     """Return the options."""
-    parser = argparse.ArgumentParser(description="Find or keep a wheel built from its sources.")
+    parser = argparse.ArgumentParser(
+        description="Find, seal or store a wheel that is built from source."
+    )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     verbs.required = True
-    finder = verbs.add_parser("find", help="print the path of a wheel that fits, or nothing")
-    sealer = verbs.add_parser("seal", help="write into a wheel what it was made of")
-    keeper = verbs.add_parser("keep", help="put a sealed wheel into the cache")
+    finder = verbs.add_parser("find", help="print the path of a matching wheel, or nothing")
+    sealer = verbs.add_parser("seal", help="write the build record into a wheel")
+    keeper = verbs.add_parser("keep", help="store a sealed wheel in the cache")
     for each in (finder, sealer):
         each.add_argument("--builds", required=True, help="builds.json, in the build folder")
         each.add_argument("--component", required=True)
         each.add_argument("--prefix", required=True)
-        each.add_argument("--source", help="sha256 of the sources, if not that of builds.json")
+        each.add_argument("--source", help="sha256 of the sources (default: that of builds.json)")
     for each in (finder, keeper):
-        each.add_argument("--cache", required=True, help="the folder of all entries")
-    finder.add_argument("--explain", action="store_true", help="say why no wheel fits")
+        each.add_argument("--cache", required=True, help="folder of the cache")
+    finder.add_argument("--explain", action="store_true", help="report why no wheel matches")
     for each in (sealer, keeper):
         each.add_argument("wheel")
     return parser.parse_args(arguments)

@@ -42,7 +42,7 @@ _WORST: tuple[Severity, ...] = ("error", "warning", "info")
 # What is told: of rows that a remedy lifts, or that speak of what is not there, nothing is.
 _TOLD: tuple[Verdict, ...] = ("holds", "unknown")
 # What holds a row: a version that was read is certain, what it does to this user is likely.
-_WHY_ROW = "it is recorded among the advisories: envbuild advisories show {}"
+_WHY_ROW = "a known problem: envbuild advisories show {}"
 
 
 def list_checks() -> tuple[CheckInfo, ...]:
@@ -65,15 +65,15 @@ def check_removed(options: RemovedOptions) -> None:
     """Raise UsageError for an option that no longer exists, with what replaces it."""
     if options.fix:
         raise UsageError(
-            "validate.fix-removed-validate",
+            "option.removed",
             "--fix was removed: validate writes nothing",
-            "install the damaged package again: pip install --force-reinstall --no-deps "
+            "reinstall the damaged package: pip install --force-reinstall --no-deps "
             "NAME==VERSION, or conda install --force-reinstall NAME=VERSION; the findings of "
-            "envbuild validate give the command for each package",
+            "envbuild validate contain the command for each package",
         )
     if options.watch_list is not None:
         raise UsageError(
-            "validate.watch-list-removed",
+            "option.removed",
             "--watch-list was removed",
             "envbuild validate PATH --as baseline writes a baseline of each environment; envbuild "
             "validate PATH --baseline FILE then reports only new findings",
@@ -86,8 +86,8 @@ def check_proving(options: ProvingOptions) -> None:
     for name, value in given.items():
         if value is not None and not options.run:
             raise UsageError(
-                "validate.run",
-                f"{name} is of --run",
+                "option.needs-run",
+                f"{name} needs --run",
                 f"envbuild validate --run {name} ... PATH|NAME",
             )
 
@@ -108,8 +108,9 @@ def validate(
     with environment_or_image(name, root, context, loaded=loaded, inside=inside) as there:
         if options.proving.run and there.root:
             raise UsageError(
-                "validate.run-starts-python",
-                "--run starts the Python of an environment, and no image's",
+                "option.not-for-image",
+                "--run does not apply to an image: it starts the environment's Python",
+                "leave --run out",
             )
         value = _validated(there, context, options)
     if there.root:

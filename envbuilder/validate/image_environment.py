@@ -53,9 +53,9 @@ def _unpack(path: Path, folder: Path, context: Context) -> None:
         header = read_header(path)
     except ValueError as error:
         raise UsageError(
-            "validate.no-environment-python",
-            f"this is no environment of Python: {path}",
-            "name the folder of one, or a SIF file: this is none",
+            "environment.not-python",
+            f"neither a Python environment nor a SIF file: {path}",
+            "name the folder of an environment, or a SIF file",
         ) from error
     context.reporter.say(f"unpacking {path}")
     unpack_system(path, header, folder, Host(context.environ))
@@ -67,8 +67,8 @@ def _in_system(image: Path, folder: Path, inside: str | None) -> Environment:
     if inside is not None:
         if not inside.startswith("/"):
             raise UsageError(
-                "validate.inside-path-image",
-                f"--inside is a path in the image, and begins with /: {inside}",
+                "image.path-not-absolute",
+                f"--inside must be an absolute path in the image: {inside}",
             )
         found = [Path(f"{root}/{inside.strip('/')}")]
     else:
@@ -76,8 +76,8 @@ def _in_system(image: Path, folder: Path, inside: str | None) -> Environment:
     if len(found) != 1:
         names = ", ".join(shown(str(each)[len(root) :] or "/") for each in found[:8])
         raise UsageError(
-            "validate.holds-environments-python",
-            f"{image} holds {len(found)} environments of Python{': ' if names else ''}{names}",
-            "name one: envbuild validate IMAGE --inside /PATH",
+            "image.several-environments",
+            f"{image} contains {len(found)} Python environments{': ' if names else ''}{names}",
+            "choose one: envbuild validate IMAGE --inside /PATH",
         )
     return read_environment(found[0], {}, root=root)

@@ -20,19 +20,19 @@ _PROGRAM = "import importlib, sys; importlib.import_module(sys.argv[1])"
 IMPORT_FAILED = CheckInfo(
     id="run.import-failed",
     severity="error",
-    title="a package with compiled parts, or one that knowledge is kept about, cannot be imported",
-    why="every program that uses it ends in the same way",
-    fix="see what is found of the library or package that it names; envbuild diagnose explains it",
+    title="a package with compiled parts, or a known component, cannot be imported",
+    why="every program that uses it fails in the same way",
+    fix="look for findings of the library or package in the message; envbuild diagnose explains it",
     source="https://docs.python.org/3/library/importlib.html",
 )
 
 RANKS_FAILED = CheckInfo(
     id="run.ranks-failed",
     severity="error",
-    title="ranks that were started do not talk as they should",
-    why="a program of several ranks hangs, ends, or computes what is wrong",
-    fix="the summary says what failed first; envbuild diagnose reads its log, --evidence DIR "
-    "keeps it",
+    title="ranks do not communicate as expected",
+    why="a program of several ranks hangs, ends or computes wrong results",
+    fix="the summary shows the first failure; --evidence DIR keeps the log, which envbuild "
+    "diagnose explains",
     source="https://github.com/horovod/horovod/blob/2626dc87/docs/troubleshooting.rst",
 )
 

@@ -17,14 +17,14 @@ class ComparisonOptions:
 
     site: Annotated[
         str | None,
-        typer.Option(help="Say whether it would run there: a site's name or file."),
+        typer.Option(help="Check for this site (name or file) instead of this machine."),
     ] = None
     partition: Partition = None
     recipe: Annotated[
         str | None,
         typer.Option(
             metavar="RECIPE",
-            help="Say what is not as this recipe asks.",
+            help="Report where the environment differs from this recipe.",
             autocompletion=recipe_names,
         ),
     ] = None
@@ -35,15 +35,15 @@ class ReportOptions:
     """How findings are told."""
 
     everything: Annotated[
-        bool, typer.Option("--all", help="Show all findings and all that is known of each.")
+        bool, typer.Option("--all", help="Show all findings with all details.")
     ] = False
     form: Annotated[
         str | None,
         typer.Option(
             "--as",
             metavar="FORM",
-            help="junit, sarif: for a CI; baseline: a --baseline of what is found, with the "
-            "reasons to be written.",
+            help="junit or sarif: for continuous integration; baseline: a file for --baseline "
+            "with these findings, to which you add reasons.",
         ),
     ] = None
 
@@ -56,18 +56,20 @@ class ProvingOptions:
         bool,
         typer.Option(
             "--run",
-            help="Also import its packages, by its own Python, and start ranks that talk. This "
-            "runs them.",
+            help="Also import the packages with the environment's Python and start ranks that "
+            "communicate. This runs code of the environment.",
         ),
     ] = False
     ranks: Annotated[
         int | None,
-        typer.Option(metavar="N", min=2, max=4096, help="With --run: so many ranks. Else 2."),
+        typer.Option(
+            metavar="N", min=2, max=4096, help="With --run: number of ranks (default: 2)."
+        ),
     ] = None
     evidence: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="With --run: keep scripts, logs and records of the ranks there."
+            metavar="DIR", help="With --run: folder for scripts, logs and records of the ranks."
         ),
     ] = None
 
@@ -80,8 +82,7 @@ class ValidateOptions:
         bool,
         typer.Option(
             "--loaded",
-            help="Look at the modules that are loaded in this shell, and at the Python that it "
-            "runs.",
+            help="Check the modules that are loaded in this shell and the Python on PATH.",
         ),
     ] = False
     verify: Annotated[
@@ -89,13 +90,15 @@ class ValidateOptions:
     ] = False
     inside: Annotated[
         str | None,
-        typer.Option(metavar="/PATH", help="Of an image: where in it, if it has several."),
+        typer.Option(
+            metavar="/PATH", help="For an image with several environments: the path of one."
+        ),
     ] = None
     compared: ComparisonOptions = field(default_factory=ComparisonOptions)
     proving: ProvingOptions = field(default_factory=ProvingOptions)
     baseline: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Findings that are accepted, each with a reason."),
+        typer.Option(metavar="FILE", help="File of accepted findings, each with a reason."),
     ] = None
 
 

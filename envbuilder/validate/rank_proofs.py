@@ -109,10 +109,10 @@ def prove_ranks(
     prefix = environment.prefix
     if kept and is_below(os.path.realpath(kept), os.path.realpath(prefix)):
         raise UsageError(
-            "validate.evidence-lies-environment",
-            f"--evidence {shown(str(options.evidence))} lies in the environment, which stays as it "
-            "is",
-            "name a folder outside of it",
+            "output.inside-environment",
+            f"--evidence {shown(str(options.evidence))} is in the environment, which validate does "
+            "not change",
+            "use a folder outside of the environment",
         )
     subject = _subject(environment, stack, site)
     proofs = [*_proofs(subject, context.knowledge)]
@@ -146,7 +146,7 @@ def _with_gpus(
     lacking = [each for each in by_nccl if each[1].most_per_node() > here]
     words = [f"{proof.api} over nccl" for proof, _ in lacking]
     return [each for each in starts if each not in lacking], (
-        f"{', '.join(words)}: each rank wants a GPU of its own, {here} are here" if words else None
+        f"{', '.join(words)}: each rank needs a GPU, but this machine has {here}" if words else None
     )
 
 
@@ -177,13 +177,13 @@ def _said_by_launcher(environment: Environment) -> str | None:
 def _why_none(subject: _Subject) -> str:
     environment = subject.environment
     if not environment.native:
-        return "this machine does not run its Python"
+        return "its Python does not run on this machine"
     if "numpy" not in environment.found:
-        return "the ranks compute with numpy, which is not there"
+        return "the ranks need numpy, which is not installed"
     if subject.mpi is None:
-        return "no module of it loads an MPI"
+        return "none of its modules loads an MPI"
     if subject.launcher is None:
-        return f"no launcher of {subject.mpi.component} is known"
+        return f"no launcher is known for {subject.mpi.component}"
     return f"no communication library found (mpi4py, {', '.join(RUNTIMES)})"
 
 

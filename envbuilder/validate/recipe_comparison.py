@@ -209,13 +209,13 @@ def _other_kind(what: Comparison) -> Iterator[Violation]:
         )
 
 
-_WHY = "what the recipe's author tested, and what a plan of it would make, is another environment"
+_WHY = "the recipe was tested with another environment, and a plan of it makes another one"
 
 _LOOKS: Mapping[CheckInfo, Callable[[Comparison], Iterator[Violation]]] = {
     CheckInfo(
         id="recipe.component-missing",
         severity="error",
-        title="what the recipe asks for is not there",
+        title="a component or package of the recipe is missing",
         why=_WHY,
         fix="install it",
         source=_SOURCE,
@@ -223,16 +223,16 @@ _LOOKS: Mapping[CheckInfo, Callable[[Comparison], Iterator[Violation]]] = {
     CheckInfo(
         id="recipe.other-version",
         severity="error",
-        title="what the recipe asks for is there in another release",
+        title="a component or package has another release than the recipe requires",
         why=_WHY,
-        fix="install or load a release that the recipe admits",
+        fix="install or load a release that the recipe allows",
         source=_SOURCE,
     ): _other_version,
     CheckInfo(
         id="recipe.other-flag",
         severity="error",
-        title="Horovod was built with other flags than the recipe has",
-        why="the flags decide which operations go by MPI, NCCL or Gloo, and for which framework",
+        title="Horovod was built with other flags than the recipe states",
+        why="the flags decide which operations use MPI, NCCL or Gloo, and for which framework",
         fix="build it again: envbuild create RECIPE",
         source=_SOURCE,
     ): _other_flags,

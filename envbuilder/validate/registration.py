@@ -32,24 +32,25 @@ def import_environment(
     called = name or re.sub(r"[^a-z0-9._+-]+", "-", place.stem.lower()).strip("-._+")
     if not fits(Name, called):
         raise UsageError(
-            "validate.no-name-environment",
-            f"{called!r} is no name of an environment",
-            "give one: --name NAME",
+            "environment.invalid-name",
+            f"{called!r} is not a valid name of an environment",
+            "add --name NAME",
         )
     validation = validate(str(place), None, context)
     root = opened_root(where, context)
     if is_below(os.path.realpath(place), os.path.realpath(root.path)):
         raise UsageError(
-            "validate.lies-root-no", f"{place} lies in the root: it is no environment of others"
+            "environment.not-external",
+            f"{place} is in the root: import is for environments that envbuild did not build",
         )
     check_writable(root)
     known = external.find(root.path, called)
     if called in {home.name for home in root.homes()} or (known and known.path != str(place)):
         whose = f": {known.path}" if known else " of this root"
         raise UsageError(
-            "validate.another-environment",
-            f"{called} is another environment{whose}",
-            "give a name: --name NAME",
+            "environment.name-in-use",
+            f"{called} is already the name of another environment{whose}",
+            "use another name: --name NAME",
         )
     record = ExternalEnvironment(
         name=called,

@@ -25,8 +25,8 @@ _SARIF = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 _HEAD = """\
-# What envbuild validate is to accept here, each with a reason. In a summary * is anything; without
-# one all findings of the id are accepted.
+# Findings that envbuild validate accepts, each with a reason. In a summary, * matches any text;
+# without a summary, all findings of the id are accepted.
 """
 
 
@@ -35,8 +35,8 @@ def check_form(form: str | None, *, as_json: bool) -> None:
     check_choice("form", form, REPORTS)
     if form and as_json:
         raise UsageError(
-            "validate.json-cannot-both",
-            "--as and --json cannot both be written",
+            "option.conflict",
+            "--as and --json cannot be combined",
             "leave one of them out",
         )
 

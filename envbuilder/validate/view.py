@@ -75,7 +75,7 @@ def _kind(those: Sequence[Finding], everything: bool) -> Iterator[str]:
 
 def _ranks(each: ForeignProof) -> str:
     result = each.result
-    said = f"{result.ranks} talk through {result.api} over {result.transport}: {result.verdict}"
+    said = f"{result.ranks}, {result.api} over {result.transport}: {result.verdict}"
     kept = f"; kept: {each.log}" if each.log else ""
     by = f", {result.mpi}" if result.mpi else ""
     return f"{said} ({result.tier}{by}){kept}"
@@ -89,7 +89,7 @@ def _baseline(value: Validation) -> Iterator[str]:
         yield from filled("         reason: ", one.accepted or "", 17)
     for each in value.unused:
         what = f"{each.id}: {each.summary or 'any'}"
-        yield from filled("unused   ", f"{what}: no finding here is of this row of the baseline")
+        yield from filled("unused   ", f"{what}: no finding matches this row of the baseline")
     if accepted or value.unused:
         yield ""
 
@@ -97,9 +97,9 @@ def _baseline(value: Validation) -> Iterator[str]:
 def _ending(value: Validation) -> Iterator[str]:
     number = Counter(each.severity for each in value.open)
     if value.findings and not value.open:
-        yield "nothing is wrong but what the baseline accepts"
+        yield "No problems found, except those that the baseline accepts."
     elif not value.findings:
-        yield "nothing is wrong with what was looked at"
+        yield "No problems found."
     else:
         words = [counted(number[each], each) for each in ("error", "warning") if number[each]]
         yield ", ".join(
@@ -115,10 +115,12 @@ def _undecided(rows: Sequence[RowMatch]) -> Iterator[str]:
     if others:
         facts = sorted({name for row in others for name in row.open if not _of_build(name)})
         ids = ", ".join(row.id for row in others)
-        yield from filled("", f"undecided, for want of {', '.join(facts)}: {ids}", 2)
+        noun = "fact" if len(facts) == 1 else "facts"
+        stated = ", ".join(f"`{name}`" for name in facts)
+        yield from filled("", f"Undecided ({noun} {stated} not stated): {ids}", 2)
     if built:
         rows_ = "1 advisory" if len(built) == 1 else f"{len(built)} advisories"
-        yield f"undecided, for want of the flags that Horovod was built with: {rows_}"
+        yield f"Undecided (build flags of Horovod unknown): {rows_}"
 
 
 def _of_build(fact: str) -> bool:

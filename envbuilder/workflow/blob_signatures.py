@@ -67,22 +67,22 @@ def read_key(path: Path) -> PublicKey:
         )
     except ImportError as error:
         raise MissingToolError(
-            "blob-signatures.signatures-verified-cryptography",
-            f"signatures are verified by cryptography, which is not here: {error}",
-            "pip install 'envbuild[signatures]' into envbuild's own Python brings it",
+            "signature.cryptography-missing",
+            f"the package cryptography, which verifies signatures, is not available: {error}",
+            "run pip install 'envbuild[signatures]' in envbuild's own Python",
         ) from error
-    hint = "cosign public-key --key KEY writes one; so does openssl pkey -in KEY -pubout"
+    hint = "cosign public-key --key KEY or openssl pkey -in KEY -pubout writes one"
     try:
         public = load_pem_public_key(_bytes(path))
     except (OSError, ValueError, UnsupportedAlgorithm) as error:
         raise UsageError(
-            "blob-signatures.no-public-key", f"{path} is no public key in PEM: {error}", hint
+            "key.not-pem", f"{path} is not a public key in PEM: {error}", hint
         ) from error
     p256 = isinstance(public, EllipticCurvePublicKey) and isinstance(public.curve, SECP256R1)
     if not (p256 or isinstance(public, Ed25519PublicKey)):
         raise UsageError(
-            "blob-signatures.neither-key-ecdsa",
-            f"{path} is neither a key of ECDSA on P-256 nor of Ed25519",
+            "key.unsupported-type",
+            f"{path} is neither an ECDSA key on P-256 nor an Ed25519 key",
         )
     der = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     return PublicKey(hashlib.sha256(der).hexdigest(), public)  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ def read_signature(path: Path) -> str:
         said = json.loads(text)
         return str(said.get("base64Signature") or said["messageSignature"]["signature"])
     except (TypeError, KeyError, AttributeError) as error:
-        raise ValueError("it holds no signature of a file") from error
+        raise ValueError("it does not contain a signature of a file") from error
 
 
 def _bytes(path: Path) -> bytes:

@@ -64,7 +64,7 @@ def _wrong_flags(written: LoadedDocument[Recipe], knowledge: Knowledge) -> list[
     runtime = RUNTIMES[written.value.runtime.package]
     return [
         Problem(
-            "document-checks.invalid",
+            "recipe.flag-refused",
             f"{each.row.id}: {each.row.summary}",
             written.place("runtime", "flags", *filter(None, [each.flag])),
             (each.row.fix,) if each.row.fix else (),
@@ -86,14 +86,14 @@ def _check_site(
 
     site, components = loaded.value, context.knowledge.components
     notes = [
-        f"the snapshot {path.name} of its module trees is not used: it needs the line "
+        f"the snapshot {path.name} of its module trees is not used: add the line "
         f"'snapshot: {path.name}'"
         for path in other_snapshots(loaded)
     ]
     if site.snapshot is None:
         if lacks_snapshot(site) and not notes:
             command = snapshot_command(loaded.path)
-            notes.append(f"it has module trees and no snapshot of them: {command} records one")
+            notes.append(f"it has module trees, but no snapshot of them: {command} records one")
         modules = site.modules
     else:
         recorded = snapshot_of_site(site, loaded.path)

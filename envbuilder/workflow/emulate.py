@@ -35,7 +35,7 @@ from .launch_requests import facts_there, site_of
 from .load import PlanInputs
 from .prove import proving_in, script_starts
 
-OFFER = "--emulate builds and proves it on this machine, its programs run by qemu"
+OFFER = "--emulate builds and tests it on this machine in qemu"
 
 
 def can_emulate(plan_inputs: PlanInputs, context: Context) -> bool:
@@ -49,7 +49,7 @@ def emulated_system(plan_inputs: PlanInputs, home: Home, shared: bool, context: 
 
     Raises MissingToolError, UsageError or BuildError where there is none.
     """
-    _check_not_shared(shared or home.group is not None, "made", "make it in a root of your own")
+    _check_not_shared(shared or home.group is not None, "built", "build it in a root of your own")
     return find_system(_to_build(plan_inputs, context), context.reporter.say)
 
 
@@ -75,7 +75,7 @@ def install_emulated(lock: Lock, bundle: Path, home: Home, system: Path, context
     """Run a bundle's installer in a system; return its log. Raises BuildError or SmokeError."""
     log = systems_folder(Host(context.environ)) / f"{home.name}-{lock.id()}.log"
     accepts = lock.plan.licence_variables
-    with _step(f"build and prove for {lock.plan.arch}, emulated", context) as listener:
+    with _step(f"build and test for {lock.plan.arch}, emulated", context) as listener:
         emulated.install(Entry(bundle, home.root, system, context.environ, log, listener, accepts))
     return log
 
@@ -88,24 +88,27 @@ def check_emulates(
     if plan.arch == machine:
         if emulate:
             raise UsageError(
-                "emulate.machine-nothing-emulate",
-                f"{name} is for {machine}, as this machine is: there is nothing to emulate",
+                "emulation.native-arch",
+                f"{name} is for {machine}, like this machine: --emulate is only for another "
+                "architecture",
                 "leave --emulate out",
             )
         return
     if emulate:
         shared = home.group is not None
-        _check_not_shared(shared, "proved", "prove it on a machine of its architecture")
+        _check_not_shared(shared, "tested", "test it on a machine of its architecture")
         return
     hints = [_on_its_own(home, version)]
     try:
         site = site_of(plan, None, None, context).site
         if can_be_found(_to_prove(plan, site, home, version, context)):
-            hints.insert(0, "--emulate proves it on this machine, its programs run by qemu")
+            hints.insert(0, "--emulate tests it on this machine in qemu")
     except UsageError:
         pass  # its site is not known here: nothing says what a system for it is made of
     raise UsageError(
-        "emulate.machine", f"{name} is for {plan.arch}, and this machine is {machine}", *hints
+        "environment.other-arch",
+        f"{name} is for {plan.arch}, but this machine is {machine}",
+        *hints,
     )
 
 
@@ -156,9 +159,9 @@ def _step(title: str, context: Context) -> Iterator[Listener]:
 def _check_not_shared(shared: bool, what: str, hint: str) -> None:
     if shared:
         raise UsageError(
-            "emulate.emulated-environment-cannot",
-            f"an emulated environment cannot be {what} in a shared root: the group is not one of "
-            "the emulated system",
+            "emulation.shared-root",
+            f"an emulated environment cannot be {what} in a shared root: the emulated system does "
+            "not have the root's group",
             hint,
         )
 
@@ -172,7 +175,7 @@ def _to_begin(plan_inputs: PlanInputs, context: Context) -> SystemRequest:
 
 
 def _without_emulator(arch: str) -> str:
-    return f"an image for {arch} is built on such a machine without it"
+    return f"or build the image on a machine of {arch}, which needs no emulator"
 
 
 def _to_prove(
@@ -184,4 +187,4 @@ def _to_prove(
 
 def _on_its_own(home: Home, version: Version) -> str:
     name = f"{home.name}/{version.number}"
-    return f"on such a machine: envbuild smoke {name} --root {home.root}"
+    return f"on a machine of its architecture: envbuild smoke {name} --root {home.root}"

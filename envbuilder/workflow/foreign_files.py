@@ -40,8 +40,8 @@ def read_file(file: Path, arch: str | None, context: Context) -> tuple[ForeignFi
     subdir = found.packages.platform if found.packages else wanted or own
     if subdir not in _ARCHES:
         raise UsageError(
-            "foreign-files.environments-made",
-            f"{shown(str(file))} is for {shown(subdir)}: environments are made for "
+            "list.unsupported-platform",
+            f"{shown(str(file))} is for {shown(subdir)}, but envbuild supports only "
             f"{', '.join(SUBDIRS.values())}",
         )
     return found, _ARCHES[subdir]
@@ -85,27 +85,29 @@ def name_of_recipe(name: str | None, output: Path | None, own: str | None, origi
     """
     if output is not None and output.suffix != _SUFFIX:
         raise UsageError(
-            "foreign-files.no-file-recipe",
-            f"'{shown(str(output))}' is no file of a recipe: it must end in {_SUFFIX}",
+            "recipe.invalid-file-name",
+            f"'{shown(str(output))}' is not a valid recipe file name: it must end in {_SUFFIX}",
         )
     said = name or (output.stem if output else None)
     if said is not None:
         if not NAME.fullmatch(said):
             raise UsageError(
-                "foreign-files.no-name-recipe",
-                f"'{shown(said)}' is no name of a recipe: lower case, as in my-recipe",
+                "recipe.invalid-name",
+                f"'{shown(said)}' is not a valid name of a recipe",
+                "use lower case, such as my-recipe",
             )
         if output is not None and output.stem != said:
             raise UsageError(
-                "foreign-files.recipe-name-file",
-                f"a recipe has the name of its file: {shown(output.name)} is not {shown(said)}",
+                "recipe.name-mismatch",
+                f"the file {shown(output.name)} does not have the name of the recipe {shown(said)}",
+                f"use --output {shown(said)}{_SUFFIX}",
             )
         return said
     if own is None:
         raise UsageError(
-            "foreign-files.names-no-recipe",
-            f"'{shown(origin)}' names no recipe",
-            "--name NAME does",
+            "recipe.name-missing",
+            f"'{shown(origin)}' does not contain a valid name for the recipe",
+            "add --name NAME",
         )
     return own
 
@@ -144,8 +146,8 @@ def check_recipe(text: str, name: str, file: Path, context: Context) -> None:
             raise DocumentError(
                 tuple(
                     Problem(
-                        "foreign-files.makes-no-recipe",
-                        f"{shown(str(file))} makes no recipe: {each.message}",
+                        "recipe.not-convertible",
+                        f"cannot convert {shown(str(file))} to a recipe: {each.message}",
                         None,
                         each.hints,
                     )
@@ -161,12 +163,12 @@ def write_new(path: Path, text: str) -> None:
             opened.write(text)
     except FileExistsError:
         raise UsageError(
-            "foreign-files.already-stays",
-            f"'{shown(str(path), 240)}' is there already, and stays as it is",
-            "name another --output",
+            "output.exists",
+            f"'{shown(str(path), 240)}' already exists",
+            "use another --output",
         ) from None
     except OSError as error:
         raise UsageError(
-            "foreign-files.cannot-written",
-            f"'{shown(str(path), 240)}' cannot be written: {error.strerror}",
+            "output.not-writable",
+            f"cannot write '{shown(str(path), 240)}': {error.strerror}",
         ) from error

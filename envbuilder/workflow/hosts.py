@@ -69,7 +69,7 @@ def find_hosts(
     """
     if named is not None and file is not None:
         raise UsageError(
-            "hosts.h-hostfile-both", "-H and --hostfile both name the hosts", "give one of them"
+            "option.conflict", "-H and --hostfile cannot be combined", "leave one of them out"
         )
     here = _here(context)
     if named is not None:
@@ -104,20 +104,22 @@ def with_room(
     counts = [stated_gpus if host.gpus is None else host.gpus for host in own]
     if without := [host.name for host, count in zip(own, counts, strict=True) if count == 0]:
         raise UsageError(
-            "hosts.no-gpu-starts",
-            f"{source} has no GPU on {shown(', '.join(without), LONG)}, and {kind} starts a rank "
-            "on every GPU",
-            "ask the scheduler for GPUs when you submit the job",
+            "hosts.no-gpus",
+            f"{source} has no GPU on {shown(', '.join(without), LONG)}, but {kind} starts one rank "
+            "for each GPU",
+            "request GPUs when you submit the job",
         )
     if any(host.gpus is None for host in own):
-        source += "; GPUs of a node: " + (f"the site's {stated_gpus}" if stated_gpus else "unknown")
+        source += "; GPUs of a node: " + (
+            f"{stated_gpus}, by the site" if stated_gpus else "unknown"
+        )
     room = [count or spread for count in counts]
     if not all(room):
         raise UsageError(
-            "hosts.how-many-gpus",
-            f"how many GPUs a node of {hosts.source} has is not known",
+            "hosts.unknown-gpu-count",
+            f"the number of GPUs of a node of {hosts.source} is unknown",
             "give the number of ranks: --ranks N",
-            "or state facts: {gpus-per-node: 8} in the site file",
+            "or write facts: {gpus-per-node: 8} in the site file",
         )
     return replace(hosts, hosts=_with_slots(own, room), source=source)
 
@@ -177,8 +179,10 @@ def _read(path: Path, source: str) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(
-            "hosts.no-text", "it is no text", _NAME_THEM, place=Place(source)
+            "hostfile.not-text", "the file is not UTF-8 text", _NAME_THEM, place=Place(source)
         ) from error
     except OSError as error:
-        message = f"it cannot be read: {error.strerror}"
-        raise UsageError("hosts.invalid", message, _NAME_THEM, place=Place(source)) from error
+        message = f"cannot read the file: {error.strerror}"
+        raise UsageError(
+            "hostfile.not-readable", message, _NAME_THEM, place=Place(source)
+        ) from error

@@ -31,9 +31,9 @@ from .image_base import base_name
 from .launch_requests import facts_of
 from .load import PlanInputs
 
-_BUILD = Step(id="image", title="build and prove in the base")
+_BUILD = Step(id="image", title="build and test in the base")
 _PACK = Step(id="pack", title="pack the image")
-_TEST = Step(id="test", title="test what was packed")
+_TEST = Step(id="test", title="test the packed image")
 
 
 _ENDINGS: Mapping[ImageFormat, str] = {"sif": ".sif", "oci": ".oci", "sandbox": ""}
@@ -97,9 +97,9 @@ def check_places(request: ImageRequest) -> None:
     for path in (request.image, request.beside):
         if path.exists():
             raise UsageError(
-                "image.already",
-                f"{path} is there already",
-                "move it away, or name another --output",
+                "output.exists",
+                f"{path} already exists",
+                "move it away, or use another --output",
             )
 
 
@@ -170,16 +170,14 @@ def _kept(root: Path, lock: Lock, folder: Path) -> tuple[Evidence, ...]:
     version = publish.find_reserved(home, lock.id())
     if version is None or not publish.is_published(home, version):
         raise BuildError(
-            "image.installer-ended-well",
-            "the installer ended well and published nothing in the image",
+            "image.nothing-published",
+            "the installer succeeded, but published nothing in the image",
         )
     shutil.copytree(home.evidence(lock.id()), folder)
     (folder / "lock.json").write_text(lock.text(), encoding="utf-8")
     every = read_all(folder).evidence
     if not every:
-        raise BuildError(
-            "image.image-built-holds", "the image was built, and holds no record of a smoke test"
-        )
+        raise BuildError("image.evidence-missing", "the image contains no evidence of a smoke test")
     return every
 
 
@@ -212,8 +210,8 @@ def _check_packed(image: Path, lock: Lock, evidence: Path) -> None:
     recorded = manifest.read(evidence / MANIFEST)
     if recorded is None:
         raise BuildError(
-            "image.record-files-prefix",
-            f"the record of the files of the prefix is missing: {evidence / MANIFEST}",
+            "image.manifest-missing",
+            f"the manifest of the prefix is missing: {evidence / MANIFEST}",
         )
     check_layer(image, str(prefix), recorded["files"])
 
@@ -223,8 +221,8 @@ def _check_arch(image: Path, arch: str) -> None:
     found = arch_of(image)
     if found != arch:
         raise BuildError(
-            "image.image-packed-holds",
-            f"the image was packed as one for {found}, and holds programs for {arch}",
+            "image.arch-mismatch",
+            f"the image is marked as {found}, but contains programs for {arch}",
         )
 
 

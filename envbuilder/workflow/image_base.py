@@ -55,18 +55,18 @@ def named_base(
     fetched = isinstance(found, RegistryImage | BuildFile)
     if not site_counts and (choice.partition or (choice.site and not fetched)):
         raise UsageError(
-            "image-base.base-says-image",
-            "--base says what the image holds, and --site would too: take one of them",
-            "--site names one that states a Debian (debian:), which the image then begins with",
-            "--bind has the image take the site's modules, and begin with the base",
+            "option.conflict",
+            "--base cannot be combined with --site or --partition: both state the base system",
+            "leave out --base to use the site's Debian (the key debian: of the site file)",
+            "or add --bind to use the modules of the site on this base",
         )
     known = (context.knowledge.components, bases().programs, bases().nvidia_packages)
     if isinstance(found, Path):
         if not found.exists():
             raise UsageError(
-                "image-base.base-no",
-                f"--base {shown(named)}: there is no {found}",
-                "docker://NAME names an image of a registry",
+                "base.not-found",
+                f"--base {shown(named)}: {found} does not exist",
+                "for an image of a registry, write docker://NAME",
             )
         return read_base(found, *known)
     arch = choice.arch or platform.machine()
@@ -90,10 +90,10 @@ def check_image(base: BaseImage | None, plan_inputs: PlanInputs, context: Contex
     """Raise UsageError or MissingToolError for what can be said before anything is decided."""
     if base is None and plan_inputs.site.debian is None:
         raise UsageError(
-            "image-base.site-not-say",
-            f"site {plan_inputs.site.name} does not say what an image begins with",
-            "--base FOLDER names a folder with a Debian or Ubuntu, such as mmdebstrap makes",
-            "a site file says it: debian: {suite: bookworm, packages: [python3-venv, ...]}",
+            "base.missing",
+            f"site {plan_inputs.site.name} does not state the base system of an image",
+            "add --base FOLDER, a folder with a Debian or Ubuntu, such as mmdebstrap makes",
+            "or write debian: {suite: bookworm, packages: [python3-venv, ...]} in the site file",
         )
     host = Host(context.environ)
     find_builder(host)

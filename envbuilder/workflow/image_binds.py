@@ -27,19 +27,19 @@ def _parsed(text: str, context: Context) -> Bind:
     place = PurePosixPath(target or str(folder))
     if not folder.is_dir():
         raise UsageError(
-            "image-binds.bind-no-folder",
-            f"--bind {shown(text)}: {folder} is no folder of this machine",
+            "bind.not-a-folder",
+            f"--bind {shown(text)}: {folder} is not a folder of this machine",
         )
     if not place.is_absolute() or ".." in place.parts or len(place.parts) < 2:
         raise UsageError(
-            "image-binds.bind-image-must",
-            f"--bind {shown(text)}: in the image it must have an absolute path, and not be /",
-            "--bind SOURCE:/TARGET, or SOURCE alone where both are the same",
+            "bind.invalid-target",
+            f"--bind {shown(text)}: the path in the image must be absolute and not /",
+            "write --bind SOURCE:/TARGET, or --bind /SOURCE if both paths are the same",
         )
     if BIND_UNFIT.search(str(folder)) or BIND_UNFIT.search(str(place)):
         raise UsageError(
-            "image-binds.bind-meaning-apptainer",
-            f"--bind {shown(text)}: a ',' or ':' in it has a meaning for Apptainer",
+            "bind.reserved-character",
+            f"--bind {shown(text)}: Apptainer does not accept ',' or ':' in a path",
         )
     return Bind(folder, place)
 
@@ -54,7 +54,7 @@ def bound_inputs(inputs: PlanInputs, base: BaseImage | None) -> PlanInputs:
     if base is not None:
         if inputs.arch not in base.site.arch:
             raise UsageError(
-                "image-binds.base-not",
+                "base.other-arch",
                 f"the base is for {', '.join(base.site.arch)}, not {inputs.arch}",
             )
         _check_glibc(inputs, base)
@@ -72,9 +72,9 @@ def _check_glibc(inputs: PlanInputs, base: BaseImage) -> None:
         return
     if older:
         raise UsageError(
-            "image-binds.base-glibc-programs",
-            f"the base has glibc {there}, and the programs of {inputs.site.name} want {needed}",
-            "begin with a newer base: programs run with a glibc that is newer than theirs",
+            "base.old-glibc",
+            f"the base has glibc {there}, but the programs of {inputs.site.name} need {needed}",
+            f"use a base with glibc {needed} or newer",
         )
 
 
@@ -85,16 +85,16 @@ def check_binds(modules: Modules, binds: Sequence[Bind], base: Path | None) -> N
     """
     if not modules.loads:
         raise UsageError(
-            "image-binds.bind-modules-site",
-            "--bind is for the modules of a site, and the plan takes none",
-            "without --bind the image is planned for its base",
+            "bind.no-modules",
+            "--bind is for the modules of a site, but the plan uses no modules",
+            "leave --bind out: the image is then planned for its base",
         )
     for path in _needed(modules):
         if not any(_holds(each, path) for each in binds) and not _in_base(base, path):
             raise UsageError(
-                "image-binds.image-would-no",
-                f"the image would have no {path}, which its modules are loaded from",
-                "--bind FOLDER names a folder above it on this machine, such as /sw",
+                "bind.missing",
+                f"the image does not bind {path}, from which its modules are loaded",
+                "add --bind FOLDER with a folder of this machine above it, such as /sw",
             )
 
 

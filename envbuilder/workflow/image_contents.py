@@ -95,15 +95,15 @@ def _unpacked(
     """Unpack the records of a SIF file, which is opened once."""
     if not path.is_file():
         raise UsageError(
-            "image-contents.no-image", f"there is no image {path}", "envbuild image builds one"
+            "image.not-found", f"there is no image {path}", "envbuild image builds one"
         )
     with open_unchanged(path) as stream:
         check_signed(path, stream, signed, context)
         try:
             header, labels = unpack_records(path, stream, FOLDER, folder, Host(context.environ))
         except ValueError as error:
-            hint = "envbuild image builds one; a sandbox is a folder"
-            raise UsageError("image-contents.invalid", str(error), hint) from error
+            hint = "envbuild image builds an image; a sandbox is a folder"
+            raise UsageError("image.not-an-image", str(error), hint) from error
         size = os.fstat(stream.fileno()).st_size
     facts = ImageFacts(
         file=str(path), format="sif", arch=header.arch, bytes=size, binds=binds_of(labels)
@@ -116,8 +116,8 @@ def _only(root: Root, path: Path) -> str:
     homes = tuple(root.homes())
     if len(homes) != 1:
         raise UsageError(
-            "image-contents.holds-environments-image",
-            f"{path} holds {len(homes)} environments, and an image of envbuild one",
+            "image.not-of-envbuild",
+            f"{path} contains {len(homes)} environments, but an image of envbuild contains one",
         )
     numbers = names(root, numbers=True)
     return homes[0].name if default_number(homes[0]) is not None or not numbers else numbers[0]

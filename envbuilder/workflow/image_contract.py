@@ -121,9 +121,9 @@ def hosted_image(
         facts = found.image
         if facts and facts.format == "oci":
             raise UsageError(
-                "image-contract.oci-layout-host",
-                f"{name} is in OCI's layout, of which a host starts no containers for ranks",
-                "apptainer build NAME.sif oci:DIR packs it as a SIF file",
+                "image.oci-not-runnable",
+                f"{name} is an OCI layout, which Apptainer cannot start on a host",
+                "run apptainer build NAME.sif oci:DIR to make a SIF file",
             )
         own = loaded_mpi(found)
         files = host_mpi_files(found, context.path(name), context) if host_mpi else None
@@ -136,8 +136,8 @@ def hosted_image(
         return image
     if image.plan.modules.loads:
         raise UsageError(
-            "image-contract.mpi-host-takes",
-            f"the MPI of {image.file} is the host's: it takes the site's modules",
+            "image.uses-host-mpi",
+            f"{image.file} already uses the host's MPI, through the site's modules",
             "leave --host-mpi out",
         )
     return image._replace(rows=(*image.rows, *files.rows), mpi=files.binds, mpi_files=files.places)
@@ -145,7 +145,7 @@ def hosted_image(
 
 def _no_root() -> NoReturn:
     raise UsageError(
-        "image-contract.image-meant-name", "an image is meant, and this is a name of an environment"
+        "image.expected", "this is the name of an environment, but an image is required"
     )
 
 
@@ -232,12 +232,12 @@ def check_fits(hosted: HostedImage) -> None:
         return
     first, *_ = broken
     raise UsageError(
-        "image-contract.not-fit",
+        "image.host-mismatch",
         "\n".join(
             [f"{hosted.file} does not fit {hosted.chosen.site.name}:"]
-            + [f"  {row.subject}: {row.image}; there: {row.host}: {row.why}" for row in broken]
+            + [f"  {row.subject}: {row.image}; host: {row.host}: {row.why}" for row in broken]
         ),
-        "load the MPI that fits, or name another --site"
+        "load an MPI that fits, or use another --site"
         if first.subject == "mpi"
-        else "envbuild info IMAGE --site NAME shows all that the two must agree on",
+        else "envbuild info IMAGE --site NAME shows the whole comparison",
     )

@@ -40,16 +40,16 @@ def host_mpi_files(found: OpenedRoot, image: Path, context: Context) -> HostMpiF
     library, users = loaded_mpi(found), _users(found)
     if library is None:
         raise UsageError(
-            "image-host-mpi.smoke-test-loaded",
-            "its smoke test loaded no MPI that the host's could take the place of",
+            "image.no-mpi",
+            "the ranks of its smoke test loaded no MPI, so the host's cannot replace one",
         )
     files = (library, *users)
     bad = [each for each in files if ".." in each.parts or not each.is_absolute()]
     if bad:
         raise DriftError(
-            "image-host-mpi.says-ranks-loaded",
-            f"{image} says that its ranks loaded {bad[0]}",
-            "nothing of it was read",
+            "image.unsafe-library-path",
+            f"the evidence of {image} names an unsafe library path: {bad[0]}",
+            "the file was not read",
         )
     known, host = bases().host_libraries, _search(Host(context.environ))
     with tempfile.TemporaryDirectory(prefix="envbuild-") as scratch:
@@ -62,13 +62,13 @@ def host_mpi_files(found: OpenedRoot, image: Path, context: Context) -> HostMpiF
             answer = replace_mpi(ImageMpi(root.resolve(), library, users), host, known)
         except (ElfError, OSError) as error:
             raise DriftError(
-                "image-host-mpi.cannot-read", f"{library} of {image} cannot be read: {error}"
+                "image.library-not-readable", f"cannot read {library} of {image}: {error}"
             ) from error
     unfit = [each for each in answer.binds if BIND_UNFIT.search(str(each.source))]
     if unfit:
         raise UsageError(
-            "image-host-mpi.meaning-apptainer",
-            f"{unfit[0].source}: a ',' or ':' in it has a meaning for Apptainer",
+            "bind.reserved-character",
+            f"{unfit[0].source}: Apptainer does not accept ',' or ':' in a path",
         )
     return answer
 
@@ -98,8 +98,8 @@ def _search(host: Host) -> HostSearch:
     launcher = next(filter(None, map(host.which, _LAUNCHERS)), None)
     if launcher is None:
         raise UsageError(
-            "image-host-mpi.no-mpi-machine",
-            "no MPI of this machine can be taken: neither mpirun nor mpiexec is on PATH",
+            "host-mpi.not-found",
+            "this machine has no MPI on PATH: neither mpirun nor mpiexec",
             "load the site's MPI first",
         )
     # A module sets it for what it brings.

@@ -81,11 +81,11 @@ def _stated(asked: ImageOptions, choice: PlanOptions, context: Context) -> _Stat
         given = given._replace(base=site.base, folder=chosen.path.parent, by_document=True)
     if modules and not site.binds:
         raise UsageError(
-            "image-inputs.image-takes-modules",
-            f"an image of {recipe.value.name} takes the modules of {chosen.site.name}, which does "
-            "not say where they are",
-            "--bind FOLDER does, for each folder that they lie in",
-            "a site file says it: image: {binds: [/sw, ...]}",
+            "bind.missing",
+            f"an image of {recipe.value.name} uses the modules of {chosen.site.name}, but the site "
+            "does not state their folders",
+            "add --bind FOLDER for each folder with modules",
+            "or write image: {binds: [/sw, ...]} in the site file",
             place=recipe.place("image"),
         )
     return given._replace(binds=site.binds) if modules else given

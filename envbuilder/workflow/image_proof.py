@@ -77,7 +77,7 @@ def smoke_image(
     evidence = tuple(Evidence.model_validate(each) for each in proved)
     if evidence[-1].result.verdict != "passed":
         raise SmokeError(
-            "image-proof.failed-smoke-test",
+            "smoke.failed",
             f"{name} failed its smoke test on {image.chosen.site.name}:\n"
             + "\n".join(f"  {line}" for line in evidence[-1].result.failure_lines()),
             f"log and records of every rank: {places.beside / evidence[-1].log}",
@@ -94,8 +94,8 @@ def _starts(image: HostedImage, ranks: int | None, context: Context) -> Starts:
     proofs = [each for each in proofs_of(image.plan) if each.launcher.kind == own]
     if image.launcher is None or not proofs:
         raise UsageError(
-            "image-proof.no-launcher-host",
-            f"no launcher of a host starts the ranks of {image.file}",
+            "launcher.none-for-image",
+            f"no launcher of this host can start the ranks of {image.file}",
         )
     there = [each.model_copy(update={"launcher": image.launcher}) for each in proofs]
     ranks = ranks or image.plan.smoke.ranks

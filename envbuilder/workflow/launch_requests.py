@@ -143,8 +143,8 @@ def site_of(plan: Plan, asked: str | None, partition: str | None, context: Conte
     if chosen.site.name != plan.site:
         if asked:
             raise UsageError(
-                "launch-requests.made-site-not",
-                f"{plan.recipe} was made for site {plan.site}, not for {chosen.site.name}",
+                "site.mismatch",
+                f"{plan.recipe} is for site {plan.site}, not for {chosen.site.name}",
                 f"use --site {plan.site}, or the file of that name",
             )
         chosen = choose_site(plan.site, search)
@@ -206,10 +206,10 @@ def _of_scheduler(plan: Plan, launcher: Launcher, scheduler: str | None) -> Laun
     own = own_launcher(mpi.component) if mpi else None
     if own is None:
         raise UsageError(
-            "launch-requests.starts-no-ranks",
-            f"{launcher.kind} starts no ranks in a job of {scheduler}, and no other "
-            "launcher of this stack's MPI is known",
-            f"it is for {plan.site} and the scheduler there",
+            "launcher.wrong-scheduler",
+            f"{launcher.kind} does not start ranks in a job of {scheduler}, and no other launcher "
+            "is known for this MPI",
+            f"the stack is for {plan.site} and its scheduler",
         )
     return own
 

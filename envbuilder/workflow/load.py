@@ -209,9 +209,9 @@ def _waiving(
     for name in allow:
         if name not in ids and not name.startswith(TABLE_ROWS):
             raise UsageError(
-                "load.unknown-advisory-allow",
+                "advisory.unknown",
                 unknown("advisory to allow", name, ids),
-                "envbuild advisories list shows all of them",
+                "envbuild advisories list shows all advisories",
                 place=recipe.place("allow", name),
             )
     return replace(recipe, value=recipe.value.model_copy(update={"allow": allow}))

@@ -125,11 +125,13 @@ def check_derived(lock: Lock, file: Path, plan_inputs: PlanInputs) -> None:
     for key in ("proofs", "smoke"):
         said, now = (plan_decisions(each)[key] for each in (lock.plan, follows))
         if said != now:
-            wrong.append(f"{key}: the lock says {json.dumps(said)}, its recipe {json.dumps(now)}")
+            wrong.append(
+                f"{key}: the lock has {json.dumps(said)}, but its recipe gives {json.dumps(now)}"
+            )
     if wrong:
         place = Place(str(file))
         raise DocumentError(
-            tuple(Problem("lock.invalid", each, place, (LOCKS.again,)) for each in wrong)
+            tuple(Problem("lock.recipe-mismatch", each, place, (LOCKS.again,)) for each in wrong)
         )
 
 
@@ -161,15 +163,16 @@ def obtain_lock(
         except (Refusal, ChannelRefusal) as refusal:
             who = "index does" if isinstance(refusal, Refusal) else "conda channels do"
             context.reporter.say(
-                f"the {who} not offer {refusal.component} {refusal.version}: solving again"
+                f"the {who} not have {refusal.component} {refusal.version}: resolving again"
             )
             refused |= {(refusal.component, refusal.version)}
             if len(refused) > _MAX_REFUSALS:
                 raise NoSolutionError(
-                    "lock.package-index-channels",
-                    f"the package index or channels refused {len(refused)} pins, at last: "
-                    f"{refusal}",
-                    "is it a complete mirror? pip-indexes in the recipe or site file names another",
+                    "index.too-many-missing",
+                    f"the package index or the conda channels lack {len(refused)} versions; the "
+                    f"last one: {refusal}",
+                    "check that the index is a complete mirror; pip-indexes in the recipe or site "
+                    "file names another index",
                 ) from refusal
             planned = _planned_again(plan_inputs, refused, planned)
         else:
@@ -207,8 +210,9 @@ def _planned_again(
             raise
         first, *rest = error.problems
         hint = (
-            f"site {plan_inputs.site.name} states no glibc, so only wheels for {OLDEST_GLIBC} were "
-            "taken: state facts: {glibc: ...} in the site file (ldd --version says it there)"
+            f"site {plan_inputs.site.name} does not state its glibc, so only wheels for "
+            f"{OLDEST_GLIBC} are used: write facts: {{glibc: ...}} in the site file (ldd --version "
+            "shows it there)"
         )
         error.problems = (first._replace(hints=(hint, *first.hints)), *rest)
         raise
@@ -262,7 +266,7 @@ def _is_here(planned: Plan, *, python: bool = True) -> bool:
 LOCKS = JsonFile(
     model=Lock,
     called="lock",
-    again="locks are made, not written by hand: envbuild lock RECIPE --output FILE",
+    again="make the lock again: envbuild lock RECIPE --output FILE",
     max_bytes=64 * 1024 * 1024,
     entries=entries,
     faults=lambda lock: contradictions(lock, entries().backends, RUNTIMES),

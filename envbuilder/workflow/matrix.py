@@ -76,21 +76,21 @@ def matrix(options: MatrixOptions, context: Context) -> Matrix:
     site, base = chosen.site, options.base or chosen.site.base
     if base is None:
         raise UsageError(
-            "matrix.site-not-say",
-            f"site {site.name} does not say where roots lie",
-            "say it with --base DIR",
+            "site.no-base",
+            f"site {site.name} does not state where its roots are",
+            "add --base DIR",
         )
     words = options.matrix or _documented(site, context)
     rows = [row for word in words for row in _rows(word, site, options, context)]
     if not rows:
         raise UsageError(
-            "matrix.no-recipe-documented",
+            "recipe.missing",
             f"no recipe is documented for {site.name}",
-            "name some behind the command",
+            "name recipes after the command",
         )
     if len({(row.name, row.arch) for row in rows}) != len(rows):
         raise UsageError(
-            "matrix.two-recipes-same",
+            "recipe.duplicate",
             "two of the recipes have the same name",
             "leave one of them out",
         )
@@ -104,7 +104,7 @@ def _documented(site: Site, context: Context) -> tuple[str, ...]:
         try:
             recipe = load_recipe(path, context.knowledge, entries()).value
         except EnvbuildError as error:
-            context.reporter.warn(f"{name} is left out: {error}")
+            context.reporter.warn(f"skipped {name}: {error}")
             continue
         if site.name in recipe.documented_for.values():
             found.append(name)
@@ -118,7 +118,7 @@ def _rows(word: str, site: Site, options: MatrixOptions, context: Context) -> It
             find("recipe", word, context.folders), context.knowledge, entries()
         ).value
     except EnvbuildError as error:
-        context.reporter.warn(f"{word} cannot be read: {error}")
+        context.reporter.warn(f"cannot read {word}: {error}")
         for arch in options.arch or site.arch:
             yield Row(word, Path(word).stem, arch)
         return
@@ -127,7 +127,7 @@ def _rows(word: str, site: Site, options: MatrixOptions, context: Context) -> It
         try:
             yield _planned(word, arch, options, context)
         except EnvbuildError as error:
-            context.reporter.warn(f"{word} cannot be planned for {arch}: {error}")
+            context.reporter.warn(f"cannot plan {word} for {arch}: {error}")
             if options.matrix:
                 yield Row(word, recipe.name, arch)
 

@@ -43,24 +43,26 @@ EnvironmentOrRecipe = Annotated[
     str,
     typer.Argument(
         metavar="NAME[/N]|RECIPE",
-        help="A published environment; otherwise a recipe's name, or the path of its file.",
+        help="A published environment, otherwise a recipe's name or the path of its file.",
         autocompletion=recipe_names,
     ),
 ]
 SiteOption = Annotated[
-    str | None, typer.Option(help="Where: a site's name or file. Else ENVBUILD_SITE.")
+    str | None, typer.Option(help="A site's name or file (default: $ENVBUILD_SITE, or detected).")
 ]
-ArchOption = Annotated[str | None, typer.Option(help="Architecture: x86_64, ppc64le or aarch64.")]
-Partition = Annotated[str | None, typer.Option(help="A part of the site with hardware of its own.")]
+ArchOption = Annotated[
+    str | None, typer.Option(help="The architecture: x86_64, ppc64le or aarch64.")
+]
+Partition = Annotated[str | None, typer.Option(help="A partition of the site.")]
 AllowOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="ID=REASON", help="Waive an advisory; may be repeated."),
+    typer.Option(metavar="ID=REASON", help="Waive an advisory, with a reason. May be repeated."),
 ]
 RootOption = Annotated[
     str | None,
     typer.Option(
         metavar="DIR",
-        help="Where environments live. Else ENVBUILD_ROOT, else the site's.",
+        help="The folder of environments (default: $ENVBUILD_ROOT, otherwise the site's).",
     ),
 ]
 
@@ -74,7 +76,8 @@ class PlanOptions:
     arch: ArchOption = None
     partition: Partition = None
     profile: Annotated[
-        str | None, typer.Option(help="scorep: instrument what is built, start through Score-P.")
+        str | None,
+        typer.Option(help="scorep: instrument the build with Score-P and start ranks with it."),
     ] = None
     allow: AllowOption = None
 
@@ -102,13 +105,15 @@ def _waiver(text: str) -> tuple[str, str]:
     name, equals, reason = text.partition("=")
     if not reason.isprintable() or len(reason) > 500:
         raise UsageError(
-            "options.reason-allow-must",
-            f"the reason for --allow {shown(name)} must be one short line of text",
+            "waiver.reason-unprintable",
+            f"the reason of --allow {shown(name)} is not one line of at most 500 printable "
+            "characters",
+            "give a shorter reason, without line breaks",
         )
     if not (name and equals and reason.strip()):
         raise UsageError(
-            "options.gives-no-reason",
-            f"'{shown(text)}' gives no reason",
+            "waiver.reason-missing",
+            f"--allow '{shown(text)}' has no reason",
             f"write --allow '{shown(name) or 'ID'}=why it is fine here'",
         )
     return name, reason.strip()
@@ -122,7 +127,8 @@ class LockOptions(PlanOptions):
         str,
         typer.Argument(
             metavar="RECIPE",
-            help="A recipe's name, or the path of its file. With --check: else the lock's.",
+            help="A recipe's name, or the path of its file (default with --check: the lock's "
+            "recipe).",
             autocompletion=recipe_names,
             show_default=False,
         ),
@@ -150,7 +156,10 @@ class LiveOptions(WhyOptions):
 
     recipe: Annotated[
         str,
-        typer.Option(help="For live: the recipe's file. Else by its name.", show_default=False),
+        typer.Option(
+            help="For live: the recipe's file (default: the recipe of that name).",
+            show_default=False,
+        ),
     ] = ""
 
 
@@ -171,12 +180,12 @@ class SignatureOptions:
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Refuse a file that is not signed with this public key (PEM); exit code 8.",
+            help="Require a signature of this public key (PEM); exit code 8 if it is not valid.",
         ),
     ] = None
     signature: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="What --key verifies. Else beside it: NAME.sig."),
+        typer.Option(metavar="FILE", help="The signature for --key (default: NAME.sig)."),
     ] = None
 
 
@@ -200,16 +209,16 @@ class CreateOptions:
     choice: PlanOptions
     root: RootOption = None
     shared: Annotated[
-        str | None, typer.Option(metavar="GROUP", help="Make the root one that a group shares.")
+        str | None, typer.Option(metavar="GROUP", help="Create a root that this group shares.")
     ] = None
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the step that failed last time.")
+        bool, typer.Option("--resume", help="Continue with the step that failed.")
     ] = False
     relock: Annotated[
-        bool, typer.Option("--relock", help="Ask the package index again, take newer files.")
+        bool, typer.Option("--relock", help="Resolve again instead of reusing the existing lock.")
     ] = False
     locked: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Build just this lock: nothing is solved.")
+        Path | None, typer.Option(metavar="FILE", help="Build exactly this lock; do not resolve.")
     ] = None
     signed: SignatureOptions = field(default_factory=SignatureOptions)
     target: str | None = None
@@ -225,15 +234,15 @@ class CloneOptions:
     source: Annotated[
         str,
         typer.Argument(
-            metavar="PATH|NAME[/N]", help="A conda environment: its folder, or its name."
+            metavar="PATH|NAME[/N]", help="The folder or the name of a conda environment."
         ),
     ]
-    name: Annotated[str, typer.Option(metavar="NAME", help="Of the new environment.")]
+    name: Annotated[str, typer.Option(metavar="NAME", help="Name of the new environment.")]
     leave: Annotated[
         bool,
         typer.Option(
             "--leave",
-            help="Leave behind what no package has, and take what was changed as it was packed.",
+            help="Omit files that belong to no package, and take changed files as packaged.",
         ),
     ] = False
     root: RootOption = None
@@ -250,20 +259,22 @@ class MatrixOptions:
         list[str] | None,
         typer.Argument(
             metavar="[RECIPE]...",
-            help="Names or files. Else those that are documented for the site.",
+            help="Names or files of recipes (default: the recipes documented for the site).",
             autocompletion=recipe_names,
         ),
     ] = None
     site: SiteOption = None
     arch: Annotated[
         list[str] | None,
-        typer.Option(help="Only this architecture of the site; may be repeated."),
+        typer.Option(help="Only this architecture of the site. May be repeated."),
     ] = None
     partition: Partition = None
     base: Annotated[
         str | None,
         typer.Option(
-            metavar="DIR", help="Roots are DIR/SITE/ARCH, or with -candidates. Else the site's."
+            metavar="DIR",
+            help="Parent of the roots DIR/SITE/ARCH and DIR/SITE/ARCH-candidates (default: the "
+            "site's).",
         ),
     ] = None
 
@@ -274,7 +285,7 @@ class CiOptions(MatrixOptions):
 
     emulate: Annotated[
         bool,
-        typer.Option("--emulate", help="Build and prove another architecture by qemu-user."),
+        typer.Option("--emulate", help="Build and test other architectures in qemu-user."),
     ] = False
 
 
@@ -282,18 +293,24 @@ class CiOptions(MatrixOptions):
 class JobSize:
     """What is asked of a job; None: as for the smoke test, or left to the scheduler."""
 
-    nodes: Annotated[int | None, typer.Option(metavar="N", help="Of a job. Else one.")] = None
+    nodes: Annotated[
+        int | None, typer.Option(metavar="N", help="Number of nodes for the job (default: 1).")
+    ] = None
     ranks_per_node: Annotated[
-        int | None, typer.Option(metavar="N", help="Of a job. Else as many as the smoke test has.")
+        int | None,
+        typer.Option(
+            metavar="N", help="Ranks on each node of the job (default: those of the smoke test)."
+        ),
     ] = None
     minutes: Annotated[
-        int | None, typer.Option(metavar="N", help="A job's longest run time. Else 30.")
+        int | None, typer.Option(metavar="N", help="Time limit of the job (default: 30).")
     ] = None
     account: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Whose account a job is on.")
+        str | None, typer.Option(metavar="NAME", help="The account that the job is charged to.")
     ] = None
     cpus_per_rank: Annotated[
-        int | None, typer.Option(metavar="N", help="Cores. Else as the scheduler has it.")
+        int | None,
+        typer.Option(metavar="N", help="Cores for each rank (default: the scheduler's)."),
     ] = None
 
 
@@ -306,35 +323,37 @@ class RenderOptions:
         typer.Option(
             "--as",
             metavar="FORM",
-            help="{forms}; job: the one of these for the site's scheduler; all: each of them; "
-            "image: what an image is built from; folder, which it is without --as: the build "
-            "folder.",
+            help="One of: {forms}; job: the form of the site's scheduler; all: all of these; "
+            "image: the files to build an image from; folder: the build folder (default: "
+            "folder).",
         ),
     ] = None
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="File or new folder to write. One form: else standard output."
+            "--output",
+            "-o",
+            help="File or new folder to write (default for one form: standard output).",
         ),
     ] = None
     locked: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Render just this lock: with its hashes.")
+        Path | None, typer.Option(metavar="FILE", help="Render exactly this lock, with its hashes.")
     ] = None
     signed: SignatureOptions = field(default_factory=SignatureOptions)
     base: Annotated[
         str | None,
         typer.Option(
-            metavar="BASE", help="Of image and def: the system that it begins with, as for image."
+            metavar="BASE", help="For image and def: the base system, as of envbuild image."
         ),
     ] = None
     binds: Annotated[
         list[str] | None,
         typer.Option(
-            "--bind", metavar="DIR[:DIR]", help="Of image and def: a folder of the site's modules."
+            "--bind", metavar="DIR[:DIR]", help="For image and def: a folder of the site's modules."
         ),
     ] = None
     candidate: Annotated[
-        bool, typer.Option("--candidate", help="Of image and def: as for image.")
+        bool, typer.Option("--candidate", help="For image and def: as of envbuild image.")
     ] = False
     size: JobSize = field(default_factory=JobSize)
     choice: EnvironmentOptions
@@ -347,51 +366,63 @@ class LaunchOptions:
 
     program: Annotated[
         list[str] | None,
-        typer.Argument(metavar="-- PROGRAM...", help="What every rank runs, and its words."),
+        typer.Argument(metavar="-- PROGRAM...", help="The program of every rank, with arguments."),
     ] = None
     ranks: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Else all slots of the hosts, or the smoke test's."),
+        typer.Option(
+            metavar="N",
+            help="Number of ranks (default: all slots of the hosts, otherwise the rank count of "
+            "the smoke test).",
+        ),
     ] = None
     nodes: Annotated[
-        int | None, typer.Option(metavar="N", help="As inside a job of N nodes, wherever this is.")
+        int | None,
+        typer.Option(metavar="N", help="Print the line for a job of N nodes, without being in it."),
     ] = None
     hosts: Annotated[
         str | None,
-        typer.Option("-H", "--hosts", metavar="HOSTS", help="As host:4,host2:4. Else the job's."),
+        typer.Option(
+            "-H", "--hosts", metavar="HOSTS", help="Hosts with slots: a:4,b:4 (default: the job's)."
+        ),
     ] = None
     hostfile: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A host a line: host slots=4.")
+        Path | None, typer.Option(metavar="FILE", help="File with one host on a line: a slots=4.")
     ] = None
     rdma: Annotated[
-        bool, typer.Option("--rdma", help="Open MPI below 4: its own RDMA, without threads.")
+        bool, typer.Option("--rdma", help="Open MPI below 4: use its openib RDMA, without threads.")
     ] = False
     cpus_per_rank: Annotated[
-        int | None, typer.Option(metavar="N", help="Cores. Else as the job has it.")
+        int | None, typer.Option(metavar="N", help="Cores for each rank (default: the job's).")
     ] = None
     gloo: Annotated[
-        bool, typer.Option("--gloo", help="Without MPI, by a launcher that knows Gloo.")
+        bool, typer.Option("--gloo", help="Use Gloo instead of MPI, with a launcher for Gloo.")
     ] = False
     cuda_aware: Annotated[
-        bool, typer.Option("--cuda-aware", help="Spectrum MPI, jsrun: MPI is handed GPU memory.")
+        bool, typer.Option("--cuda-aware", help="Spectrum MPI, jsrun: pass GPU memory to MPI.")
     ] = False
     exports: Annotated[
         list[str] | None,
         typer.Option(
-            "--export", metavar="NAME[=VALUE]", help="Hand it to every rank; may be repeated."
+            "--export", metavar="NAME[=VALUE]", help="Set it for every rank. May be repeated."
         ),
     ] = None
     launcher: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="{launchers}. Else the site's, or the MPI's own."),
+        typer.Option(
+            metavar="KIND",
+            help="One of: {launchers} (default: the site's, otherwise the MPI's own).",
+        ),
     ] = None
     host_mpi: Annotated[
-        bool, typer.Option("--host-mpi", help="Of an image: with this machine's MPI, bound in.")
+        bool, typer.Option("--host-mpi", help="For an image: bind this machine's MPI into it.")
     ] = False
     binds: Annotated[
         list[str] | None,
         typer.Option(
-            "--bind", metavar="DIR[:DIR]", help="Of an image: a folder of modules. Else as it says."
+            "--bind",
+            metavar="DIR[:DIR]",
+            help="For an image: a folder of modules (default: the folders it states).",
         ),
     ] = None
     where: RootOptions = field(default_factory=RootOptions)

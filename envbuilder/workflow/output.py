@@ -22,13 +22,17 @@ def output_path(output: str | Path | None, context: Context) -> Path | None:
     folder = path.parent
     if not folder.is_dir():
         raise UsageError(
-            "output.no-such-folder", f"no such folder: {_quoted(folder)}", "make it first"
+            "output.folder-missing", f"no such folder: {_quoted(folder)}", "create it first"
         )
     if path.is_dir():
-        raise UsageError("output.folder", f"{_quoted(path)} is a folder", "--output names a file")
+        raise UsageError(
+            "output.not-a-file", f"{_quoted(path)} is a folder", "use --output with a file"
+        )
     if path.exists() and not path.is_file():
         raise UsageError(
-            "output.no-regular-file", f"{_quoted(path)} is no regular file", "--output names a file"
+            "output.not-a-file",
+            f"{_quoted(path)} is not a regular file",
+            "use --output with a file",
         )
     _check_rights(folder)
     return path
@@ -40,7 +44,7 @@ def output_folder(output: str | Path, context: Context) -> Path:
     there = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
     if not there.is_dir():
         raise UsageError(
-            "output.no-folder", f"{_quoted(there)} is no folder", "--output names a folder"
+            "output.not-a-folder", f"{_quoted(there)} is not a folder", "use --output with a folder"
         )
     _check_rights(there)
     return folder
@@ -49,9 +53,9 @@ def output_folder(output: str | Path, context: Context) -> Path:
 def _check_rights(folder: Path) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(
-            "output.you-not-write",
-            f"you may not write to the folder {_quoted(folder)}",
-            "name another one",
+            "output.not-writable",
+            f"you have no permission to write to the folder {_quoted(folder)}",
+            "use another folder",
         )
 
 

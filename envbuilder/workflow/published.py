@@ -80,8 +80,8 @@ def find_published(choice: PlanOptions, root: str | None, context: Context) -> P
     of_plan = choice.profile or choice.allow
     if of_plan and match["number"]:
         raise UsageError(
-            "published.published-environment-profile",
-            f"{word} is a published environment, and --profile and --allow are of a plan",
+            "option.only-for-plan",
+            f"--profile and --allow apply to a plan, but {word} is a published environment",
             "leave them out, or name a recipe",
         )
     where = RootOptions(root, choice.site, choice.arch)
@@ -95,9 +95,9 @@ def find_published(choice: PlanOptions, root: str | None, context: Context) -> P
     if match["number"]:
         requested = " ".join(filter(None, place))
         raise UsageError(
-            "published.site-not",
+            "environment.other-site",
             f"{environment.name} is for site {plan.site} and {plan.arch}, not for {requested}",
-            "leave --site and --arch out, or name another --root",
+            "leave --site and --arch out, or use another --root",
         )
     return None
 
@@ -187,17 +187,17 @@ def inputs_of(environment: Published, choice: PlanOptions, context: Context) -> 
             return plan_inputs
     except EnvbuildError as error:
         raise DriftError(
-            "published.cannot-planned-again",
-            f"{environment.name} cannot be planned again: {error}",
-            f"the root keeps its lock, not its recipe: {environment.lock_file}",
-            "name the recipe by the path of its file to ask about a plan made now",
+            "environment.not-plannable",
+            f"cannot make a new plan of {environment.name}: {error}",
+            f"the root contains its lock, but not its recipe: {environment.lock_file}",
+            "use the path of the recipe's file to examine a plan made now",
         ) from error
     changed = changed_inputs(environment.lock, plan_inputs.inputs())
     raise DriftError(
-        "published.plan-made-now",
+        "environment.outdated",
         f"a plan made now differs from {environment.name}; changed: {', '.join(changed)}",
-        f"envbuild diff {environment.name} live shows how",
-        f"name the recipe's file to ask about a plan made now: {plan_inputs.recipe.path}",
+        f"envbuild diff {environment.name} live shows the differences",
+        f"use the recipe's file to examine a plan made now: {plan_inputs.recipe.path}",
     )
 
 
@@ -211,8 +211,8 @@ def check_programs(environment: Published, *names: str) -> None:
     gone = next((path for path in paths if not os.path.lexists(path)), None)
     if gone is not None:
         raise DriftError(
-            "published.damaged-no",
-            f"{environment.name} is damaged: there is no {gone}",
+            "environment.damaged",
+            f"{environment.name} is damaged: {gone} is missing",
             "it was moved or removed after it was published; an environment cannot be moved",
-            f"its lock builds it again: {environment.lock_file}",
+            f"build it again from its lock: {environment.lock_file}",
         )

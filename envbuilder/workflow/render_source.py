@@ -66,14 +66,14 @@ def render_source(
     source = UnlockedPlan(plan_inputs.planned)
     subject = _about(source, source.id(), options, plan_inputs, context)
     home = home_of(source.plan, options, plan_inputs, context)
-    statement = f"{home.name} is not built: nothing of it is published in {home.root}"
+    statement = f"{home.name} is not published in {home.root}"
     if published:
         statement = (
-            f"{home.name} is not built as its recipe is now: {published[0].name} in {home.root} "
-            "was built from another text of it"
+            f"the recipe of {home.name} has changed since {published[0].name} in {home.root} was "
+            "built"
         )
         context.reporter.warn(statement)
-    statement = f"{statement}; {_create(options)} builds it"
+    statement = f"{statement}; run {_create(options)}"
     return RenderSource(subject, plan_inputs.site, statement=statement)
 
 
@@ -136,8 +136,8 @@ def of_lock(
         name = f"{home.name}/{version.number}"
         return RenderSource(replace(subject, number=version.number), plan_inputs.site, name)
     statement = (
-        f"{home.name} is not built: nothing of the lock {lock.id()} is published in {home.root}; "
-        f"{_create(options)} builds it"
+        f"the lock {lock.id()} of {home.name} is not published in {home.root}; run "
+        f"{_create(options)}"
     )
     return RenderSource(subject, plan_inputs.site, statement=statement)
 

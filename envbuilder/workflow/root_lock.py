@@ -38,7 +38,7 @@ def lock_of_root(
         if not wrong:
             context.reporter.say("reusing the existing lock (use --relock to resolve again)")
             return again
-        context.reporter.warn(f"{home.last_lock} is left out: {'; '.join(wrong)}")
+        context.reporter.warn(f"ignored {home.last_lock}: {'; '.join(wrong)}")
     scratch = home.scratch / "asking"
     request = fingerprint(planned, plan_inputs, context, scratch)
     file = lock_cache.cache_file(request, context.environ, context.cwd)
@@ -54,7 +54,7 @@ def lock_of_root(
         try:
             lock_cache.store(file, lock, context.clock())
         except OSError as error:
-            context.reporter.warn(f"the lock is not cached: {error}")
+            context.reporter.warn(f"cannot cache the lock: {error}")
     return lock
 
 
@@ -70,7 +70,7 @@ def _last_lock(home: layout.Home, context: Context) -> Lock | None:
     try:
         return Lock.model_validate_json(read_regular(home.last_lock))
     except IrregularFileError as error:
-        context.reporter.warn(f"{home.last_lock} is left out: {error}")
+        context.reporter.warn(f"ignored {home.last_lock}: {error}")
         return None
     except (FileNotFoundError, ValueError):
         return None  # a lock of an older schema or a damaged one is simply made anew
@@ -83,7 +83,7 @@ def _is_trusted(file: Path, group: int | None, context: Context) -> bool:
     """
     reason = distrust(file, group)
     if reason:
-        context.reporter.warn(f"{file} is left out: {reason}")
+        context.reporter.warn(f"ignored {file}: {reason}")
     return reason is None
 
 
@@ -97,7 +97,7 @@ def explain_rebuild(home: layout.Home, lock: Lock, context: Context) -> None:
         if before.source_sha256 != now.source_sha256:
             what = "the bundled runtime" if now.bundled else f"the runtime {now.package}"
             context.reporter.say(
-                f"{what} changed since {home.name}/{newest.number} was built: building anew"
+                f"{what} changed since {home.name}/{newest.number} was built: building again"
             )
 
 
@@ -110,7 +110,7 @@ def heal_lock(home: layout.Home, version: layout.Version, lock: Lock, context: C
         environment_lock.read_lock(home, version)
     except BuildError as error:
         if version.id == lock.id():
-            context.reporter.warn(f"{error}: it is written anew")
+            context.reporter.warn(f"{error}; writing it again")
             path = home.build(version.id) / environment_lock.LOCK
             files.write_atomically(path, lock.text())
 
@@ -132,6 +132,6 @@ def tell_new_findings(
     ]
     if new:
         context.reporter.warn(
-            f"known since {home.name}/{version.number} was built: {', '.join(new)}; "
+            f"new advisories since {home.name}/{version.number} was built: {', '.join(new)}; "
             "envbuild plan shows them"
         )

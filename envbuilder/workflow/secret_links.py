@@ -46,7 +46,7 @@ def obtain_secret_links(
     ]
     if files:
         folder.mkdir(exist_ok=True)
-        with context.reporter.working("look up files whose links hold secrets"):
+        with context.reporter.working("look up files whose links contain secrets"):
             obtain(files, folder, _index_of(lock.plan, context), _file_cache(context))
 
 

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 def check_no_key(file: Path | None, signed: SignatureOptions) -> None:
     """Raise UsageError where a key is named for what cannot be signed; *file*: None for no file."""
     if _requires_key(signed):
-        what = f"{file} is a folder" if file else "no file is named"
+        what = f"{file} is a folder" if file else "no file is given"
         raise UsageError(
-            "signed.key-lock-bundle",
-            f"--key is for a lock, a bundle's archive, a SIF file or an OCI layout; {what}",
-            "envbuild create --locked FILE --key KEY builds of a lock that is signed",
+            "signature.not-applicable",
+            f"--key applies to a lock, a bundle's archive, a SIF file or an OCI layout; {what}",
+            "to build from a signed lock: envbuild create --locked FILE --key KEY",
         )
 
 
@@ -66,9 +66,9 @@ def check_signed_image(
         fault = _fault(manifest.data, key, beside)
     else:
         attached = list(attached_signatures(layout, manifest))
-        fault = "none of the signatures in it is of this key"
+        fault = "none of its signatures is by this key"
         if not attached:
-            fault = f"no signature of it is in it, nor in {beside}"
+            fault = f"it is not signed: no signature in it or in {beside}"
         elif any(key.signed(each.text, each.signature) for each in attached):
             fault = None
     _report(layout, key, fault, signed, context)
@@ -77,8 +77,9 @@ def check_signed_image(
 def _requires_key(signed: SignatureOptions) -> bool:
     if signed.key is None and signed.signature is not None:
         raise UsageError(
-            "signed.signature-verified-key",
-            "--signature is verified with --key FILE, which is not said",
+            "key.missing",
+            "--signature needs --key",
+            "add --key FILE with the public key",
         )
     return signed.key is not None
 
@@ -101,8 +102,8 @@ def _fault(data: Buffer, key: PublicKey, beside: Path) -> str | None:
     try:
         signature = read_signature(beside)
     except (OSError, ValueError) as error:
-        return f"its signature cannot be read: {error}"
-    return None if key.signed(data, signature) else f"{beside} is no signature of it"
+        return f"cannot read its signature: {error}"
+    return None if key.signed(data, signature) else f"{beside} is not a signature of it"
 
 
 def _report(
@@ -110,8 +111,8 @@ def _report(
 ) -> None:
     if fault:
         raise DriftError(
-            "signed.key",
+            "signature.not-verified",
             f"{file}: {fault}; key {key.id} ({signed.key})",
-            "it was changed, or signed by somebody else: nothing of it was used",
+            "the file was changed, or signed with another key; it was not used",
         )
     context.reporter.say(f"{file}: signed with key {key.id}")

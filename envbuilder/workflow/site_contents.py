@@ -73,7 +73,7 @@ def with_visible_modules(
     if not has_visible_trees(site, context.environ):
         # A machine without modules has little more to describe than what is detected.
         return chosen, ()
-    fix = f"{DESCRIBE} describes it"
+    fix = f"{DESCRIBE} writes a site file for it"
     undescribed = SiteFinding(kind="not-described", reason=NOT_DESCRIBED, fix=fix)
     findings = () if chosen.described else (undescribed,)
     try:
@@ -82,7 +82,7 @@ def with_visible_modules(
         reason = f"the modules of MODULEPATH are not used: {error}"
         return chosen, (*findings, SiteFinding(kind="modules-out-of-reach", reason=reason))
     number, trees = counted(len(visible.modules), "module"), counted(len(visible.trees), "tree")
-    odd = "; envbuild sites snapshot local says what is odd about them" if visible.notes else ""
+    odd = "; envbuild sites snapshot local shows warnings about them" if visible.notes else ""
     context.reporter.say(f"note: this shell sees {number} in {trees}{odd}")
     update = {"module_trees": visible.trees, "modules": visible.modules}
     return chosen._replace(site=site.model_copy(update=update)), findings
@@ -92,8 +92,8 @@ def _unrecorded(file: Path, site: Site) -> tuple[SiteFinding, ...]:
     if not lacks_snapshot(site):
         return ()
     reason = (
-        f"site {site.name} has module trees and no snapshot: only the modules that its file states "
-        "are known"
+        f"site {site.name} has module trees, but no snapshot: only the modules in its file are "
+        "known"
     )
     fix = f"{shown(snapshot_command(file), 10 * LONG)} records them"
     return (SiteFinding(kind="no-snapshot", reason=reason, fix=fix),)

@@ -62,13 +62,13 @@ def _check_machine(options: CreateOptions, plan_inputs: PlanInputs) -> None:
     trees = site.module_trees
     if not trees or any(Path(tree).is_dir() for tree in trees):
         return
-    more = f", nor are {len(trees) - 1} more" if len(trees) > 1 else ""
+    more = f" (nor are {len(trees) - 1} more)" if len(trees) > 1 else ""
     words = f"{choice.recipe} --site {choice.site or site.name}"
     raise UsageError(
-        "stages.machine-not-site",
-        f"this machine is not site {site.name}: its module tree {trees[0]} is not here{more}",
-        f"envbuild create {words} --bundle makes a bundle that is built there, without network",
-        "--site local builds for this machine, with what it has",
+        "site.not-this-machine",
+        f"this machine is not site {site.name}: the module tree {trees[0]} is missing{more}",
+        f"make a bundle to build there offline: envbuild create {words} --bundle",
+        "or build for this machine: --site local",
     )
 
 
@@ -163,7 +163,7 @@ class CreateStages:
         version = environment_lock.find_published(home, lock)
         if version is None:
             return None
-        self.context.reporter.say(f"{home.name}/{version.number} holds exactly this already")
+        self.context.reporter.say(f"{home.name}/{version.number} already has exactly this lock")
         here = lock.plan.arch == platform.machine()
         manifests.check_unchanged(home, version, runs_here=here)
         heal_lock(home, version, lock, self.context)
@@ -176,13 +176,13 @@ class CreateStages:
         if version and publish.is_published(self.home, version):
             # Jobs may run in it: a published prefix is never removed to be built anew.
             raise BuildError(
-                "stages.published",
-                f"{self.home.name}/{version.number} is published in {places.prefix}",
-                f"envbuild remove {self.home.name}/{version.number} removes it",
+                "environment.exists",
+                f"{self.home.name}/{version.number} is already published in {places.prefix}",
+                f"remove it first: envbuild remove {self.home.name}/{version.number}",
             )
         others, say = publish.is_of_another(self.home, lock.id()), self.context.reporter.say
         if self.options.resume and others:
-            say("what another user began is not gone on with: building anew")
+            say("not continuing the build of another user: building again")
         if not self.options.resume or others:
             publish.clear(self.home, places.prefix, say)
             publish.clear(self.home, places.build, say)
@@ -201,8 +201,8 @@ class CreateStages:
         version = publish.find_reserved(home, lock.id())
         if version is None or not publish.is_published(home, version):
             raise BuildError(
-                "stages.installer-ended-well",
-                "the installer ended well and published nothing",
+                "bundle.nothing-published",
+                "the installer succeeded, but published nothing",
                 f"its log: {log}",
             )
         return version.number
@@ -286,9 +286,10 @@ class CreateStages:
         proofs = newest_passed(read_all(home.evidence(version.id)).evidence)
         if not proofs:
             raise BuildError(
-                "stages.published-evidence-gone",
-                f"{home.name}/{number} is published but its evidence is gone",
-                f"envbuild smoke {home.name}/{number} --root '{home.root}' proves it again",
+                "environment.evidence-missing",
+                f"{home.name}/{number} is published, but its evidence is missing",
+                f"run the smoke test again: envbuild smoke {home.name}/{number} --root "
+                f"'{home.root}'",
             )
         return CreateResult(
             environment=home.name,
@@ -323,7 +324,7 @@ class CreateStages:
         try:
             text = form.render(subject)
         except UsageError as error:
-            self.context.reporter.warn(f"there is no job script: {error}")
+            self.context.reporter.warn(f"cannot write a job script: {error}")
             return None
         return JobFile(form.file_of(lock.plan), text, SCHEDULERS[scheduler].SUBMIT_LINE)
 
@@ -350,7 +351,7 @@ class CreateStages:
         with self.context.reporter.working(title):
             _fetch(folder, self.context)
         if lock.conda_packages:
-            with self.context.reporter.working("link the conda packages, to be made anywhere"):
+            with self.context.reporter.working("link the conda packages for any prefix"):
                 pack_prefix(folder, self.context.environ, self.context.reporter.say)
 
 
@@ -358,29 +359,29 @@ def _check_tier(required: str | None, proved: Sequence[Evidence]) -> None:
     stand_ins = proved[-1].stand_ins
     if required is not None and stand_ins:
         raise BuildError(
-            "stages.proved-no-proof",
-            f"what was proved is no proof of the recipe, and {required} is required: it holds the "
-            f"stand-ins {', '.join(stand_ins)}",
-            "nothing was published; without --require-tier it is, and every list says so",
+            "tier.stand-ins",
+            f"tier {required} is required, but the smoke test used stand-ins instead of the real "
+            f"packages: {', '.join(stand_ins)}",
+            "nothing was published; without --require-tier it is published, and marked as such",
         )
     lowest = min((each.result.tier for each in proved), key=TIERS.index)
     if required is not None and TIERS.index(lowest) < TIERS.index(required):
         raise BuildError(
-            "stages.proved-tier-required",
-            f"what was proved is of tier {lowest}, and {required} is required",
-            "nothing was published; a job over several nodes proves more",
+            "tier.too-low",
+            f"tier {required} is required, but the smoke test reached only tier {lowest}",
+            "nothing was published; a job on several nodes reaches a higher tier",
         )
 
 
 def _smoke_error(home: layout.Home, lock: Lock, evidence: Evidence) -> SmokeError:
     folder = home.evidence(lock.id())
     return SmokeError(
-        "stages.ranks-not-prove",
-        "the ranks did not prove that they can talk:\n"
+        "smoke.failed",
+        "the smoke test failed:\n"
         + "\n".join(f"  {line}" for line in evidence.result.failure_lines()),
-        "nothing was published; environments published before are as they were",
+        "nothing was published; published environments are unchanged",
         f"log and records of every rank: {folder / evidence.log}",
-        f"its environment: bash '{home.build(lock.id()) / 'shell.sh'}'",
+        f"to examine the environment: bash '{home.build(lock.id()) / 'shell.sh'}'",
     )
 
 
@@ -410,7 +411,7 @@ def _fetch(build: Path, context: Context) -> None:
     if not done.ok:
         said = last_lines(done.stderr, 8)
         raise BuildError(
-            "stages.files-bundle-cannot",
-            "\n".join(["the files of the bundle cannot be fetched", *said]),
-            "they come from the places of pip's configuration: python -m pip config list",
+            "bundle.fetch-failed",
+            "\n".join(["cannot fetch the files of the bundle", *said]),
+            "pip's configuration states where they come from: python -m pip config list",
         )

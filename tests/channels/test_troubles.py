@@ -103,16 +103,16 @@ def test_what_a_server_gives_in_place_of_a_package_is_refused_and_fetched_later(
     whole = (channel / NUMPY).read_bytes()
     wanted = sha256_of(channel / NUMPY)
     for what, why in {
-        401: "the server says 401",
-        404: "the server says 404",
+        401: "401 Unauthorized",
+        404: "404 Not Found",
         # Without its length, so that it is not known to be short.
-        whole[:-9]: f"the lock says {wanted}",
+        whole[:-9]: wanted,
     }.items():
         trouble[:] = [what]  # type: ignore[list-item]
         done = build.fetch()
         assert done.returncode == 1, (what, done.stdout, done.stderr)
         said = done.stderr.replace("\n", " ")
-        assert f"{url}/{NUMPY} cannot be fetched: " in said
+        assert f"{url}/{NUMPY}: " in said
         assert why in said
         assert build.fetched <= ALL - {"numpy-1.26.4-0.conda"}
         assert not build.prefix.exists()
@@ -131,14 +131,14 @@ def test_a_copy_that_lags_lacks_packages_and_they_come_from_the_next_one(
     trouble.append(500)
     done = build.fetch()
     assert done.returncode == 0, done.stderr
-    line = f"{url}/{NUMPY} cannot be fetched: the server says 500 Internal Server Error; fetch "
-    assert line in done.stdout
+    (line,) = (line for line in done.stdout.splitlines() if "500 Internal" in line)
+    assert f"{url}/{NUMPY}: " in line
     assert build.fetched == ALL
     (build.folder / "conda-packages" / "numpy-1.26.4-0.conda").unlink()
     trouble[:] = [b"an older one"]
     done = build.fetch()
     assert done.returncode == 1
-    assert f"{url}/{NUMPY} cannot be fetched: its sha256 is " in done.stderr.replace("\n", " ")
+    assert f"{url}/{NUMPY}: its sha256" in done.stderr.replace("\n", " ")
 
 
 def solved(asking: Engine, url: str) -> tuple[str, ...]:

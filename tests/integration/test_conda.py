@@ -143,8 +143,8 @@ def test_another_package_of_the_same_name_is_refused_with_both_hashes(
     done = envbuild(*words("create", folder), "--locked", file, "--root", new)
     assert done.code == 5, done.text
     (locked,) = (each["sha256"] for each in lock["artifacts"] if each["name"] == "mpi4py")
-    assert f"{package.name} cannot be fetched: its sha256 is " in done.err.replace("\n  | ", " ")
-    assert f"the lock says {locked}" in done.err
+    assert package.name in done.err
+    assert locked in done.err
     assert json.loads(envbuild("list", "--root", new, "--json").out)["environments"] == []
 
 

@@ -13,6 +13,7 @@ from integration_tools import clean_environ, run
 from envbuilder import data, process
 from envbuilder.build import sources
 from envbuilder.build.backends import prefix_parts
+from envbuilder.errors import BuildError
 from envbuilder.locking.index import Index
 from envbuilder.locking.locker import Distributions, LockEnvironment, make_lock
 from envbuilder.locking.settings import read_settings
@@ -159,7 +160,7 @@ def test_python_3_6_gets_a_pip_that_takes_todays_wheels_and_untouched_sources(
         env={"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "HTTPS_PROXY": "http://127.0.0.1:9"},
     )
     assert again.code == 0, again.text
-    assert "every file is in wheelhouse/ already" in again.err
+    assert "wheelhouse/ already" in again.err
 
 
 def test_another_architecture_gets_its_own_wheels_and_its_own_requirements(
@@ -197,10 +198,10 @@ def test_another_architecture_gets_its_own_wheels_and_its_own_requirements(
 
 def test_what_has_no_wheel_for_that_machine_is_told(tmp_path: Path) -> None:
     plan = make_plan("/p", "3.6", pin("tensorflow", "2.4.0", "pip"), arch="ppc64le")
-    with pytest.raises(
-        Exception, match="offers no file of tensorflow for this Python and platform"
-    ):
+    with pytest.raises(BuildError) as raised:
         locked(plan, tmp_path, here=False)
+    assert raised.value.id == "index.no-file"
+    assert "tensorflow" in str(raised.value)
 
 
 def test_a_pip_that_reads_markers_somewhere_else_gives_no_lock(

@@ -83,8 +83,9 @@ def test_in_a_job_of_another_scheduler_its_mpi_starts_the_ranks() -> None:
     assert request.kind == "spectrum-mpi"
     assert programs_launcher(facts.plan, "lsf").kind == "jsrun"
     without = facts.plan.model_copy(update={"pins": ()})
-    with pytest.raises(UsageError, match="jsrun starts no ranks in a job of slurm"):
+    with pytest.raises(UsageError) as raised:
         programs_launcher(without, "slurm")
+    assert raised.value.id == "launch-requests.starts-no-ranks"
 
 
 def test_ddl_s_programs_are_started_by_ddlrun_alone() -> None:
@@ -101,8 +102,9 @@ def test_ddl_s_programs_are_started_by_ddlrun_alone() -> None:
 def test_a_jsrun_without_a_job_is_refused_before_anything_is_built() -> None:
     facts = facts_of("jsrun", SITES["summit"])
     request = smoke_request(facts, proof(facts), 2, HostList(None, "this machine"))
-    with pytest.raises(UsageError, match="inside a job of LSF only"):
+    with pytest.raises(UsageError) as raised:
         start_command(request)
+    assert raised.value.id == "launch.outside-job"
 
 
 def test_an_image_has_the_launcher_of_its_own_mpi() -> None:
@@ -154,5 +156,5 @@ def test_a_job_that_says_no_hosts_is_proved_on_one_node(tmp_path: Path) -> None:
     )
     hosts = find_smoke_hosts(None, context)
     assert (hosts.hosts, hosts.scheduler, hosts.step) == (None, "slurm", None)
-    assert "smoke tests run on one node: this is a job of Slurm, and" in err.getvalue()
-    assert srun(2, hosts).startswith("srun --mpi=pmix --nodes=1 --ntasks=2 ")
+    assert "this job of Slurm" in err.getvalue()
+    assert srun(2, hosts).split()[:4] == ["srun", "--mpi=pmix", "--nodes=1", "--ntasks=2"]

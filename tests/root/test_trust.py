@@ -141,4 +141,4 @@ def test_the_last_lock_counts_only_where_nobody_else_may_have_written_it(
     assert answer.exit_code == 70
     left_out = f"warning: {home.last_lock} is left out: group "
     assert (left_out in said) is not trusted
-    assert ("reusing the existing lock" in said) is trusted
+    assert ("the existing lock" in said) is trusted

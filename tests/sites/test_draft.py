@@ -124,7 +124,7 @@ def test_the_gpu_of_this_node(tmp_path: Path, known: Knowledge) -> None:
     )
     variables = environ(PATH=f"{tmp_path}/bin:/usr/bin:/bin")
     text, site = drafted(tmp_path, known, variables)
-    assert "#   gpu: [sm_70]  # of the compute nodes" in text
+    assert "#   gpu: [sm_70]" in text
     if not Path("/proc/driver/nvidia/version").exists():
         assert site.facts.driver == "440.33.01"
 
@@ -148,7 +148,7 @@ def test_without_trees_it_says_so(tmp_path: Path, known: Knowledge) -> None:
     lmod_init()
     text, site = drafted(tmp_path, known, environ(MODULEPATH=""))
     assert site.module_trees == ()
-    assert "# module-trees: [/path]  # MODULEPATH is empty here" in text
+    assert "# module-trees: [/path]" in text
 
 
 def test_a_broken_module_command_is_told_and_not_an_empty_modulepath(tmp_path: Path) -> None:
@@ -165,8 +165,9 @@ def test_a_broken_module_command_is_told_and_not_an_empty_modulepath(tmp_path: P
         module_init=str(init),
         module_trees=(str(tmp_path),),
     )
-    with pytest.raises(MissingToolError, match="takes no tree: lua: error loading") as caught:
+    with pytest.raises(MissingToolError) as caught:
         start(site, {"PATH": "/usr/bin:/bin"})
+    assert caught.value.id == "modules.trees-not-used"
     assert f"source {init}; module --version" in caught.value.problems[0].hints[0]
 
 
@@ -180,5 +181,6 @@ def test_an_init_file_that_ends_the_shell_is_no_module_system(tmp_path: Path) ->
         module_system="lmod",
         module_init=str(tmp_path / "init"),
     )
-    with pytest.raises(UsageError, match="here cannot be started: goodbye"):
+    with pytest.raises(UsageError) as raised:
         start(site, {"PATH": "/usr/bin:/bin"})
+    assert raised.value.id == "modules.start-failed"

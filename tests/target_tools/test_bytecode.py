@@ -162,7 +162,7 @@ def cut_off(archive: Path) -> str:
 def of_another_wheel(archive: Path) -> str:
     index = {"wheel": "0" * 64, "kind": "cpython-399-0000", "sizes": {}}
     rewrite(archive, **{"index.json": json.dumps(index).encode()})
-    return f"it is of wheel {'0' * 64} and cpython-399-0000"
+    return f"it belongs to wheel {'0' * 64} and cpython-399-0000"
 
 
 def without_index(archive: Path) -> str:
@@ -187,7 +187,7 @@ def test_what_is_not_what_it_says_is_refused_and_replaced(tmp_path: Path, harm: 
     assert callable(harm)
     reason = harm(one.archive())
     said = two.settle()
-    assert said.startswith(f"warning: kept bytecode refused: {one.archive()}: {reason}")
+    assert said.startswith(f"warning: cached bytecode refused: {one.archive()}: {reason}")
     assert (two.compiled(), two.look()[0]) == (COMPILED, "one")
     assert (three.settle(), three.compiled()) == ("", COMPILED)
 
@@ -231,7 +231,8 @@ def test_bytecode_that_is_cut_off_is_not_kept(tmp_path: Path) -> None:
         f"{str(one.cache)!r})"
     )
     done = one.run("-B", "-c", ask)
-    assert done.stderr == f"note: bytecode is not kept in {one.cache}: marshal data too short\n"
+    assert done.stderr.startswith("note: ")
+    assert f"{one.cache}: marshal data" in done.stderr
     assert list(one.cache.iterdir()) == []
 
 
@@ -244,7 +245,8 @@ def test_what_others_may_have_written_is_left_out(tmp_path: Path) -> None:
     rewrite(one.archive(), **{"demo/deep/module.py": code_of(one, "VALUE = 'poisoned'\n")})
     one.cache.chmod(0o777)
     said = two.settle()
-    assert said.startswith(f"warning: kept bytecode is left out: {one.archive()}: everybody may")
+    assert said.startswith("warning: cached bytecode skipped: ")
+    assert str(one.archive()) in said
     assert two.compiled() == COMPILED
     assert two.look()[0] == "one"
 
@@ -281,7 +283,7 @@ def test_what_cannot_be_kept_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     cache = str(tmp_path / "file" / "cache")
     said = one.settle(ENVBUILD_BYTECODE_CACHE=cache)
-    assert f"note: bytecode is not kept in {cache}: Not a directory\n" in said
+    assert f"{cache}: Not a directory\n" in said
     assert one.compiled() == COMPILED
 
 

@@ -113,6 +113,7 @@ def _run(script: str, entry: Entry, *more: str) -> None:
     text = log.read_text(encoding="utf-8", errors="replace")
     how = f"ended with exit code {code}"
     raise _ERRORS.get(code or 0, BuildError)(
+        "emulation.script-failed",
         "\n".join([f"{script}, emulated, {how}", *last_lines(text)]),
-        f"the whole log: {log}",
+        f"complete log: {log}",
     )

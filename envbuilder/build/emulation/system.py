@@ -49,7 +49,7 @@ class SystemRequest:
     site: Site
     host: Host
     cwd: Path
-    instead: str = "without --emulate, a bundle is made, which is built on such a machine"
+    instead: str = "without --emulate, create writes a bundle to build on such a machine"
 
 
 def find_system(request: SystemRequest, say: Say) -> Path:
@@ -92,8 +92,8 @@ def _named(request: SystemRequest) -> Path | None:
     folder = request.cwd / named
     if not (folder / _MARK).exists():
         raise UsageError(
-            "emulation.no-folder-linux",
-            f"{NAMED}={named} is no folder with a Linux system: it has no {_MARK}",
+            "emulation.not-a-system",
+            f"{NAMED}={named} is not a folder with a Linux system: {_MARK} is missing",
         )
     return folder
 
@@ -103,10 +103,10 @@ def _debian(request: SystemRequest) -> DebianSystem:
     debian = request.site.debian
     if debian is None:
         raise UsageError(
-            "emulation.site-not-say",
-            f"site {request.site.name} does not say of what Debian a system like its own is made",
-            f"{NAMED}=FOLDER names a system for {request.arch} that is there already",
-            "a site file says it: debian: {suite: bookworm, packages: [python3-venv, ...]}",
+            "emulation.no-system",
+            f"site {request.site.name} does not state a Debian release for an emulated system",
+            f"use an existing system for {request.arch} with {NAMED}=FOLDER",
+            "add it to the site file: debian: {suite: bookworm, packages: [python3-venv, ...]}",
             request.instead,
         )
     return debian
@@ -135,15 +135,15 @@ def check_emulator(arch: str, host: Host, instead: str) -> None:
     )
     if entry is None:
         raise MissingToolError(
-            "emulation.programs-not-run",
-            f"programs for {arch} do not run here: the kernel has no emulator for them",
+            "emulation.no-emulator",
+            f"cannot run programs for {arch}: the kernel has no emulator for them",
             *setup,
         )
     flags = next((line for line in entry.splitlines() if line.startswith("flags:")), "")
     if "F" not in flags.partition(":")[2]:
         raise MissingToolError(
-            "emulation.emulator-not-another",
-            f"the emulator for {arch} is not there in another root: its entry in "
+            "emulation.emulator-not-fixed",
+            f"the emulator for {arch} does not work in another root: its entry in "
             "binfmt_misc lacks the flag F",
             *setup,
         )
@@ -153,9 +153,9 @@ def _check_namespaces(request: SystemRequest) -> None:
     done = process.run([*unshare(), "true"], env=request.host.environ)
     if not done.ok:
         raise MissingToolError(
-            "emulation.root-own-cannot",
-            f"a root of its own cannot be entered here: {done.stderr.strip() or 'unshare failed'}",
-            "run this as root, or where users may make namespaces "
+            "emulation.no-namespace",
+            f"cannot enter a separate root: {done.stderr.strip() or 'unshare failed'}",
+            "run this as root, or allow user namespaces "
             "(sysctl kernel.unprivileged_userns_clone=1)",
             request.instead,
         )
@@ -187,8 +187,8 @@ def systems_folder(host: Host) -> Path:
     caches = cache_folder(host)
     if caches is None:
         raise UsageError(
-            "emulation.home-not-set",
-            "HOME is not set, so there is no place for a system",
+            "emulation.no-home",
+            "HOME is not set; it is needed to store a system",
             "set XDG_CACHE_HOME",
         )
     folder = caches / _SYSTEMS
@@ -204,12 +204,12 @@ def _kept(request: SystemRequest, debian: DebianSystem, say: Say) -> Path:
     if reason:
         hint = "set XDG_CACHE_HOME to a folder of your own"
         raise UsageError(
-            "emulation.system-not-count", f"a system in {folder} does not count: {reason}", hint
+            "emulation.untrusted-system", f"refusing the system in {folder}: {reason}", hint
         )
     system = folder / kept_name(request.arch, debian)
     with locks.hold(system.with_name(f"{system.name}.lock"), say=say):
         if not (system / _MARK).exists():
-            say(f"making a Debian {debian.suite} for {request.arch}, once: this takes minutes")
+            say(f"creating a Debian {debian.suite} for {request.arch} once; this takes minutes")
             _make(system, request, debian)
     return system
 
@@ -218,10 +218,10 @@ def _make(system: Path, request: SystemRequest, debian: DebianSystem) -> None:
     lacking = _lacking(request)
     if lacking:
         raise MissingToolError(
-            "emulation.makes-system-not",
-            f"what makes the system is not here: {', '.join(lacking)}",
+            "emulation.missing-programs",
+            f"missing programs to create the system: {', '.join(lacking)}",
             f"on Debian, as root: apt-get install {' '.join(lacking)}",
-            f"or {NAMED}=FOLDER names a system for {request.arch} that is there already",
+            f"or use an existing system for {request.arch} with {NAMED}=FOLDER",
             request.instead,
         )
     unfinished = system.with_name(f".{system.name}.unfinished")
@@ -255,10 +255,10 @@ def _run(words: Sequence[str], made: Path, log: Path, request: SystemRequest) ->
     if code != 0 or not (made / _MARK).exists():
         said = last_lines(log.read_text(encoding="utf-8", errors="replace"), 4)
         raise BuildError(
-            "emulation.mmdebstrap-made-no",
-            "\n".join(["mmdebstrap made no system:", *said]),
-            f"{MIRROR}=URL names another place of Debian's archive",
-            f"the whole log: {log}",
+            "emulation.mmdebstrap-failed",
+            "\n".join(["mmdebstrap failed:", *said]),
+            f"use another Debian mirror with {MIRROR}=URL",
+            f"complete log: {log}",
         )
 
 

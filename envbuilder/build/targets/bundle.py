@@ -52,9 +52,9 @@ def _make(stages: Stages, downloads: Path) -> BundleResult:
     for path in (folder, archive, provenance):
         if path.exists():
             raise UsageError(
-                "targets.already",
-                f"{path} is there already",
-                "move it away, or name another --output",
+                "bundle.already-exists",
+                f"{path} already exists",
+                "move it away, or use another --output",
             )
     unfinished = folder.with_name(f".{name}.unfinished")
     files.remove_tree(unfinished)

@@ -26,8 +26,8 @@ _INDENT = "  "
 def render(pipeline: Pipeline) -> str:
     """Return the Jenkinsfile."""
     lines = [
-        "// Made by `envbuild ci render`; docs/ci.md of envbuild explains it.",
-        "// Made anew it loses what is changed here.",
+        "// Written by `envbuild ci render`; see docs/ci.md of envbuild.",
+        "// Rendering it again discards changes.",
         *_block(
             "pipeline",
             [

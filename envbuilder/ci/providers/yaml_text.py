@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 HEAD = (
-    "# Made by `envbuild ci render`; docs/ci.md of envbuild explains it.\n"
-    "# Made anew it loses what is changed here.\n"
+    "# Written by `envbuild ci render`; see docs/ci.md of envbuild.\n"
+    "# Rendering it again discards changes.\n"
 )
 
 

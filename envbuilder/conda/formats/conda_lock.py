@@ -31,13 +31,17 @@ def read(
     root, problems = parse(source, MOST_VALUES)
     reading = Reading(_AGAIN, [*problems])
     if reading.text(root, "version") not in (None, "1"):
-        reading.stop(root.index["version"][1].place, "only version 1 of conda-lock.yml is known")
+        place = root.index["version"][1].place
+        message = "envbuild reads only version 1 of conda-lock.yml"
+        reading.stop("package-list.unknown-version", place, message)
     metadata = pairs_at(root, "metadata")
     platforms = reading.texts(node_at(metadata, "platforms"), "platforms")
     if platform not in platforms:
         place = metadata.place if metadata else root.place
         there = ", ".join(platforms) or "no platform"
-        reading.stop(place, f"it is for {there}, not for {platform}", "lock it for that one too")
+        message = f"the file is for {there}, not for {platform}"
+        hint = f"conda-lock lock --platform {platform} adds that platform"
+        reading.stop("package-list.other-platform", place, message, hint)
     channels = tuple(_channels(reading, node_at(metadata, "channels")))
     conda: list[CondaEntry] = []
     pip: list[PipEntry] = []
@@ -55,7 +59,7 @@ def read(
         elif entry:
             pip.append(entry)
     reading.check()
-    others = [f"{each} is another platform, and" for each in platforms if each != platform]
+    others = [f"platform {each} is" for each in platforms if each != platform]
     for what in (*others, *(f"the packages of category {name} are" for name in sorted(left))):
         reading.note(root.place, f"{what} left out")
     found = PackageList(platform, channels, tuple(conda), tuple(pip)).sorted()
@@ -69,7 +73,8 @@ def _channels(reading: Reading, node: Node | None) -> Iterator[str]:
         if isinstance(each, Pairs):
             url = reading.text(each, "url")
         elif url is None:
-            reading.wrong(each.place, "each of channels must be a name or URL")
+            message = "each item of channels must be a name or URL"
+            reading.wrong("package-list.not-text", each.place, message)
         if url:
             yield reading.clean(url, each.place)
 
@@ -86,7 +91,9 @@ def _entry(reading: Reading, holder: Pairs) -> CondaEntry | PipEntry | None:
     }
     if manager in readers:
         return readers[manager]()
-    reading.wrong(holder.index["manager"][1].place, f"no manager is called {manager}: conda or pip")
+    place = holder.index["manager"][1].place
+    message = f"unknown manager {manager}; use conda or pip"
+    reading.wrong("package-list.unknown-manager", place, message)
     return None
 
 

@@ -52,7 +52,7 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
         if key.text not in _KEYS:
             reading.note(key.place, f"{shown(key.text)} is left out")
     if node_at(root, "dependencies") is None:
-        reading.wrong(root.place, "dependencies is missing")
+        reading.wrong("package-list.missing-key", root.place, "dependencies is missing")
     places: dict[str, Place] = {}
     specs: list[str] = []
     pip: list[str] = []
@@ -75,26 +75,29 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
     )
     reading.check()
     if pip and "pip" not in map(spec_name, specs):
-        reading.note(places[pip[0]], "pip is not among the dependencies: conda adds it")
+        reading.note(places[pip[0]], "pip is not in dependencies; conda adds it")
     return found, tuple(reading.notes)
 
 
 def _spec(reading: Reading, node: Node, places: dict[str, Place]) -> list[str]:
     if not isinstance(node, Scalar):
-        reading.wrong(node.place, "a dependency must be text, or pip: with a list")
+        message = "a dependency must be text, or pip: with a list"
+        reading.wrong("package-list.not-text", node.place, message)
         return []
     text = node.text.strip()
     if "://" in text and "::" not in text:
         text = reading.clean(text, node.place)
         fault = url_fault(text.partition("#")[0])
         if fault:
-            reading.wrong(node.place, f"not the URL of a conda package: {shown(text)}: {fault}")
+            message = f"not the URL of a conda package: {shown(text)}: {fault}"
+            reading.wrong("package-list.malformed-url", node.place, message)
     else:
         text = reading.clean(text, node.place)
         if not _SPEC.fullmatch(text):
             reading.wrong(
+                "package-list.malformed-dependency",
                 node.place,
-                f"no dependency of conda: {shown(text)}",
+                f"not a dependency as conda reads it: {shown(text)}",
                 "write NAME, NAME=VERSION or NAME>=VERSION",
             )
     places.setdefault(text, node.place)
@@ -105,11 +108,13 @@ def _pip(reading: Reading, node: Pairs, places: dict[str, Place]) -> list[str]:
     found = []
     for key, value in node.pairs:
         if key.text != "pip":
-            reading.wrong(key.place, f"only pip has dependencies of its own, not {shown(key.text)}")
+            message = f"only pip can have its own list of dependencies, not {shown(key.text)}"
+            reading.wrong("package-list.unknown-key", key.place, message)
             continue
         for item in reading.items(value, "pip"):
             if not isinstance(item, Scalar):
-                reading.wrong(item.place, "each of pip must be text")
+                message = "each item of pip must be text"
+                reading.wrong("package-list.not-text", item.place, message)
                 continue
             text = reading.clean(item.text.strip(), item.place)
             places.setdefault(text, item.place)
@@ -124,17 +129,20 @@ def _check_names(reading: Reading, specs: list[str], places: dict[str, Place]) -
             continue
         before = first.setdefault(spec_name(each), each)
         if before is not each:
-            message = f"{spec_name(each)} is there twice: {shown(before)} and {shown(each)}"
-            reading.wrong(places[each], message, "keep one of them")
+            message = f"{spec_name(each)} is listed twice: {shown(before)} and {shown(each)}"
+            reading.wrong(
+                "package-list.duplicate-package", places[each], message, "keep one of them"
+            )
 
 
 def _variables(reading: Reading, node: Node | None) -> list[tuple[str, str]]:
     found = []
     for key, value in reading.pairs(node, "variables"):
         if not _VARIABLE.fullmatch(key.text):
-            reading.wrong(key.place, f"not the name of a variable: {shown(key.text)}")
+            message = f"not the name of a variable: {shown(key.text)}"
+            reading.wrong("package-list.malformed-variable", key.place, message)
         elif not isinstance(value, Scalar):
-            reading.wrong(value.place, f"{key.text} must be text")
+            reading.wrong("package-list.not-text", value.place, f"{key.text} must be text")
         else:
             found.append((key.text, value.text))
     return found

@@ -36,13 +36,15 @@ def read(source: Source) -> tuple[PackageList, tuple[str, ...]]:
     platform = next((each[1] for each in said if each), None) or platform_of(entries)
     if platform is None:
         reading.wrong(
+            "package-list.no-platform",
             Place(source.file, 1, 1),
-            "the packages are of no platform, or of several",
-            "write the line '# platform: linux-64' above them",
+            "the packages do not share one platform",
+            "write the line '# platform: linux-64' above the packages",
         )
     for each in entries:
         if platform and each.subdir not in (platform, NOARCH):
-            reading.wrong(each.place, f"{each.filename} is for {each.subdir}, not for {platform}")
+            message = f"{each.filename} is for {each.subdir}, not for {platform}"
+            reading.wrong("package-list.other-platform", each.place, message)
     reading.check()
     channels = tuple(dict.fromkeys(each.channel for each in entries))
     return PackageList(str(platform), channels, entries).sorted(), tuple(reading.notes)
@@ -55,24 +57,27 @@ def _entries(reading: Reading, source: Source) -> Iterator[CondaEntry]:
         if text == MARK:
             marked = True
         elif text.startswith(_LACKING):
-            reading.note(place, f"the list lacks {shown(text.removeprefix(_LACKING).strip())}")
+            reading.note(place, f"not in the list: {shown(text.removeprefix(_LACKING).strip())}")
         elif text and not text.startswith("#"):
             if not marked:
-                reading.stop(place, f"{MARK} must stand before the packages")
+                message = f"a line {MARK} must come before the packages"
+                reading.stop("package-list.missing-explicit-mark", place, message)
             entry = _entry(reading, text, place)
             if entry:
                 yield entry
     if not marked:
-        reading.stop(Place(source.file, 1, 1), f"no explicit list: it has no line {MARK}")
+        message = f"not an explicit list: there is no line {MARK}"
+        reading.stop("package-list.missing-explicit-mark", Place(source.file, 1, 1), message)
 
 
 def _entry(reading: Reading, text: str, place: Place) -> CondaEntry | None:
     match = _LINE.fullmatch(text)
     if match is None:
         reading.wrong(
+            "package-list.malformed-line",
             place,
-            f"no URL with a hash: {shown(without_credentials(text))}",
-            "write URL#md5 or URL#sha256:HEX, a package on a line",
+            f"not a URL with a hash: {shown(without_credentials(text))}",
+            "write URL#md5 or URL#sha256:HEX, one package a line",
         )
         return None
     entry = reading.conda(match["url"], place)
@@ -86,8 +91,8 @@ def _check_names(reading: Reading, entries: Iterable[CondaEntry]) -> None:
     for each in entries:
         before = first.setdefault(each.name, each)
         if before is not each:
-            message = f"{each.name} is there twice: {before.filename} stands at {before.place}"
-            reading.wrong(each.place, message, "keep one of them")
+            message = f"{each.name} is listed twice: {before.filename} at {before.place}"
+            reading.wrong("package-list.duplicate-package", each.place, message, "keep one of them")
 
 
 def write(packages: PackageList, by: Literal["sha256", "md5"] = "sha256") -> str:
@@ -99,18 +104,18 @@ def write(packages: PackageList, by: Literal["sha256", "md5"] = "sha256") -> str
     if packages.pip:
         names = ", ".join(each.name for each in packages.pip)
         raise UsageError(
-            "conda.explicit-list-holds",
-            f"an explicit list holds conda packages alone, and pip installs {names}",
-            "conda-lock.yml and pixi.lock have both",
+            "package-list.pip-in-explicit-list",
+            f"an explicit list cannot contain packages of pip: {names}",
+            "use conda-lock.yml or pixi.lock, which contain both",
         )
     lines = [f"# platform: {packages.platform}", MARK]
     for each in in_order(packages.conda):
         found = each.sha256 if by == "sha256" else each.md5
         if found is None:
             raise UsageError(
-                "conda.no-known",
-                f"no {by} is known of {each.filename}",
-                "write the list by the other",
+                "package-list.missing-hash",
+                f"{each.filename} has no {by}",
+                "write the list with the other hash",
             )
         lines.append(f"{each.url}#{'sha256:' if by == 'sha256' else ''}{found}")
     return "".join(f"{line}\n" for line in lines)

@@ -71,8 +71,8 @@ def read_foreign(path: Path, called: str, platform: str | None, own: str) -> For
     packages, notes = form.read(source, platform or own)
     if platform and packages.platform != platform:
         raise UsageError(
-            "conda.packages-not",
-            f"its packages are for {packages.platform}, not for {platform}",
+            "package-list.other-platform",
+            f"the packages are for {packages.platform}, not for {platform}",
             place=Place(source.file),
         )
     return ForeignFile(form.what, environment_yml.pinned(packages), packages, notes)
@@ -85,7 +85,7 @@ def _form_of(source: Source) -> _Form:
             return form
     known = ", ".join(form.what for form in _FORMS)
     raise UsageError(
-        "conda.none-files-read",
-        f"it is none of the files that are read: {known}",
+        "package-list.unknown-format",
+        f"unknown file format; envbuild reads: {known}",
         place=Place(source.file),
     )

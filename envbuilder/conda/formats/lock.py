@@ -52,19 +52,22 @@ def archives_of(packages: PackageList) -> tuple[CondaArchive, ...]:
     problems: list[Problem] = []
     for each in packages.conda:
         if each.sha256 is None:
-            hint = "make the list with it: conda list --explicit --sha256"
-            message = f"no sha256 is given of {each.filename}"
-            problems.append(Problem("conda.invalid", message, each.place, (hint,)))
+            hint = "write the list with conda list --explicit --sha256"
+            message = f"{each.filename} has no sha256"
+            problems.append(Problem("package-list.no-sha256", message, each.place, (hint,)))
             continue
         try:
             found.append(_archive(each, each.sha256))
         except ValidationError as error:
             first = error.errors()[0]
-            message = (
-                f"{each.filename} can be no file of a lock: its {first['loc'][0]} {_said(first)}"
-            )
+            message = f"cannot lock {each.filename}: its {first['loc'][0]} {_said(first)}"
             problems.append(
-                Problem("conda.invalid", message, each.place, ("packages for Linux can be locked",))
+                Problem(
+                    "package-list.not-lockable",
+                    message,
+                    each.place,
+                    ("envbuild locks packages for Linux only",),
+                )
             )
     if problems:
         raise DocumentError(tuple(problems))

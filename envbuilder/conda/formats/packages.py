@@ -109,7 +109,7 @@ class PackageList:
 def url_fault(url: str) -> str | None:
     """Say why a URL is none of a conda package; None: it is one."""
     if not _URL.fullmatch(url):
-        return "it is no http, https or file URL"
+        return "not an http, https or file URL"
     parts = url.partition("://")[2].split("/")
     stem = _stem(unquote(parts[-1]))
     if stem is None:

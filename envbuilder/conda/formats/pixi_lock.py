@@ -33,7 +33,8 @@ def read(
     if version not in (None, *_VERSIONS):
         known = " and ".join(_VERSIONS)
         place = root.index["version"][1].place
-        reading.stop(place, f"versions {known} of pixi.lock are known, and this is {version}")
+        message = f"pixi.lock has version {version}; envbuild reads versions {known}"
+        reading.stop("package-list.unknown-version", place, message)
     chosen = _chosen(reading, root, environment, "environment", "environments")
     channels = tuple(
         reading.clean(url, each.place)
@@ -48,7 +49,7 @@ def read(
     ):
         for key, _ in reading.pairs(holder, what):
             if key.text != taken:
-                reading.note(key.place, f"{shown(key.text)} is another {what}, and left out")
+                reading.note(key.place, f"{what} {shown(key.text)} is left out")
     wanted = _locations(reading, named)
     conda: list[CondaEntry] = []
     pip: list[PipEntry] = []
@@ -66,7 +67,8 @@ def read(
             file = reading.pip(each, location, each, needs)
             pip += [file] if file else []
     for (kind, location), node in wanted.items():
-        reading.wrong(node.place, f"nothing in packages says what {kind} {location} is")
+        message = f"{kind} {location} is missing in packages"
+        reading.wrong("package-list.undescribed-package", node.place, message)
     reading.check()
     found = PackageList(
         platform, channels, tuple(conda), tuple(pip), _clean(reading, indexes, root)
@@ -85,10 +87,12 @@ def _chosen(
     node = node_at(holder, key)
     found = node_at(node, name) if isinstance(node, Pairs) else None
     if not isinstance(node, Pairs):
-        reading.stop((node or holder).place, f"{key} must be there, with a key for each {what}")
+        place = (node or holder).place
+        reading.stop("package-list.missing-key", place, f"{key} must have a key for each {what}")
     if found is None or (not listed and not isinstance(found, Pairs)):
         there = ", ".join(node.index) or "none"
-        reading.stop(node.place, f"it has no {what} {name}; there: {there}")
+        message = f"the file has no {what} {name} (it has: {there})"
+        reading.stop("package-list.unknown-entry", node.place, message)
     return found
 
 
@@ -102,7 +106,8 @@ def _locations(reading: Reading, named: Node) -> dict[tuple[str, str], Pairs]:
                 found[kind, location] = each
                 break
         else:
-            reading.wrong(each.place, "a package is named by conda: or pypi:")
+            message = "a package needs the key conda or pypi"
+            reading.wrong("package-list.missing-key", each.place, message)
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import DocumentError, Place, Problem, UsageError
+from ...errors import Place, UsageError
 from ...target_tools.conda_packages import META, is_outside
 from ...target_tools.files import open_regular, parse_json
 from ...target_tools.names import without_credentials
@@ -38,8 +38,8 @@ def read_prefix(prefix: Path) -> PrefixPackages:
     files = sorted((prefix / META).glob("*.json"))
     if not files:
         raise UsageError(
-            "conda.no-conda-environment",
-            "no conda environment: it has no records in conda-meta",
+            "conda.not-an-environment",
+            "not a conda environment: conda-meta has no package records",
             place=Place(str(prefix)),
         )
     reading = Reading(_AGAIN)
@@ -53,7 +53,8 @@ def read_prefix(prefix: Path) -> PrefixPackages:
             records[entry.name] = record
     platform = platform_of(entries)
     if platform is None and not reading.problems:
-        reading.wrong(Place(str(prefix / META)), "the packages are of no platform, or of several")
+        message = "the packages do not share one platform"
+        reading.wrong("package-list.no-platform", Place(str(prefix / META)), message)
     reading.check()
     channels = tuple(dict.fromkeys(each.channel for each in entries))
     return PrefixPackages(PackageList(str(platform), channels, tuple(entries)).sorted(), records)
@@ -64,11 +65,12 @@ def _record(reading: Reading, path: Path) -> Mapping[str, Any] | None:
         with open_regular(path) as stream:
             said = parse_json(stream.read(_LARGEST).decode("utf-8"))
     except (OSError, ValueError) as error:
-        reading.wrong(Place(str(path)), f"it cannot be read: {shown(str(error))}")
+        message = f"cannot read the package record: {shown(str(error))}"
+        reading.wrong("conda.record-unreadable", Place(str(path)), message)
         return None
     wrong = next(_faults(said), None)
     if wrong:
-        reading.wrong(Place(str(path)), wrong)
+        reading.wrong("conda.record-damaged", Place(str(path)), wrong)
         return None
     record: Mapping[str, Any] = said
     return record
@@ -77,24 +79,24 @@ def _record(reading: Reading, path: Path) -> Mapping[str, Any] | None:
 def _faults(said: Any) -> Iterator[str]:
     """Yield what keeps JSON from being a record of a package."""
     if type(said) is not dict:
-        yield "it is no record of a package"
+        yield "not a package record"
         return
     for key in ("name", "version", "build"):
         if type(said.get(key)) is not str:
-            yield f"it does not say the {key}"
+            yield f"the package record has no {key}"
     for key in ("depends", "constrains", "files"):
         if any(type(each) is not str for each in said.get(key) or ()):
-            yield f"its {key} are no texts"
+            yield f"{key} must be a list of texts"
             return
     data = said.get("paths_data")
     paths = data.get("paths") if type(data) is dict else None
     if type(paths) is not list or any(type(each) is not dict for each in paths):
-        yield "it says nothing of its files: conda before 4.4 linked it"
+        yield "the package record does not list its files: conda before 4.4 wrote it"
         return
     names = [*(said.get("files") or ()), *(each.get("_path") for each in paths)]
     for each in names:
         if type(each) is not str or is_outside(each):
-            yield f"a file that it names lies outside: {shown(str(each))}"
+            yield f"a listed file is outside of the prefix: {shown(str(each))}"
             return
 
 
@@ -102,8 +104,9 @@ def _entry(reading: Reading, record: Mapping[str, Any], place: Place) -> CondaEn
     url = without_credentials(_url(record))
     fault = url_fault(url)
     if fault:
-        text = f"{record['name']} {record['version']}: no channel has it: {shown(url)}: {fault}"
-        reading.wrong(place, text, "install it from a channel, or leave it out of the environment")
+        text = f"{record['name']} {record['version']} is not from a channel: {shown(url)}: {fault}"
+        hint = "install it from a channel, or remove it from the environment"
+        reading.wrong("conda.not-from-channel", place, text, hint)
         return None
     hashes = {
         key: value if isinstance(value, str) and len(value) == size else None
@@ -121,8 +124,8 @@ def _entry(reading: Reading, record: Mapping[str, Any], place: Place) -> CondaEn
     own = record["name"], record["version"], record["build"]
     if own != (entry.name, entry.version, entry.build):
         # What it says names files, too: a package that is put together again.
-        text = f"it is a record of {shown(' '.join(own))}, and its file is {entry.filename}"
-        reading.wrong(place, text)
+        text = f"the record is of {shown(' '.join(own))}, but its file is {entry.filename}"
+        reading.wrong("conda.record-mismatch", place, text)
         return None
     return entry
 
@@ -135,13 +138,3 @@ def _url(record: Mapping[str, Any]) -> str:
     channel, file = str(record.get("channel", "")), str(record.get("fn", ""))
     subdir = str(record.get("subdir") or record.get("platform") or "")
     return f"{channel.rstrip('/').removesuffix('/' + subdir)}/{subdir}/{file}"
-
-
-def problems_of(prefix: Path, found: Mapping[str, str]) -> DocumentError:
-    """Return what to raise for files of a prefix: relative path -> what is wrong."""
-    return DocumentError(
-        tuple(
-            Problem("conda.invalid", text, Place(str(prefix / name)), ())
-            for name, text in found.items()
-        )
-    )

@@ -33,13 +33,13 @@ class Reading:
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def wrong(self, place: Place, message: str, *hints: str) -> None:
+    def wrong(self, problem_id: str, place: Place, message: str, *hints: str) -> None:
         """Keep a problem."""
-        self.problems.append(Problem("conda.invalid", message, place, hints or (self.again,)))
+        self.problems.append(Problem(problem_id, message, place, hints or (self.again,)))
 
-    def stop(self, place: Place, message: str, *hints: str) -> NoReturn:
+    def stop(self, problem_id: str, place: Place, message: str, *hints: str) -> NoReturn:
         """Raise DocumentError with this problem and those before it."""
-        self.wrong(place, message, *hints)
+        self.wrong(problem_id, place, message, *hints)
         raise DocumentError(tuple(self.problems))
 
     def check(self) -> None:
@@ -56,9 +56,10 @@ class Reading:
         found = without_credentials(url)
         if found != url:
             self.wrong(
+                "package-list.credentials-in-url",
                 place,
-                f"{shown(found)} is written with credentials, which belong in no such file",
-                "take them out: ~/.netrc is where conda, pip and envbuild find them",
+                f"{shown(found)} contains credentials; they do not belong in a package list",
+                "remove them; conda, pip and envbuild read credentials from ~/.netrc",
             )
         return found
 
@@ -73,9 +74,9 @@ class Reading:
         if isinstance(node, Scalar) and not (node.plain and node.text in _NULL):
             return node.text
         if node is not None and not isinstance(node, Scalar):
-            self.wrong(node.place, f"{key} must be text")
+            self.wrong("package-list.not-text", node.place, f"{key} must be text")
         elif required:
-            self.wrong(holder.place, f"{key} is missing")
+            self.wrong("package-list.missing-key", holder.place, f"{key} is missing")
         return None
 
     def pairs(self, node: Node | None, what: str) -> Iterator[tuple[Scalar, Node]]:
@@ -83,7 +84,7 @@ class Reading:
         if isinstance(node, Pairs):
             yield from node.pairs
         elif node is not None and not _is_null(node):
-            self.wrong(node.place, f"{what} must be keys with values")
+            self.wrong("package-list.not-a-mapping", node.place, f"{what} must be a mapping")
 
     def mappings(self, node: Node | None, what: str) -> Iterator[Pairs]:
         """Yield the mappings of a list."""
@@ -91,14 +92,18 @@ class Reading:
             if isinstance(each, Pairs):
                 yield each
             else:
-                self.wrong(each.place, f"each of {what} must be keys with values")
+                self.wrong(
+                    "package-list.not-a-mapping",
+                    each.place,
+                    f"each item of {what} must be a mapping",
+                )
 
     def items(self, node: Node | None, what: str) -> Iterator[Node]:
         """Yield the items of a list; nothing, and a problem, where it is none."""
         if isinstance(node, Items):
             yield from node.items
         elif node is not None and not _is_null(node):
-            self.wrong(node.place, f"{what} must be a list")
+            self.wrong("package-list.not-a-list", node.place, f"{what} must be a list")
 
     def texts(self, node: Node | None, what: str) -> tuple[str, ...]:
         """Return the items of a list of texts."""
@@ -107,7 +112,7 @@ class Reading:
             if isinstance(each, Scalar):
                 found.append(each.text)
             else:
-                self.wrong(each.place, f"each of {what} must be text")
+                self.wrong("package-list.not-text", each.place, f"each item of {what} must be text")
         return tuple(found)
 
     # ------------------------------------------------------------ packages
@@ -116,7 +121,8 @@ class Reading:
         """Return a hash of a package, None where there is none."""
         text = self.text(holder, name, required=False) if holder else None
         if holder and text is not None and not _HASHES[name].fullmatch(text):
-            self.wrong(holder.index[name][1].place, f"not a {name}: {shown(text)}")
+            place = holder.index[name][1].place
+            self.wrong("package-list.malformed-hash", place, f"not a {name}: {shown(text)}")
             return None
         return text
 
@@ -132,7 +138,8 @@ class Reading:
         found = self.clean(url, place)
         fault = url_fault(found)
         if fault:
-            self.wrong(place, f"not the URL of a conda package: {shown(found)}: {fault}")
+            message = f"not the URL of a conda package: {shown(found)}: {fault}"
+            self.wrong("package-list.malformed-url", place, message)
             return None
         sums = {name: self.hash(hashes, name) for name in _HASHES}
         number = int(size) if size and size.isdecimal() else None
@@ -149,10 +156,11 @@ class Reading:
         found = self.clean(without_secret_query(url), holder.place)
         if not re.match(r"(https?|file)://", found):
             self.wrong(
+                "package-list.not-from-index",
                 holder.place,
-                f"{shown(name)} comes from {shown(found)}: only files of an index, by http, https "
-                "or file, can be taken",
-                "publish it, or leave it out",
+                f"{shown(name)} comes from {shown(found)}: only files of an index (http, https or "
+                "file) are supported",
+                "publish it on an index, or remove it",
             )
             return None
         sha256 = self.hash(hashes, "sha256")

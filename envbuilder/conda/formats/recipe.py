@@ -34,8 +34,8 @@ _OPTION = re.compile(r"(?P<name>-[A-Za-z]|--[a-z-]+)(?:[= ]\s*(?P<value>.*))?")
 _INDEX = ("-i", "--index-url")
 _FURTHER_INDEX = "--extra-index-url"
 _LINKS = ("-f", "--find-links")
-_EDITABLE = "an editable package is somebody's folder, not a release"
-_FILE = "put the lines of that file in its place"
+_EDITABLE = "an editable package is a local folder, not a release"
+_FILE = "copy the lines of that file into this one"
 _WHY = {"-e": _EDITABLE, "--editable": _EDITABLE, "-r": _FILE, "--requirement": _FILE}
 # Every environment of envbuild has it.
 _SET_ANYWAY = {("PYTHONNOUSERSITE", "1")}
@@ -115,7 +115,7 @@ def recipe_text(
     lost = (*notes, *(f"{place}: {text}" if place else text for place, text in draft.lost))
     comments = [f"Imported from {shown(origin)}, for {SUBDIRS[arch]}."]
     if lost:
-        comments += ["What this recipe does not say of it:", *(f"- {each}" for each in lost)]
+        comments += ["Left out of this recipe:", *(f"- {each}" for each in lost)]
     head = "".join(f"# {shown(each, 400)}\n" for each in comments)
     return head + yaml_text({key: value for key, value in said.items() if value}), lost
 
@@ -136,9 +136,9 @@ def _channels(asked: EnvironmentFile, known: KnownNames, draft: _Draft) -> list[
         if fits(ChannelName, name):
             found.append(name)
         else:
-            draft.lost.append((None, f"the channel {shown(each)} can be none of a recipe"))
+            draft.lost.append((None, f"a recipe cannot use the channel {shown(each)}"))
     if not found:
-        draft.lost.append((None, f"it names no channel: conda's own are taken, {_DEFAULTS}"))
+        draft.lost.append((None, f"no channel is stated; using conda's default, {_DEFAULTS}"))
         found.append(_DEFAULTS)
     return list(dict.fromkeys(found))
 
@@ -146,10 +146,10 @@ def _channels(asked: EnvironmentFile, known: KnownNames, draft: _Draft) -> list[
 def _add_conda(draft: _Draft, text: str, place: Place | None, known: KnownNames) -> None:
     spec = _spec_of_url(text) if "://" in text and "::" not in text else parse(text)
     if spec is None or not spec.sayable:
-        draft.lost.append((place, f"{shown(text)} is left out: a recipe cannot say it"))
+        draft.lost.append((place, f"{shown(text)} is left out: a recipe cannot express it"))
         return
     for each in spec.unsaid:
-        draft.lost.append((place, f"of {shown(text)} the {shown(each)} is left out"))
+        draft.lost.append((place, f"{shown(each)} of {shown(text)} is left out"))
     component, wanted = known.conda.get(spec.name), spec.range
     if component and component not in known.tools | known.built and wanted:
         draft.stack[component] = wanted
@@ -178,10 +178,10 @@ def _add_pip(draft: _Draft, line: str, place: Place | None, known: KnownNames) -
     try:
         wanted = Requirement(line)
     except InvalidRequirement:
-        lost("it is no package of an index by its name and version")
+        lost("not a package of an index with name and version")
         return
     if wanted.url or not fits(PipRequirement, line):
-        lost("a recipe has packages of indexes by their names and versions alone")
+        lost("a recipe accepts only packages of indexes, by name and version")
         return
     name = normalize(wanted.name)
     component = known.pip.get(name)
@@ -190,9 +190,7 @@ def _add_pip(draft: _Draft, line: str, place: Place | None, known: KnownNames) -
         return
     if component in known.built:
         draft.runtime = {"package": component, "version": bounds}
-        draft.lost.append(
-            (place, f"the flags that {name} was built with: state them under runtime")
-        )
+        draft.lost.append((place, f"state the build flags of {name} under runtime"))
     elif component and component not in draft.stack and not wanted.marker and not wanted.extras:
         draft.stack[component] = bounds
     else:
@@ -207,7 +205,7 @@ def _add_option(draft: _Draft, name: str, value: str, lost: Callable[[str], None
     elif name == _FURTHER_INDEX and fits(CleanUrl, value):
         draft.further_indexes.append(value)
     else:
-        lost(_WHY.get(name, "no such option of pip is one of a recipe"))
+        lost(_WHY.get(name, "a recipe does not support this option of pip"))
 
 
 def _indexes(draft: _Draft) -> list[str]:
@@ -215,7 +213,7 @@ def _indexes(draft: _Draft) -> list[str]:
     if draft.index:
         return [draft.index, *draft.further_indexes]
     for each in draft.further_indexes:
-        why = "pip-indexes names the first one too, and the file does not"
+        why = "pip-indexes must include the first index, which the file does not state"
         draft.lost.append((None, f"{_FURTHER_INDEX} {shown(each)} is left out: {why}"))
     return []
 
@@ -229,7 +227,7 @@ def _add_variable(draft: _Draft, name: str, value: str) -> None:
     elif fits(FreeVariable, name) and fits(Line, value):
         draft.env[name] = value
     else:
-        draft.lost.append((None, f"the variable {shown(name)} cannot be set by a recipe"))
+        draft.lost.append((None, f"a recipe cannot set the variable {shown(name)}"))
 
 
 def selectors(text: str, file: str) -> Iterator[str]:
@@ -239,7 +237,7 @@ def selectors(text: str, file: str) -> Iterator[str]:
         if found:
             yield (
                 f"{Place(file, number, found.start() + 1)}: the selector [{shown(found[1])}] is a "
-                "comment to conda: its line is taken"
+                "comment for conda: the line is used"
             )
 
 

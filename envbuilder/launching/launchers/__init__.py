@@ -100,10 +100,10 @@ def _on_every_node(request: LaunchRequest, traits: Traits) -> Words:
     starter = next(chain(schedulers, mpis), None) if request.scheduler else None
     if starter is None or starter.once_a_node is None:
         raise UsageError(
-            "launchers.must-started-every",
-            f"{request.kind} must be started on every node, and outside a job nothing does that",
+            "launch.outside-job",
+            f"{request.kind} must start on every node, which requires a job",
             "run it in a job of Slurm, LSF or PBS",
-            "or start a program that knows MPI by mpirun",
+            "or start an MPI program with mpirun",
         )
     return starter.once_a_node(request)
 

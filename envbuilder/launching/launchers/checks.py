@@ -27,18 +27,18 @@ def check_request(request: LaunchRequest, traits: Traits) -> None:
 def _check_program(request: LaunchRequest) -> None:
     if not request.program:
         raise UsageError(
-            "launchers.no-program-start", "there is no program to start", "name it: python train.py"
+            "launch.no-program", "there is no program to start", "give one: python train.py"
         )
     if request.program[0].startswith("-"):
         raise UsageError(
-            "launchers.program-name-begins",
-            f"the program's name begins with a hyphen: '{shown(request.program[0])}'",
+            "launch.program-starts-with-hyphen",
+            f"the program starts with a hyphen: '{shown(request.program[0])}'",
             "give an executable first: python train.py --epochs 3",
         )
     wrong = next((each for each in request.exports if not _EXPORT.fullmatch(each)), None)
     if wrong is not None:
         raise UsageError(
-            "launchers.not-variable-export",
+            "launch.malformed-variable",
             f"not a variable to export: '{shown(wrong)}'",
             "write NAME, or NAME=VALUE",
         )
@@ -48,23 +48,23 @@ def _check_ranks(request: LaunchRequest) -> None:
     ranks, hosts = request.ranks, request.hosts
     if ranks < 1:
         raise UsageError(
-            "launchers.ranks-cannot-started",
-            f"{ranks} ranks cannot be started",
-            "ask for one or more",
+            "launch.no-ranks",
+            f"cannot start {ranks} ranks",
+            "use 1 or more",
         )
     if request.cores_per_rank is not None and request.cores_per_rank < 1:
         raise UsageError(
-            "launchers.rank-cannot-cores",
+            "launch.no-cores",
             f"a rank cannot have {request.cores_per_rank} cores",
-            "ask for 1 or more",
+            "use 1 or more",
         )
     if hosts is not None and ranks > slots_of(hosts) and not request.oversubscribe:
         nodes = hosts.nodes if isinstance(hosts, JobHosts) else len(hosts)
         raise UsageError(
-            "launchers.ranks-more-slots",
-            f"{ranks} ranks are more than the {slots_of(hosts)} slots of {counted(nodes, 'host')}",
-            "name more hosts, or give them more slots (host:4)",
-            "ask for fewer ranks",
+            "hosts.too-few-slots",
+            f"{ranks} ranks exceed the {slots_of(hosts)} slots of {counted(nodes, 'host')}",
+            "give more hosts or more slots (host:4)",
+            "or start fewer ranks",
         )
 
 
@@ -72,20 +72,20 @@ def check_node(shape: Shape, *, ranks: int, gpus: int = 0, cores_per_rank: int =
     """Raise UsageError where *ranks* ranks and *gpus* GPUs on one node are more than it has."""
     if shape.gpus_per_node is not None and gpus > shape.gpus_per_node:
         raise UsageError(
-            "launchers.gpus-node-asked",
-            f"{gpus} GPUs a node are asked for, the site's nodes have "
+            "launch.too-few-gpus",
+            f"the launch needs {gpus} GPUs per node, but the nodes of the site have "
             f"{shape.gpus_per_node or 'none'}",
             "use more nodes with fewer ranks on each, or another partition",
-            "if that is wrong, correct facts: {gpus-per-node: N} in the site file",
+            "if this is wrong, correct facts: {gpus-per-node: N} in the site file",
         )
     if shape.cores_per_node is not None and ranks * cores_per_rank > shape.cores_per_node:
         each = f" of {cores_per_rank} cores" if cores_per_rank > 1 else ""
         raise UsageError(
-            "launchers.ranks-node-asked",
-            f"{ranks} ranks{each} a node are asked for, the site's nodes have "
+            "launch.too-few-cores",
+            f"the launch needs {ranks} ranks{each} per node, but the nodes of the site have "
             f"{shape.cores_per_node} cores",
             "use more nodes, or fewer ranks on each",
-            "if that is wrong, correct facts: {cores-per-node: N} in the site file",
+            "if this is wrong, correct facts: {cores-per-node: N} in the site file",
         )
 
 
@@ -93,59 +93,59 @@ def _check_transport(request: LaunchRequest, traits: Traits) -> None:
     wanted, mpi = request.transport, request.mpi
     if mpi is not None and mpi.component in traits.not_of:
         raise UsageError(
-            "launchers.ranks-linked-not",
-            f"the ranks are linked to {mpi.component}, which {request.kind} does not start: each "
-            "would be rank 0 of 1",
-            f"start them by the launcher of {mpi.component}",
+            "launch.other-mpi",
+            f"{request.kind} cannot start programs that link {mpi.component}: each rank would be "
+            "rank 0 of 1",
+            f"use the launcher of {mpi.component}",
         )
     if wanted.gloo and (wanted.rdma or wanted.ucx):
         raise UsageError(
-            "launchers.gloo-carries-no",
-            "Gloo carries no RDMA and no UCX",
-            "start it by MPI, or without these options",
+            "launch.gloo-transport",
+            "Gloo does not support RDMA or UCX",
+            "use MPI, or remove these options",
         )
     if wanted.gloo and traits.mpi_only:
         raise UsageError(
-            "launchers.starts-mpi-programs",
-            f"{request.kind} starts MPI programs; Gloo has launchers of its own",
-            "take --launcher horovodrun, torchrun or distributed-dl-trainingrun",
+            "launch.gloo-launcher",
+            f"{request.kind} starts MPI programs, not Gloo programs",
+            "use --launcher horovodrun, torchrun or distributed-dl-trainingrun",
         )
     if not wanted.rdma:
         return
     if not traits.rdma or mpi is None or mpi.component not in traits.own_of:
         raise UsageError(
-            "launchers.form-rdma-open",
-            "this form of RDMA is Open MPI's",
-            "take its mpirun, of a release below 4: --launcher openmpi; or leave that option out",
+            "launch.rdma-not-openmpi",
+            "this RDMA option requires Open MPI",
+            "use --launcher openmpi with Open MPI below 4, or remove the option",
         )
     if mpi.series >= 4:
         raise UsageError(
-            "launchers.open-mpi-no",
-            f"Open MPI {mpi.version} has no use for the form with HOROVOD_MPI_THREADS_DISABLE=1, "
-            "which is for the openib transport of Open MPI below 4",
-            "from 4.0 on UCX does RDMA, with threads: state ucx of the MPI, leave that option out",
+            "launch.rdma-release",
+            f"Open MPI {mpi.version} does not support HOROVOD_MPI_THREADS_DISABLE=1, which is for "
+            "the openib transport of Open MPI below 4",
+            "from 4.0 on UCX provides RDMA: state ucx of the MPI and remove the option",
         )
 
 
 def _check_place(request: LaunchRequest, traits: Traits) -> None:
     if request.transport.cuda_aware and not traits.cuda_aware:
         raise UsageError(
-            "launchers.no-option-mpi",
-            f"{request.kind} has no option for an MPI that is handed GPU memory: it can, or "
-            "cannot, as it was built",
-            "leave --cuda-aware out; it is for Spectrum MPI and jsrun",
+            "launch.no-cuda-aware-option",
+            f"{request.kind} has no option for a CUDA-aware MPI: support depends on how the MPI "
+            "was built",
+            "remove --cuda-aware, which is for Spectrum MPI and jsrun",
         )
     if traits.job_only and request.scheduler != traits.scheduler:
         title = (traits.scheduler or "").upper()
         raise UsageError(
-            "launchers.starts-ranks-inside",
-            f"{request.kind} starts ranks inside a job of {title} only, and here is none",
-            "get one first: bsub -Is -nnodes 1 -W 30 -P ACCOUNT $SHELL",
+            "launch.outside-job",
+            f"{request.kind} starts ranks only inside a job of {title}",
+            "start one first: bsub -Is -nnodes 1 -W 30 -P ACCOUNT $SHELL",
             f"or render a job: envbuild render RECIPE --as {traits.scheduler}",
         )
     if request.in_image and traits.outside_image:
         raise UsageError(
-            "launchers.host-inside-image",
-            f"{request.kind} is the host's: inside an image there is none",
-            "start the ranks by the launcher of the image's own MPI",
+            "launch.launcher-outside-image",
+            f"{request.kind} is not available inside an image",
+            "use the launcher of the MPI in the image",
         )

@@ -22,14 +22,14 @@ def options(request: LaunchRequest) -> Words:
     """Return the number of ranks; nothing else is known of it."""
     if not request.command:
         raise UsageError(
-            "launchers.custom-launcher-no",
+            "launch.no-command",
             "a custom launcher has no command",
             "state it in the site file: launcher: {command: [mpirun, --mca, pml, ucx]}",
         )
     if request.named:
         raise UsageError(
-            "launchers.how-custom-launcher",
-            "how a custom launcher takes hosts is not known",
-            "name its kind in the site file, or start the program inside a job",
+            "launch.custom-hosts",
+            "a custom launcher does not accept hosts",
+            "state its kind in the site file, or start the program inside a job",
         )
     return ("-n", str(request.ranks))

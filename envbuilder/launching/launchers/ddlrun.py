@@ -32,24 +32,26 @@ def options(request: LaunchRequest) -> Words:
     gpus, per_node = request.shape.gpus_per_node, request.per_node()
     if per_node is None or (gpus is not None and per_node != gpus):
         raise UsageError(
-            "launchers.ddlrun-starts-rank",
-            f"ddlrun starts a rank on every GPU of every node, not {request.ranks} on "
+            "launch.rank-per-gpu",
+            f"ddlrun starts one rank per GPU, not {request.ranks} ranks on "
             f"{request.nodes} nodes" + (f" with {gpus} GPUs each" if gpus else ""),
-            f"ask for {request.nodes * gpus} ranks" if gpus else "give every host as many slots",
+            f"use {request.nodes * gpus} ranks"
+            if gpus
+            else "give each host the same number of slots",
         )
     if request.nodes > _LICENSED_NODES:
         raise UsageError(
-            "launchers.ddl-licensed-nodes",
+            "launch.ddl-licence",
             f"DDL is licensed for {_LICENSED_NODES} nodes, not {request.nodes}",
-            "use a Horovod that is built on NCCL",
+            "use a Horovod that is built with NCCL",
         )
     knows = request.scheduler == _KNOWS
     names = host_names(request, known=request.allocated and knows)
     if not names and not knows and request.nodes > 1:
         raise UsageError(
-            "launchers.outside-lsf-job",
-            "outside an LSF job ddlrun must be told the hosts",
-            "name them: -H host1,host2",
+            "launch.hosts-required",
+            "ddlrun needs hosts outside a job of LSF",
+            "give hosts: -H host1,host2",
         )
     exports = (word for each in request.exports for word in ("--mpiarg", f"-x {each}"))
     return (*(("-H", names) if names else ()), *exports)

@@ -24,11 +24,11 @@ def options(request: LaunchRequest) -> Words:
     mpi = request.mpi
     if not request.transport.gloo and mpi and mpi.component == "openmpi" and mpi.series >= 5:
         raise UsageError(
-            "launchers.horovodrun-mpi-gives",
-            f"horovodrun --mpi gives mpirun options that Open MPI {mpi.version} does not take "
+            "launch.horovodrun-openmpi",
+            f"horovodrun --mpi passes options that Open MPI {mpi.version} does not accept "
             "(-bind-to none)",
-            "start the program by mpirun itself",
-            "or by horovodrun --gloo",
+            "start the program with mpirun",
+            "or with horovodrun --gloo",
         )
     how = "--gloo" if request.transport.gloo else "--mpi"
     return (how, "-np", str(request.ranks), *hosts_and_slots(request))

@@ -22,15 +22,15 @@ def options(request: LaunchRequest) -> Words:
     per_node = request.per_node()
     if per_node is None:
         raise UsageError(
-            "launchers.jsrun-resource-sets",
-            "jsrun's resource sets are all alike: every node must get as many ranks",
-            "ask for a multiple of the nodes",
+            "launch.uneven-ranks",
+            "resource sets of jsrun are equal: every node needs the same number of ranks",
+            "use a multiple of the number of nodes",
         )
     if request.named:
         raise UsageError(
-            "launchers.jsrun-takes-nodes",
-            "jsrun takes the nodes of its job and no list of hosts",
-            "leave the hosts out; ask the scheduler for nodes",
+            "launch.hosts-not-accepted",
+            "jsrun uses the nodes of its job and does not accept hosts",
+            "remove the hosts and request nodes from the scheduler",
         )
     each = request.cores_per_rank or max(1, _cores(request) // per_node)
     smpi = ("--smpiargs=-gpu",) if request.transport.cuda_aware else ()
@@ -46,8 +46,8 @@ def _resource_sets(request: LaunchRequest, *, tasks: int, bind: str) -> Words:
     gpus = request.shape.gpus_per_node
     if request.gpus and gpus is None:
         raise UsageError(
-            "launchers.jsrun-hands-out",
-            "jsrun hands out no GPU that it is not told of, and how many a node has is not known",
+            "launch.unknown-gpu-count",
+            "jsrun needs the number of GPUs per node, which is unknown",
             "state facts: {gpus-per-node: 6} in the site file",
         )
     return (
@@ -64,8 +64,8 @@ def _cores(request: LaunchRequest) -> int:
     cores = request.shape.cores_per_node
     if cores is None:
         raise UsageError(
-            "launchers.jsrun-must-told",
-            "jsrun must be told how many cores a node has",
+            "launch.unknown-core-count",
+            "jsrun needs the number of cores per node, which is unknown",
             "state facts: {cores-per-node: 42} in the site file",
         )
     return cores

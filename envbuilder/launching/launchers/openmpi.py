@@ -61,9 +61,9 @@ def options(request: LaunchRequest) -> Words:
     mpi = request.mpi
     if mpi is None or mpi.component != "openmpi" or not mpi.series:
         raise UsageError(
-            "launchers.open-mpi-must",
-            "which Open MPI it is must be known: its options differ from 3 to 5",
-            "pin openmpi in the recipe's stack",
+            "launch.unknown-openmpi-release",
+            "the release of Open MPI is unknown; the options of mpirun depend on it",
+            "pin openmpi in the stack of the recipe",
         )
     rdma = ("HOROVOD_MPI_THREADS_DISABLE=1",) if request.transport.rdma else ()
     return (

@@ -42,8 +42,8 @@ def exports_by(request: LaunchRequest, option: str, more: Words = ()) -> Words:
 def needs_hosts(request: LaunchRequest) -> UsageError:
     """Return the error that a launcher which asks no scheduler is told no hosts."""
     return UsageError(
-        "launchers.asks-no-scheduler",
-        f"{request.kind} asks no scheduler: for {request.nodes} nodes it must be told the hosts",
-        "name them: -H host:4,host2:4",
-        "or start the program in a job: envbuild render RECIPE --as job makes its script",
+        "launch.hosts-required",
+        f"{request.kind} does not query a scheduler: it needs hosts for {request.nodes} nodes",
+        "give hosts: -H host:4,host2:4",
+        "or start the program in a job: envbuild render RECIPE --as job writes its script",
     )

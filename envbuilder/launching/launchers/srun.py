@@ -23,10 +23,10 @@ def options(request: LaunchRequest) -> Words:
     per_node = request.per_node()
     if per_node is None and not request.all_slots:
         raise UsageError(
-            "launchers.srun-ntasks-per",
-            "srun --ntasks-per-node wants the same number of ranks on every node",
-            "ask for as many on each: -H host:2,host2:2",
-            "or take the launcher of its MPI, which takes any: --launcher openmpi",
+            "launch.uneven-ranks",
+            "srun --ntasks-per-node needs the same number of ranks on every node",
+            "give each host the same number of slots: -H host:2,host2:2",
+            "or use the launcher of the MPI, which has no such limit: --launcher openmpi",
         )
     slots = slots_of(request.hosts)
     more = request.oversubscribe and request.hosts and request.ranks > slots

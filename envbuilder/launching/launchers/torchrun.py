@@ -22,9 +22,9 @@ def options(request: LaunchRequest) -> Words:
     per_node = request.per_node()
     if per_node is None:
         raise UsageError(
-            "launchers.torchrun-starts-many",
-            "torchrun starts as many ranks on every node",
-            "ask for as many on each: -H host:2,host2:2",
+            "launch.uneven-ranks",
+            "torchrun needs the same number of ranks on every node",
+            "give each host the same number of slots: -H host:2,host2:2",
         )
     each = (f"--nproc_per_node={per_node}", "--no_python")
     if request.nodes == 1:

@@ -101,9 +101,9 @@ def job_hosts(
         hosts = lsf_hosts(variable, launch_node=csm)
     else:
         raise UsageError(
-            "schedulers.job-lsf-neither",
-            "this is a job of LSF, and neither LSB_DJOB_HOSTFILE nor LSB_MCPU_HOSTS is set",
-            "name the hosts: -H host:4,host2:4",
+            "job.variable-not-set",
+            "neither LSB_DJOB_HOSTFILE nor LSB_MCPU_HOSTS is set in this job of LSF",
+            "give hosts: -H host:4,host2:4",
         )
     if launch_node is not None and launch_node.room is not None:
         return tuple(Host(host.name, launch_node.room, gpus=launch_node.room) for host in hosts)
@@ -128,8 +128,8 @@ def lsf_hosts(text: str, *, launch_node: bool) -> Hosts:
     words = text.split()
     if not words or len(words) % 2:
         raise UsageError(
-            "schedulers.must-pairs-host",
-            "it must be pairs of a host and its slots",
+            "job.malformed-hosts",
+            "the value must be pairs of a host and its slots",
             "LSF sets it inside a job",
             place=place,
         )
@@ -159,16 +159,17 @@ def _without_launch_node(hosts: Hosts, place: Place, *, launch_node: bool) -> Ho
         return hosts
     if len(hosts) < 2:
         raise UsageError(
-            "schedulers.names-no-host",
-            "it names no host for ranks" + (" besides the launch node" if hosts else ""),
-            "it is set inside a job only",
+            "job.no-hosts",
+            "the list does not contain a host for ranks"
+            + (" beyond the launch node" if hosts else ""),
+            "LSF sets it inside a job",
             place=place,
         )
     if hosts[0].slots != 1:
         raise UsageError(
-            "schedulers.first-host-slots",
-            f"its first host, {hosts[0].name}, has {hosts[0].slots} slots: that is no launch node",
-            "launch nodes, with one slot, are there where LSF works with IBM's CSM",
+            "job.no-launch-node",
+            f"the first host, {hosts[0].name}, has {hosts[0].slots} slots; a launch node has one",
+            "only LSF with IBM CSM has launch nodes; check the site file",
             place=place,
         )
     return hosts[1:]

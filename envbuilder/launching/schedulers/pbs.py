@@ -96,10 +96,10 @@ def job_hosts(
     file = environ.get("PBS_NODEFILE")
     if not file:
         raise UsageError(
-            "schedulers.job-pbs-pbs",
-            "this is a job of PBS, and PBS_NODEFILE is not set",
+            "job.variable-not-set",
+            "PBS_NODEFILE is not set in this job of PBS",
             "PBS sets it in a script for qsub and in the shell of qsub -I",
-            "or name the hosts: -H host:4,host2:4",
+            "or give hosts: -H host:4,host2:4",
         )
     place = Place("PBS_NODEFILE")
     lines = read(file, f"PBS_NODEFILE={shown(file, LONG)}").splitlines()
@@ -110,9 +110,9 @@ def job_hosts(
     ]
     if not entries:
         raise UsageError(
-            "schedulers.names-no-host",
-            "it names no host",
-            "name the hosts: -H host:4,host2:4",
+            "job.no-hosts",
+            "the file does not contain a host",
+            "give hosts: -H host:4,host2:4",
             place=place,
         )
     hosts = join_hosts(entries)

@@ -113,10 +113,10 @@ def job_hosts(
     missing = [name for name in (_NODELIST, _TASKS_PER_NODE) if not environ.get(name)]
     if missing:
         raise UsageError(
-            "schedulers.job-slurm-not",
-            f"this is a job of Slurm, and {' and '.join(missing)} is not set",
-            "Slurm sets both: in a script for sbatch, or in the shell of salloc",
-            "or name the hosts: -H host:4,host2:4",
+            "job.variable-not-set",
+            f"{' and '.join(missing)} is not set in this job of Slurm",
+            "Slurm sets it in a script for sbatch and in the shell of salloc",
+            "or give hosts: -H host:4,host2:4",
         )
     hosts = slurm_hosts(environ[_NODELIST], environ[_TASKS_PER_NODE])
     gpus = _gpus(environ, hosts, ask)
@@ -202,9 +202,9 @@ def slurm_hosts(nodelist: str, tasks_per_node: str) -> Hosts:
     tasks = tuple(_counts(tasks_per_node, _TASKS_PER_NODE))
     if len(names) != len(tasks):
         raise UsageError(
-            "schedulers.counts-nodes-names",
-            f"it counts {len(tasks)} nodes, {_NODELIST} names {len(names)}",
-            "take both variables from the same job",
+            "job.node-count-mismatch",
+            f"it has {len(tasks)} nodes, but {_NODELIST} has {len(names)}",
+            "use both variables of the same job",
             place=Place(_TASKS_PER_NODE),
         )
     return tuple(Host(name, slots) for name, slots in zip(names, tasks, strict=True))
@@ -219,9 +219,7 @@ def node_names(nodelist: str) -> tuple[str, ...]:
     for name in names:
         host_name(name, place)
     if twice := next((name for name, count in Counter(names).items() if count > 1), None):
-        raise UsageError(
-            "schedulers.node-stands-twice", f"the node {twice} stands in it twice", place=place
-        )
+        raise UsageError("job.duplicate-node", f"duplicate node {twice}", place=place)
     return tuple(names)
 
 
@@ -232,9 +230,9 @@ def _counts(text: str, variable: str) -> Iterator[int]:
         found = _TASKS.fullmatch(part)
         if not found or int(found["nodes"] or 1) > _MOST_HOSTS:
             raise UsageError(
-                "schedulers.not-understood",
-                f"'{shown(part)}' is not understood",
-                "it reads like 4(x2),3",
+                "job.malformed-task-counts",
+                f"malformed task count: '{shown(part)}'",
+                "example: 4(x2),3",
                 place=place,
             )
         yield from [int(found["tasks"])] * int(found["nodes"] or 1)
@@ -247,9 +245,9 @@ def _groups(nodelist: str, place: Place) -> Iterator[str]:
         if not found or (found.end() < len(nodelist) and nodelist[found.end()] != ","):
             at = found.end() if found else position
             raise UsageError(
-                "schedulers.not-node-list",
+                "job.malformed-node-list",
                 f"not a node list, from character {at + 1} on: '{shown(nodelist)}'",
-                "it reads like node[1-4,7],other1",
+                "example: node[1-4,7],other1",
                 place=place,
             )
         yield found[0]
@@ -270,8 +268,8 @@ def _unfolded(group: str, place: Place) -> Iterable[str]:
     brackets = _BRACKETS.findall(group)
     if math.prod(_size(each) for each in brackets) > _MOST_HOSTS:
         raise UsageError(
-            "schedulers.more-nodes-machine",
-            f"more nodes than any machine has: '{shown(group)}'",
+            "job.too-many-nodes",
+            f"too many nodes: '{shown(group)}'",
             place=place,
         )
     parts = (
@@ -283,7 +281,7 @@ def _unfolded(group: str, place: Place) -> Iterable[str]:
         return [str(name) for part in parts for name in NodeSet(part, resolver=RESOLVER_NOGROUP)]
     except NodeSetException as error:
         raise UsageError(
-            "schedulers.not-node-list", f"not a node list: {error}", place=place
+            "job.malformed-node-list", f"not a node list: {error}", place=place
         ) from error
 
 

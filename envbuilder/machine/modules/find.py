@@ -68,7 +68,7 @@ def find_modules(host: Host) -> ModuleSystems:
             if tool is not None:
                 return ModuleSystems(tool, tuple(notes))
         if value:
-            notes.append(f"{name}={value} names no module system that exists")
+            notes.append(f"{name}={value} does not point to a module system")
     usual: Mapping[ModuleSystem, tuple[str, ...]] = {"lmod": LMOD_HOMES, "tcl": TCL_HOMES}
     tools = (_tool(host, system, home, home) for system in usual for home in usual[system])
     return ModuleSystems(next(filter(None, tools), None), tuple(notes))

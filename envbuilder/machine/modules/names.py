@@ -198,7 +198,7 @@ def unknown_module_notes(
     for name, component in found:
         if component is not None:
             yield (
-                f"modules called {name} provide nothing that is known: if that is {component}, "
+                f"modules called {name} provide no known component: if it is {component}, "
                 f"state it, modules: {statement(f'{name}/VERSION', component)}"
             )
     if others:

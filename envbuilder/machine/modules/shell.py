@@ -118,13 +118,13 @@ def start(
     """
     if site.module_system == "none" or site.module_init is None:
         raise UsageError(
-            "modules.site-names-no",
-            f"site {site.name} names no module system to look at",
-            "give it module-system (lmod or tcl) and module-init, the file a script sources",
+            "modules.not-configured",
+            f"site {site.name} does not state a module system",
+            "add module-system (lmod or tcl) and module-init (the file that scripts source)",
         )
     if not is_file(site.module_init):
         raise MissingToolError(
-            "modules.module-system-site",
+            "modules.init-missing",
             f"the module system of site {site.name} is not on this machine: "
             f"there is no {site.module_init}",
             "take the snapshot on a login node of the site",
@@ -134,7 +134,7 @@ def start(
     gone = [tree for tree in site.module_trees if not is_folder(tree)]
     if gone:
         raise UsageError(
-            "modules.module-tree-site",
+            "modules.tree-missing",
             f"the module tree {gone[0]} of site {site.name} is not on this machine",
             "take the snapshot on a login node of the site, or name another folder with --tree",
         )
@@ -149,22 +149,22 @@ def start(
     done = shell.bash(_TELL)
     # An init file that ends the shell leaves no answer and may end with 0.
     if not done.ok or "\0" not in done.stdout:
-        raise UsageError("modules.invalid", _why_not(site, done))
+        raise _start_error(site, done)
     lmod, folder, version, path, names, output = done.stdout.split("\0", 5)
     module_path = tuple(dict.fromkeys(tree for tree in path.split(":") if tree.startswith("/")))
     if not module_path and site.module_trees:
         # `module` itself is broken, and says so without an exit code.
-        words = first_line(f"{done.stderr}\n{output}") or "it says nothing"
+        words = first_line(f"{done.stderr}\n{output}") or "no output"
         raise MissingToolError(
-            "modules.module-system-site-takes",
-            f"the module system of site {site.name} takes no tree: {words}",
-            f"is it whole? source {site.module_init}; module --version",
+            "modules.trees-not-used",
+            f"the module system of site {site.name} does not accept its module trees: {words}",
+            f"check it: source {site.module_init}; module --version",
         )
     if not module_path:
         raise UsageError(
-            "modules.no-module-tree",
-            f"no module tree of site {site.name} is known: MODULEPATH is empty here",
-            "name them in the site file, module-trees: [/path], or with --tree",
+            "modules.no-trees",
+            f"no module tree is known for site {site.name}: MODULEPATH is empty",
+            "state them in the site file (module-trees: [/path]) or with --tree",
         )
     version = f"Lmod {version}" if version else one_line(first_line(output), 60)
     loaded = tuple(name for name in names.split(":") if name)
@@ -175,15 +175,16 @@ def start(
     )
 
 
-def _why_not(site: Site, done: Finished) -> str:
+def _start_error(site: Site, done: Finished) -> UsageError:
     name, error = f"of site {site.name}", one_line(done.stderr, 300)
     if done.code is None:
-        return f"the module system {name} did not answer within {PATIENCE:.0f} s"
+        message = f"the module system {name} did not answer within {PATIENCE:.0f} s"
+        return UsageError("modules.timeout", message)
     if done.code == 73:
-        return f"the preload {done.stdout} {name} cannot be loaded: {error}"
-    return (
-        f"the module system {name} cannot be started: {one_line(done.stderr or done.stdout, 300)}"
-    )
+        message = f"cannot load the preload module {done.stdout} {name}: {error}"
+        return UsageError("modules.preload-failed", message)
+    output = one_line(done.stderr or done.stdout, 300)
+    return UsageError("modules.start-failed", f"cannot start the module system {name}: {output}")
 
 
 def modulefiles(shell: ModuleShell) -> tuple[Modulefile, ...]:
@@ -199,12 +200,12 @@ def _spider(shell: ModuleShell) -> Iterator[Modulefile]:
         answer = json.loads(_json_line(done.stdout))
     except ValueError as error:
         # An Lmod that does not know this format prints nothing at all and ends with 0.
-        what = f"no whole JSON ({error})" if done.stdout.strip() else "nothing"
-        output = f"; it said: {one_line(done.stderr, 300)}" if done.stderr.strip() else ""
+        what = f"incomplete JSON ({error})" if done.stdout.strip() else "nothing"
+        output = f": {one_line(done.stderr, 300)}" if done.stderr.strip() else ""
         raise UsageError(
-            "modules.spider-printed",
+            "modules.spider-failed",
             f"{shell.version}: spider printed {what}{output}",
-            "Lmod 7 or later is needed, and module trees that can be read",
+            "use Lmod 7 or later, and check that the module trees are readable",
         ) from error
     # An empty tree is an empty list: Lua does not tell the two apart.
     for files in (answer or {}).values():
@@ -250,7 +251,7 @@ def _of_tree(
     done = shell.bash('MODULEPATH="$1" module avail -t --all 2>&1', tree)
     if done.code is None:
         raise UsageError(
-            "modules.module-avail-not", f"{shell.version}: module avail did not answer for {tree}"
+            "modules.avail-failed", f"{shell.version}: module avail did not answer for {tree}"
         )
     for line in done.stdout.splitlines():
         word, _, mark = line.partition(" ")

@@ -83,7 +83,7 @@ def _sort_in(look: _Look, files: Sequence[Modulefile]) -> None:
         if reached is not None:
             several.setdefault(each.name, []).append(reached)
     unwritable = [name for name in several if not fits(ModuleName, name)]
-    _note(look, "has a name that envbuild cannot write and is left out", unwritable)
+    _note(look, "has an unsupported name and is left out", unwritable)
     for name in sorted(set(several) - set(unwritable)):
         those = sorted(several[name], key=lambda each: padded(each.path))
         chosen = {each.parents: each for each in those}
@@ -119,14 +119,14 @@ def _modules(look: _Look) -> Iterator[tuple[StatedModule, Effects]]:
     for own, each in list(look.by_name.items()):
         why = look.effects[each.path].broken
         if why is not None:
-            _leave_out(look, own, f"it cannot be shown: {why}")
+            _leave_out(look, own, f"module show fails: {why}")
     # What loads a module that is left out cannot be loaded either.
     while lost := _that_cannot_be_loaded(look):
         for own, why in lost:
             _leave_out(look, own, why)
     made = {own: _module(look, each) for own, each in look.by_name.items()}
     wanted = _with_what_they_load(made, [n for n in made if not look.by_name[n].hidden])
-    _note(look, "is hidden, loaded by none and left out", sorted(set(made) - wanted))
+    _note(look, "is hidden, no module loads it, and it is left out", sorted(set(made) - wanted))
     for own in sorted(wanted):
         yield made[own], look.effects[look.by_name[own].path]
 
@@ -145,7 +145,7 @@ def _that_cannot_be_loaded(look: _Look) -> list[tuple[str, str]]:
         for group in groups:
             if not any(_found(look, load) for load in group):
                 missing = " or ".join(name for load in group for name in load.names)
-                lost.append((own, f"it loads or needs {missing}, which is not there"))
+                lost.append((own, f"it loads or needs {missing}, which does not exist"))
                 break
     return lost
 

@@ -84,7 +84,7 @@ def age_note(snapshot: Snapshot, today: date) -> str | None:
     """Return in words that a snapshot is old, or from documentation; None: neither."""
     if snapshot.kind == "documented":
         day = f" of {snapshot.taken}" if snapshot.taken else ""
-        return f"the site's modules are known from documentation{day}, not by looking at them"
+        return f"the modules of the site come from documentation{day}, not from the machine"
     if snapshot.taken is None:
         return None
     days = (today - date.fromisoformat(snapshot.taken)).days
@@ -92,5 +92,5 @@ def age_note(snapshot: Snapshot, today: date) -> str | None:
         return None
     return (
         f"the site's snapshot is {days} days old (taken {snapshot.taken}): "
-        "envbuild sites snapshot takes it again"
+        "update it with envbuild sites snapshot"
     )

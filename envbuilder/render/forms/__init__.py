@@ -56,9 +56,7 @@ def _modulefile(dialect: Dialect, subject: Subject) -> str:
 
 def _job(scheduler: str, subject: Subject) -> str:
     if subject.job is None:
-        raise UsageError(
-            "render.nothing-says-job", f"nothing says which job to render for {scheduler}"
-        )
+        raise UsageError("job.size-missing", f"no job size is given for {scheduler}")
     job = subject.job(scheduler)
     return render_job(subject.source, subject.places, str(subject.tree), job, subject.number or 1)
 

@@ -44,14 +44,14 @@ def _told(subject: Subject) -> tuple[PackageList, str]:
     lock, plan = subject.source, subject.plan
     if not plan.channels:
         raise UsageError(
-            "render.no-conda-packages",
+            "plan.no-conda-packages",
             f"{plan.recipe} has no conda packages: its backend is {plan.backend}",
-            "--as requirements has the hashes of what pip installs",
+            "use --as requirements for the hashes of the packages that pip installs",
         )
     if not isinstance(lock, Lock):
         raise UsageError(
-            "render.such-list-holds",
-            "such a list holds the hash of every file, and a plan has none",
+            "lock.missing",
+            "this form needs a lock: it contains the hash of every file",
             f"envbuild lock {recipe_arguments(plan)} --output FILE; "
             "envbuild render --locked FILE ...",
         )
@@ -63,5 +63,5 @@ def _told(subject: Subject) -> tuple[PackageList, str]:
     ]
     for channel in plan.channels:
         for name, value in channel.accept.items():
-            lines.append(f"Set {name}={value} before, if you accept: {channel.licence}.")
+            lines.append(f"To accept {channel.licence}, set {name}={value} before.")
     return packages, "".join(f"# {line(each)}\n" for each in lines)

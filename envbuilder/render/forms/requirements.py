@@ -40,11 +40,11 @@ def _check_requirement(text: str) -> None:
         Requirement(text)
     except InvalidRequirement as error:
         raise UsageError(
-            "render.not-requirement-pip", f"not a requirement that pip can read: {text!r}"
+            "requirement.invalid-syntax", f"pip cannot read the requirement {text!r}"
         ) from error
     # pip expands ${NAME}, and takes a backslash at the end for a line that goes on.
     if re.search(r"\$\{|\\$|[\x00-\x1f\x7f]", text):
         raise UsageError(
-            "render.not-requirement-file",
-            f"not a requirement that a file of pip's can hold: {text!r}",
+            "requirement.unsafe-character",
+            f"a requirements file cannot contain the requirement {text!r}",
         )

@@ -86,12 +86,12 @@ def build_facts(build: Path, components: "Collection[str]") -> "list[dict[str, A
 def report_problem(report: "dict[str, Any]", components: "Collection[str]") -> "str | None":
     """Return the problem of a record of the step verify, or None."""
     if set(report) != {"schema", "passed", "facts"} or report["schema"] != 1:
-        return "it must hold schema 1, passed and facts"
+        return "it must have schema 1, passed and facts"
     if report["passed"] is not True:
-        return "what was built is not as planned"
+        return "the build does not match the plan"
     strange = [fact for fact in report["facts"] if not is_fact(fact)]
     if strange:
-        return f"this is no fact: {strange[0]}"
+        return f"not a fact: {strange[0]}"
     strangers = sorted({fact["component"] for fact in report["facts"]} - set(components))
     return f"the plan has no build of {strangers[0]}" if strangers else None
 
@@ -107,9 +107,9 @@ def is_fact(fact: "dict[str, Any]") -> bool:
 def refusal(path: Path, reason: object) -> BuildError:
     """Return the error for a record of a build that counts for nothing."""
     return BuildError(
-        "evidence.found-built-libraries",
-        f"what was found in the built libraries cannot be read: {path}: {one_line(str(reason))}",
-        f"bash '{path.with_name('build.sh')}' verify looks at them again",
+        "evidence.unreadable",
+        f"cannot read the check of the built libraries: {path}: {one_line(str(reason))}",
+        f"bash '{path.with_name('build.sh')}' verify checks them again",
     )
 
 

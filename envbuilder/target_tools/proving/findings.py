@@ -64,7 +64,7 @@ def problem(
         if not done.passed:
             return f"{names[record.source]}: {done.problem}"
     if len(results) != expected_ranks:
-        return f"{len(results)} of {expected_ranks} ranks came to its end"
+        return f"{len(results)} of {expected_ranks} ranks completed it"
     return None
 
 
@@ -88,7 +88,7 @@ def barrier_problem(ranks: "Sequence[RankRecord]", names: "Mapping[str, str]") -
             last, first = max(entered), min(left)
             if first < last - CLOCK_TOLERANCE:
                 early, late = group[left.index(first)][0], group[entered.index(last)][0]
-                return f"{early} passed it {last - first:.3f} s before {late} came to it"
+                return f"{early} left it {last - first:.3f} s before {late} reached it"
     return None
 
 

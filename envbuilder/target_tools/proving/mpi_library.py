@@ -78,7 +78,7 @@ def of_wrapper(run: Path) -> PlanMpi:
     found = linked(words, [*map(Path, filter(None, option_values(words, "-L"))), *beside])
     found = found or [path for folder in beside for path in sorted(folder.glob("libmpi*.so*"))]
     files = tuple(dict.fromkeys(str(path.resolve()) for path in found))
-    source = ", ".join(files) or "no libmpi that is there"
+    source = ", ".join(files) or "no existing libmpi"
     return PlanMpi(source=f"{source} ({wrapper} -show)", files=files)
 
 

@@ -142,8 +142,8 @@ def silence(one: RankProcess, earlier: str) -> str:
         text = f"no stack: stopped (state {last.state})"
     else:
         where = proc.read(f"/proc/{one.pid}/wchan")
-        waits = f", waits in the kernel in {where}" if where not in ("", "0") else ""
-        text = f"no stack: it does not answer (state {last.state}{waits})"
+        waits = f", waiting in the kernel in {where}" if where not in ("", "0") else ""
+        text = f"no stack: the process does not respond (state {last.state}{waits})"
     return f"{text}; earlier:\n{earlier}" if earlier else text
 
 

@@ -41,11 +41,11 @@ def not_started(
     if found == requested:
         return []
     if found > requested:
-        return [f"{found} processes reported, {requested} were asked for"]
+        return [f"{found} processes reported, but {requested} were requested"]
     if outcome.timed_out:
         reported = f"only {found}" if ranks else "none"
         reason = f"hung: after {expected.timeout:g} s {reported} of {requested} ranks had reported"
-        reason += f", and {expected.launcher} still ran"
+        reason += f", and {expected.launcher} was still running"
     elif ranks:
         reason = f"{ending_of(outcome, expected)}, but only {found} of {requested} ranks reported"
     else:
@@ -70,7 +70,7 @@ def wrong_api(ranks: "Sequence[RankRecord]", expected: "Expectations") -> "list[
     others = sorted({one_line(record.start.api) for record in ranks} - {expected.api})
     if not others:
         return []
-    return [f"the ranks talked through {listing(others)}; the proof is about {expected.api}"]
+    return [f"the ranks used {listing(others)}; the proof requires {expected.api}"]
 
 
 def each_alone(ranks: "Sequence[RankRecord]", expected: "Expectations") -> bool:
@@ -88,7 +88,7 @@ def wrong_world(
         count = sum(numbers.values())
         return [f"{count} processes started, each alone (size 1): {why_alone(ranks, expected)}"]
     return [
-        f"rank {rank} is there {count} times: "
+        f"rank {rank} exists {count} times: "
         + listing([names[r.source] for r in ranks if r.world and r.world.rank == rank])
         for rank, count in sorted(numbers.items())
         if count > 1
@@ -98,7 +98,7 @@ def wrong_world(
 def why_alone(ranks: "Sequence[RankRecord]", expected: "Expectations") -> str:
     """Return why no process knows of another."""
     if expected.transport not in (None, "mpi"):
-        return f"{expected.launcher} told none of them its rank and the number of ranks"
+        return f"{expected.launcher} did not give them their rank and the number of ranks"
     loaded = libraries(ranks, expected.prefix)
     paths = ", ".join(each["path"] for each in loaded if each["kind"] == "mpi")
     other = f"{expected.launcher} belongs to another MPI than the library the ranks load"
@@ -139,7 +139,7 @@ def endings(
     """
     failed = errors(ranks, names)
     if outcome.left_behind:
-        left = f"{outcome.left_behind} of its processes still ran; they were ended"
+        left = f"{outcome.left_behind} of its processes were still running; envbuild ended them"
         failed.append(f"{ending_of(outcome, expected)} while {left}")
     died = deaths(ranks, outcome, expected, names)
     return [*died, *failed] if outcome.first_gone else [*failed, *died]
@@ -198,7 +198,7 @@ def deaths(
     where = ", ".join(f"{listing(members)} {at}" for at, members in by_place(unfinished, names))
     stops = "their records stop" if len(unfinished) > 1 else "its record stops"
     log = from_log(outcome)
-    return [f"stopped without a word: {where}; {stops} there, and {ending}{log}"]
+    return [f"stopped without an error: {where}; {stops} there, and {ending}{log}"]
 
 
 def hang(
@@ -222,7 +222,7 @@ def hang(
             for at, group in by_place(members, names)
         ]
     if not parts:
-        return [f"{begin} every rank had come to its end, but {expected.launcher} still ran"]
+        return [f"{begin} every rank had ended, but {expected.launcher} was still running"]
     failed = [names[record.source] for record in ranks if record.failure]
     ended = [names[record.source] for record in ranks if record.ended]
     parts += [f"{listing(m)} had {what}" for m, what in ((failed, "failed"), (ended, "ended")) if m]
@@ -263,9 +263,9 @@ def wrong_transport(ranks: "Sequence[RankRecord]", expected: "Expectations") -> 
         return []
     sums = [each for each in carried(ranks) if each["operation"] == ALLREDUCE]
     transports = {each["transport"] for each in sums}
-    asks = f"the proof asks for {expected.transport}, but"
+    asks = f"the proof requires {expected.transport}, but"
     if not transports:
-        return [f"{asks} nothing tells what carried the allreduce"]
+        return [f"{asks} nothing shows what carried the allreduce"]
     if expected.transport in transports <= BESIDE.get(expected.transport, {expected.transport}):
         return []
     reason = "; ".join(f"{each['transport']} ({each['source']})" for each in sums)
@@ -283,11 +283,11 @@ def incomplete(
             lacking.append("end")
         said = [f"has no {each}" for each in lacking[:1]]
         if record.world and record.world.size != expected.ranks:
-            said.append(f"speaks of {record.world.size} ranks")
+            said.append(f"states {record.world.size} ranks")
         if record.world and not 0 <= record.world.rank < expected.ranks:
-            said.append("is of no rank that was asked for")
+            said.append("is of a rank that was not requested")
         if record.ended and record.end and record.end.failed:
-            said.append(f"counts {record.end.failed} failed checks and tells of none")
+            said.append(f"counts {record.end.failed} failed checks, but lists none")
         if said:
             return [f"the record of {names[record.source]} {listing(said)}"]
     return []

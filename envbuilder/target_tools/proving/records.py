@@ -238,8 +238,8 @@ def read_rank(path: "Path", nonce: str) -> "RankRecord | str":
     if ours and ours[0].event == "start":
         return RankRecord(path.name, ours, read_stack(stack_path(path.parent, path.name)))
     if ours:
-        return "its beginning is missing"
-    return "another run wrote it" if events else "it holds no readable record"
+        return "its first event is missing"
+    return "another run wrote it" if events else "it contains no readable record"
 
 
 def read_stack(path: "Path", begin: int = 0) -> str:

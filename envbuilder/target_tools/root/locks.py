@@ -61,10 +61,10 @@ class Holder(NamedTuple):
         here = own_world()
         if (self.host, self.boot, self.namespace) == here or self.host != here[0]:
             return f"process {self.pid} on {self.host}"
-        where = "of another start of it" if self.boot else "of an earlier release"
+        where = "from before the last boot" if self.boot else "started by an earlier release"
         if self.boot == here[1]:
             where = "in another PID namespace"
-        return f"process {self.pid} on {self.host} ({where}, which cannot be seen from here)"
+        return f"process {self.pid} on {self.host} ({where}, not visible from here)"
 
     def environ(self, environ: "Mapping[str, str]") -> "dict[str, str]":
         """Return the environment for every process that the holder starts: it marks them."""
@@ -126,9 +126,9 @@ def acquire(
             age = age_of(path)
             if fault or (age is not None and max(age, now() - unreadable) > 2 * HEARTBEAT):
                 raise BuildError(
-                    "locks.lock-cannot-read",
-                    f"the lock {path} cannot be read" + (f": {fault}" if fault else ""),
-                    "if no build is running, remove that file",
+                    "root.lock-file-unreadable",
+                    f"cannot read the lock file {path}" + (f": {fault}" if fault else ""),
+                    "if no build is running, remove the file",
                 )
             time.sleep(poll)
             continue
@@ -142,7 +142,7 @@ def acquire(
             announced.add(kind)
         if now() - begin > wait:
             raise BuildError(
-                "locks.gave-up-waiting", f"gave up waiting for {other}, which holds {path}"
+                "root.lock-timeout", f"timed out while waiting for {other}, which holds {path}"
             )
         time.sleep(poll)
 
@@ -155,7 +155,10 @@ def look_at(path: Path, holder: Holder, say: "Callable[[str], None]") -> "tuple[
     if is_gone(holder) or is_of_earlier_start(path, holder):
         left = left_by_another(path)
         if left:
-            return "left", f"waiting for what {of_user(path, holder)} left running: {left[0]}"
+            return (
+                "left",
+                f"waiting for a process that {of_user(path, holder)} left running: {left[0]}",
+            )
         take_over(path, holder, say)
         return None
     age = age_of(path)
@@ -164,11 +167,11 @@ def look_at(path: Path, holder: Holder, say: "Callable[[str], None]") -> "tuple[
         return "lives", text
     if age > SILENT:
         raise BuildError(
-            "locks.held-silent",
-            f"{path} is held by {holder}, silent for {age:.0f} s",
-            f"if that process is gone, remove the file: rm '{path}'",
+            "root.lock-stale",
+            f"{path} is held by {holder}, without a heartbeat for {age:.0f} s",
+            f"if that process has ended, remove the file: rm '{path}'",
         )
-    silence = f"no sign of life for {age:.0f} s, after {SILENT:.0f} s the wait ends"
+    silence = f"no heartbeat for {age:.0f} s (giving up after {SILENT:.0f} s)"
     return "quiet", f"{text}; {silence}"
 
 
@@ -223,7 +226,7 @@ def read(path: Path) -> "Holder | None":
     except (FileNotFoundError, ValueError, TypeError):
         return None
     except PermissionError:
-        return Holder(f"{owner_of(path)}, whose lock you may not read", 0, 0, "")
+        return Holder(f"{owner_of(path)}, whose lock file you may not read", 0, 0, "")
 
 
 def owner_of(path: Path) -> str:
@@ -333,4 +336,4 @@ def take_over(path: Path, gone: Holder, say: "Callable[[str], None]") -> None:
         aside.unlink()
         return
     aside.unlink()
-    say(f"taking over from {gone}, which is gone")
+    say(f"taking over from {gone}, which has ended")

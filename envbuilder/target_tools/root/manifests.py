@@ -43,15 +43,15 @@ def check_unchanged(home: Home, version: Version, runs_here: bool = True) -> Non
     lines = changes(home, version, hashes=False, runs_here=runs_here)
     if lines:
         name = f"{home.name}/{version.number}"
-        said = [f"the files of {name} are not those that were published: {home.prefix(version.id)}"]
+        said = [f"the files of {name} changed after publication: {home.prefix(version.id)}"]
         said += [f"  {line}" for line in lines[:NAMED]]
         if len(lines) > NAMED:
             said.append(f"  and {len(lines) - NAMED} more")
         raise DriftError(
-            "manifests.invalid",
+            "environment.files-changed",
             "\n".join(said),
             f"envbuild info {name} --verify --root '{home.root}' compares every file",
-            "to build it again: envbuild remove (rollback first if it is the default), then "
+            "to build it again, run envbuild remove (rollback first if it is the default), then "
             "envbuild create",
         )
 
@@ -63,7 +63,7 @@ def read(home: Home, version: Version) -> "dict[str, Any] | None":
         return manifest.read(path)
     except ValueError as error:
         raise DriftError(
-            "manifests.manifest-damaged",
+            "environment.manifest-damaged",
             f"the manifest of {home.name}/{version.number} is damaged: {path}: {error}",
-            "remove that file if you trust the environment: a smoke test that passes makes another",
+            "if you trust the environment, remove the file; a passing smoke test writes a new one",
         ) from error

@@ -155,17 +155,19 @@ def find_version(home: Home, number: "int | None") -> Version:
             return version
     if not versions:
         raise UsageError(
-            "publish.no-environment-published",
+            "environment.not-published",
             f"no environment {home.name!r} is published in {home.root}",
         )
     there = ", ".join(f"{home.name}/{v.number}" for v in versions)
     if wanted is None:
         raise UsageError(
-            "publish.no-default-name",
-            f"{home.name} has no default; name a number",
+            "environment.no-default",
+            f"{home.name} has no default; give a number",
             f"published: {there}",
         )
-    raise UsageError("publish.no", f"there is no {home.name}/{wanted}", f"published: {there}")
+    raise UsageError(
+        "environment.unknown-number", f"{home.name}/{wanted} does not exist", f"published: {there}"
+    )
 
 
 def withdraw(home: Home, version: Version) -> None:
@@ -250,10 +252,9 @@ def check_removable(home: Home, identities: "tuple[str, ...]") -> None:
     for folder in folders:
         if folder.is_dir() and not may_change(folder):
             raise UsageError(
-                "publish.you-not-remove",
-                f"you may not remove what is in {folder}: it belongs to user "
-                f"{folder.stat().st_uid}",
-                "nothing was removed; its owner, or root, can do it",
+                "environment.not-owner",
+                f"you may not remove {folder}: it belongs to user {folder.stat().st_uid}",
+                "nothing was removed; its owner or root can remove it",
             )
 
 

@@ -52,8 +52,8 @@ def problems(home: Home) -> "list[str]":
     problem = registered(home)[1]
     if problem is not None:
         found.append(
-            f"{home.registry_file} is damaged: {problem}; the numbers are those of its "
-            "modulefiles, and the next envbuild create or remove of it writes that file anew"
+            f"{home.registry_file} is damaged: {problem}; the numbers come from its "
+            "modulefiles; the next envbuild create or remove writes the file again"
         )
     names = {*DEFAULT_FILES.values(), home.last_number_file.name}
     for path in entries(home.modulefiles):
@@ -62,10 +62,10 @@ def problems(home: Home) -> "list[str]":
                 fault = irregularity(path.stat(), MAX_BYTES)
             except OSError as error:
                 fault = error.strerror
-            more = f"; envbuild rollback {home.name} --to N writes it anew"
+            more = f"; envbuild rollback {home.name} --to N writes it again"
             if fault:
                 more = more if path.name in DEFAULT_FILES.values() else ""
-                found.append(f"{path} is not read: {fault}{more}")
+                found.append(f"cannot read {path}: {fault}{more}")
     return found
 
 
@@ -78,16 +78,16 @@ def registered(home: Home) -> "tuple[list[Version], str | None]":
     except IrregularFileError as error:
         return [], str(error)
     except ValueError as error:
-        return [], f"no JSON: {error}"
+        return [], f"not JSON: {error}"
     values = registry.get("versions", []) if isinstance(registry, dict) else None
     if not isinstance(values, list):
-        return [], "it must hold a list of versions"
+        return [], "it must contain a list of versions"
     versions: "dict[int, Version]" = {}
     problem = None
     for value in values:
         version = read_version(value)
         if version is None or version.number in versions:
-            fault = "this is no version" if version is None else "this number is there twice"
+            fault = "not a version" if version is None else "duplicate number"
             problem = problem or f"{fault}: {json.dumps(value)[:100]}"
         else:
             versions[version.number] = version
@@ -102,7 +102,9 @@ def heal_registry(home: Home, say: "Callable[[str], None]") -> None:
         versions = read_registry(home)
         home.registry_file.replace(aside)
         write_registry(home, versions)
-        say(f"{home.registry_file} was damaged ({problem}): written anew, the old one is {aside}")
+        say(
+            f"{home.registry_file} was damaged ({problem}): wrote a new one, the old one is {aside}"
+        )
 
 
 def from_modulefiles(home: Home, told: "Mapping[int, Version]" = NOTHING) -> "list[Version]":
@@ -177,8 +179,8 @@ def removal_hints(home: Home, version: Version) -> "tuple[str, ...]":
     """Return the commands that remove a number; a default is replaced first."""
     name, root = f"{home.name}/{version.number}", f"--root '{home.root}'"
     if version.number != default_number(home):
-        return (f"envbuild remove {name} {root} takes it away",)
-    everything = f"envbuild remove {home.name} --all {root} takes all of it away"
+        return (f"envbuild remove {name} {root} removes it",)
+    everything = f"envbuild remove {home.name} --all {root} removes all numbers"
     others = {each.number for each in from_modulefiles(home)} - {version.number}
     if not others:
         return (everything,)

@@ -60,32 +60,32 @@ def read_stamp(path: Path) -> "Root | None":
     except IrregularFileError as error:
         stamp, problem = {}, str(error)
     except ValueError as error:
-        stamp, problem = {}, f"no JSON: {error}"
+        stamp, problem = {}, f"not JSON: {error}"
     else:
         problem = stamp_problem(stamp)
     schema = stamp.get("schema") if isinstance(stamp, dict) else None
     if isinstance(schema, int) and schema > SHARED_SCHEMA:
         raise UsageError(
-            "stamp.root-made-newer",
-            f"the root {path} was made by a newer envbuild: its schema is {schema}, "
-            f"this one knows {SHARED_SCHEMA}",
+            "root.newer-schema",
+            f"the root {path} has schema {schema} of a newer envbuild; "
+            f"this envbuild supports schema {SHARED_SCHEMA}",
             "update envbuild, or use another --root",
         )
     if problem:
         raise UsageError(
-            "stamp.damaged",
+            "root.stamp-damaged",
             f"{file} is damaged: {problem}",
-            'it should hold {"schema": 1, "site": "...", "arch": "..."}, of a shared root '
+            'it should contain {"schema": 1, "site": "...", "arch": "..."}; for a shared root '
             '{"schema": 2, ..., "group": "..."}',
         )
     if stranger and "group" in stamp:
         owner = sharing.user_name(path.stat().st_uid)
         raise UsageError(
-            "stamp.says-group-shares",
-            f"{file} says that group {stamp['group']} shares the root, and {stranger} wrote it; "
-            f"the folder is {owner}'s, who alone can share it",
-            f"if it was meant so, root makes it {owner}'s: chown {owner} '{file}'; "
-            "else use another --root",
+            "root.stamp-owner-mismatch",
+            f"{file} shares the root with group {stamp['group']}, but {stranger} wrote it; only "
+            f"the owner of the folder, {owner}, can share it",
+            f"if this is intended, run as root: chown {owner} '{file}'; "
+            "otherwise use another --root",
         )
     return Root(path, stamp["site"], stamp["arch"], stamp.get("group"))
 
@@ -93,11 +93,11 @@ def read_stamp(path: Path) -> "Root | None":
 def stamp_problem(stamp: Any) -> "str | None":
     """Return the problem of a stamp, or None."""
     if not isinstance(stamp, dict):
-        return "no object"
+        return "not a JSON object"
     if set(stamp) - {"schema", "group"} != {"site", "arch"}:
-        return "it must hold site and arch"
+        return "it must contain site and arch"
     if ("group" in stamp) != (stamp.get("schema") == SHARED_SCHEMA):
-        return "schema 2 names the group that shares the root, and schema 1 none"
+        return "schema 2 requires a group, schema 1 allows none"
     group = stamp.get("group", "-")
     if not (isinstance(group, str) and group.isprintable() and group.strip()):
         return "its group must be a name"
@@ -137,22 +137,22 @@ def make_root(root: Root) -> None:
     group = sharing.group_number(root.shared)
     if not sharing.may_write(group):
         raise UsageError(
-            "stamp.you-not-group",
-            f"you are not in group {root.shared}: you cannot share a root with it",
-            "groups shows yours; after a change to them, log in anew",
+            "root.not-group-member",
+            f"cannot share the root with group {root.shared}: you are not a member",
+            "groups lists your groups; log in again after a change",
         )
     make_folder(root.path)
     if not sharing.may_share(root.path, os.geteuid(), group):
         raise UsageError(
-            "stamp.belongs-alone-share",
-            f"{root.path} belongs to {sharing.owner_of(root.path)}, who alone can share it",
-            "give --root a folder of your own, or a new one",
+            "root.not-owner",
+            f"cannot share {root.path}: it belongs to {sharing.owner_of(root.path)}",
+            "use --root with a new folder or one of your own",
         )
     try:
         sharing.share_folder(root.path, group)
     except PermissionError as error:
         raise UsageError(
-            "stamp.belongs",
+            "root.wrong-group-permissions",
             f"{sharing.misfit(root.path, group)}, and it belongs to {sharing.owner_of(root.path)}",
             repair(root.path, root.shared),
         ) from error
@@ -163,4 +163,4 @@ def make_root(root: Root) -> None:
 def repair(folder: Path, group: "str | None") -> str:
     """Return the hint for a folder whose group or mode does not fit the shared root."""
     mode = f"{sharing.FOLDER_MODE:o}"
-    return f"its owner can mend it: chgrp {group} '{folder}' && chmod {mode} '{folder}'"
+    return f"its owner can fix it: chgrp {group} '{folder}' && chmod {mode} '{folder}'"

@@ -160,7 +160,7 @@ class Mpi4py(Api):
     def __init__(self, options: "argparse.Namespace", recorder: Recorder) -> None:
         super().__init__(options, recorder)
         self.lacks["allreduce", "float16"] = "MPI defines no 16-bit floating-point type"
-        self.lacks["mismatch"] = "MPI does not compare what the ranks give"
+        self.lacks["mismatch"] = "MPI does not compare the arguments of the ranks"
 
     def init(self) -> None:
         # Not at the import of mpi4py.MPI, so that what fails here is told as init.
@@ -198,7 +198,7 @@ class Mpi4py(Api):
 def on_device(sees: str, count: int, local_rank: int) -> int:
     """Return the number of the GPU for a rank. Raises RuntimeError without a GPU."""
     if count == 0:
-        raise RuntimeError(f"NCCL needs a GPU on every rank, and {sees} sees none")
+        raise RuntimeError(f"NCCL needs a GPU on every rank, but {sees} finds none")
     return local_rank % count
 
 

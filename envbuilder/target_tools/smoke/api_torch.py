@@ -23,7 +23,7 @@ class Distributed(Api):
 
     def __init__(self, options: "argparse.Namespace", recorder: "Recorder") -> None:
         super().__init__(options, recorder)
-        self.lacks["allgather"] = "torch.distributed gathers equal shapes alone"
+        self.lacks["allgather"] = "torch.distributed gathers only equal shapes"
         self.lacks["mismatch"] = "torch.distributed does not compare shapes"
 
     def prepare(self) -> None:

@@ -113,18 +113,24 @@ def converse(options: argparse.Namespace, recorder: Recorder) -> None:
 
 
 def parse(arguments: "list[str] | None") -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Prove that the ranks can talk.")
-    parser.add_argument("--out", type=Path, required=True, help="folder for the records")
-    parser.add_argument("--nonce", required=True, help="names this run in every record")
-    parser.add_argument("--ranks", type=int, required=True, help="ranks that were asked for")
-    parser.add_argument("--max-bytes", type=int, default=64 * 2**20, help="largest message")
-    parser.add_argument("--timeout", type=float, default=120, help="seconds until it is a hang")
+    parser = argparse.ArgumentParser(description="Run one rank of the smoke test.")
     parser.add_argument(
-        "--api", choices=sorted(APIS), default="numpy", help="what is talked through"
+        "--out", type=Path, required=True, help="folder for the records of the ranks"
     )
-    parser.add_argument("--transport", choices=TRANSPORTS, help="what is to carry the data")
+    parser.add_argument("--nonce", required=True, help="identifier of this run in every record")
+    parser.add_argument("--ranks", type=int, required=True, help="number of ranks")
     parser.add_argument(
-        "--runtime", default="distributed_dl_training.numpy", help="the module of --api numpy"
+        "--max-bytes", type=int, default=64 * 2**20, help="largest message in bytes"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=120, help="seconds until the run counts as hung"
+    )
+    parser.add_argument(
+        "--api", choices=sorted(APIS), default="numpy", help="API that the ranks use"
+    )
+    parser.add_argument("--transport", choices=TRANSPORTS, help="required transport")
+    parser.add_argument(
+        "--runtime", default="distributed_dl_training.numpy", help="module for --api numpy"
     )
     options = parser.parse_args(arguments)
     if options.ranks < 1 or options.max_bytes < 4 or options.timeout <= 0:

@@ -87,9 +87,9 @@ CHECKS = (
         _damaged,
         id="conda.damaged",
         severity="error",
-        title="a record of conda cannot be read",
-        why="conda and mamba refuse to change the environment, or take the package for absent",
-        fix="make the environment anew, or install the package again with --force-reinstall",
+        title="a conda record is damaged",
+        why="conda and mamba refuse to change the environment, or treat the package as missing",
+        fix="make a new environment, or reinstall the package with --force-reinstall",
         source="https://docs.conda.io/projects/conda/en/stable/commands/doctor.html",
     ),
     check(
@@ -97,7 +97,7 @@ CHECKS = (
         id="conda.requirement-missing",
         severity="error",
         title="a conda package depends on another one that is not installed",
-        why="what needs it ends with an error; often something was removed with --force",
+        why="packages that need it fail; often a package was removed with --force",
         fix="conda install the missing package",
         source="https://docs.conda.io/projects/conda/en/stable/user-guide/concepts/packages.html",
     ),
@@ -106,9 +106,9 @@ CHECKS = (
         id="conda.requirement-unmet",
         severity="error",
         title="a conda package depends on another release of one that is installed",
-        why="its builders state that it does not work with this one; often something was installed "
+        why="its builders state that it does not work with this one; often a package was installed "
         "with --no-deps or --force",
-        fix="conda update the two together, or make the environment anew",
+        fix="conda update the two together, or make a new environment",
         source="https://docs.conda.io/projects/conda/en/stable/user-guide/concepts/pkg-specs.html",
     ),
     check(

@@ -79,8 +79,8 @@ CHECKS = (
         _no_programs,
         id="path.no-programs",
         severity="error",
-        title="the environment lies on a file system whose files cannot be run",
-        why="every extension module ends with: failed to map segment from shared object: Operation "
+        title="the environment is on a file system that does not allow programs (noexec)",
+        why="each extension module fails with: failed to map segment from shared object: Operation "
         "not permitted",
         fix="make it on a file system that is mounted without noexec",
         source=_MOUNT,
@@ -89,9 +89,9 @@ CHECKS = (
         _temporary,
         id="path.temporary-on-network",
         severity="warning",
-        title="temporary files go over the network",
-        why="Open MPI and others keep their shared memory in a file there: each message between "
-        "ranks of a node is written over the network, or the job does not start",
+        title="temporary files are on a network file system",
+        why="Open MPI and others keep shared memory in a temporary file: messages between ranks of "
+        "a node go over the network, or the job does not start",
         fix="set TMPDIR to a folder of the node, such as /tmp",
         source="https://www.open-mpi.org/faq/?category=sm",
     ),
@@ -99,9 +99,9 @@ CHECKS = (
         _without_locks,
         id="path.cache-without-locks",
         severity="warning",
-        title="a cache lies on a file system whose locks do not hold between nodes",
-        why="ranks that compile or fetch the same file at once write over each other, wait for "
-        "ever, or end with: Function not implemented",
+        title="a cache is on a file system whose locks do not work between nodes",
+        why="ranks that compile or fetch the same file at once overwrite each other's files, wait "
+        "forever, or end with: Function not implemented",
         fix="set the variable to a folder of the node, or of a file system with locks",
         source="https://man7.org/linux/man-pages/man2/flock.2.html",
     ),

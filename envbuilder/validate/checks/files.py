@@ -24,7 +24,7 @@ from .protocol import Check, Violation, check
 
 _RECORD = "https://packaging.python.org/en/latest/specifications/recording-installed-packages/"
 _REINSTALL = (
-    "install it again: pip install --force-reinstall --no-deps NAME==VERSION, or conda install "
+    "reinstall it: pip install --force-reinstall --no-deps NAME==VERSION, or conda install "
     "--force-reinstall NAME=VERSION"
 )
 # What a file system, or the order of writing, puts between a file and the RECORD written after it.
@@ -202,9 +202,9 @@ CHECKS = (
         _damaged,
         id="package.damaged",
         severity="error",
-        title="the metadata of a package cannot be read",
-        why="pip and importlib.metadata cannot tell what is installed; often a disk was full, or "
-        "an installer was killed",
+        title="the metadata of a package is damaged",
+        why="pip and importlib.metadata cannot determine what is installed; often a disk was full, "
+        "or an installer was killed",
         fix=_REINSTALL,
         source=_RECORD,
     ),
@@ -212,8 +212,8 @@ CHECKS = (
         _twice,
         id="package.twice",
         severity="error",
-        title="a package is installed in two releases at one place",
-        why="their files lie over each other; which release's metadata counts is chance",
+        title="two releases of a package are installed in the same folder",
+        why="their files overwrite each other, and it is undefined which metadata counts",
         fix="remove both dist-info folders and the package's own, then install one of them",
         source=_RECORD,
     ),
@@ -222,7 +222,7 @@ CHECKS = (
         id="package.gone",
         severity="error",
         title="files that a package installed are missing",
-        why="what needs them ends with an error, perhaps much later",
+        why="programs that need them fail, perhaps much later",
         fix=_REINSTALL,
         source=_RECORD,
     ),
@@ -230,8 +230,8 @@ CHECKS = (
         _overwritten,
         id="package.overwritten",
         severity="warning",
-        title="two packages installed the same file with other content",
-        why="whichever was installed last wins, and to remove one takes files from the other",
+        title="two packages installed the same file with different content",
+        why="the package installed last wins, and removing one removes files of the other",
         fix="remove both and install the one that you want",
         source=_RECORD,
     ),
@@ -239,8 +239,8 @@ CHECKS = (
         CheckInfo(
             id="published.changed",
             severity="error",
-            title="files are not those that envbuild published",
-            why="what was proved of the environment was proved with other files",
+            title="files have changed since envbuild published them",
+            why="the smoke test ran with other files",
             fix="build it again: envbuild remove (rollback first if it is the default), then "
             "envbuild create",
             source="https://docs.python.org/3/library/hashlib.html",
@@ -251,8 +251,8 @@ CHECKS = (
         CheckInfo(
             id="package.changed",
             severity="warning",
-            title="files are not those that were installed",
-            why="somebody edited, patched or damaged the package: it is not the release it says",
+            title="files have changed since they were installed",
+            why="the package was edited, patched or damaged: it is not the release that it claims",
             fix=_REINSTALL,
             source=_RECORD,
         ),

@@ -193,9 +193,9 @@ CHECKS = (
         id="library.missing",
         severity="error",
         title="a library that an extension module needs is not found",
-        why="its import ends with: cannot open shared object file",
-        fix="load the module or install the package that brings it, with the same settings as when "
-        "it was built",
+        why="its import fails with: cannot open shared object file",
+        fix="load the module or install the package that provides it, with the settings of the "
+        "build",
         source=_LD_SO,
     ),
     check(
@@ -211,9 +211,9 @@ CHECKS = (
         _other_site,
         id="site.other-arch",
         severity="error",
-        title="the environment is for another architecture than --site has",
-        why="not one of its programs starts there: exec format error",
-        fix="make it there, or for it: envbuild create RECIPE --site SITE",
+        title="the environment is for another architecture than that of --site",
+        why="none of its programs starts there: exec format error",
+        fix="build it there, or build a bundle for it: envbuild create RECIPE --site SITE",
         source=_LD_SO,
     ),
     check(
@@ -222,14 +222,14 @@ CHECKS = (
         severity="error",
         title="a library is damaged",
         why="it cannot be loaded; often a disk or a quota was full when it was written",
-        fix="install the package that brings it again: pip install --force-reinstall --no-deps",
+        fix="reinstall the package that contains it: pip install --force-reinstall --no-deps",
         source="https://man7.org/linux/man-pages/man5/elf.5.html",
     ),
     check(
         _newer_glibc,
         id="library.newer-glibc",
         severity="error",
-        title="a library needs a newer glibc than this machine, or --site, has",
+        title="a library needs a newer glibc than that of this machine or of --site",
         why="it cannot be loaded: version GLIBC_X not found",
         fix="install a wheel for an older manylinux, or build the package here",
         source="https://peps.python.org/pep-0600/",
@@ -241,27 +241,27 @@ CHECKS = (
         title="a library is built for a newer processor than this machine has",
         why="it cannot be loaded: CPU ISA level is lower than required; or the program ends with: "
         "Illegal instruction",
-        fix="install a build for an older processor, or run it on nodes that have the newer one",
+        fix="install a build for an older processor, or run it on nodes with a newer one",
         source="https://gitlab.com/x86-psABIs/x86-64-ABI",
     ),
     check(
         _version_missing,
         id="library.version-missing",
         severity="error",
-        title="a library that is found is older than the one that another needs",
+        title="a library is older than another library requires",
         why="it cannot be loaded: version GLIBCXX_X not found",
-        fix="put the newer one first: load the compiler's module it was built with, or take the "
-        "folder of the older one out of LD_LIBRARY_PATH",
+        fix="put the newer one first: load the module of the compiler that built it, or remove "
+        "the folder of the older one from LD_LIBRARY_PATH",
         source=_LD_SO,
     ),
     check(
         _overruled,
         id="library.overruled",
         severity="warning",
-        title="LD_LIBRARY_PATH overrules a library that a package brings",
-        why="RUNPATH comes after LD_LIBRARY_PATH: the package runs with a library that it was not "
-        "built and tested with, and otherwise in another shell",
-        fix="take its folder out of LD_LIBRARY_PATH: unload the module that puts it there",
+        title="LD_LIBRARY_PATH overrides a library that a package contains",
+        why="LD_LIBRARY_PATH comes before RUNPATH: the package uses a library that it was not "
+        "built and tested with, and another one in another shell",
+        fix="remove its folder from LD_LIBRARY_PATH: unload the module that adds it",
         source=_LD_SO,
     ),
 )

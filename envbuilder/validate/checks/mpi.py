@@ -35,20 +35,20 @@ CHECKS = (
         _two_in_process,
         id="mpi.two-in-process",
         severity="error",
-        title="two MPIs come together in one process",
-        why="they share names such as MPI_Init and MPI_COMM_WORLD with different meanings: ranks "
-        "hang, crash, or each takes itself for rank 0 of 1",
-        fix="build or install all that uses MPI against the one that starts the ranks",
+        title="one process loads two MPIs",
+        why="both define symbols such as MPI_Init and MPI_COMM_WORLD: ranks hang, crash, or each "
+        "becomes rank 0 of 1",
+        fix="build or install all packages that use MPI against the MPI that starts the ranks",
         source="https://github.com/horovod/horovod/blob/2626dc87/docs/troubleshooting.rst",
     ),
     check(
         _other_launcher,
         id="mpi.other-launcher",
         severity="error",
-        title="what starts the ranks belongs to another MPI than what they load",
-        why="the ranks do not find each other: each is rank 0 of 1, or all wait for a start-up "
-        "that never comes",
-        fix="put the mpiexec of the MPI that is loaded first on PATH, or rebuild against the other",
+        title="the launcher belongs to another MPI than the one that the ranks load",
+        why="the ranks do not find each other: each becomes rank 0 of 1, or all wait forever at "
+        "start-up",
+        fix="put the mpiexec of the loaded MPI first on PATH, or rebuild against the other MPI",
         source="https://mpi4py.readthedocs.io/en/stable/install.html",
     ),
 )

@@ -48,8 +48,8 @@ CHECKS = (
         _user_site,
         id="path.user-site",
         severity="warning",
-        title="a package of the user's own folder hides one of the environment",
-        why="the environment works otherwise for this user than for everybody else, and on nodes "
+        title="a package in the user's home hides a package of the environment",
+        why="the environment behaves differently for this user than for other users, and on nodes "
         "with another home",
         fix="set PYTHONNOUSERSITE=1, or pip uninstall the package outside of the environment",
         source=_SITE,
@@ -58,9 +58,9 @@ CHECKS = (
         _pythonpath,
         id="path.pythonpath",
         severity="warning",
-        title="a package on PYTHONPATH hides one of the environment",
+        title="a package on PYTHONPATH hides a package of the environment",
         why="PYTHONPATH comes before every environment, also for programs of another Python",
-        fix="unset PYTHONPATH in this shell, or load no module that sets it",
+        fix="unset PYTHONPATH in this shell, or unload the module that sets it",
         source="https://docs.python.org/3/using/cmdline.html#envvar-PYTHONPATH",
     ),
 )

@@ -36,8 +36,8 @@ def _missing(environment: Environment) -> Iterator[Violation]:
 
 
 _OPEN = (
-    "have its owner open the folders on the way to it (chmod o+x), or make the environment anew "
-    "with a Python that all may run"
+    "ask its owner to open its parent folders (chmod o+x), or make a new environment with a Python "
+    "that all users may run"
 )
 
 
@@ -119,30 +119,30 @@ CHECKS = (
         _missing,
         id="python.missing",
         severity="error",
-        title="the interpreter of the environment is gone, or closed to this user",
-        why="nothing starts in it; often the Python that it was made with was removed or upgraded, "
-        "or lies in a home that others may not enter",
-        fix="make the environment anew with a Python that stays; python -m venv --upgrade mends "
-        "links where the same release is at another place",
+        title="the interpreter of the environment is missing or not accessible to this user",
+        why="no program of it starts; often its base Python was removed or upgraded, or is in a "
+        "home folder that other users cannot enter",
+        fix="make a new environment with a permanent Python; python -m venv --upgrade repairs the "
+        "links if the same release is in another folder",
         source=_VENV,
     ),
     check(
         _other_version,
         id="python.other-version",
         severity="error",
-        title="the interpreter is of another series than the packages",
-        why="Python looks into lib/pythonX.Y of its own series and finds none of the packages",
-        fix="make the environment anew with the Python that is there now",
+        title="the interpreter has another series than the packages",
+        why="Python searches lib/pythonX.Y of its own series and finds none of the packages",
+        fix="make a new environment with the present Python",
         source=_VENV,
     ),
     check(
         _moved,
         id="python.moved",
         severity="warning",
-        title="scripts of the environment start the Python of another place",
-        why="the environment was moved or copied: pip and the others install into the other place, "
-        "or do not start",
-        fix="make it anew where it is to be; until then: python -m pip instead of pip",
+        title="scripts of the environment start a Python in another folder",
+        why="the environment was moved or copied: pip and other scripts use the other folder, or "
+        "do not start",
+        fix="make a new environment in this folder; until then, use python -m pip instead of pip",
         source="https://docs.python.org/3/library/venv.html#how-venvs-work",
     ),
 )

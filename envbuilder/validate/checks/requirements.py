@@ -222,8 +222,8 @@ CHECKS = (
         id="package.requirement-missing",
         severity="error",
         title="a package requires another one that is not installed",
-        why="its import, or a part of it, ends with ModuleNotFoundError",
-        fix="install what is missing",
+        why="its import, or a part of it, fails with ModuleNotFoundError",
+        fix="install the missing package",
         source=_DEPENDENCIES,
     ),
     check(
@@ -232,7 +232,7 @@ CHECKS = (
         severity="error",
         title="a package requires another release of one that is installed",
         why="its authors state that it does not work with this one, or is not tested with it",
-        fix="install both in one call of pip, so that it chooses releases that fit each other",
+        fix="install both with one pip command, so that pip chooses compatible releases",
         source=_DEPENDENCIES,
     ),
     check(
@@ -249,8 +249,8 @@ CHECKS = (
         id="package.other-abi",
         severity="error",
         title="a package was built for another Python",
-        why="Python passes over extension modules of another ABI: ModuleNotFoundError, or a crash",
-        fix="install it again with the pip of this environment",
+        why="Python skips extension modules of another ABI: ModuleNotFoundError, or a crash",
+        fix="reinstall it with the pip of this environment",
         source=_TAGS,
     ),
 )

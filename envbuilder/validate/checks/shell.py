@@ -119,9 +119,10 @@ CHECKS = (
         _gone,
         id="module.gone",
         severity="warning",
-        title="the file of a loaded module is gone",
-        why="the shell has what an old state of the site set; a job that loads it anew fails",
-        fix="module purge, and load what the site has now",
+        title="the modulefile of a loaded module is missing",
+        why="the shell has settings of an earlier state of the site; a job that loads the module "
+        "fails",
+        fix="module purge, and load modules that the site has now",
         source=_MODULES,
     ),
     check(
@@ -129,7 +130,7 @@ CHECKS = (
         id="module.two-releases",
         severity="warning",
         title="two releases of one module are loaded",
-        why="of each file the one that was loaded last is found first, of others that of the first",
+        why="files of the release loaded last are found first, other files come from the first",
         fix="unload one of them",
         source=_MODULES,
     ),
@@ -137,9 +138,9 @@ CHECKS = (
         _folders_gone,
         id="module.folder-gone",
         severity="warning",
-        title="the loaded modules put a folder that is not there on a search path",
-        why="what the module stands for was moved or removed: the next one of its name is found",
-        fix="module purge, and load what the site has now; tell the site",
+        title="the loaded modules add a missing folder to a search path",
+        why="the software of the module was moved or removed: another one is found instead",
+        fix="module purge, and load modules that the site has now; inform the site",
         source=_MODULES,
     ),
     check(
@@ -147,8 +148,8 @@ CHECKS = (
         id="module.other-mpi",
         severity="error",
         title="mpiexec on PATH and libmpi on LD_LIBRARY_PATH are of different MPIs",
-        why="programs that load this libmpi are started as ranks of another MPI: each is rank 0 "
-        "of 1, or all wait for a start-up that never comes",
+        why="programs that load this libmpi are started as ranks of another MPI: each becomes rank "
+        "0 of 1, or all wait forever at start-up",
         fix="unload the module of one of the two",
         source="https://mpi4py.readthedocs.io/en/stable/install.html",
     ),
@@ -157,16 +158,15 @@ CHECKS = (
         id="horovod.home-empty",
         severity="warning",
         title="HOROVOD_NCCL_HOME or HOROVOD_CUDA_HOME names a folder without the library",
-        why="a build of Horovod in this shell ends with an error, or takes another one silently",
-        fix="set it to the folder that has include and lib of the release that is loaded, or unset "
-        "it",
+        why="a build of Horovod in this shell fails, or silently uses another one",
+        fix="set it to the folder with include and lib of the loaded release, or unset it",
         source="https://github.com/horovod/horovod/blob/2626dc87/docs/gpus.rst",
     ),
     check(
         _other_release,
         id="horovod.other-home",
         severity="warning",
-        title="HOROVOD_NCCL_HOME or HOROVOD_CUDA_HOME is of another release than what is loaded",
+        title="HOROVOD_NCCL_HOME or HOROVOD_CUDA_HOME has another release than the one loaded",
         why="Horovod is compiled for one release and runs with another: undefined symbols, or "
         "operations that hang",
         fix="set it to the release that the framework loads",

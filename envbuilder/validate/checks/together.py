@@ -63,20 +63,21 @@ CHECKS = (
         _two_nccls,
         id="nccl.two-in-process",
         severity="warning",
-        title="two NCCLs come together in one process",
-        why="a name is loaded once: which NCCL carries the data depends on what is imported first, "
-        "and releases differ in what they can",
-        fix="build what uses NCCL against that of the framework, or the framework with the site's",
+        title="one process loads two NCCLs",
+        why="a library name is loaded once: the order of imports decides which NCCL carries the "
+        "data, and releases differ in their features",
+        fix="build packages that use NCCL against the framework's NCCL, or the framework against "
+        "the site's",
         source="https://man7.org/linux/man-pages/man8/ld.so.8.html",
     ),
     check(
         _two_openmps,
         id="openmp.two-in-process",
         severity="warning",
-        title="two OpenMP runtimes of LLVM's kind come together in one process",
+        title="one process loads two OpenMP runtimes of the LLVM family",
         why="the second one ends the program with OMP: Error #15, or both start threads for every "
         "core",
-        fix="install the packages from one source that gives them one runtime, conda-forge say",
+        fix="install the packages from one source with one runtime, such as conda-forge",
         source="https://openmp.llvm.org/design/Runtimes.html",
     ),
 )
