@@ -55,7 +55,7 @@ class Report:
             raise
         except OSError as error:
             raise BuildError(
-                "output.not-writable", f"cannot write to standard output: {error.strerror}"
+                "output.write-failed", f"cannot write to standard output: {error.strerror}"
             ) from error
 
     def say(self, line: str) -> None:

@@ -10,6 +10,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import typer.main
@@ -66,9 +67,10 @@ class Message(NamedTuple):
     place: str
 
 
+@cache
 def errors() -> list[Message]:
     """Return the message of each error of the tool, in the order of the ids."""
-    files = {path: ast.parse(text) for path, text in sources("envbuilder").items()}
+    files = _trees()
     codes = _exit_codes(files)
     messages = []
     for path, tree in files.items():
@@ -89,8 +91,8 @@ def unidentified() -> list[str]:
     """
     return [
         f"{path}:{call.lineno}"
-        for path, text in sources("envbuilder").items()
-        for call in _calls(ast.parse(text))
+        for path, tree in _trees().items()
+        for call in _calls(tree)
         if _name(call) in ERRORS
         and _name(call) != "DocumentError"
         and call.args
@@ -104,8 +106,8 @@ def printed() -> list[str]:
     return sorted(
         {
             text
-            for source in sources("envbuilder").values()
-            for call in _calls(ast.parse(source))
+            for tree in _trees().values()
+            for call in _calls(tree)
             if _name(call) in _PRINTED and call.args
             if (text := template(call.args[0])) and not re.fullmatch(r"(<\w+>\s*)+", text)
         }
@@ -154,12 +156,20 @@ def _value_name(node: ast.expr) -> str:
     return str(names[-1]).strip("_").lower() if names else "value"
 
 
+@cache
+def _trees() -> dict[str, ast.Module]:
+    return {path: ast.parse(text) for path, text in sources("envbuilder").items()}
+
+
 def _calls(tree: ast.AST) -> Iterator[ast.Call]:
     return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
 def _name(call: ast.Call) -> str:
-    return ast.unparse(call.func).rpartition(".")[2]
+    function = call.func
+    if isinstance(function, ast.Name | ast.Attribute):
+        return function.id if isinstance(function, ast.Name) else function.attr
+    return ""
 
 
 def _id(node: ast.expr) -> str:

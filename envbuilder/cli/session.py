@@ -104,7 +104,7 @@ def _hand_over() -> None:
     except OSError as error:
         drop_output()
         raise BuildError(
-            "output.not-writable", f"cannot write to standard output: {error.strerror}"
+            "output.write-failed", f"cannot write to standard output: {error.strerror}"
         ) from error
 
 
