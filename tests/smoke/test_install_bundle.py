@@ -217,7 +217,7 @@ def told_lines(root: Path, identity: str, seconds: float) -> Iterator[str]:
 
 LIES: list[tuple[dict[str, Any], str]] = [
     ({"libraries": ["/usr/lib/libmpi.so.40"]}, "the ranks loaded /usr/lib/libmpi.so.40 (system)"),
-    ({"size": 3}, "speaks of 3 ranks"),
+    ({"size": 3}, "states 3 ranks"),
     ({"claims": [("allreduce", "gloo", "its own answer")]}, "the allreduce was carried by gloo"),
     ({"stop_after": ("allreduce", "int32", 4)}, "rank 1 after allreduce"),
     ({"problems": {("allreduce", "int32", 4): "3 numbers differ"}}, "rank 1: allreduce int32"),
