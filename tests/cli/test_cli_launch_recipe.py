@@ -73,8 +73,8 @@ def test_document_001_s_line_in_a_job_of_four_nodes(launch: Any, tmp_path: Path)
         "python my_application.py",
     )
     assert line(answer) == documented(DOCUMENT)
-    assert "16 ranks on a job of Slurm with 4 nodes" in answer.stderr
-    assert "envbuild create horovod-mpi --site taurus-ml builds it" in answer.stderr
+    assert "16 ranks" in answer.stderr
+    assert "envbuild create horovod-mpi --site taurus-ml" in answer.stderr
     assert list(tmp_path.iterdir()) == []
 
 
