@@ -144,17 +144,17 @@ def test_what_a_lock_holds_is_shown_safely_and_within_the_terminal(lock: Write) 
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "said"),
+    ("text", "place", "problem"),
     [
-        ("", ":1:1", "the lock is empty"),
-        ("{", ":1:2", "the lock ends in the middle"),
-        ("[]", ":1:1", "a lock must be keys with values"),
-        ('{"schema": 1,\n "plan": 3}', ":2:10", ""),
-        ("[" * 100_000, "", "nested too deeply"),
+        ("", ":1:1", "document.empty"),
+        ("{", ":1:2", "document.truncated"),
+        ("[]", ":1:1", "document.not-a-mapping"),
+        ('{"schema": 1,\n "plan": 3}', ":2:10", "document.wrong-type"),
+        ("[" * 100_000, "", "document.too-deep"),
     ],
 )
 def test_what_is_no_lock_is_refused_with_its_place(
-    text: str, place: str, said: str, lock: Write, tmp_path: Path
+    text: str, place: str, problem: str, lock: Write, tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken.json"
     broken.write_text(text, encoding="utf-8")
@@ -164,10 +164,10 @@ def test_what_is_no_lock_is_refused_with_its_place(
         ("lock", "allreduce", "--check", broken),
         ("create", "allreduce", "--locked", broken, "--root", tmp_path / "root"),
     ):
-        answer = run(*words)
+        answer = run(*words, "--json")
         assert answer.exit_code == 2, answer.stderr
-        assert f"{broken}{place}: error: {said}" in answer.stderr or not place
-        assert said in answer.stderr
+        assert f"{broken}{place}: error: " in answer.stderr or not place
+        assert problem in problem_ids(answer.stdout)
         assert "Traceback" not in answer.stderr
     assert not (tmp_path / "root").exists()
 
@@ -240,7 +240,7 @@ INTO = pytest.mark.parametrize("into", [("--root",), ("--bundle", "--output")])
     [
         (unknown_key, "document.unknown-key", "'verson'"),
         (wrong_backend, "document.unknown-value", "'virtuolenv'"),
-        (in_plan("schema", 2), "document.unknown-schema", "schema"),
+        (in_plan("schema", 2), "document.unknown-value", "schema"),
         (in_plan("arch", "ppc64le"), "lock.other-request", "ppc64le"),
         (in_plan("recipe", "other"), "lock.other-request", "other"),
         (in_plan("site", "elsewhere"), "lock.other-request", "elsewhere"),

@@ -222,7 +222,7 @@ def test_env_named_site_counts_where_it_is_the_environments(
 
 def test_the_help_names_every_launcher() -> None:
     shown = " ".join(CliRunner().invoke(app, ["launch", "--help"]).stdout.split())
-    named = re.search(r"--launcher KIND (.*?)\. Else", shown)
+    named = re.search(r"--launcher KIND One of: (.*?) \(default", shown)
     assert named
     assert tuple(named[1].replace(" or ", ", ").split(", ")) == tuple(LAUNCHERS)
 

@@ -375,7 +375,7 @@ def test_a_job_without_gpus_is_refused(run: Run) -> None:
 def test_mpi_has_a_slot_for_each_task(site: str, run: Run) -> None:
     gpus = {"SLURM_GPUS_ON_NODE": "8"}
     assert told(run, "openmpi-gpu", site, **ONE_TASK, **gpus)["ranks"] == 4
-    assert "4 slots" in refused(run, "openmpi-gpu", site, *RANKS, **ONE_TASK, **gpus)
+    assert refused(run, "openmpi-gpu", site, *RANKS, **ONE_TASK, **gpus) == "hosts.too-few-slots"
     eight = launch(run, "openmpi-gpu", site, **EIGHT_TASKS, **gpus)
     assert {"--ntasks=32", "--ntasks-per-node=8"} <= {*eight} or eight[1:3] == ["-n", "32"]
 
@@ -468,20 +468,20 @@ def test_one_node_of_pbs_without_qstat(run: Run, tools: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "message"),
+    ("nodes", "problem"),
     [
-        (None, "PBS_NODEFILE is not set"),
-        ("", "it names no host"),
-        ("n1\na b\n", "PBS_NODEFILE:2:1"),
+        (None, "job.variable-not-set"),
+        ("", "job.no-hosts"),
+        ("n1\na b\n", "hosts.malformed-name"),
     ],
 )
 def test_a_job_of_pbs_that_tells_no_hosts(
-    nodes: str | None, message: str, run: Run, tmp_path: Path
+    nodes: str | None, problem: str, run: Run, tmp_path: Path
 ) -> None:
     file = tmp_path / "nodes"
     file.write_text(nodes or "", encoding="utf-8")
     env = {"PBS_JOBID": "17.server", **({} if nodes is None else {"PBS_NODEFILE": str(file)})}
-    assert message in refused(run, "mpich-cpu", "pbs", **env)
+    assert refused(run, "mpich-cpu", "pbs", **env) == problem
 
 
 def test_the_script_for_pbs_asks_for_gpus_and_whole_nodes(run: Run) -> None:
