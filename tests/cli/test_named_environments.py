@@ -299,7 +299,7 @@ def test_what_has_lost_its_prefix_is_not_published(root: Root) -> None:
     assert value(root("render", root.recipe, "--as", "slurm", "--json"))["environment"] is None
     for words in (("render", "--as", "slurm"), ("launch",), ("why", "mpich")):
         answer = root(*words, "mytorch", "--json")
-        assert (answer.exit_code, problem_ids(answer.stdout)) == (2, ["document.not-found"])
+        assert (answer.exit_code, problem_ids(answer.stdout)) == (2, ["environment.not-published"])
         assert "'mytorch'" in answer.stderr
 
 

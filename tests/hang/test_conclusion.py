@@ -125,9 +125,9 @@ def test_without_stacks_nothing_is_guessed() -> None:
 @pytest.mark.parametrize(
     ("text", "unseen"),
     [
-        ("no json", "output of py-spy"),
-        ("[]", "output of py-spy"),
-        ('[{"os_thread_id": 7, "frames": [{"name": "f"}]}]', "output of py-spy"),
+        ("no json", "the output of py-spy is not a stack"),
+        ("[]", "the output of py-spy is not a stack"),
+        ('[{"os_thread_id": 7, "frames": [{"name": "f"}]}]', "the output of py-spy is not a stack"),
         ('[{"os_thread_id": 7, "frames": []}]', None),
         (
             '[{"os_thread_id": 7, "frames": [{"name": "a\\nb", "filename": "x", "line": 1}]}]',
