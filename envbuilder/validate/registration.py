@@ -32,7 +32,7 @@ def import_environment(
     called = name or re.sub(r"[^a-z0-9._+-]+", "-", place.stem.lower()).strip("-._+")
     if not fits(Name, called):
         raise UsageError(
-            "environment.invalid-name",
+            "environment.malformed-name",
             f"{called!r} is not a valid name of an environment",
             "add --name NAME",
         )

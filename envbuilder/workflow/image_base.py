@@ -64,7 +64,7 @@ def named_base(
     if isinstance(found, Path):
         if not found.exists():
             raise UsageError(
-                "base.not-found",
+                "base.missing",
                 f"--base {shown(named)}: {found} does not exist",
                 "for an image of a registry, write docker://NAME",
             )
@@ -90,7 +90,7 @@ def check_image(base: BaseImage | None, plan_inputs: PlanInputs, context: Contex
     """Raise UsageError or MissingToolError for what can be said before anything is decided."""
     if base is None and plan_inputs.site.debian is None:
         raise UsageError(
-            "base.missing",
+            "base.not-stated",
             f"site {plan_inputs.site.name} does not state the base system of an image",
             "add --base FOLDER, a folder with a Debian or Ubuntu, such as mmdebstrap makes",
             "or write debian: {suite: bookworm, packages: [python3-venv, ...]} in the site file",

@@ -116,7 +116,7 @@ def _only(root: Root, path: Path) -> str:
     homes = tuple(root.homes())
     if len(homes) != 1:
         raise UsageError(
-            "image.not-of-envbuild",
+            "image.not-from-envbuild",
             f"{path} contains {len(homes)} environments, but an image of envbuild contains one",
         )
     numbers = names(root, numbers=True)

@@ -171,10 +171,8 @@ def test_a_required_tier_is_not_reached_by_stand_ins() -> None:
     _check_tier("several ranks", (evidence,))
     with pytest.raises(BuildError) as caught:
         _check_tier("several ranks", (evidence.model_copy(update={"stand_ins": ("nccl 2.5.6",)}),))
-    assert str(caught.value) == (
-        "what was proved is no proof of the recipe, and several ranks is required: it holds the "
-        "stand-ins nccl 2.5.6"
-    )
+    assert caught.value.id == "tier.stand-ins"
+    assert all(each in str(caught.value) for each in ("several ranks", "nccl 2.5.6"))
 
 
 def test_lock_check() -> None:

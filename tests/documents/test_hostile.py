@@ -57,7 +57,7 @@ def test_refused(
         load_any(path, case.kind, known)
     problems = caught.value.problems
     assert caught.value.code is ExitCode.USAGE
-    assert any(case.expected in problem.message for problem in problems)
+    assert any(case.is_expected(problem.id, problem.message) for problem in problems)
     lines = 0
     for problem in problems:
         assert problem.place is not None

@@ -97,7 +97,7 @@ def test_a_module_of_the_name_is_swapped_where_that_is_on(
     words: list[str], loaded: tuple[str, ...]
 ) -> None:
     assert simulate(TAURUS, actions(*words)) == loaded
-    with pytest.raises(LoadError, match="take the place of"):
+    with pytest.raises(LoadError, match=OLD_MPI):
         simulate(TAURUS, actions(*words), autoswap=False)
 
 
@@ -105,18 +105,18 @@ def test_a_module_of_the_name_is_swapped_where_that_is_on(
 @pytest.mark.parametrize(
     ("modules", "words", "says"),
     [
-        (TAURUS, ["SpectrumMPI/10", "cuDNN/7"], "cuDNN/7 is not loaded beside SpectrumMPI/10"),
-        (TAURUS, [MPI, "cuDNN/7"], f"cuDNN/7 is not loaded beside {MPI}"),
-        (TAURUS, ["cuDNN/8"], "no module is called cuDNN/8"),
-        (tree(module("a/1", "b/1")), ["a/1"], "no module is called b/1"),
-        (HIERARCHY, ["OpenMPI/4"], "OpenMPI/4 is not found before GCC/10"),
-        (HIERARCHY, ["GCC/11", "OpenMPI/4", "Horovod/1"], "Horovod/1 is not found before GCC/10"),
-        (HIERARCHY, ["both/1", "-GCC/10"], "without GCC/10, OpenMPI/4 is no longer found"),
-        (HIERARCHY, ["GCC/10", "OpenMPI/4", "GCC/10"], "without GCC/10, OpenMPI/4 is no longer"),
+        (TAURUS, ["SpectrumMPI/10", "cuDNN/7"], "cuDNN/7 .* SpectrumMPI/10"),
+        (TAURUS, [MPI, "cuDNN/7"], f"cuDNN/7 .* {MPI}"),
+        (TAURUS, ["cuDNN/8"], "no module cuDNN/8"),
+        (tree(module("a/1", "b/1")), ["a/1"], "no module b/1"),
+        (HIERARCHY, ["OpenMPI/4"], "OpenMPI/4 .* before GCC/10"),
+        (HIERARCHY, ["GCC/11", "OpenMPI/4", "Horovod/1"], "Horovod/1 .* before GCC/10"),
+        (HIERARCHY, ["both/1", "-GCC/10"], "OpenMPI/4 .* without GCC/10"),
+        (HIERARCHY, ["GCC/10", "OpenMPI/4", "GCC/10"], "OpenMPI/4 .* without GCC/10"),
         (
             tree(module("a/1", "b/1", families=("f",)), module("b/1", families=("f",))),
             ["a/1"],
-            "a/1 loads a module of its own family",
+            "a/1 .* own family",
         ),
         # Lmod 8.6 loads them without end, until its stack is full.
         (
@@ -125,7 +125,7 @@ def test_a_module_of_the_name_is_swapped_where_that_is_on(
                 *(module("b/1", "c/1", families=("f",)), module("c/1", "a/1")),
             ),
             ["a/2"],
-            "what a/2 loads takes it away again",
+            "a/2 loads unloads",
         ),
     ],
 )
@@ -317,7 +317,7 @@ def test_a_module_is_not_loaded_where_its_name_means_another_one() -> None:
     assert simulate(modules, actions("GCC/12", "CUDA/12", cuda)) == ("GCC/12", "CUDA/12", cuda)
     # Lmod would load the other one; the second time it would put it in the place of the first.
     for words in (("GCC/12", "CUDA/12", plain), ("GCC/12", plain, "CUDA/12")):
-        with pytest.raises(LoadError, match="means another"):
+        with pytest.raises(LoadError, match=plain):
             simulate(modules, actions(*words))
     assert ordered(modules, ["GCC/12", "CUDA/12", plain]) is None
 
