@@ -8,7 +8,7 @@ that before all other letters, letters before numbers, ``post`` after everything
 counts as 0. So 1.1 equals 1.1.0 and comes after 1.1.dev1, 1.1a1 and 1.1rc1.
 
 The only libraries with this order are conda itself, which no package index has, and rattler, a
-compiled package of 13 MB; the tests hold this module against the order that rattler gives.
+compiled package of 25 MB; the tests hold this module against the order that rattler gives.
 """
 
 from __future__ import annotations
