@@ -102,7 +102,7 @@ Edit = Callable[[Lock], Lock]
         (lambda lock: with_file(lock, "numpy", needs=("six",)), "numpy needs six"),
         (lambda lock: without_step(lock, "check"), "without check"),
         (lambda lock: without_step(lock, "venv"), "without "),
-        (lambda lock: with_plan(lock, steps=lock.plan.steps[::-1]), "with venv"),
+        (lambda lock: with_plan(lock, steps=lock.plan.steps[::-1]), "another order"),
         (lambda lock: with_plan(lock, python="/tmp/python3"), "uses /tmp/python3"),
         (lambda _: without_step(NCCL, "verify"), "without verify"),
         (lambda _: with_plan(NCCL, builds=NCCL.plan.builds[1:]), "uses mpi4py-"),
@@ -130,7 +130,7 @@ def test_a_tool_that_an_installed_wheel_requires_is_to_be_installed(lock: Lock) 
     assert contradictions(with_file(needed, tool, build_only=False)) == ()
     assert contradictions(needed) == ()
     said = contradictions(with_file(lock, tool, build_only=False))
-    assert any(tool in line for line in said)
+    assert any("to be installed" in line for line in said)
 
 
 def test_what_is_whole_is_read_and_what_is_not_is_an_error_of_the_document(
