@@ -14,6 +14,7 @@ from test_validate import run
 from zoo import Made, record
 
 from envbuilder.target_tools.distributions import INSIDE
+from tests.verbs import problem_ids
 
 RECIPE: dict[str, Any] = {
     "schema": 1,

@@ -328,7 +328,7 @@ def test_what_create_would_refuse_is_told(made: Made) -> None:
     _, _, differs = described(made)
     (said,) = (each for each in differs if "PY-003" in each)
     assert said.startswith("create refuses ")
-    assert "allow: {PY-003: WHY}" in said
+    assert "allow: {PY-003: REASON}" in said
 
 
 # What a wheel, a record or a shell may hold that somebody made by hand.

@@ -22,6 +22,7 @@ from envbuilder.target_tools.manifest import look
 from envbuilder.validate.command import list_checks
 from tests.cli.published import planned, publish_plan
 from tests.layers import CHECKOUT
+from tests.verbs import problem_ids
 
 KNOWLEDGE = """\
 schema: 1
@@ -313,18 +314,18 @@ def test_diagnose_names_what_agrees_with_a_log(made: Made, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "problem"),
     [
-        (("--ranks", "3"), "--ranks is of --run"),
-        (("--evidence", "kept"), "--evidence is of --run"),
-        (("--list", "--ranks", "3"), "--ranks is of --run"),
-        (("--list", "--as", "junit"), "--as tells what is found, and --list looks at nothing"),
+        (("--ranks", "3"), "option.needs-run"),
+        (("--evidence", "kept"), "option.needs-run"),
+        (("--list", "--ranks", "3"), "option.needs-run"),
+        (("--list", "--as", "junit"), "option.conflict"),
     ],
 )
-def test_what_would_be_ignored_is_refused(words: tuple[str, ...], said: str, made: Made) -> None:
-    done = run(str(made.prefix), *words)
-    assert done.exit_code == 2, done.stdout
-    assert said in done.stderr
+def test_what_would_be_ignored_is_refused(words: tuple[str, ...], problem: str, made: Made) -> None:
+    done = run(str(made.prefix), *words, "--json")
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, [problem])
+    assert words[-2] in done.stderr or words[0] in done.stderr
 
 
 @pytest.mark.parametrize(

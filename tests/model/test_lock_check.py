@@ -102,7 +102,7 @@ Edit = Callable[[Lock], Lock]
         (lambda lock: with_file(lock, "numpy", needs=("six",)), "numpy needs six"),
         (lambda lock: without_step(lock, "check"), "without check"),
         (lambda lock: without_step(lock, "venv"), "without "),
-        (lambda lock: with_plan(lock, steps=lock.plan.steps[::-1]), "another order"),
+        (lambda lock: with_plan(lock, steps=lock.plan.steps[::-1]), "do not match"),
         (lambda lock: with_plan(lock, python="/tmp/python3"), "uses /tmp/python3"),
         (lambda _: without_step(NCCL, "verify"), "without verify"),
         (lambda _: with_plan(NCCL, builds=NCCL.plan.builds[1:]), "uses mpi4py-"),
