@@ -80,7 +80,7 @@ def test_a_variable_that_leads_nowhere_is_told_and_not_believed(
     found = find_modules(host(machine, LMOD_CMD=value))
     assert found.tool is None
     assert len(found.notes) == 1
-    assert "names no module system that exists" in found.notes[0]
+    assert found.notes[0].startswith("LMOD_CMD=")
 
 
 @pytest.mark.integration

@@ -81,13 +81,15 @@ def test_path_entries_that_are_odd_are_named_and_not_searched(tmp_path: Path) ->
     assert path.folders == (str(good),)
     # The broken link and the folder it names are one and the same.
     assert len(path.notes) == 7
-    assert sum("relative to the current folder" in note for note in path.notes) == 5
+    assert sum("current folder" in note for note in path.notes) == 5
 
 
 def test_without_path_the_system_folders_are_searched() -> None:
     path = search_path({})
     assert path.folders == ("/usr/bin", "/bin")
-    assert path.notes == ("PATH is not set: /usr/bin:/bin is used",)
+    (note,) = path.notes
+    assert "PATH is not set" in note
+    assert "/usr/bin:/bin" in note
 
 
 def test_an_empty_path_finds_nothing() -> None:
@@ -143,5 +145,5 @@ def test_what_cannot_be_started_is_told(machine: Machine) -> None:
     missing_shell.chmod(0o755)
     for command in (plain, missing_shell, machine.bin / "nothing", machine.bin):
         answer = ask([str(command)], machine.environ)
-        assert str(answer.trouble).startswith("cannot be started"), command
-    assert ask(["a\0b"], os.environ).trouble == "cannot be started: embedded null byte"
+        assert str(answer.trouble).startswith("cannot start"), command
+    assert str(ask(["a\0b"], os.environ).trouble).endswith("embedded null byte")

@@ -132,10 +132,9 @@ def test_no_shim_is_started(machine: Machine, base_python: str) -> None:
         program.symlink_to(base_python)
     detected = snapshot(SITE, {**machine.environ, "PATH": f"{root}/shims"})
     assert [each.path for each in detected.snapshot.interpreters] == [base_python]
-    assert detected.notes == (
-        f"skipped {root}/shims/python3.9: pyenv has it in 3.9.18, which is not active "
-        "(choose it with PYENV_VERSION, or name its path under pythons in a site file)",
-    )
+    (note,) = detected.notes
+    assert note.startswith(f"skipped {root}/shims/python3.9: ")
+    assert all(each in note for each in ("3.9.18", "PYENV_VERSION"))
     assert not (root / "started").exists()
 
 

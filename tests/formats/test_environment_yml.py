@@ -129,7 +129,7 @@ def test_credentials_are_refused_and_not_repeated() -> None:
         "dependencies: [\n",
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(text: strgolden: Golden) -> None:
+def test_what_is_wrong_is_said_with_its_place(text: str, golden: Golden) -> None:
     with pytest.raises(DocumentError) as refused:
         read(text)
     lines = [f"{each.place}: {each.message}" for each in refused.value.problems]

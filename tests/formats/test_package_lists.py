@@ -317,26 +317,44 @@ def test_every_form_becomes_every_other() -> None:
         ("explicit", "@EXPLICIT\nhttps://x.example/linux-64/a.whl\n"),
         ("conda-lock", "version: 2\n"),
         ("conda-lock", "version: 1\nmetadata:\n  platforms: [osx-64]\n"),
-        ("conda-lock", "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n"
-            "- {platform: linux-64, manager: npm, name: x, url: x}\n"),
-        ("conda-lock", "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n"
-            "- {platform: linux-64, manager: conda, name: x}\n"),
-        ("conda-lock", "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n- platform: linux-64\n"
-            f"  manager: conda\n  url: {FORGE}/noarch/a-1-0.conda\n  hash: {{sha256: '12'}}\n"),
-        ("conda-lock", "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n- platform: linux-64\n"
-            "  manager: pip\n  name: x\n  version: '1'\n  url: git+https://x.example/x\n"),
+        (
+            "conda-lock",
+            "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n"
+            "- {platform: linux-64, manager: npm, name: x, url: x}\n",
+        ),
+        (
+            "conda-lock",
+            "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n"
+            "- {platform: linux-64, manager: conda, name: x}\n",
+        ),
+        (
+            "conda-lock",
+            "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n- platform: linux-64\n"
+            f"  manager: conda\n  url: {FORGE}/noarch/a-1-0.conda\n  hash: {{sha256: '12'}}\n",
+        ),
+        (
+            "conda-lock",
+            "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n- platform: linux-64\n"
+            "  manager: pip\n  name: x\n  version: '1'\n  url: git+https://x.example/x\n",
+        ),
         ("conda-lock", "a: [1\n"),
         ("pixi", "version: 1\n"),
         ("pixi", "version: 6\n"),
         ("pixi", "version: 6\nenvironments:\n  dev: {}\n"),
         ("pixi", "version: 6\nenvironments:\n  default:\n    packages:\n      osx-64: []\n"),
-        ("pixi", "version: 6\nenvironments:\n  default:\n    packages:\n      linux-64:\n"
-            f"      - conda: {FORGE}/noarch/a-1-0.conda\n"),
-        ("pixi", "version: 6\nenvironments:\n  default:\n    packages:\n      linux-64:\n"
-            "      - pypi: ./\npackages:\n- {pypi: ./, name: own, version: '1'}\n"),
+        (
+            "pixi",
+            "version: 6\nenvironments:\n  default:\n    packages:\n      linux-64:\n"
+            f"      - conda: {FORGE}/noarch/a-1-0.conda\n",
+        ),
+        (
+            "pixi",
+            "version: 6\nenvironments:\n  default:\n    packages:\n      linux-64:\n"
+            "      - pypi: ./\npackages:\n- {pypi: ./, name: own, version: '1'}\n",
+        ),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(form: str, text: strgolden: Golden) -> None:
+def test_what_is_wrong_is_said_with_its_place(form: str, text: str, golden: Golden) -> None:
     with pytest.raises(DocumentError) as refused:
         READERS[form](text)
     lines = [f"{each.place}: {each.message}" for each in refused.value.problems]

@@ -14,6 +14,7 @@ from test_validate import run
 from zoo import Made, record
 
 from envbuilder.target_tools.distributions import INSIDE
+from tests.verbs import problem_ids
 
 RECIPE: dict[str, Any] = {
     "schema": 1,
@@ -182,9 +183,9 @@ def test_it_is_of_another_kind(asked: Made, tmp_path: Path) -> None:
 
 
 def test_a_recipe_that_is_none(made: Made) -> None:
-    done = run(str(made.prefix), "--recipe", "horovod-mqi")
-    assert done.exit_code == 2
-    assert "did you mean 'horovod-mpi'?" in done.stderr
+    done = run(str(made.prefix), "--recipe", "horovod-mqi", "--json")
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["document.not-found"])
+    assert "'horovod-mpi'" in done.stderr
 
 
 def test_would_it_run_there(made: Made, tmp_path: Path) -> None:

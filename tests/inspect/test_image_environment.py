@@ -134,22 +134,26 @@ def test_the_glibc_is_the_image_s(system: Made) -> None:
 def test_several_are_named(system: Made, outside: Context) -> None:
     folder = folder_of(system)
     shutil.copytree(system.prefix, folder / "srv" / "other", symlinks=True)
-    with pytest.raises(UsageError, match="2 environments of Python: /opt/venv, /srv/other"):
+    with pytest.raises(UsageError, match="/opt/venv, /srv/other") as caught:
         validate(str(folder), None, outside)
+    assert caught.value.id == "image.several-environments"
     other = validate(str(folder), None, outside, ValidateOptions(inside="/srv/other"))
     assert other.path.endswith(":/srv/other")
-    with pytest.raises(UsageError, match="begins with /"):
+    with pytest.raises(UsageError) as caught:
         validate(str(folder), None, outside, ValidateOptions(inside="srv/other"))
+    assert caught.value.id == "image.path-not-absolute"
 
 
 def test_what_an_image_is_not_asked(system: Made, outside: Context, tmp_path: Path) -> None:
     folder = folder_of(system)
-    with pytest.raises(UsageError, match="--run"):
+    with pytest.raises(UsageError) as caught:
         validate(str(folder), None, outside, ValidateOptions(proving=ProvingOptions(run=True)))
+    assert caught.value.id == "option.not-for-image"
     text = tmp_path / "text"
     text.write_text("no image\n")
-    with pytest.raises(UsageError, match="no environment of Python"):
+    with pytest.raises(UsageError) as caught:
         validate(str(text), None, outside)
+    assert caught.value.id == "environment.not-python"
     image = as_sif(folder)
     image.write_bytes(image.read_bytes()[:-9000])
     with pytest.raises(DriftError):
@@ -168,8 +172,9 @@ LISTED = {
 
 @pytest.mark.parametrize("name", LISTED)
 def test_bombs_are_not_unpacked(name: str, tmp_path: Path) -> None:
-    with pytest.raises(DriftError, match="what no image does"):
+    with pytest.raises(DriftError) as caught:
         check_listing(tmp_path / "image.sif", entries(LISTED[name]))
+    assert caught.value.id == "image.unsafe-contents"
 
 
 def test_a_listing_is_read() -> None:
@@ -195,5 +200,5 @@ def test_links_stay_in_a_system(path: str, real: str, tmp_path: Path) -> None:
     for name, target in LINKS.items():
         (tmp_path / name).symlink_to(target)
     assert real_in(str(tmp_path), path) == f"{tmp_path}{real}"
-    with pytest.raises(OSError, match="without end"):
+    with pytest.raises(OSError, match="/loop/x"):
         real_in(str(tmp_path), "/loop/x")

@@ -145,13 +145,11 @@ def test_what_has_no_smoke_test_is_proved_over_mpi(package: str, holder: str) ->
 def test_a_runtime_that_is_part_of_something_wants_it_in_the_stack(
     package: str, holder: str
 ) -> None:
-    with pytest.raises(ValidationError, match=rf"part of {holder}, which the stack does not name"):
+    with pytest.raises(ValidationError, match=f"part of {holder}"):
         recipe({}, package=package)
 
 
 @pytest.mark.parametrize("package", ["distributed-dl-training", "ddl"])
 def test_only_horovod_comes_from_a_module(package: str) -> None:
-    with pytest.raises(
-        ValidationError, match=f"only horovod can come from a module, not {package}"
-    ):
+    with pytest.raises(ValidationError, match=f"not {package}"):
         recipe({"ddl": "*"}, package=package, origin="module")

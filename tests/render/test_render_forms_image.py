@@ -53,8 +53,9 @@ class TestImage:
 
     def test_a_python_that_no_image_has(self, knowledge: Knowledge) -> None:
         plan = make_plan(pins=(pin("python", "3.7.4", "module"),))
-        with pytest.raises(UsageError, match=r"no base image has python 3\.7"):
+        with pytest.raises(UsageError, match=r"python 3\.7") as caught:
             image_of(plan, knowledge)
+        assert caught.value.id == "image.no-base"
 
     def cuda_plan(self, cuda: str, arch: str = "x86_64", *more: Pin) -> Plan:
         return make_plan(arch=arch, pins=(PYTHON, *more), brought=(pin("cuda", cuda, "module"),))
@@ -73,8 +74,9 @@ class TestImage:
         plan = make_plan(arch="ppc64le", pins=(old,), brought=(pin("cuda", "10.1.243", "module"),))
         image = image_of(plan, knowledge)
         assert image.build_base == "nvidia/cuda-ppc64le:10.1-devel-ubuntu18.04"
-        with pytest.raises(UsageError, match=r"cuda 12\.1\.0 .*: no CUDA image that is known for"):
+        with pytest.raises(UsageError, match=r"cuda 12\.1\.0") as caught:
             image_of(self.cuda_plan("12.1.0", "ppc64le"), knowledge)
+        assert caught.value.id == "image.components-missing"
 
     def test_modules_become_packages_of_the_same_series(self, knowledge: Knowledge) -> None:
         plan = make_plan(
@@ -113,12 +115,13 @@ class TestImage:
         assert image.from_index == ("numpy",)
         assert str(image.plan.pins[1]) == f"numpy@{release.version} <- pip:numpy"
         text = render("def", plan, knowledge)
-        assert "# From the index, not from modules: numpy." in text
+        assert "modules: numpy." in text
         subject = Subject(
             Lock(plan=plan, artifacts=()), PLAIN.places, knowledge, prefix_of, RUNTIMES
         )
-        with pytest.raises(UsageError, match="the lock has no files for numpy"):
+        with pytest.raises(UsageError, match="numpy") as caught:
             render_image(subject)
+        assert caught.value.id == "image.files-not-locked"
 
     def test_all_that_no_image_can_have_is_named_at_once(self, knowledge: Knowledge) -> None:
         plan = make_plan(
@@ -132,8 +135,10 @@ class TestImage:
         with pytest.raises(UsageError) as error:
             image_of(plan, knowledge)
         text = str(error.value)
-        assert "openmpi 3.1.4 (module OpenMPI/3.1.4): the image's system has 4.1.2" in text
-        assert "spectrum-mpi 10.3.1 (module spectrum-mpi/10.3.1): no package of its system" in text
+        assert error.value.id == "image.components-missing"
+        lines = text.splitlines()
+        assert any("(module OpenMPI/3.1.4): " in line and "4.1.2" in line for line in lines)
+        assert any("(module spectrum-mpi/10.3.1): " in line for line in lines)
         assert "mpich" not in text
 
     def test_homes_are_those_of_the_image(self, knowledge: Knowledge) -> None:
@@ -155,8 +160,9 @@ class TestImage:
         old = newest.model_copy(update={"glibc": "2.99"})
         releases = {**knowledge.releases, "mpich": (old,)}
         plan = make_plan(pins=(PYTHON, pin("mpich", old.version, "pip")))
-        with pytest.raises(UsageError, match=r"its wheels need glibc 2\.99, the image has 2\.35"):
+        with pytest.raises(UsageError, match=r"2\.99.*2\.35") as caught:
             image_of(plan, knowledge.model_copy(update={"releases": releases}))
+        assert caught.value.id == "image.components-missing"
 
     def test_an_image_s_folder_runs_the_build_script_of_the_image(
         self, knowledge: Knowledge
@@ -173,8 +179,9 @@ class TestImage:
         subject = Subject(
             UnlockedPlan(PLAIN.lock.plan), PLAIN.places, knowledge, prefix_of, RUNTIMES
         )
-        with pytest.raises(UsageError, match="an image is built from a lock"):
+        with pytest.raises(UsageError) as caught:
             render_image(subject)
+        assert caught.value.id == "lock.missing"
 
 
 def test_every_package_of_a_base_is_known(knowledge: Knowledge) -> None:

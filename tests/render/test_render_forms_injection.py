@@ -115,8 +115,9 @@ class TestInjection:
         self, value: str, knowledge: Knowledge
     ) -> None:
         plan = make_plan(environment=standard_edits(SETTING=value))
-        with pytest.raises(UsageError, match="a Dockerfile cannot set SETTING"):
+        with pytest.raises(UsageError, match="SETTING") as caught:
             render("dockerfile", plan, knowledge)
+        assert caught.value.id == "variable.control-character"
 
     def test_a_summary_stays_in_the_comment_of_an_environment_file(
         self, knowledge: Knowledge
